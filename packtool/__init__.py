@@ -1,0 +1,38 @@
+"""packtool turns text corpora into training-ready token shards, with every token accounted for.
+
+The commands are functions too: ``packtool.tokenize``, ``packtool.pack``, ``packtool.shuffle``, ``packtool.stats``,
+``packtool.verify``; ``packtool.open`` reads what they write. They are loaded on first use, so that importing
+packtool (and ``packtool --help``) costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from packtool.commands.pack import pack as pack
+    from packtool.commands.shuffle import shuffle as shuffle
+    from packtool.commands.stats import stats as stats
+    from packtool.commands.tokenize import tokenize as tokenize
+    from packtool.commands.verify import verify as verify
+    from packtool.dataset import open as open
+
+_PUBLIC = {
+    "open": "packtool.dataset",
+    "pack": "packtool.commands.pack",
+    "shuffle": "packtool.commands.shuffle",
+    "stats": "packtool.commands.stats",
+    "tokenize": "packtool.commands.tokenize",
+    "verify": "packtool.commands.verify",
+}
+
+__all__ = ["__version__", "open", "pack", "shuffle", "stats", "tokenize", "verify"]
+
+
+def __getattr__(name: str) -> object:
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'packtool' has no attribute {name!r}")

@@ -1,0 +1,127 @@
+"""Rows from a plan and an order: the last pure step before tokens move.
+
+Units, in their final order, are joined to rows; what a unit or the last row lacks becomes padding; pieces that
+continue each other inside a row become one, so that the segment table depends on the rows alone and not on the way
+they came about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from packtool.plan import I64, PADDING, Plan, Segments, offsets_of, ranges
+
+BATCH_TOKENS = 1 << 22
+"""Tokens that are laid out at a time: large enough for vectorised work, small enough to stay near the cache."""
+
+
+class Layout:
+    """The rows of a plan under an order of its atoms.
+
+    Args:
+        plan: what the strategy decided.
+        order: atom at each place of the new order (a permutation), or None to keep the plan's own.
+    """
+
+    def __init__(self, plan: Plan, order: I64 | None = None) -> None:
+        self.plan = plan
+        self.order = order
+        self.rows = plan.rows
+        self._places: I64 | None = None
+        if order is not None and plan.atom_offsets is not None:
+            self._places = offsets_of(np.diff(plan.atom_offsets)[order])
+
+    def units(self, first: int, last: int) -> I64:
+        """The plan's units at places ``first:last`` of the new order."""
+        place = np.arange(first, last)
+        if self.order is None:
+            return place
+        if self._places is None:
+            atom, inside = np.divmod(place, self.plan.atom_units)
+            return self.order[atom] * self.plan.atom_units + inside
+        assert self.plan.atom_offsets is not None
+        slot = np.searchsorted(self._places, place, side="right") - 1
+        return self.plan.atom_offsets[self.order[slot]] + place - self._places[slot]
+
+    def atoms(self, first_row: int, last_row: int) -> I64 | None:
+        """Row offsets, from `first_row`, of the atoms that begin in these rows; None where atoms do not vary."""
+        offsets = self.plan.atom_offsets if self.order is None else self._places
+        if offsets is None or self.plan.atom_offsets is None:
+            return None
+        a, b = np.searchsorted(offsets[:-1], [first_row, last_row])
+        return offsets[a:b] - first_row
+
+    def segments(self, first_row: int, last_row: int) -> Segments:
+        """The pieces of rows ``first_row:last_row``, padding included: each row sums to `sequence_length`."""
+        plan = self.plan
+        per_row = plan.sequence_length // plan.unit
+        units = self.units(first_row * per_row, min(last_row * per_row, plan.units))
+        return join(plan.segments(units), plan.unit, plan.sequence_length)
+
+    def batches(self, first_row: int, last_row: int) -> Iterator[tuple[int, int]]:
+        """Ranges of rows of about `BATCH_TOKENS` tokens."""
+        step = max(1, BATCH_TOKENS // self.plan.sequence_length)
+        for row in range(first_row, last_row, step):
+            yield row, min(row + step, last_row)
+
+
+def join(pieces: Segments, unit: int, sequence_length: int) -> Segments:
+    """Units to rows: pad each unit, join `sequence_length` / `unit` of them, pad the last row, merge what continues.
+
+    >>> one = np.array
+    >>> units = Segments(one([4, 4]), one([0, 3]), one([3, 2]), one([0, 0]), one([0, 1, 2]))
+    >>> rows = join(units, unit=3, sequence_length=6)
+    >>> rows.document, rows.length
+    (array([ 4, -1]), array([5, 1]))
+    """
+    missing = unit - pieces.tokens()
+    per_row = sequence_length // unit
+    lacking = -pieces.groups % per_row
+    if lacking:
+        missing[-1] += lacking * unit
+    padded = pad(pieces, missing)
+    row_offsets = np.append(padded.offsets[:-1][::per_row], padded.offsets[-1])
+    return merge(Segments(padded.document, padded.start, padded.length, padded.repeated, row_offsets))
+
+
+def pad(pieces: Segments, missing: I64) -> Segments:
+    """A piece of padding at the end of each group that misses tokens."""
+    holes = np.flatnonzero(missing)
+    if not len(holes):
+        return pieces
+    counts = np.diff(pieces.offsets)
+    offsets = offsets_of(counts + (missing > 0))
+    at = offsets[holes + 1] - 1
+    kept = ranges(offsets[:-1], counts, pieces.offsets)
+
+    def column(values: I64, filler: int | I64) -> I64:
+        out = np.empty(offsets[-1], np.int64)
+        out[kept] = values
+        out[at] = filler
+        return out
+
+    return Segments(
+        column(pieces.document, PADDING),
+        column(pieces.start, 0),
+        column(pieces.length, missing[holes]),
+        column(pieces.repeated, 0),
+        offsets,
+    )
+
+
+def merge(rows: Segments) -> Segments:
+    """One piece for consecutive pieces of a row that continue each other (or are padding)."""
+    if len(rows) < 2:
+        return rows
+    document, start, length = rows.document, rows.start, rows.length
+    same = document[1:] == document[:-1]
+    follows = (document[1:] >= 0) & (start[1:] == start[:-1] + length[:-1]) & (rows.repeated[1:] == 0)
+    joins = np.concatenate([[False], same & (follows | (document[1:] == PADDING))])
+    joins[rows.offsets[:-1][np.diff(rows.offsets) > 0]] = False
+    if not joins.any():
+        return rows
+    head = np.flatnonzero(~joins)
+    offsets = np.concatenate([[0], np.cumsum(~joins)])[rows.offsets]
+    return Segments(document[head], start[head], np.add.reduceat(length, head), rows.repeated[head], offsets)

@@ -1,0 +1,55 @@
+"""The one permutation behind every shuffle.
+
+Each atom draws a 64-bit key from a counter-based bit generator, at the atom's own index; the order is by key, ties by
+index. So any worker can draw the keys of any range, and the order does not depend on how the work is divided. NumPy
+guarantees the streams of `SeedSequence` and of its bit generators' `random_raw`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.plan import I64
+
+ATOM_ORDER = 1
+"""Purpose of the keys that order atoms."""
+ROTATION = 2
+"""Purpose of the keys that draw the rotations of the partial shuffle."""
+BATCH_ORDER = 3
+"""Purpose of the keys that order batches."""
+
+_PER_COUNT = 4  # Philox yields four 64-bit numbers for each step of its counter.
+
+
+def keys(seed: int, purpose: int, epoch: int, first: int, count: int) -> npt.NDArray[np.uint64]:
+    """The 64-bit keys of `count` atoms from atom `first`.
+
+    Args:
+        seed: 0 or more, below 2^64.
+        purpose: what the keys are for, so that one seed serves several independent draws.
+        epoch: 0 or more, below 2^32.
+
+    >>> whole = keys(42, ATOM_ORDER, 0, 0, 10)
+    >>> bool((keys(42, ATOM_ORDER, 0, 3, 5) == whole[3:8]).all())
+    True
+    """
+    generator = np.random.Philox(np.random.SeedSequence(seed, spawn_key=(purpose, epoch)))
+    skip = first % _PER_COUNT
+    generator.advance(first // _PER_COUNT)
+    drawn: npt.NDArray[np.uint64] = generator.random_raw(skip + count)
+    return drawn[skip:]
+
+
+def permutation(atoms: int, *, seed: int, epoch: int = 0, purpose: int = ATOM_ORDER, first: int = 0) -> I64:
+    """A uniform permutation of ``range(atoms)``: the atom at each place of the new order.
+
+    Args:
+        first: index of atom 0 in the stream of keys, where several sets of atoms share one stream.
+    """
+    return order_by(keys(seed, purpose, epoch, first, atoms))
+
+
+def order_by(drawn: npt.NDArray[np.uint64]) -> I64:
+    """Indices in ascending order of their keys, ties by index."""
+    return np.argsort(drawn, kind="stable")

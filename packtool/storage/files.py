@@ -1,0 +1,131 @@
+"""Files that are either whole or not there: temporary name, fsync, rename. And `.npy` files whose bytes are hashed as
+they are written."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+import numpy as np
+import xxhash
+
+HEADER_BYTES = 4096
+"""Size of every `.npy` header packtool writes, so that the array begins on a page of its own."""
+PARTIAL = ".partial"
+"""Suffix of a file that is still being written."""
+
+
+class FileEntry(msgspec.Struct, frozen=True):
+    """One array file as a manifest lists it: name relative to the manifest, shape, bytes, xxh3-128 (hex) of it all."""
+
+    name: str
+    shape: tuple[int, ...]
+    bytes: int
+    xxh3_128: str
+
+
+def npy_header(dtype: np.dtype[Any], shape: Sequence[int]) -> bytes:
+    """A version 1.0 `.npy` header, padded with spaces to `HEADER_BYTES`."""
+    buffer = io.BytesIO()
+    description = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": tuple(shape)}
+    text = repr(description).encode("latin1")
+    buffer.write(np.lib.format.magic(1, 0))
+    length = HEADER_BYTES - buffer.tell() - 2
+    buffer.write(length.to_bytes(2, "little"))
+    buffer.write(text.ljust(length - 1) + b"\n")
+    return buffer.getvalue()
+
+
+class NpyWriter:
+    """Writes one `.npy` file of known shape, in order, hashing as it goes; the file appears when `close` succeeds.
+
+    Args:
+        path: final path; the bytes go to a temporary name beside it first.
+        dtype: of the array, little-endian.
+        shape: of the array; `write` must deliver exactly as many bytes.
+    """
+
+    def __init__(self, path: Path, dtype: np.dtype[Any] | str, shape: Sequence[int]) -> None:
+        self.path = path
+        self.dtype = np.dtype(dtype)
+        self.shape = tuple(int(n) for n in shape)
+        self._partial = path.with_name(path.name + PARTIAL)
+        self._file = self._partial.open("wb", buffering=0)
+        self._hash = xxhash.xxh3_128()
+        self._bytes = 0
+        self._put(npy_header(self.dtype, self.shape))
+
+    def write(self, data: np.ndarray[Any, Any] | bytes | memoryview) -> None:
+        """Append array elements (C order) or their bytes."""
+        if isinstance(data, np.ndarray):
+            if data.dtype != self.dtype:
+                raise TypeError(f"{self.path.name} holds {self.dtype}, not {data.dtype}")
+            data = np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
+        self._put(data)
+
+    def _put(self, data: bytes | memoryview) -> None:
+        view = memoryview(data)
+        self._hash.update(view)
+        self._bytes += len(view)
+        while view:
+            view = view[self._file.write(view) :]
+
+    def close(self) -> FileEntry:
+        """Make the file durable under its final name."""
+        expected = HEADER_BYTES + self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+        if self._bytes != expected:
+            raise ValueError(f"{self.path.name}: wrote {self._bytes} of {expected} bytes")
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._partial.replace(self.path)
+        return FileEntry(self.path.name, self.shape, self._bytes, self._hash.hexdigest())
+
+    def __enter__(self) -> NpyWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
+        if kind is not None:
+            self._file.close()
+            self._partial.unlink(missing_ok=True)
+
+
+def write_array(path: Path, array: np.ndarray[Any, Any]) -> FileEntry:
+    """Write one array as a whole, little-endian."""
+    little = array.dtype.newbyteorder("<")
+    with NpyWriter(path, little, array.shape) as out:
+        out.write(array.astype(little, copy=False))
+        return out.close()
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a small file atomically and durably."""
+    partial = path.with_name(path.name + PARTIAL)
+    with partial.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def digest(path: Path) -> str:
+    """xxh3-128 (hex) of a file's bytes, as `xxhsum -H2` prints it."""
+    hashed = xxhash.xxh3_128()
+    with path.open("rb") as file:
+        while block := file.read(1 << 22):
+            hashed.update(block)
+    return hashed.hexdigest()

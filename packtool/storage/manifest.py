@@ -1,0 +1,221 @@
+"""Manifests: the last file written, and what makes a directory a dataset.
+
+A manifest holds what the bytes depend on and what they contain; never paths, times, host names, workers or memory, so
+that equal input and options give equal manifests. Those other facts go to `run.json`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from packtool import __version__
+from packtool.errors import DataError
+from packtool.storage.files import FileEntry, write_bytes
+
+MANIFEST = "manifest.json"
+RUN = "run.json"
+REPORT = "report.json"
+FORMAT_VERSION = 1
+
+TOKEN_STORE = "packtool token store"
+PACKED = "packtool packed dataset"
+
+Options = dict[str, Any]
+
+
+class TokenizerInfo(msgspec.Struct, frozen=True):
+    """What later stages must know of the tokenizer.
+
+    Attributes:
+        sha256: of the tokenizer.json that was used.
+        vocab_size: one more than the largest id it can produce, added tokens included.
+        eos_id: id that ends every stored document.
+        eos_token: its text.
+        bos_id: id that begins every stored document, or None.
+    """
+
+    sha256: str
+    vocab_size: int
+    eos_id: int
+    eos_token: str
+    bos_id: int | None = None
+
+
+class InputEntry(msgspec.Struct, frozen=True):
+    """One input: relative name, bytes, xxh3-128 of its bytes (of a dataset: of its manifest)."""
+
+    name: str
+    bytes: int
+    xxh3_128: str
+
+
+class TokenShard(msgspec.Struct, frozen=True):
+    """One shard of a token store: its two files and the global number of its first document."""
+
+    tokens: FileEntry
+    offsets: FileEntry
+    first_document: int
+
+
+class StoreManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """Manifest of a token store. `counts` has documents, tokens, and whatever was left out, by reason."""
+
+    format: str = TOKEN_STORE
+    format_version: int = FORMAT_VERSION
+    packtool_version: str = __version__
+    options: Options
+    inputs: list[InputEntry]
+    tokenizer: TokenizerInfo
+    dtype: str
+    counts: dict[str, int]
+    shards: list[TokenShard]
+
+
+class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+    """Where every token went. All figures are tokens but `rows`.
+
+    ``input = placed + dropped`` counts text tokens (BOS included, EOS not);
+    ``output = placed + repeated + eos + padding`` counts what the shards hold.
+
+    Attributes:
+        eos: EOS tokens written, whether stored or inserted.
+        eos_inserted: those of them that no stored document had.
+        eos_omitted: stored EOS tokens that were not written.
+    """
+
+    input: int
+    placed: int
+    dropped: int
+    repeated: int
+    eos: int
+    eos_inserted: int
+    eos_omitted: int
+    padding: int
+    output: int
+    rows: int
+
+
+class PackedShard(msgspec.Struct, frozen=True):
+    """One shard of rows; segment files are absent with `--no-segments`, `atoms` where atoms are uniform."""
+
+    tokens: FileEntry
+    segments: FileEntry | None = None
+    segment_offsets: FileEntry | None = None
+    atoms: FileEntry | None = None
+
+
+class Bucket(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of one length. A dataset of a single length has one bucket, in the dataset's own directory.
+
+    Attributes:
+        directory: relative to the manifest; "" for the dataset's own.
+        unit: tokens in a unit (the smaller of atom size and sequence length).
+        units: units that hold anything; what the last row has beyond them is padding.
+        atom_units: units in an atom, where atoms are uniform; 0 where `atoms` files list them.
+        last_atom_stays: the last atom is incomplete, and every shuffle leaves it last.
+    """
+
+    directory: str
+    sequence_length: int
+    rows: int
+    unit: int
+    units: int
+    atom_units: int
+    last_atom_stays: bool
+    shards: list[PackedShard]
+
+
+class Shuffle(msgspec.Struct, frozen=True, kw_only=True):
+    """How the rows came into their order."""
+
+    method: str
+    atom_size: int
+    seed: int
+    epoch: int
+
+
+class PackedManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """Manifest of a packed dataset. `stores` gives each input store's documents, in order: the source of each."""
+
+    format: str = PACKED
+    format_version: int = FORMAT_VERSION
+    packtool_version: str = __version__
+    strategy: str
+    options: Options
+    shuffle: Shuffle | None
+    inputs: list[InputEntry]
+    store_documents: list[int]
+    tokenizer: TokenizerInfo
+    dtype: str
+    pad_id: int
+    documents: int
+    ledger: Ledger
+    report: InputEntry
+    buckets: list[Bucket]
+
+
+Manifest = StoreManifest | PackedManifest
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+
+
+def encode(value: Any) -> bytes:
+    """Stable, readable JSON."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def write(directory: Path, manifest: Manifest) -> None:
+    """Write the manifest: from now on the directory is a dataset."""
+    write_bytes(directory / MANIFEST, encode(manifest))
+
+
+def read(directory: Path) -> Manifest:
+    """The manifest of a token store or packed dataset.
+
+    Raises:
+        DataError: no such directory, no manifest, or one this version can't read.
+    """
+    path = directory / MANIFEST
+    if not directory.is_dir():
+        raise DataError("missing-input", "no such directory", remedy="check the path", where=str(directory))
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(
+            "no-manifest",
+            f"no {MANIFEST}, so this is not a finished token store or packed dataset",
+            remedy="give the output directory of a packtool command that finished",
+            where=str(directory),
+        ) from None
+    kind = _decode(raw, _Kind, path)
+    if kind.format_version != FORMAT_VERSION or kind.format not in _TYPES:
+        raise DataError(
+            "unknown-format",
+            f"format {kind.format!r} version {kind.format_version} is not one this version reads",
+            remedy=f"use packtool {kind.packtool_version} or later",
+            where=str(path),
+        )
+    return _decode(raw, _TYPES[kind.format], path)
+
+
+class _Kind(msgspec.Struct):
+    format: str
+    format_version: int
+    packtool_version: str
+
+
+_TYPES: dict[str, type[StoreManifest | PackedManifest]] = {TOKEN_STORE: StoreManifest, PACKED: PackedManifest}
+
+
+def _decode(raw: bytes, kind: type[_Struct], path: Path) -> _Struct:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.MsgspecError as error:
+        raise DataError(
+            "bad-manifest",
+            f"not a valid manifest: {error}",
+            remedy="run the command that made it again",
+            where=str(path),
+        ) from None

@@ -1,0 +1,168 @@
+"""The token store: every document's tokens, each document ended by EOS, in memory-mapped shards.
+
+A shard is two files: `tokens-NNNNN.npy` (1-D) and `offsets-NNNNN.npy` (n + 1 token offsets of its n documents).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from packtool.errors import DataError, UsageError
+from packtool.plan import I64, Ints
+from packtool.storage import manifest as manifests
+from packtool.storage.files import FileEntry, write_array
+from packtool.storage.manifest import StoreManifest
+
+SMALL = np.dtype("<u2")
+LARGE = np.dtype("<u4")
+
+
+def token_dtype(vocab_size: int) -> np.dtype[Any]:
+    """The smallest of uint16 and uint32 that holds every id below `vocab_size`.
+
+    >>> token_dtype(65536).str, token_dtype(65537).str
+    ('<u2', '<u4')
+    """
+    return SMALL if vocab_size <= 1 << 16 else LARGE
+
+
+def write_shard(
+    directory: Path, number: int, tokens: np.ndarray[Any, Any], offsets: I64, vocab_size: int
+) -> tuple[FileEntry, FileEntry]:
+    """Write shard `number` and return its tokens and offsets entries.
+
+    Args:
+        tokens: ids of all documents, each document's EOS included; any integer type.
+        offsets: documents + 1 offsets into `tokens`.
+        vocab_size: every id must be below it.
+    """
+    if len(tokens) and int(tokens.max()) >= vocab_size:
+        raise DataError(
+            "id-out-of-range",
+            f"the tokenizer produced id {int(tokens.max())}, but its vocabulary ends at {vocab_size - 1}",
+            remedy="check that the tokenizer.json is whole",
+        )
+    stored = tokens.astype(token_dtype(vocab_size), copy=False)
+    return (
+        write_array(directory / f"tokens-{number:05d}.npy", stored),
+        write_array(directory / f"offsets-{number:05d}.npy", offsets.astype("<i8", copy=False)),
+    )
+
+
+class TokenStore:
+    """Read access to a token store.
+
+    Args:
+        path: its directory.
+
+    Raises:
+        DataError: missing, unfinished or damaged.
+        UsageError: a packed dataset rather than a store.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        manifest = manifests.read(self.path)
+        if not isinstance(manifest, StoreManifest):
+            raise UsageError(
+                "not-a-store",
+                "a packed dataset, where a token store is needed",
+                remedy="give the output of packtool tokenize",
+                where=str(path),
+            )
+        self.manifest = manifest
+        self.dtype = np.dtype(manifest.dtype)
+        self.documents = manifest.counts["documents"]
+        self.tokens = manifest.counts["tokens"]
+        self.first_documents = np.array([s.first_document for s in manifest.shards] + [self.documents], np.int64)
+        self.shards = [self._map(s.tokens) for s in manifest.shards]
+        self.offsets = [self._map(s.offsets) for s in manifest.shards]
+
+    def _map(self, entry: FileEntry) -> np.ndarray[Any, Any]:
+        path = self.path / entry.name
+        try:
+            array: np.ndarray[Any, Any] = np.load(path, mmap_mode="r")
+        except FileNotFoundError:
+            raise DataError(
+                "missing-shard", "named in the manifest, but not there", remedy="make the store again", where=str(path)
+            ) from None
+        except ValueError as error:
+            raise DataError(
+                "damaged-shard", f"not a readable array ({error})", remedy="make the store again", where=str(path)
+            ) from None
+        if array.shape != entry.shape:
+            raise DataError(
+                "damaged-shard",
+                f"has shape {array.shape}, but the manifest says {entry.shape}",
+                remedy="make the store again",
+                where=str(path),
+            )
+        return array
+
+    def lengths(self) -> Ints:
+        """Length of each document with its EOS, in tokens: uint32, in document order."""
+        out = np.empty(self.documents, np.uint32)
+        for first, offsets in zip(self.first_documents, self.offsets, strict=False):
+            out[first : first + len(offsets) - 1] = np.diff(offsets)
+        return out
+
+    def document(self, number: int) -> np.ndarray[Any, Any]:
+        """The tokens of one document, EOS last."""
+        shard = int(np.searchsorted(self.first_documents, number, side="right")) - 1
+        a, b = self.offsets[shard][number - self.first_documents[shard] :][:2]
+        return self.shards[shard][a:b]
+
+
+class Corpus:
+    """Several token stores as one sequence of documents, numbered in the order given.
+
+    Raises:
+        UsageError: the stores disagree on tokenizer, dtype or EOS.
+    """
+
+    def __init__(self, paths: Sequence[Path | str]) -> None:
+        self.stores = [TokenStore(path) for path in paths]
+        self._require_alike()
+        self.shards = [shard for store in self.stores for shard in store.shards]
+        self.documents = sum(store.documents for store in self.stores)
+        self.tokens = sum(store.tokens for store in self.stores)
+        self.tokenizer = self.stores[0].manifest.tokenizer
+        self.dtype = self.stores[0].dtype
+        firsts, base = [], 0
+        for store in self.stores:
+            firsts.append(store.first_documents[:-1] + base)
+            base += store.documents
+        self._firsts = np.concatenate([*firsts, [base]]).astype(np.int64)
+        self._offsets = [offsets for store in self.stores for offsets in store.offsets]
+
+    def _require_alike(self) -> None:
+        first = self.stores[0]
+        for store in self.stores[1:]:
+            ours, theirs = first.manifest.tokenizer, store.manifest.tokenizer
+            for name in ("sha256", "vocab_size", "eos_id", "bos_id"):
+                a, b = getattr(ours, name), getattr(theirs, name)
+                if a != b:
+                    raise UsageError(
+                        "stores-differ",
+                        f"tokenizer {name} is {b}, but {a} in {first.path}",
+                        remedy="tokenize both with the same tokenizer and options",
+                        where=str(store.path),
+                    )
+
+    def lengths(self) -> Ints:
+        """Length of each document with its EOS, in tokens: uint32, in document order."""
+        return np.concatenate([store.lengths() for store in self.stores])
+
+    def locate(self, document: I64) -> tuple[I64, I64]:
+        """Shard of each document, and the place of its first token there."""
+        shard = np.searchsorted(self._firsts, document, side="right") - 1
+        # Empty shards share their first document with the next one; side="right" already skips them.
+        place = np.empty(len(document), np.int64)
+        for number in np.unique(shard):
+            mine = np.flatnonzero(shard == number)
+            place[mine] = self._offsets[number][document[mine] - self._firsts[number]]
+        return shard, place
