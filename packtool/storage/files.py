@@ -14,6 +14,8 @@ import msgspec
 import numpy as np
 import xxhash
 
+from packtool.errors import DataError
+
 HEADER_BYTES = 4096
 """Size of every `.npy` header packtool writes, so that the array begins on a page of its own."""
 PARTIAL = ".partial"
@@ -100,6 +102,29 @@ def write_array(path: Path, array: np.ndarray[Any, Any]) -> FileEntry:
     with NpyWriter(path, little, array.shape) as out:
         out.write(array.astype(little, copy=False))
         return out.close()
+
+
+def open_array(directory: Path, entry: FileEntry) -> np.ndarray[Any, Any]:
+    """Memory-map one array file and hold it against its entry in the manifest."""
+    path = directory / entry.name
+    try:
+        array: np.ndarray[Any, Any] = np.load(path, mmap_mode="r")
+    except FileNotFoundError:
+        raise DataError(
+            "missing-shard", "named in the manifest, but not there", remedy="make it again", where=str(path)
+        ) from None
+    except ValueError as error:
+        raise DataError(
+            "damaged-shard", f"not a readable array ({error})", remedy="make it again", where=str(path)
+        ) from None
+    if array.shape != entry.shape:
+        raise DataError(
+            "damaged-shard",
+            f"has shape {array.shape}, but the manifest says {entry.shape}",
+            remedy="make it again",
+            where=str(path),
+        )
+    return array
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -138,7 +138,17 @@ class Shuffle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackedManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Manifest of a packed dataset. `stores` gives each input store's documents, in order: the source of each."""
+    """Manifest of a packed dataset.
+
+    Attributes:
+        strategy: its registered name.
+        options: what the strategy was given; with the inputs, all that the rows depend on.
+        shuffle: how the rows were ordered; None for corpus order.
+        inputs: the token stores, in order, by the digests of their manifests.
+        store_documents: documents in each of them: documents are numbered through, so this tells each one's source.
+        documents: their sum.
+        lengths: the file of document lengths; None with `--no-segments`.
+    """
 
     format: str = PACKED
     format_version: int = FORMAT_VERSION
@@ -153,6 +163,7 @@ class PackedManifest(msgspec.Struct, frozen=True, kw_only=True):
     pad_id: int
     documents: int
     ledger: Ledger
+    lengths: FileEntry | None
     report: InputEntry
     buckets: list[Bucket]
 

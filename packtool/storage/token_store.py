@@ -14,7 +14,7 @@ import numpy as np
 from packtool.errors import DataError, UsageError
 from packtool.plan import I64, Ints
 from packtool.storage import manifest as manifests
-from packtool.storage.files import FileEntry, write_array
+from packtool.storage.files import FileEntry, open_array, write_array
 from packtool.storage.manifest import StoreManifest
 
 SMALL = np.dtype("<u2")
@@ -79,29 +79,8 @@ class TokenStore:
         self.documents = manifest.counts["documents"]
         self.tokens = manifest.counts["tokens"]
         self.first_documents = np.array([s.first_document for s in manifest.shards] + [self.documents], np.int64)
-        self.shards = [self._map(s.tokens) for s in manifest.shards]
-        self.offsets = [self._map(s.offsets) for s in manifest.shards]
-
-    def _map(self, entry: FileEntry) -> np.ndarray[Any, Any]:
-        path = self.path / entry.name
-        try:
-            array: np.ndarray[Any, Any] = np.load(path, mmap_mode="r")
-        except FileNotFoundError:
-            raise DataError(
-                "missing-shard", "named in the manifest, but not there", remedy="make the store again", where=str(path)
-            ) from None
-        except ValueError as error:
-            raise DataError(
-                "damaged-shard", f"not a readable array ({error})", remedy="make the store again", where=str(path)
-            ) from None
-        if array.shape != entry.shape:
-            raise DataError(
-                "damaged-shard",
-                f"has shape {array.shape}, but the manifest says {entry.shape}",
-                remedy="make the store again",
-                where=str(path),
-            )
-        return array
+        self.shards = [open_array(self.path, s.tokens) for s in manifest.shards]
+        self.offsets = [open_array(self.path, s.offsets) for s in manifest.shards]
 
     def lengths(self) -> Ints:
         """Length of each document with its EOS, in tokens: uint32, in document order."""

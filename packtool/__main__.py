@@ -1,0 +1,5 @@
+"""`python -m packtool`."""
+
+from packtool.cli import main
+
+main()

@@ -1,0 +1,91 @@
+"""Rows to shards: what `pack` and `shuffle` share once they know the order of rows and where the tokens are.
+
+Each shard is an independent task: its rows are laid out, fetched, tallied, written and hashed batch by batch. NumPy,
+Arrow, xxhash and the kernel release the interpreter lock for the heavy parts, so the workers are threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.layout import Layout
+from packtool.metrics import Tally
+from packtool.plan import Ints, Segments
+from packtool.storage.manifest import PackedShard
+from packtool.storage.packed import ShardWriter
+
+Fetch = Callable[[int, int, Segments | None], npt.NDArray[Any]]
+"""(first row, last row, their pieces) to the tokens of these rows."""
+Progress = Callable[[int], object]
+"""Told the bytes written since the last call."""
+
+
+@dataclass(frozen=True)
+class RowWriter:
+    """Writes the rows of a layout to the shards of one directory.
+
+    Attributes:
+        directory: of the bucket.
+        dtype: of the tokens.
+        shard_tokens: a shard closes before it would exceed this many tokens (but holds at least one row).
+        lengths: of every document, EOS included; None leaves the segment table and the tally out.
+        workers: threads.
+        progress: told how many bytes of tokens were written.
+    """
+
+    directory: Path
+    dtype: np.dtype[Any]
+    shard_tokens: int
+    lengths: Ints | None
+    workers: int
+    progress: Progress
+
+    def write(self, layout: Layout, fetch: Fetch) -> tuple[list[PackedShard], Tally | None]:
+        """Write all rows; return the shards in order and the tally of all rows."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        step = max(1, self.shard_tokens // layout.plan.sequence_length)
+        parts = [(number, row, min(row + step, layout.rows)) for number, row in enumerate(range(0, layout.rows, step))]
+        total = None if self.lengths is None else Tally(self.lengths, layout.plan.sequence_length)
+        shards = []
+        with ThreadPoolExecutor(self.workers, thread_name_prefix="packtool") as pool:
+            futures = [pool.submit(self._shard, layout, fetch, *part) for part in parts]
+            try:
+                for future in futures:
+                    shard, tally = future.result()
+                    shards.append(shard)
+                    if total is not None and tally is not None:
+                        total += tally
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+        return shards, total
+
+    def _shard(
+        self, layout: Layout, fetch: Fetch, number: int, first: int, last: int
+    ) -> tuple[PackedShard, Tally | None]:
+        length = layout.plan.sequence_length
+        tally = None if self.lengths is None else Tally(self.lengths, length)
+        writer = ShardWriter(
+            self.directory,
+            number,
+            dtype=self.dtype,
+            rows=last - first,
+            sequence_length=length,
+            with_segments=tally is not None,
+        )
+        with writer:
+            for a, b in layout.batches(first, last):
+                rows = layout.segments(a, b)
+                if tally is not None:
+                    tally.add(rows)
+                tokens = fetch(a, b, rows)
+                writer.add(tokens, rows)
+                self.progress(tokens.nbytes)
+            return writer.close(layout.atoms(first, last)), tally

@@ -1,0 +1,129 @@
+"""The one place that moves tokens: pieces of memory-mapped shards, in any order, into one contiguous buffer.
+
+Arrow's string views are (buffer, offset, length) triples, which is what a segment table is; casting such an array to
+contiguous binary is a loop of memory copies in C++. Pieces that follow each other in a shard are copied as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from packtool.plan import I64, INSERTED_EOS, PADDING, Segments
+
+Locate = Callable[[I64], tuple[I64, I64]]
+
+_WINDOW = 1 << 30  # views hold 31-bit offsets: larger shards are seen through overlapping windows of twice this size
+_INLINE = 12  # bytes; views this short hold their data themselves
+
+
+class Gatherer:
+    """Copies segments of documents out of token shards.
+
+    Args:
+        shards: 1-D arrays of one dtype.
+        locate: maps document numbers to (shard, place of the document's first token in it).
+        pad_id: written for segments of padding.
+        eos_id: written for EOS that the strategy inserted.
+        longest_fill: the longest segment of padding, in tokens: the sequence length.
+
+    >>> store = np.array([5, 6, 0, 7, 8, 9, 0], np.uint16)
+    >>> gather = Gatherer([store], lambda d: (d * 0, d * 3), pad_id=0, eos_id=0, longest_fill=4)
+    >>> one = np.array
+    >>> gather(Segments(one([1, -1, 0]), one([1, 0, 0]), one([2, 2, 3]), one([0, 0, 0]), one([0, 3])))
+    array([8, 9, 0, 0, 5, 6, 0], dtype=uint16)
+    """
+
+    def __init__(
+        self, shards: Sequence[npt.NDArray[Any]], locate: Locate, *, pad_id: int, eos_id: int, longest_fill: int
+    ) -> None:
+        dtype = shards[0].dtype if shards else np.dtype("<u2")
+        fills = [np.full(longest_fill, pad_id, dtype), np.full(1, eos_id, dtype)]
+        self._sources = [*shards, *fills]
+        self._fill = {PADDING: len(shards), INSERTED_EOS: len(shards) + 1}
+        self._locate = locate
+        self._dtype = dtype
+        self._buffers: list[pa.Buffer] = []
+        first = []
+        for source in self._sources:
+            first.append(len(self._buffers))
+            raw = source.view(np.uint8)
+            for begin in range(0, max(1, len(raw)), _WINDOW):
+                self._buffers.append(pa.py_buffer(raw[begin : begin + 2 * _WINDOW - 1]))
+        self._first_buffer = np.array(first, np.int64)
+
+    def __call__(self, pieces: Segments) -> npt.NDArray[Any]:
+        """The tokens of all pieces, in order, as one 1-D array."""
+        source, place = self._sources_of(pieces)
+        source, place, length = coalesce(source, place, pieces.length)
+        return self.copy(source, place, length)
+
+    def _sources_of(self, pieces: Segments) -> tuple[I64, I64]:
+        source = np.empty(len(pieces), np.int64)
+        place = np.zeros(len(pieces), np.int64)
+        real = pieces.document >= 0
+        if real.all():
+            source, place = self._locate(pieces.document)
+            return source, place + pieces.start
+        for document, number in self._fill.items():
+            source[pieces.document == document] = number
+        source[real], first = self._locate(pieces.document[real])
+        place[real] = first + pieces.start[real]
+        return source, place
+
+    def copy(self, source: I64, place: I64, length: I64) -> npt.NDArray[Any]:
+        """Tokens ``place:place + length`` of each source, joined. Sources are the shards, padding, EOS, in order."""
+        total = int(length.sum())
+        if not total:
+            return np.empty(0, self._dtype)
+        size = self._dtype.itemsize
+        start = place * size
+        window = start // _WINDOW
+        views = np.empty((len(source), 4), np.int32)
+        views[:, 0] = length * size
+        views[:, 1] = 0  # the prefix serves comparisons only
+        views[:, 2] = self._first_buffer[source] + window
+        views[:, 3] = start - window * _WINDOW
+        short = np.flatnonzero(length * size <= _INLINE)
+        if len(short):
+            views[short, 1:] = self._inline(source[short], place[short], length[short])
+        array = pa.Array.from_buffers(
+            pa.binary_view(), len(views), [None, pa.py_buffer(views), *self._buffers], null_count=0
+        )
+        data = array.cast(pa.large_binary()).buffers()[2]
+        return np.frombuffer(data, self._dtype, total)
+
+    def _inline(self, source: I64, place: I64, length: I64) -> npt.NDArray[np.int32]:
+        """The data of pieces of at most `_INLINE` bytes, padded with zeros to that size."""
+        width = _INLINE // self._dtype.itemsize
+        out = np.zeros((len(source), width), self._dtype)
+        column = np.arange(width)
+        wanted = column < length[:, None]
+        for number in np.unique(source):
+            mine = np.flatnonzero(source == number)
+            shard = self._sources[number]
+            at = np.minimum(place[mine, None] + column, len(shard) - 1)
+            out[mine] = np.where(wanted[mine], shard[at], 0)
+        return out.view(np.int32)
+
+
+def coalesce(source: I64, place: I64, length: I64) -> tuple[I64, I64, I64]:
+    """One piece for pieces that follow each other in their source.
+
+    >>> one = np.array
+    >>> coalesce(one([0, 0, 1]), one([4, 6, 7]), one([2, 3, 1]))
+    (array([0, 1]), array([4, 7]), array([5, 1]))
+    """
+    if len(source) < 2:
+        return source, place, length
+    head = np.empty(len(source), bool)
+    head[0] = True
+    np.logical_or(source[1:] != source[:-1], place[1:] != place[:-1] + length[:-1], out=head[1:])
+    first = np.flatnonzero(head)
+    if len(first) == len(source):
+        return source, place, length
+    return source[first], place[first], np.add.reduceat(length, first)

@@ -1,0 +1,248 @@
+"""The packed dataset: rows of tokens in shards, and beside them which piece of which document lies where.
+
+A shard is `tokens-NNNNN.npy` (rows × sequence_length), `segments-NNNNN.npy` and `segment_offsets-NNNNN.npy`
+(rows + 1), and `atoms-NNNNN.npy` where atoms span a varying number of rows: the rows of this shard at which an atom
+begins. `lengths.npy` beside the manifest has every document's length, EOS included, so that the dataset alone can
+account for every token.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.errors import DataError, UsageError
+from packtool.plan import I64, Ints, Segments, offsets_of
+from packtool.storage import manifest as manifests
+from packtool.storage.files import NpyWriter, open_array, write_array
+from packtool.storage.manifest import Bucket, PackedManifest, PackedShard
+
+LENGTHS = "lengths.npy"
+SEGMENT = np.dtype([("document", "<i8"), ("start", "<u4"), ("length", "<u4"), ("repeated", "<u4")])
+"""One piece of a row as stored. `document` -1 is padding, -2 an EOS that the strategy inserted."""
+
+
+def bucket_directory(sequence_length: int) -> str:
+    """Name of the directory of one bucket of a multi-bucket dataset.
+
+    >>> bucket_directory(2048)
+    'bucket-02048'
+    """
+    return f"bucket-{sequence_length:05d}"
+
+
+class ShardWriter:
+    """Writes one shard of rows, batch by batch.
+
+    Args:
+        directory: of the bucket.
+        number: of the shard.
+        dtype: of the tokens.
+        rows, sequence_length: shape of the shard.
+        with_segments: also write the segment table.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        number: int,
+        *,
+        dtype: np.dtype[Any],
+        rows: int,
+        sequence_length: int,
+        with_segments: bool = True,
+    ) -> None:
+        self._directory = directory
+        self._number = number
+        self._tokens = NpyWriter(self._path("tokens"), dtype, (rows, sequence_length))
+        self._with_segments = with_segments
+        self._tables: list[npt.NDArray[Any]] = []
+        self._counts: list[I64] = []
+
+    def _path(self, kind: str) -> Path:
+        return self._directory / f"{kind}-{self._number:05d}.npy"
+
+    def __enter__(self) -> ShardWriter:
+        self._tokens.__enter__()
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        self._tokens.__exit__(*failure)
+
+    def add(self, tokens: npt.NDArray[Any], rows: Segments | None) -> None:
+        """Append the tokens of whole rows (any shape, row after row) and their pieces."""
+        self._tokens.write(tokens)
+        if self._with_segments and rows is not None:
+            self._tables.append(to_table(rows))
+            self._counts.append(np.diff(rows.offsets))
+
+    def close(self, atoms: I64 | None = None) -> PackedShard:
+        """Finish the shard's files; `atoms` are the rows of this shard at which an atom begins."""
+        segments = segment_offsets = None
+        if self._with_segments:
+            table = np.concatenate([np.empty(0, SEGMENT), *self._tables])
+            counts = np.concatenate([np.empty(0, np.int64), *self._counts])
+            segments = write_array(self._path("segments"), table)
+            segment_offsets = write_array(self._path("segment_offsets"), offsets_of(counts))
+        entry = None if atoms is None else write_array(self._path("atoms"), atoms)
+        return PackedShard(self._tokens.close(), segments, segment_offsets, entry)
+
+
+def to_table(rows: Segments) -> npt.NDArray[Any]:
+    """The pieces as stored, without their offsets."""
+    table = np.empty(len(rows), SEGMENT)
+    for name in SEGMENT.names or ():
+        table[name] = getattr(rows, name)
+    return table
+
+
+def from_table(table: npt.NDArray[Any], offsets: Ints) -> Segments:
+    """Stored pieces as columns; `offsets` (rows + 1) are relative to the table's first."""
+    return Segments(
+        table["document"].astype(np.int64),
+        table["start"].astype(np.int64),
+        table["length"].astype(np.int64),
+        table["repeated"].astype(np.int64),
+        np.asarray(offsets, np.int64),
+    )
+
+
+class PackedBucket:
+    """Rows of one length, as memory-mapped shards.
+
+    Attributes:
+        sequence_length: tokens in a row.
+        shards: one (rows, sequence_length) array for each shard.
+        first_rows: first row of each shard, then the number of rows.
+    """
+
+    def __init__(self, path: Path, entry: Bucket, dtype: np.dtype[Any]) -> None:
+        self.path = path / entry.directory
+        self.entry = entry
+        self.sequence_length = entry.sequence_length
+        self.rows = entry.rows
+        self.shards = [open_array(self.path, s.tokens) for s in entry.shards]
+        self.first_rows = offsets_of(np.array([len(s) for s in self.shards], np.int64))
+        for shard, described in zip(self.shards, entry.shards, strict=True):
+            if shard.dtype != dtype:
+                raise DataError(
+                    "damaged-shard",
+                    f"holds {shard.dtype}, but the manifest says {dtype}",
+                    remedy="make the dataset again",
+                    where=str(self.path / described.tokens.name),
+                )
+        self._tables: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] | None = None
+
+    @property
+    def has_segments(self) -> bool:
+        return all(s.segments is not None for s in self.entry.shards)
+
+    def tokens(self, first: int, last: int) -> npt.NDArray[Any]:
+        """Rows ``first:last``, (rows, sequence_length); a view where they lie in one shard."""
+        parts = [shard[a:b] for shard, a, b in self._split(first, last)]
+        return parts[0] if len(parts) == 1 else np.concatenate([self._none(), *parts])
+
+    def segments(self, first: int, last: int) -> Segments:
+        """The pieces of rows ``first:last``.
+
+        Raises:
+            UsageError: the dataset was written with ``--no-segments``.
+        """
+        tables = self._open_tables()
+        parts, counts = [np.empty(0, SEGMENT)], [np.empty(0, np.int64)]
+        for number, a, b in self._ranges(first, last):
+            table, offsets = tables[number]
+            near = offsets[a : b + 1]
+            parts.append(table[near[0] : near[-1]])
+            counts.append(np.diff(near))
+        return from_table(np.concatenate(parts), offsets_of(np.concatenate(counts)))
+
+    def atom_offsets(self) -> I64 | None:
+        """First row of each atom, then the number of rows; None where atoms are uniform."""
+        if self.entry.atom_units:
+            return None
+        begins = [
+            open_array(self.path, shard.atoms) + first
+            for shard, first in zip(self.entry.shards, self.first_rows, strict=False)
+            if shard.atoms is not None
+        ]
+        return np.concatenate([*begins, [self.rows]]).astype(np.int64)
+
+    def _open_tables(self) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+        if self._tables is None:
+            tables = []
+            for shard in self.entry.shards:
+                if shard.segments is None or shard.segment_offsets is None:
+                    raise UsageError(
+                        "no-segments",
+                        "the dataset was written with --no-segments, so its document boundaries are not known",
+                        remedy="pack again without --no-segments",
+                        where=str(self.path),
+                    )
+                tables.append((open_array(self.path, shard.segments), open_array(self.path, shard.segment_offsets)))
+            self._tables = tables
+        return self._tables
+
+    def _ranges(self, first: int, last: int) -> list[tuple[int, int, int]]:
+        """(shard, first, last row in it) of the shards that rows ``first:last`` touch."""
+        out = []
+        number = int(np.searchsorted(self.first_rows, first, side="right")) - 1
+        while first < last:
+            begin, end = int(self.first_rows[number]), int(self.first_rows[number + 1])
+            stop = min(last, end)
+            if stop > first:
+                out.append((number, first - begin, stop - begin))
+            first, number = stop, number + 1
+        return out
+
+    def _split(self, first: int, last: int) -> list[tuple[npt.NDArray[Any], int, int]]:
+        return [(self.shards[number], a, b) for number, a, b in self._ranges(first, last)]
+
+    def _none(self) -> npt.NDArray[Any]:
+        dtype = self.shards[0].dtype if self.shards else np.dtype("<u2")
+        return np.empty((0, self.sequence_length), dtype)
+
+
+class PackedDataset:
+    """Read access to a packed dataset.
+
+    Raises:
+        DataError: missing, unfinished or damaged.
+        UsageError: a token store rather than a packed dataset.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        manifest = manifests.read(self.path)
+        if not isinstance(manifest, PackedManifest):
+            raise UsageError(
+                "not-packed",
+                "a token store, where a packed dataset is needed",
+                remedy="run packtool pack on it first",
+                where=str(path),
+            )
+        self.manifest = manifest
+        self.dtype = np.dtype(manifest.dtype)
+        self.buckets = [PackedBucket(self.path, bucket, self.dtype) for bucket in manifest.buckets]
+
+    @property
+    def has_segments(self) -> bool:
+        return self.manifest.lengths is not None
+
+    def lengths(self) -> Ints:
+        """Length of each document of the corpus, EOS included, in tokens.
+
+        Raises:
+            UsageError: the dataset was written with ``--no-segments``.
+        """
+        if self.manifest.lengths is None:
+            raise UsageError(
+                "no-segments",
+                "the dataset was written with --no-segments, so its document boundaries are not known",
+                remedy="pack again without --no-segments",
+                where=str(self.path),
+            )
+        return open_array(self.path, self.manifest.lengths)
