@@ -35,7 +35,8 @@ class RowWriter:
         directory: of the bucket.
         dtype: of the tokens.
         shard_tokens: a shard closes before it would exceed this many tokens (but holds at least one row).
-        lengths: of every document, EOS included; None leaves the segment table and the tally out.
+        lengths: of every document, EOS included; None where segments are not known (no table, no tally).
+        with_segments: write the segment table.
         workers: threads.
         progress: told how many bytes of tokens were written.
     """
@@ -44,6 +45,7 @@ class RowWriter:
     dtype: np.dtype[Any]
     shard_tokens: int
     lengths: Ints | None
+    with_segments: bool
     workers: int
     progress: Progress
 
@@ -78,12 +80,13 @@ class RowWriter:
             dtype=self.dtype,
             rows=last - first,
             sequence_length=length,
-            with_segments=tally is not None,
+            with_segments=self.with_segments,
         )
         with writer:
             for a, b in layout.batches(first, last):
-                rows = layout.segments(a, b)
+                rows = None
                 if tally is not None:
+                    rows = layout.segments(a, b)
                     tally.add(rows)
                 tokens = fetch(a, b, rows)
                 writer.add(tokens, rows)

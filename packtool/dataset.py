@@ -42,7 +42,7 @@ class Rows:
             yield from shard
 
     def segments(self, row: int) -> npt.NDArray[Any]:
-        """The pieces of one row, in order: document, start, length, repeated. Document -1 is padding, -2 an inserted EOS."""
+        """The pieces of one row, in order; document -1 is padding, -2 an EOS that the strategy inserted."""
         row = self._index(row)
         return to_table(self._bucket.segments(row, row + 1))
 
