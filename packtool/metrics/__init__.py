@@ -1,0 +1,11 @@
+"""What a packing does to a corpus, counted from its rows: accounts, metrics, lengths. NumPy only, no I/O.
+
+rows of segments ─Tally.add─▶ Tally ─measure─▶ Metrics (one tally, or one for each bucket)
+document lengths ─LengthCounts.of─▶ LengthCounts (quantiles, histogram)
+"""
+
+from packtool.metrics.lengths import LengthCounts
+from packtool.metrics.summary import DocumentsPerRow, Metrics, measure
+from packtool.metrics.tally import Accounts, Tally
+
+__all__ = ["Accounts", "DocumentsPerRow", "LengthCounts", "Metrics", "Tally", "measure"]

@@ -1,0 +1,165 @@
+"""Metrics of a packing, from the tally of each of its sequence lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from packtool.metrics.tally import Accounts, Tally
+from packtool.plan import I64
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentsPerRow:
+    """Distinct documents with a token in a row, over rows. p50 and p99: at least that share of rows has no more."""
+
+    mean: float
+    p50: int
+    p99: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """What a packing does to its documents. A document's length includes its EOS; its text does not.
+
+    L is the sequence length; with several buckets, the longest where a document is asked to fit.
+
+    Attributes:
+        documents: in the dataset, M.
+        rows: training samples, C.
+        padding_ratio: padding / output tokens (bucket pretraining, equation 1).
+        truncated_documents: documents whose text does not lie contiguous in one row; a dropped one counts.
+        truncation_ratio: truncated documents / documents (bucket pretraining, equation 2).
+        fitting_documents: documents of length at most L.
+        avoidably_truncated_documents: those of them that are truncated.
+        avoidable_truncation_ratio: avoidably truncated / fitting documents.
+        concatenation_ratio: documents / rows (bucket pretraining, equation 3).
+        documents_per_row: distinct documents in a row.
+        mean_context: tokens of the same piece before a token in its row, averaged over all tokens but padding.
+        row_lower_bound: rows that the same tokens fill at least: for each bucket, ceil((output - padding) / L).
+        row_excess: rows / row_lower_bound - 1.
+        dropped_tokens: text tokens in no row.
+        dropped_ratio: dropped / text tokens.
+        repeated_tokens: text tokens that an earlier row already has.
+        repeated_ratio: repeated / output tokens.
+        overlapping_documents: documents with tokens in two rows.
+        attention_full: query-key pairs under a causal mask over whole rows, padding included: rows × L (L + 1) / 2.
+        attention_masked: query-key pairs where a token sees only its own piece: the sum of l (l + 1) / 2.
+        steps_per_epoch: batches in an epoch, the last may be smaller; None without a batch size.
+    """
+
+    documents: int
+    rows: int
+    padding_ratio: float
+    truncated_documents: int
+    truncation_ratio: float
+    fitting_documents: int
+    avoidably_truncated_documents: int
+    avoidable_truncation_ratio: float
+    concatenation_ratio: float
+    documents_per_row: DocumentsPerRow
+    mean_context: float
+    row_lower_bound: int
+    row_excess: float
+    dropped_tokens: int
+    dropped_ratio: float
+    repeated_tokens: int
+    repeated_ratio: float
+    overlapping_documents: int
+    attention_full: int
+    attention_masked: int
+    steps_per_epoch: int | None
+
+
+def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
+    """Metrics of a whole dataset from the tallies of its buckets (of one, where all rows are equally long).
+
+    Args:
+        tallies: one for each bucket, over the same documents.
+        batch_size: rows of the longest bucket in a batch; batches of the other buckets hold as many tokens.
+    """
+    lengths = tallies[0].lengths
+    documents = len(lengths)
+    longest = max(tally.sequence_length for tally in tallies)
+    accounts = sum((tally.accounts() for tally in tallies), Accounts(0, 0, 0, 0, 0, 0, 0))
+    # A document of EOS alone has no text to truncate.
+    intact = sum(tally.intact for tally in tallies) + int(np.count_nonzero(lengths <= 1))
+    fitting = int(np.count_nonzero(lengths <= longest))
+    intact_fitting = intact - sum(t.intact_longer for t in tallies if t.sequence_length == longest)
+    bound = sum(-(-(t.accounts().output - t.padding) // t.sequence_length) for t in tallies)
+    text = int(lengths.sum(dtype=np.int64)) - documents
+    tokens = accounts.output - accounts.padding
+    return Metrics(
+        documents=documents,
+        rows=accounts.rows,
+        padding_ratio=ratio(accounts.padding, accounts.output),
+        truncated_documents=documents - intact,
+        truncation_ratio=ratio(documents - intact, documents),
+        fitting_documents=fitting,
+        avoidably_truncated_documents=fitting - intact_fitting,
+        avoidable_truncation_ratio=ratio(fitting - intact_fitting, fitting),
+        concatenation_ratio=ratio(documents, accounts.rows),
+        documents_per_row=_documents_per_row(histogram_sum([t.documents_in_row for t in tallies])),
+        mean_context=ratio(sum(_pairs(t.piece_lengths, -1) for t in tallies), tokens),
+        row_lower_bound=bound,
+        row_excess=ratio(accounts.rows - bound, bound),
+        dropped_tokens=text - accounts.placed,
+        dropped_ratio=ratio(text - accounts.placed, text),
+        repeated_tokens=accounts.repeated,
+        repeated_ratio=ratio(accounts.repeated, accounts.output),
+        overlapping_documents=_overlapping(tallies),
+        attention_full=sum(t.rows * (t.sequence_length * (t.sequence_length + 1) // 2) for t in tallies),
+        attention_masked=sum(_pairs(t.piece_lengths, 1) + t.inserted_eos for t in tallies),
+        steps_per_epoch=None if batch_size is None else _steps(tallies, batch_size * longest),
+    )
+
+
+def ratio(part: int, whole: int) -> float:
+    """part / whole, and 0 of nothing."""
+    return part / whole if whole else 0.0
+
+
+def quantile(counts: I64, share: float) -> int:
+    """The smallest value that at least `share` of the items do not exceed; ``counts[v]`` items have value v.
+
+    >>> quantile(np.array([0, 5, 4, 1]), 0.5), quantile(np.array([0, 5, 4, 1]), 0.99)
+    (1, 3)
+    """
+    reached = np.cumsum(counts)
+    return int(np.searchsorted(reached, share * reached[-1])) if len(counts) and reached[-1] else 0
+
+
+def histogram_sum(histograms: Sequence[I64]) -> I64:
+    """The sum of histograms of different sizes."""
+    total = np.zeros(max(len(h) for h in histograms), np.int64)
+    for histogram in histograms:
+        total[: len(histogram)] += histogram
+    return total
+
+
+def _documents_per_row(rows: I64) -> DocumentsPerRow:
+    present = np.flatnonzero(rows)
+    return DocumentsPerRow(
+        mean=ratio(int(rows @ np.arange(len(rows))), int(rows.sum())),
+        p50=quantile(rows, 0.5),
+        p99=quantile(rows, 0.99),
+        max=int(present[-1]) if len(present) else 0,
+    )
+
+
+def _pairs(pieces: I64, more: int) -> int:
+    """Sum of l (l + more) / 2 over pieces of l tokens."""
+    length = np.arange(len(pieces))
+    return int(pieces @ (length * (length + more) // 2))
+
+
+def _overlapping(tallies: Sequence[Tally]) -> int:
+    marks = [tally.overlaps for tally in tallies if len(tally.overlaps)]
+    return int(np.count_nonzero(np.logical_or.reduce(marks))) if marks else 0
+
+
+def _steps(tallies: Sequence[Tally], batch_tokens: int) -> int:
+    return sum(-(-tally.rows * tally.sequence_length // batch_tokens) for tally in tallies)

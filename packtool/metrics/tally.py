@@ -1,0 +1,159 @@
+"""Counting rows: every token of every row goes to one account, batch by batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments
+
+_COUNTS = ("rows", "stored_eos", "inserted_eos", "padding", "placed", "repeated", "intact", "intact_longer")
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """What the rows hold, in tokens (`rows` apart). ``output = placed + repeated + eos + padding``.
+
+    Attributes:
+        placed: text tokens (BOS included, EOS not), each counted once.
+        repeated: text tokens that an earlier row already has.
+        eos: EOS tokens, stored or inserted.
+        eos_inserted: those of them that no stored document has.
+        padding: tokens that only fill a row.
+        output: all tokens, rows × sequence length.
+        rows: number of rows.
+    """
+
+    placed: int
+    repeated: int
+    eos: int
+    eos_inserted: int
+    padding: int
+    output: int
+    rows: int
+
+    def __add__(self, other: Accounts) -> Accounts:
+        return Accounts(*(getattr(self, name) + getattr(other, name) for name in Accounts.__dataclass_fields__))
+
+
+class Tally:
+    """Counts of the rows of one sequence length, added batch by batch; tallies of parts add up with ``+=``.
+
+    A tally keeps two histograms of `sequence_length` + 1 numbers and, where there is overlap, one byte for each
+    document, whatever the number of rows. The caller sees to it that one thread at a time adds.
+
+    Args:
+        lengths: length of every document of the dataset, its stored EOS included.
+        sequence_length: tokens in a row.
+
+    >>> one = np.array
+    >>> tally = Tally(lengths=one([5, 3, 6]), sequence_length=8)
+    >>> rows = Segments(one([0, 1, 2, PADDING]), one([0, 0, 0, 0]), one([5, 3, 6, 2]), one([0] * 4), one([0, 2, 4]))
+    >>> tally.add(rows)
+    >>> tally.accounts()
+    Accounts(placed=11, repeated=0, eos=3, eos_inserted=0, padding=2, output=16, rows=2)
+    """
+
+    def __init__(self, lengths: Ints, sequence_length: int) -> None:
+        self.lengths = lengths
+        self.sequence_length = sequence_length
+        self.rows = 0
+        self.stored_eos = 0
+        self.inserted_eos = 0
+        self.padding = 0
+        self.placed = 0
+        self.repeated = 0
+        self.intact = 0
+        """Documents whose text lies in one piece of one row."""
+        self.intact_longer = 0
+        """Those of them of sequence length + 1: only their EOS is elsewhere."""
+        self.piece_lengths: I64 = np.zeros(sequence_length + 1, np.int64)
+        """Pieces of documents, by their number of tokens."""
+        self.documents_in_row: I64 = np.zeros(sequence_length + 1, np.int64)
+        """Rows, by the number of distinct documents in them."""
+        self._overlaps: npt.NDArray[np.bool_] | None = None
+
+    def add(self, rows: Segments) -> None:
+        """Count rows, padding included, as `packtool.layout.Layout.segments` gives them."""
+        if rows.groups == 0:
+            return
+        held = rows.document >= 0
+        self.rows += rows.groups
+        self.padding += int(rows.length[rows.document == PADDING].sum())
+        self.inserted_eos += int(rows.length[rows.document == INSERTED_EOS].sum())
+        self.documents_in_row += np.bincount(
+            _distinct_documents(rows, held, len(self.lengths)), minlength=self.sequence_length + 1
+        )
+        if held.all():
+            document, start, length, repeated = rows.document, rows.start, rows.length, rows.repeated
+        else:
+            document, start, length, repeated = (
+                column[held] for column in (rows.document, rows.start, rows.length, rows.repeated)
+            )
+        self.piece_lengths += np.bincount(length, minlength=self.sequence_length + 1)
+        whole = self.lengths[document].astype(np.int64)
+        end = start + length
+        ends_document = end == whole
+        stored_eos = int(np.count_nonzero(ends_document))
+        again = 0
+        intact = (start == 0) & (end >= whole - 1) & (whole > 1)
+        if repeated.any():
+            # The EOS of a repeated piece is an EOS written, not a repeated token.
+            text_again = np.minimum(repeated, length - ends_document)
+            again = int(text_again.sum())
+            intact &= text_again < whole - 1
+            if self._overlaps is None:
+                self._overlaps = np.zeros(len(self.lengths), np.bool_)
+            self._overlaps[document[repeated > 0]] = True
+        self.stored_eos += stored_eos
+        self.repeated += again
+        self.placed += int(length.sum()) - stored_eos - again
+        self.intact += int(np.count_nonzero(intact))
+        self.intact_longer += int(np.count_nonzero(intact & (whole > self.sequence_length)))
+
+    def __iadd__(self, other: Tally) -> Tally:
+        """Add the counts of other rows of the same dataset."""
+        if other.sequence_length != self.sequence_length or len(other.lengths) != len(self.lengths):
+            raise ValueError("tallies of different sequence lengths or documents do not add up")
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.piece_lengths = self.piece_lengths + other.piece_lengths
+        self.documents_in_row = self.documents_in_row + other.documents_in_row
+        if other._overlaps is not None:
+            mine = self._overlaps
+            self._overlaps = other._overlaps.copy() if mine is None else mine | other._overlaps
+        return self
+
+    @property
+    def overlaps(self) -> npt.NDArray[np.bool_]:
+        """Which documents have tokens in more than one row; empty where none has."""
+        return np.zeros(0, np.bool_) if self._overlaps is None else self._overlaps
+
+    def accounts(self) -> Accounts:
+        """What the rows hold, in tokens."""
+        return Accounts(
+            placed=self.placed,
+            repeated=self.repeated,
+            eos=self.stored_eos + self.inserted_eos,
+            eos_inserted=self.inserted_eos,
+            padding=self.padding,
+            output=self.rows * self.sequence_length,
+            rows=self.rows,
+        )
+
+
+def _distinct_documents(rows: Segments, held: npt.NDArray[np.bool_], documents: int) -> I64:
+    """Distinct documents in each row; `held` marks the pieces of documents."""
+    before = np.zeros(len(held) + 1, np.int64)
+    np.cumsum(held, out=before[1:])
+    counts: I64 = before[rows.offsets[1:]] - before[rows.offsets[:-1]]
+    # A document may lie in one row in several pieces: sorted by row and document, they are neighbours.
+    row = np.repeat(np.arange(rows.groups), counts)
+    key = row * documents + rows.document[held]
+    if not (key[1:] > key[:-1]).all():
+        key.sort()
+        again = key[1:][key[1:] == key[:-1]] // documents
+        counts -= np.bincount(again, minlength=rows.groups)
+    return counts

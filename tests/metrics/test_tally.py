@@ -1,0 +1,189 @@
+"""Tallies against a count of every single token."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from packtool.layout import Layout
+from packtool.metrics import Accounts, Tally, measure
+from packtool.plan import INSERTED_EOS, PADDING, BinPlan, Segments
+
+Row = list[tuple[int, int, int, int]]
+"""Pieces of a row: (document, start, length, repeated)."""
+
+
+def segments(rows: list[Row]) -> Segments:
+    flat = np.array([piece for row in rows for piece in row], np.int64).reshape(-1, 4)
+    offsets = np.cumsum([0] + [len(row) for row in rows])
+    return Segments(flat[:, 0], flat[:, 1], flat[:, 2], flat[:, 3], offsets)
+
+
+@dataclass
+class Naive:
+    """The definitions, applied token by token."""
+
+    lengths: list[int]
+    size: int
+    placed: int = 0
+    repeated: int = 0
+    eos: int = 0
+    inserted: int = 0
+    padding: int = 0
+    per_row: list[int] = field(default_factory=list)
+    context: int = 0
+    masked: int = 0
+    intact: set[int] = field(default_factory=set)
+    rows_of: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    overlap: set[int] = field(default_factory=set)
+
+    def add(self, row: Row) -> None:
+        here = set()
+        for document, start, length, repeated in row:
+            if repeated:
+                self.overlap.add(document)
+            for i in range(length):
+                if document == PADDING:
+                    self.padding += 1
+                    continue
+                self.context += i if document >= 0 else 0
+                self.masked += i + 1 if document >= 0 else 1
+                if document == INSERTED_EOS:
+                    self.inserted += 1
+                    continue
+                here.add(document)
+                if start + i == self.lengths[document] - 1:
+                    self.eos += 1
+                elif i < repeated:
+                    self.repeated += 1
+                else:
+                    self.placed += 1
+            if document >= 0 and start == 0 and length >= self.lengths[document] - 1 > min(repeated, length):
+                self.intact.add(document)
+        self.per_row.append(len(here))
+
+
+@st.composite
+def packings(draw: st.DrawFn) -> tuple[list[int], int, list[Row]]:
+    """Documents and rows of any kind: pieces out of order, left out, overlapping, beside padding and inserted EOS."""
+    size = draw(st.integers(1, 12))
+    lengths = draw(st.lists(st.integers(1, 20), min_size=1, max_size=8))
+    rows: list[Row] = []
+    whole: set[int] = set()
+    for _ in range(draw(st.integers(0, 8))):
+        row: Row = []
+        room = size
+        while room:
+            kind = draw(st.sampled_from(["document", "document", "document", "padding", "eos"]))
+            if kind == "padding":
+                row.append((PADDING, 0, draw(st.integers(1, room)), 0))
+            elif kind == "eos":
+                row.append((INSERTED_EOS, 0, 1, 0))
+            else:
+                document = draw(st.integers(0, len(lengths) - 1))
+                start = draw(st.integers(0, lengths[document] - 1))
+                length = draw(st.integers(1, min(room, lengths[document] - start)))
+                repeated = draw(st.integers(0, length))
+                text = lengths[document] - 1
+                if start == 0 and length >= text > min(repeated, text):
+                    if document in whole:  # a second copy is all repeated
+                        repeated = length
+                    whole.add(document)
+                row.append((document, start, length, repeated))
+            room -= row[-1][2]
+        rows.append(row)
+    return lengths, size, rows
+
+
+@given(packings(), st.integers(0, 8), st.integers(1, 5))
+def test_counts_every_token(packing: tuple[list[int], int, list[Row]], cut: int, batch: int) -> None:
+    lengths, size, rows = packing
+    naive = Naive(lengths, size)
+    for row in rows:
+        naive.add(row)
+    array = np.array(lengths, np.uint32)
+    tally, second = Tally(array, size), Tally(array, size)
+    tally.add(segments(rows[:cut]))
+    second.add(segments(rows[cut:]))
+    tally += second
+
+    accounts = tally.accounts()
+    assert accounts == Accounts(
+        naive.placed,
+        naive.repeated,
+        naive.eos + naive.inserted,
+        naive.inserted,
+        naive.padding,
+        len(rows) * size,
+        len(rows),
+    )
+    assert accounts.output == accounts.placed + accounts.repeated + accounts.eos + accounts.padding
+
+    metrics = measure([tally], batch)
+    intact = naive.intact | {d for d, n in enumerate(lengths) if n == 1}
+    fitting = {d for d, n in enumerate(lengths) if n <= size}
+    assert metrics.truncated_documents == len(lengths) - len(intact)
+    assert metrics.truncation_ratio == (len(lengths) - len(intact)) / len(lengths)
+    assert metrics.fitting_documents == len(fitting)
+    assert metrics.avoidably_truncated_documents == len(fitting - intact)
+    assert metrics.overlapping_documents == len(naive.overlap)
+    assert metrics.dropped_tokens == sum(lengths) - len(lengths) - naive.placed
+    assert metrics.attention_masked == naive.masked
+    assert metrics.attention_full == sum(range(1, size + 1)) * len(rows)
+    assert metrics.steps_per_epoch == len(range(0, len(rows), batch))
+    tokens = len(rows) * size - naive.padding
+    assert metrics.row_lower_bound == -(-tokens // size)
+    if rows:
+        ordered = sorted(naive.per_row)
+        assert metrics.padding_ratio == naive.padding / (len(rows) * size)
+        assert metrics.concatenation_ratio == len(lengths) / len(rows)
+        assert metrics.documents_per_row.mean == sum(ordered) / len(ordered)
+        assert metrics.documents_per_row.p50 == ordered[-(-len(ordered) // 2) - 1]
+        assert metrics.documents_per_row.max == ordered[-1]
+    if tokens:
+        assert metrics.mean_context == naive.context / tokens
+
+
+def test_nothing_at_all() -> None:
+    metrics = measure([Tally(np.zeros(0, np.uint32), 8)], batch_size=4)
+    assert metrics.rows == metrics.documents == metrics.steps_per_epoch == 0
+    assert metrics.padding_ratio == metrics.truncation_ratio == metrics.mean_context == 0
+
+
+def test_buckets_are_measured_together() -> None:
+    lengths = np.array([4, 4, 8, 9, 3], np.uint32)
+    short, long = Tally(lengths, 4), Tally(lengths, 8)
+    short.add(segments([[(0, 0, 4, 0)], [(1, 0, 4, 0)], [(3, 8, 1, 0), (PADDING, 0, 3, 0)]]))
+    long.add(segments([[(2, 0, 8, 0)], [(3, 0, 8, 0)]]))
+    metrics = measure([short, long], batch_size=1)
+    assert metrics.rows == 5
+    assert metrics.fitting_documents == 4
+    assert metrics.truncated_documents == metrics.avoidably_truncated_documents == 1  # the dropped one; 3 lacks its EOS
+    assert metrics.steps_per_epoch == 2 + 2  # batches of 8 tokens: two rows of 4, or one of 8
+    assert metrics.row_lower_bound == 3 + 2
+    assert metrics.padding_ratio == 3 / 28
+
+
+def test_pieces_of_one_document_that_a_shuffle_brings_together_count_once() -> None:
+    tally = Tally(np.array([9, 5]), 8)
+    tally.add(segments([[(0, 4, 4, 0), (0, 0, 4, 0)], [(1, 0, 4, 0), (0, 8, 1, 0), (1, 4, 1, 0), (PADDING, 0, 2, 0)]]))
+    assert measure([tally]).documents_per_row.mean == 1.5
+
+
+def test_layout_of_a_plan() -> None:
+    lengths = np.array([5, 3, 6])
+    plan = BinPlan(8, lengths=lengths, row_offsets=np.array([0, 2, 3]), document=np.array([0, 1, 2]))
+    tally = Tally(lengths, 8)
+    tally.add(Layout(plan, np.array([1, 0])).segments(0, 2))
+    assert tally.accounts() == Accounts(11, 0, 3, 0, 2, 16, 2)
+
+
+def test_different_datasets_do_not_add_up() -> None:
+    tally = Tally(np.array([3]), 8)
+    with pytest.raises(ValueError, match="do not add up"):
+        tally += Tally(np.array([3]), 4)
