@@ -1,0 +1,164 @@
+"""One way to run a list of tasks: in this process for one worker, else on a `ProcessPoolExecutor`.
+
+Tasks must be idempotent: a task writes to temporary names and renames at its end, so running it twice does no harm.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from multiprocessing.connection import Connection
+from typing import TypeVar
+
+from packtool.errors import PacktoolError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+Advance = Callable[[int], None]
+
+_advance: Advance | None = None
+
+
+def available_cpus() -> int:
+    """Processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def advance(amount: int) -> None:
+    """Called inside a task: report progress to whoever called `run`."""
+    if _advance is not None and amount:
+        _advance(amount)
+
+
+def run(
+    function: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    *,
+    workers: int = 1,
+    on_advance: Advance | None = None,
+) -> Iterator[tuple[int, Result]]:
+    """Run `function` on every task and yield (task number, result) as they finish.
+
+    Tasks start in order. When one fails, those before it still finish, and the error of the first one in order is
+    raised: the same error for any number of workers. Close the iterator (or leave it to an exception) to stop all
+    workers at once.
+
+    Args:
+        function: picklable; so are tasks and results.
+        tasks: what to run it on.
+        workers: processes. With 1 everything runs in this process.
+        on_advance: receives what tasks report through `advance`.
+
+    Raises:
+        PacktoolError: `worker-died` when a worker was killed; whatever a task raised.
+    """
+    workers = min(workers, len(tasks))
+    if workers <= 1:
+        return _run_here(function, tasks, on_advance)
+    return _run_pool(function, tasks, workers, on_advance)
+
+
+def _run_here(
+    function: Callable[[Task], Result], tasks: Sequence[Task], on_advance: Advance | None
+) -> Iterator[tuple[int, Result]]:
+    global _advance  # noqa: PLW0603 - one per process: tasks of one run never interleave with another's
+    before = _advance
+    try:
+        for number, task in enumerate(tasks):
+            _advance = on_advance
+            result = function(task)
+            _advance = before
+            yield number, result
+    finally:
+        _advance = before
+
+
+def _run_pool(
+    function: Callable[[Task], Result], tasks: Sequence[Task], workers: int, on_advance: Advance | None
+) -> Iterator[tuple[int, Result]]:
+    context = multiprocessing.get_context("spawn")
+    lifeline, anchor = context.Pipe(duplex=False)
+    receiver, sender = context.Pipe(duplex=False)
+    listener = threading.Thread(target=_listen, args=(receiver, on_advance), daemon=True)
+    listener.start()
+    pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(lifeline, sender))
+    try:
+        yield from _submit(pool, function, tasks, 2 * workers)
+        pool.shutdown()
+    except BrokenProcessPool:
+        raise PacktoolError(
+            "worker-died",
+            "a worker process ended abruptly, most likely killed because memory ran out",
+            remedy="try fewer --workers; with --resume what is finished is kept",
+        ) from None
+    finally:
+        anchor.close()  # after an error or Ctrl-C, workers that are still busy end here
+        pool.shutdown(cancel_futures=True)
+        sender.close()
+        listener.join()
+        receiver.close()
+        lifeline.close()
+
+
+def _submit(
+    pool: Executor, function: Callable[[Task], Result], tasks: Sequence[Task], at_once: int
+) -> Iterator[tuple[int, Result]]:
+    running: dict[Future[Result], int] = {}
+    failed: dict[int, BaseException] = {}
+    waiting = iter(enumerate(tasks))
+    while True:
+        if not failed:
+            for number, task in islice(waiting, at_once - len(running)):
+                running[pool.submit(function, task)] = number
+        elif all(number > min(failed) for number in running.values()):
+            raise failed[min(failed)]
+        if not running:
+            return
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in sorted(done, key=running.__getitem__):
+            number = running.pop(future)
+            error = future.exception()
+            if error is not None:
+                failed[number] = error
+            elif not failed:
+                yield number, future.result()
+
+
+def _listen(receiver: Connection, on_advance: Advance | None) -> None:
+    # Ends when the last writer is gone. Messages are far below PIPE_BUF, so writers need no lock that a killed worker
+    # could keep.
+    with suppress(EOFError, OSError):
+        while True:
+            amount = int.from_bytes(receiver.recv_bytes(), "little")
+            if on_advance is not None:
+                on_advance(amount)
+
+
+def _start_worker(lifeline: Connection, sender: Connection) -> None:
+    """Ctrl-C is the parent's business; a worker ends when the parent lets go of the lifeline or dies."""
+    global _advance  # noqa: PLW0603
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _advance = partial(_send, sender)
+
+    def watch() -> None:
+        try:
+            lifeline.poll(None)
+        finally:
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _send(sender: Connection, amount: int) -> None:
+    with suppress(OSError):
+        sender.send_bytes(amount.to_bytes(8, "little"))

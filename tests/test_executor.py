@@ -1,0 +1,80 @@
+"""Tasks run the same for any number of workers, and stop when they must."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from packtool import executor
+from packtool.errors import DataError, PacktoolError
+
+
+def square(n: int) -> int:
+    executor.advance(n)
+    return n * n
+
+
+def fail_from_three(n: int) -> int:
+    if n >= 3:
+        time.sleep(0.2 if n == 3 else 0)  # the later error comes first in time
+        raise DataError("bad", f"task {n}", remedy="fix it")
+    return n
+
+
+def die(n: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return n
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_task_runs_once_and_reports(workers: int) -> None:
+    seen: list[int] = []
+    results = dict(executor.run(square, range(20), workers=workers, on_advance=seen.append))
+    assert results == {n: n * n for n in range(20)}
+    assert sorted(seen) == list(range(1, 20))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_first_failing_task_in_order_is_the_error(workers: int) -> None:
+    with pytest.raises(DataError, match="task 3"):
+        list(executor.run(fail_from_three, range(8), workers=workers))
+
+
+def test_a_killed_worker_is_one_clear_error() -> None:
+    with pytest.raises(PacktoolError, match="worker process ended abruptly") as caught:
+        list(executor.run(die, range(4), workers=2))
+    assert caught.value.code == "worker-died"
+
+
+SLEEPER = """
+import sys, time
+from packtool import executor
+def nap(n):
+    print("started", flush=True)
+    time.sleep(60)
+if __name__ == "__main__":
+    list(executor.run(nap, range(2), workers=2))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> None:
+    script = tmp_path / "sleeper.py"
+    script.write_text(SLEEPER)
+    environment = {**os.environ, "PYTHONPATH": str(Path(executor.__file__).parents[1])}
+    parent = subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    )
+    with parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"started\n"
+        started = time.monotonic()
+        parent.send_signal(how)
+        parent.stdout.read()  # returns when the last process that holds the other end is gone
+        assert time.monotonic() - started < 30, "a worker outlived its parent"
