@@ -1,0 +1,34 @@
+"""Concatenation: one stream of all documents, cut into atoms, whatever they hold.
+
+No padding but in the last row and no planning cost; documents are cut wherever a row ends.
+Papers: Optimizing Packing and Shuffling Strategies for Enhanced Performance in Generative Language Models (A.3);
+the fixed-length baseline of Bucket Pre-training is All You Need.
+"""
+
+from __future__ import annotations
+
+from packtool.packing.options import PackOptions, Strategy
+from packtool.packing.stream import StreamPlan
+from packtool.plan import Ints, Plan, offsets_of
+
+
+def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
+    """One stream in corpus order, in units of min(A, L) tokens.
+
+    >>> import numpy as np
+    >>> stream, = plan(np.array([3, 6]), PackOptions(sequence_length=4, remainder="drop"))
+    >>> stream.rows, stream.dropped, stream.eos_omitted
+    (2, 0, 1)
+    """
+    return [StreamPlan(options.length, options.atom, offsets_of(lengths), remainder=options.remainder)]
+
+
+STRATEGY = Strategy(
+    name="concat",
+    summary="join all documents to one stream and cut it",
+    paper="Optimizing Packing and Shuffling Strategies, A.3",
+    accepts=frozenset({"sequence_length", "atom_size", "remainder"}),
+    multi_bucket=False,
+    windowed=False,
+    plan=plan,
+)

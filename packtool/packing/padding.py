@@ -1,0 +1,119 @@
+"""Padding: every document on its own, cut into atoms that each end with EOS; the tail is filled up with padding.
+
+No document shares an atom with another; short documents make much padding.
+Paper: Optimizing Packing and Shuffling Strategies for Enhanced Performance in Generative Language Models (A.3, A.10).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from packtool.errors import UsageError
+from packtool.packing.options import PackOptions, Strategy
+from packtool.plan import INSERTED_EOS, Ints, Plan, Segments, offsets_of
+
+
+class PaddingPlan(Plan):
+    """Pieces of A - 1 text tokens and an EOS, then a tail without EOS, cut into units of min(A, L) tokens.
+
+    A full piece that ends where the text ends takes the stored EOS; other full pieces take an inserted one.
+    An atom is a piece. Pieces are worked out on demand from the number of units before each document.
+
+    >>> plan = PaddingPlan(np.array([131]), sequence_length=64, atom_size=64)
+    >>> pieces = plan.segments(np.arange(plan.units))
+    >>> pieces.document, pieces.start, pieces.length
+    (array([ 0, -2,  0, -2,  0]), array([  0,   0,  63,   0, 126]), array([63,  1, 63,  1,  4]))
+    """
+
+    def __init__(self, lengths: Ints, sequence_length: int, atom_size: int, remainder: str = "pad") -> None:
+        unit = min(atom_size, sequence_length)
+        text = lengths.astype(np.int64) - 1
+        full, tail = np.divmod(text, atom_size - 1)
+        tail_units = -(-tail // unit)
+        piece_units = atom_size // unit
+        before = offsets_of(full * piece_units + tail_units)
+        ends_full = int(np.count_nonzero((tail == 0) & (full > 0)))
+        super().__init__(
+            sequence_length=sequence_length,
+            unit=unit,
+            units=int(before[-1]),
+            eos_omitted=len(lengths) - ends_full,
+            eos_inserted=int(full.sum()) - ends_full,
+        )
+        self._lengths = lengths
+        self._atom_size = atom_size
+        self._before = before
+        if piece_units > 1:
+            self.atom_offsets = offsets_of(_atom_units(full, tail_units, piece_units))
+        if remainder == "drop":
+            self._drop_remainder()
+
+    def _drop_remainder(self) -> None:
+        kept = self.units - self.units % (self.sequence_length // self.unit)
+        lost = self.segments(np.arange(kept, self.units))
+        stored = lost.document >= 0
+        omitted = int((lost.start + lost.length == self._lengths[np.maximum(lost.document, 0)])[stored].sum())
+        self.units = kept
+        self.dropped = int(lost.length[stored].sum()) - omitted
+        self.eos_omitted += omitted
+        self.eos_inserted -= int((~stored).sum())
+
+    def segments(self, units: Ints) -> Segments:
+        units = np.asarray(units, np.int64)
+        document = np.searchsorted(self._before, units, side="right") - 1
+        text = self._lengths[document].astype(np.int64) - 1
+        piece, part = np.divmod(units - self._before[document], self._atom_size // self.unit)
+        begin = piece * (self._atom_size - 1)
+        words = np.minimum(text - begin, self._atom_size - 1)
+        eos = (words == self._atom_size - 1) & ((part + 1) * self.unit == self._atom_size)
+        stored = eos & (begin + words == text)
+        inserted = eos & ~stored
+        length = np.minimum(words - part * self.unit, self.unit) + stored
+        # A unit is a piece of its document, an inserted EOS, or both, in this order.
+        offsets = offsets_of((length > 0).astype(np.int64) + inserted)
+        kept = np.flatnonzero(length > 0)
+        at = offsets[kept]
+        pieces = int(offsets[-1])
+        zeros = np.zeros(pieces, np.int64)
+        columns = Segments(np.full(pieces, INSERTED_EOS), zeros.copy(), np.ones(pieces, np.int64), zeros, offsets)
+        columns.document[at] = document[kept]
+        columns.start[at] = (begin + part * self.unit)[kept]
+        columns.length[at] = length[kept]
+        return columns
+
+
+def _atom_units(full: Ints, tail_units: Ints, piece_units: int) -> Ints:
+    """Units of each atom: a document's full pieces, then its tail."""
+    atoms = full + (tail_units > 0)
+    offsets = offsets_of(atoms)
+    units = np.full(offsets[-1], piece_units)
+    tails = np.flatnonzero(tail_units)
+    units[offsets[tails + 1] - 1] = tail_units[tails]
+    return units
+
+
+def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
+    """Each document in pieces of its own.
+
+    Raises:
+        UsageError: atoms of one token.
+    """
+    if options.atom < 2:
+        raise UsageError(
+            "bad-atom-size",
+            "an atom of padding holds text and an EOS, so at least 2 tokens",
+            remedy="give a larger atom size",
+            where="--atom-size",
+        )
+    return [PaddingPlan(lengths, options.length, options.atom, options.remainder)]
+
+
+STRATEGY = Strategy(
+    name="padding",
+    summary="cut each document on its own and fill up with padding",
+    paper="Optimizing Packing and Shuffling Strategies, A.3",
+    accepts=frozenset({"sequence_length", "atom_size", "remainder"}),
+    multi_bucket=False,
+    windowed=False,
+    plan=plan,
+)

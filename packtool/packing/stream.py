@@ -1,0 +1,63 @@
+"""A plan of one stream of documents, cut into units wherever a unit ends; pieces are worked out on demand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from packtool.plan import I64, Ints, Plan, Segments, offsets_of, ranges
+
+
+class StreamPlan(Plan):
+    """Documents one after the other, cut into units of min(A, L) tokens.
+
+    Args:
+        sequence_length: tokens in a row, L.
+        atom_size: tokens in an atom, A; divides L or is a multiple of it.
+        ends: documents + 1 offsets of the documents in the stream, as of `offsets_of` their lengths.
+        documents: which documents the stream holds, in its order; None for all.
+        remainder: ``pad`` keeps every token, ``drop`` the tokens that fill rows.
+
+    >>> plan = StreamPlan(4, 4, np.array([0, 3, 9]))
+    >>> pieces = plan.segments(np.array([0, 2]))
+    >>> pieces.document, pieces.start, pieces.length, pieces.offsets
+    (array([0, 1, 1]), array([0, 0, 5]), array([3, 1, 1]), array([0, 2, 3]))
+    """
+
+    def __init__(
+        self,
+        sequence_length: int,
+        atom_size: int,
+        ends: I64,
+        *,
+        documents: Ints | None = None,
+        remainder: str = "pad",
+    ) -> None:
+        unit = min(atom_size, sequence_length)
+        tokens = int(ends[-1])
+        kept = tokens if remainder == "pad" else tokens - tokens % sequence_length
+        omitted = len(ends) - int(np.searchsorted(ends, kept, side="right"))
+        super().__init__(
+            sequence_length=sequence_length,
+            unit=unit,
+            units=-(-kept // unit),
+            dropped=tokens - kept - omitted,
+            eos_omitted=omitted,
+            atom_units=atom_size // unit,
+            last_atom_stays=kept % atom_size > 0,
+        )
+        self._ends = ends
+        self._documents = documents
+        self._tokens = kept
+
+    def segments(self, units: Ints) -> Segments:
+        begin = np.asarray(units, np.int64) * self.unit
+        end = np.minimum(begin + self.unit, self._tokens)
+        first = np.searchsorted(self._ends, begin, side="right") - 1
+        counts = np.searchsorted(self._ends, end, side="left") - first
+        offsets = offsets_of(counts)
+        place = ranges(first, counts, offsets)
+        origin = self._ends[place]
+        start = np.maximum(np.repeat(begin, counts) - origin, 0)
+        length = np.minimum(np.repeat(end, counts), self._ends[place + 1]) - origin - start
+        document = place if self._documents is None else self._documents[place].astype(np.int64)
+        return Segments(document, start, length, np.zeros_like(document), offsets)
