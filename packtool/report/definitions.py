@@ -1,0 +1,128 @@
+"""What each figure is called, how it is written, and what it means: one place for tables, pages and docs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Value = int | float | None
+
+
+def count(value: Value) -> str:
+    """A whole number with separators.
+
+    >>> count(1234567)
+    '1,234,567'
+    """
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def short(value: Value) -> str:
+    """A number in at most five characters, its size by suffix.
+
+    >>> short(7), short(1234), short(12345678), short(9_999_999_999)
+    ('7', '1234', '12.3M', '10.0G')
+    """
+    if value is None:
+        return "–"
+    if abs(value) < 10_000:
+        return f"{value:.0f}"
+    suffixes = iter("kMGTP")
+    while True:
+        value, suffix = value / 1000, next(suffixes)
+        if abs(value) < 999.5:
+            return f"{value:.0f}{suffix}" if abs(value) >= 99.95 else f"{value:.1f}{suffix}"
+
+
+def percent(value: Value) -> str:
+    """A share in percent, never rounded to zero or to one hundred.
+
+    >>> percent(0.1234), percent(0.0), percent(0.00001), percent(0.99999), percent(1.0)
+    ('12.34%', '0', '<0.01%', '>99.99%', '100%')
+    """
+    if value is None:
+        return "–"
+    if value == 0:
+        return "0"
+    if value == 1:
+        return "100%"
+    if abs(value) < 0.0001:
+        return "<0.01%"
+    if 0.9999 < value < 1:
+        return ">99.99%"
+    return f"{100 * value:.2f}%"
+
+
+def number(value: Value) -> str:
+    """A number with about three significant figures.
+
+    >>> number(3.14159), number(27.18), number(1234.5)
+    ('3.14', '27.2', '1,234')
+    """
+    if value is None:
+        return "–"
+    if abs(value) < 10:
+        return f"{value:.2f}"
+    return f"{value:.1f}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a report.
+
+    Attributes:
+        key: its name among the metrics.
+        label: for a table.
+        write: from value to text.
+        meaning: in a sentence.
+        better: -1 where less is better, 1 where more is, 0 where neither.
+    """
+
+    key: str
+    label: str
+    write: Callable[[Value], str]
+    meaning: str
+    better: int = 0
+
+    def of(self, metrics: Mapping[str, Any]) -> Value:
+        value: Value = metrics[self.key]
+        return value
+
+
+FIGURES = (
+    Figure("padding_ratio", "padding", percent, "padding tokens / output tokens", -1),
+    Figure(
+        "truncation_ratio",
+        "truncation",
+        percent,
+        "documents whose text does not lie contiguous in one row (a dropped one counts) / documents",
+        -1,
+    ),
+    Figure(
+        "avoidable_truncation_ratio",
+        "avoidable truncation",
+        percent,
+        "the same among documents no longer than a row (with several buckets, the longest row)",
+        -1,
+    ),
+    Figure("concatenation_ratio", "concatenation", number, "documents / rows", -1),
+    Figure(
+        "mean_context",
+        "mean context",
+        number,
+        "tokens of the same piece of the same document before a token in its row, averaged over all tokens but padding",
+        1,
+    ),
+    Figure("dropped_ratio", "dropped", percent, "text tokens in no row / text tokens", -1),
+    Figure("repeated_ratio", "repeated", percent, "text tokens that an earlier row has / output tokens"),
+    Figure("rows", "rows", count, "training samples"),
+    Figure(
+        "row_excess",
+        "above bound",
+        percent,
+        "rows above the fewest that the same tokens fill: the sum over buckets of ceil((output - padding) / L)",
+        -1,
+    ),
+    Figure("steps_per_epoch", "steps per epoch", count, "batches in an epoch; the last may be smaller", -1),
+)

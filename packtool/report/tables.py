@@ -1,0 +1,175 @@
+"""Reports in the terminal: tables and small histograms that fit 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from packtool.report.definitions import FIGURES, count, number, percent, short
+
+Json = dict[str, Any]
+
+_BAR = "▏▎▍▌▋▊▉█"
+_BAR_WIDTH = 30
+_LINES = 14  # of a histogram, at most
+
+
+def print_report(report: Json, console: Console) -> None:
+    """Print the report of a packed dataset (`packtool.report.document.build`)."""
+    console.print(title(report))
+    console.print(ledger_table(report["ledger"]))
+    if report["metrics"] is None:
+        console.print("Document boundaries are not known (--no-segments), so there are no metrics.")
+        return
+    console.print(metrics_table(report))
+    if len(report["buckets"]) > 1:
+        console.print(buckets_table(report["buckets"]))
+    console.print(lengths_view(report["lengths"]))
+    console.print(heading("Documents per row"))
+    console.print(bars([(span(b["from"], b["to"]), b["rows"]) for b in report["documents_per_row"]], "rows"))
+
+
+def title(report: Json) -> RenderableType:
+    """Strategy, sequence lengths and order, in a line."""
+    sizes = ", ".join(count(b["sequence_length"]) for b in report["buckets"])
+    shuffle = report["shuffle"]
+    order = "corpus order"
+    if shuffle is not None:
+        order = f"shuffled: {shuffle['method']}, atom {count(shuffle['atom_size'])}, seed {shuffle['seed']}"
+        order += f", epoch {shuffle['epoch']}" if shuffle["epoch"] else ""
+    line = Text.assemble((report["strategy"], "bold"), f" · rows of {sizes} tokens" if sizes else "", f" · {order}")
+    return Padding(line, (1, 0, 0, 0))
+
+
+def heading(text: str, note: str = "") -> RenderableType:
+    """A heading with room above it."""
+    return Padding(Text.assemble((text, "bold"), (f"  {note}" if note else "", "dim")), (1, 0, 0, 0))
+
+
+def plain_table(*columns: str) -> Table:
+    """A table whose first column is text and whose others are figures."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
+    return table
+
+
+def ledger_table(ledger: Json) -> RenderableType:
+    """Where every token went."""
+    table = plain_table("tokens", "", "share", "")
+    text, output = ledger["input"], ledger["output"]
+
+    def line(name: str, value: int, whole: int, note: str = "", style: str = "") -> None:
+        table.add_row(name, count(value), percent(value / whole if whole else 0.0), Text(note, "dim"), style=style)
+
+    line("input text", text, text)
+    line("  placed", ledger["placed"], text)
+    line("  dropped", ledger["dropped"], text, style="yellow" if ledger["dropped"] else "")
+    table.add_section()
+    inserted = f"{count(ledger['eos_inserted'])} inserted" if ledger["eos_inserted"] else ""
+    omitted = f"{count(ledger['eos_omitted'])} left out" if ledger["eos_omitted"] else ""
+    line("output", output, output, f"{count(ledger['rows'])} rows")
+    line("  text, once", ledger["placed"], output)
+    line("  text, repeated", ledger["repeated"], output)
+    line("  EOS", ledger["eos"], output, ", ".join(filter(None, [inserted, omitted])))
+    line("  padding", ledger["padding"], output)
+    return table
+
+
+def metrics_table(report: Json) -> RenderableType:
+    """Every metric with its meaning."""
+    metrics = report["metrics"]
+    table = plain_table("metric", "")
+    table.add_column("meaning", style="dim", overflow="fold")
+    for figure in FIGURES:
+        if figure.of(metrics) is not None:
+            table.add_row(figure.label, figure.write(figure.of(metrics)), figure.meaning)
+    per_row = metrics["documents_per_row"]
+    table.add_row(
+        "documents per row",
+        number(per_row["mean"]),
+        f"distinct documents in a row, mean; p50 {per_row['p50']}, p99 {per_row['p99']}, max {per_row['max']}",
+    )
+    if metrics["overlapping_documents"]:
+        table.add_row("overlapping", count(metrics["overlapping_documents"]), "documents with tokens repeated in a row")
+    full, masked = metrics["attention_full"], metrics["attention_masked"]
+    table.add_row(
+        "masked attention",
+        percent(masked / full if full else 0.0),
+        "query-key pairs if a token sees only its own document, of those of plain causal rows",
+    )
+    return table
+
+
+def buckets_table(buckets: Sequence[Json]) -> RenderableType:
+    """Share of rows and tokens of each bucket."""
+    table = plain_table("bucket", "rows", "of rows", "of tokens", "padding", "docs/row", "context")
+    for bucket in buckets:
+        table.add_row(
+            count(bucket["sequence_length"]),
+            count(bucket["rows"]),
+            percent(bucket["row_share"]),
+            percent(bucket["token_share"]),
+            percent(bucket["padding_ratio"]),
+            number(bucket["mean_documents_per_row"]),
+            number(bucket["mean_context"]),
+        )
+    return table
+
+
+def lengths_view(lengths: Json) -> RenderableType:
+    """The length distribution: figures and a histogram."""
+    note = (
+        f"{count(lengths['documents'])} documents, {count(lengths['total'])} {lengths['unit']}; "
+        f"mean {number(lengths['mean'])}"
+    )
+    ranks = "  ".join(f"{name} {short(lengths[name])}" for name in ("min", "p10", "p50", "p90", "p99", "max"))
+    return Group(
+        heading(f"Document length in {lengths['unit']}", note),
+        Text(ranks, "dim"),
+        bars([(span(b["from"], b["to"]), b["documents"]) for b in lengths["histogram"]], "documents"),
+    )
+
+
+def span(first: int, last: int) -> str:
+    """The label of a bin."""
+    return short(first) if first == last else f"{short(first)}–{short(last)}"
+
+
+def bars(bins: Sequence[tuple[str, int]], unit: str) -> RenderableType:
+    """A histogram of horizontal bars; neighbouring bins are joined where there are too many."""
+    group = -(-len(bins) // _LINES) if bins else 1
+    joined = [
+        (_join_labels(bins[i][0], bins[min(i + group, len(bins)) - 1][0]), sum(n for _, n in bins[i : i + group]))
+        for i in range(0, len(bins), group)
+    ]
+    most = max((n for _, n in joined), default=0)
+    table = Table.grid(padding=(0, 1))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True, width=_BAR_WIDTH)
+    table.add_column(justify="right", no_wrap=True)
+    for label, value in joined:
+        table.add_row(label, Text(bar(value, most), "cyan"), Text(f"{short(value)} {unit}", "dim"))
+    return table
+
+
+def bar(value: int, most: int, width: int = _BAR_WIDTH) -> str:
+    """A bar of eighths of a character; anything above zero shows.
+
+    >>> bar(5, 10, width=4), bar(1, 10_000, width=4), bar(0, 10)
+    ('██', '▏', '')
+    """
+    eighths = round(8 * width * value / most) if most else 0
+    if value and not eighths:
+        eighths = 1
+    return "█" * (eighths // 8) + (_BAR[eighths % 8 - 1] if eighths % 8 else "")
+
+
+def _join_labels(first: str, last: str) -> str:
+    return first if first == last else f"{first.split('–', maxsplit=1)[0]}–{last.rsplit('–', maxsplit=1)[-1]}"

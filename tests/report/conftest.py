@@ -1,0 +1,51 @@
+"""A small packing to report on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from packtool.layout import Layout
+from packtool.metrics import Tally
+from packtool.plan import BinPlan
+from packtool.report import document
+from packtool.storage.manifest import Ledger, Shuffle
+
+
+@pytest.fixture(scope="session")
+def tally() -> Tally:
+    """Documents of 100 to 2000 tokens, whole, in rows of 8192 with room left."""
+    lengths = np.random.default_rng(7).integers(100, 2000, 500).astype(np.uint32)
+    row = np.cumsum(lengths, dtype=np.int64) // 6000
+    offsets = np.concatenate([[0], np.flatnonzero(np.diff(row)) + 1, [len(lengths)]])
+    plan = BinPlan(8192, lengths=lengths, row_offsets=offsets, document=np.arange(len(lengths)))
+    tally = Tally(lengths, 8192)
+    tally.add(Layout(plan).segments(0, plan.rows))
+    return tally
+
+
+@pytest.fixture
+def report(tally: Tally) -> dict[str, Any]:
+    accounts = tally.accounts()
+    return document.build(
+        strategy="ffd",
+        options={"sequence_length": 8192},
+        shuffle=Shuffle(method="atom", atom_size=8192, seed=42, epoch=1),
+        ledger=Ledger(
+            input=accounts.placed,
+            placed=accounts.placed,
+            dropped=0,
+            repeated=0,
+            eos=accounts.eos,
+            eos_inserted=0,
+            eos_omitted=0,
+            padding=accounts.padding,
+            output=accounts.output,
+            rows=accounts.rows,
+        ),
+        lengths=tally.lengths,
+        tallies=[tally],
+        batch_size=8,
+    )

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from packtool.metrics import Tally
+from packtool.report import document, tables
+from packtool.storage.manifest import Ledger
+
+NOTHING = Ledger(
+    input=0, placed=0, dropped=0, repeated=0, eos=0, eos_inserted=0, eos_omitted=0, padding=0, output=0, rows=0
+)
+
+
+def printed(report: dict[str, Any], width: int = 80) -> str:
+    out = io.StringIO()
+    tables.print_report(report, Console(file=out, width=width))
+    return out.getvalue()
+
+
+def test_fits_eighty_columns(report: dict[str, Any]) -> None:
+    text = printed(report)
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+    assert "shuffled: atom, atom 8,192, seed 42, epoch 1" in text
+    for word in ("padding", "truncation", "concatenation", "mean context", "steps per epoch", "Document length"):
+        assert word in text
+    assert "█" in text
+
+
+def test_says_when_boundaries_are_unknown() -> None:
+    report = document.build(strategy="concat", options={}, shuffle=None, ledger=NOTHING, lengths=None, tallies=[])
+    assert "Document boundaries are not known (--no-segments)" in printed(report)
+
+
+def test_of_no_documents() -> None:
+    none = np.zeros(0, np.uint32)
+    report = document.build(
+        strategy="concat", options={}, shuffle=None, ledger=NOTHING, lengths=none, tallies=[Tally(none, 8)]
+    )
+    assert "0 documents" in printed(report)
+
+
+def test_long_histograms_join_their_bins() -> None:
+    bins = [(tables.span(i, i), 1) for i in range(100)]
+    out = io.StringIO()
+    Console(file=out, width=80).print(tables.bars(bins, "rows"))
+    lines = [line for line in out.getvalue().splitlines() if line.strip()]
+    assert len(lines) <= 14
+    assert lines[0].split()[0] == "0–7"
+    assert lines[-1].split()[0] == "96–99"
