@@ -12,7 +12,7 @@ import numpy as np
 from packtool import __version__
 from packtool.metrics import LengthCounts, Metrics, Tally, measure
 from packtool.metrics.summary import histogram_sum, ratio
-from packtool.plan import I64, Ints
+from packtool.plan import I64
 from packtool.storage.manifest import Ledger, Shuffle
 
 FORMAT = "packtool report"
@@ -26,22 +26,20 @@ _CONTEXT_STEPS = 32
 
 
 def build(
+    tallies: Sequence[Tally],
+    ledger: Ledger,
     *,
     strategy: str,
     options: Mapping[str, Any],
     shuffle: Shuffle | None,
-    ledger: Ledger,
-    lengths: Ints | None,
-    tallies: Sequence[Tally],
     batch_size: int | None = None,
 ) -> Json:
     """The report of a packed dataset, as `report.json` holds it.
 
     Args:
-        strategy, options, shuffle, ledger: as in the dataset's manifest.
-        lengths: of every document, EOS included; None where segments are not known.
         tallies: one for each bucket, in the order of the manifest; none where segments are not known, and then
             the report has the ledger only.
+        ledger, strategy, options, shuffle: as in the dataset's manifest.
         batch_size: rows of the longest bucket in a batch, for steps per epoch; not part of `report.json`.
     """
     return {
@@ -51,7 +49,7 @@ def build(
         "shuffle": msgspec.to_builtins(shuffle),
         "batch_size": batch_size,
         "ledger": msgspec.to_builtins(ledger),
-        "lengths": None if lengths is None else lengths_section(LengthCounts.of(lengths), "tokens"),
+        "lengths": lengths_section(LengthCounts.of(tallies[0].lengths), "tokens") if tallies else None,
         **rows_section(tallies, batch_size),
     }
 

@@ -29,23 +29,23 @@ def tally() -> Tally:
 @pytest.fixture
 def report(tally: Tally) -> dict[str, Any]:
     accounts = tally.accounts()
+    ledger = Ledger(
+        input=accounts.placed,
+        placed=accounts.placed,
+        dropped=0,
+        repeated=0,
+        eos=accounts.eos,
+        eos_inserted=0,
+        eos_omitted=0,
+        padding=accounts.padding,
+        output=accounts.output,
+        rows=accounts.rows,
+    )
     return document.build(
+        [tally],
+        ledger,
         strategy="ffd",
         options={"sequence_length": 8192},
         shuffle=Shuffle(method="atom", atom_size=8192, seed=42, epoch=1),
-        ledger=Ledger(
-            input=accounts.placed,
-            placed=accounts.placed,
-            dropped=0,
-            repeated=0,
-            eos=accounts.eos,
-            eos_inserted=0,
-            eos_omitted=0,
-            padding=accounts.padding,
-            output=accounts.output,
-            rows=accounts.rows,
-        ),
-        lengths=tally.lengths,
-        tallies=[tally],
         batch_size=8,
     )

@@ -38,18 +38,14 @@ def test_context_is_the_share_of_tokens_that_see_as_many(report: dict[str, Any],
 
 
 def test_without_segments_only_the_ledger_is_known() -> None:
-    report = document.build(
-        strategy="concat", options={}, shuffle=None, ledger=NOTHING, lengths=None, tallies=[], batch_size=None
-    )
+    report = document.build([], NOTHING, strategy="concat", options={}, shuffle=None)
     assert report["metrics"] is None
     assert report["lengths"] is None
     assert report["ledger"]["rows"] == 0
 
 
 def test_of_no_documents() -> None:
-    none = np.zeros(0, np.uint32)
-    report = document.build(
-        strategy="concat", options={}, shuffle=None, ledger=NOTHING, lengths=none, tallies=[Tally(none, 8)]
-    )
+    none = Tally(np.zeros(0, np.uint32), 8)
+    report = document.build([none], NOTHING, strategy="concat", options={}, shuffle=None)
     assert report["metrics"]["rows"] == 0
     assert report["documents_per_row"] == report["context"] == []

@@ -31,15 +31,13 @@ def test_fits_eighty_columns(report: dict[str, Any]) -> None:
 
 
 def test_says_when_boundaries_are_unknown() -> None:
-    report = document.build(strategy="concat", options={}, shuffle=None, ledger=NOTHING, lengths=None, tallies=[])
+    report = document.build([], NOTHING, strategy="concat", options={}, shuffle=None)
     assert "Document boundaries are not known (--no-segments)" in printed(report)
 
 
 def test_of_no_documents() -> None:
-    none = np.zeros(0, np.uint32)
-    report = document.build(
-        strategy="concat", options={}, shuffle=None, ledger=NOTHING, lengths=none, tallies=[Tally(none, 8)]
-    )
+    none = Tally(np.zeros(0, np.uint32), 8)
+    report = document.build([none], NOTHING, strategy="concat", options={}, shuffle=None)
     assert "0 documents" in printed(report)
 
 
