@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from packtool.layout import Layout
 from packtool.metrics import Tally
-from packtool.plan import Ints, Segments
-from packtool.storage.manifest import PackedShard
+from packtool.plan import Ints, Plan, Segments
+from packtool.storage.manifest import Bucket, PackedShard
 from packtool.storage.packed import ShardWriter
 
 Fetch = Callable[[int, int, Segments | None], npt.NDArray[Any]]
@@ -92,3 +92,17 @@ class RowWriter:
                 writer.add(tokens, rows)
                 self.progress(tokens.nbytes)
             return writer.close(layout.atoms(first, last)), tally
+
+
+def bucket_entry(directory: str, plan: Plan, shards: list[PackedShard]) -> Bucket:
+    """How the manifest describes the rows of a plan."""
+    return Bucket(
+        directory=directory,
+        sequence_length=plan.sequence_length,
+        rows=plan.rows,
+        unit=plan.unit,
+        units=plan.units,
+        atom_units=0 if plan.atom_offsets is not None else plan.atom_units,
+        last_atom_stays=plan.last_atom_stays,
+        shards=shards,
+    )

@@ -35,7 +35,8 @@ class Rows:
     def __getitem__(self, row: int) -> npt.NDArray[Any]:
         """The tokens of one row: a view of the memory-mapped shard. Negative rows count from the end."""
         row = self._index(row)
-        return self._bucket.tokens(row, row + 1)[0]
+        tokens: npt.NDArray[Any] = self._bucket.tokens(row, row + 1)[0]
+        return tokens
 
     def __iter__(self) -> Iterator[npt.NDArray[Any]]:
         for shard in self._bucket.shards:

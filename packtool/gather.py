@@ -25,23 +25,30 @@ class Gatherer:
     """Copies segments of documents out of token shards.
 
     Args:
-        shards: 1-D arrays of one dtype.
+        shards: 1-D arrays.
+        dtype: of the tokens.
         locate: maps document numbers to (shard, place of the document's first token in it).
         pad_id: written for segments of padding.
         eos_id: written for EOS that the strategy inserted.
         longest_fill: the longest segment of padding, in tokens: the sequence length.
 
     >>> store = np.array([5, 6, 0, 7, 8, 9, 0], np.uint16)
-    >>> gather = Gatherer([store], lambda d: (d * 0, d * 3), pad_id=0, eos_id=0, longest_fill=4)
+    >>> gather = Gatherer([store], lambda d: (d * 0, d * 3), dtype=store.dtype, pad_id=0, eos_id=0, longest_fill=4)
     >>> one = np.array
     >>> gather(Segments(one([1, -1, 0]), one([1, 0, 0]), one([2, 2, 3]), one([0, 0, 0]), one([0, 3])))
     array([8, 9, 0, 0, 5, 6, 0], dtype=uint16)
     """
 
     def __init__(
-        self, shards: Sequence[npt.NDArray[Any]], locate: Locate, *, pad_id: int, eos_id: int, longest_fill: int
+        self,
+        shards: Sequence[npt.NDArray[Any]],
+        locate: Locate,
+        *,
+        dtype: np.dtype[Any],
+        pad_id: int,
+        eos_id: int,
+        longest_fill: int,
     ) -> None:
-        dtype = shards[0].dtype if shards else np.dtype("<u2")
         fills = [np.full(longest_fill, pad_id, dtype), np.full(1, eos_id, dtype)]
         self._sources = [*shards, *fills]
         self._fill = {PADDING: len(shards), INSERTED_EOS: len(shards) + 1}

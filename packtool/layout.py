@@ -22,11 +22,14 @@ class Layout:
 
     Args:
         plan: what the strategy decided.
-        order: atom at each place of the new order (a permutation), or None to keep the plan's own.
+        order: movable atom at each place of the new order (a permutation), or None to keep the plan's own. An
+            incomplete last atom is not in it, and stays last.
     """
 
     def __init__(self, plan: Plan, order: I64 | None = None) -> None:
         self.plan = plan
+        if order is not None and plan.last_atom_stays:
+            order = np.append(order, plan.movable_atoms)
         self.order = order
         self.rows = plan.rows
         self._places: I64 | None = None

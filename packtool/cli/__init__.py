@@ -16,7 +16,7 @@ import click
 import typer
 
 from packtool import __version__
-from packtool.cli import pack, shuffle, verify
+from packtool.cli import pack, verify
 from packtool.errors import DataError, PacktoolError
 
 INTERRUPTED = 130
@@ -33,7 +33,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("pack")(pack.command)
-app.command("shuffle")(shuffle.command)
 app.command("verify")(verify.command)
 
 

@@ -16,3 +16,19 @@ Workers = Annotated[
     int | None, typer.Option("--workers", "-j", help="Parallel workers; the output does not depend on it.", min=1)
 ]
 Memory = Annotated[str, typer.Option("--memory", help="Memory to use for tokens, such as 512MiB or 4GiB.")]
+
+
+def sizes(text: str, option: str) -> list[int]:
+    """Numbers from a list such as ``2048,4096``.
+
+    >>> sizes("2048, 4096", "--buckets")
+    [2048, 4096]
+    """
+    from packtool.errors import UsageError
+
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(
+            "bad-option", f"{text!r} is not a list of numbers", remedy="write it like 2048,4096", where=option
+        ) from None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import xxhash
 
 from packtool import __version__
 from packtool.errors import DataError
@@ -35,6 +36,7 @@ class TokenizerInfo(msgspec.Struct, frozen=True):
         eos_id: id that ends every stored document.
         eos_token: its text.
         bos_id: id that begins every stored document, or None.
+        added_tokens: texts and ids of its added tokens, so that later stages can name them.
     """
 
     sha256: str
@@ -42,6 +44,7 @@ class TokenizerInfo(msgspec.Struct, frozen=True):
     eos_id: int
     eos_token: str
     bos_id: int | None = None
+    added_tokens: dict[str, int] = {}
 
 
 class InputEntry(msgspec.Struct, frozen=True):
@@ -129,10 +132,10 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shuffle(msgspec.Struct, frozen=True, kw_only=True):
-    """How the rows came into their order."""
+    """How the rows came into their order. `atom_size` None: atoms are rows."""
 
     method: str
-    atom_size: int
+    atom_size: int | None
     seed: int
     epoch: int
 
@@ -180,6 +183,19 @@ def encode(value: Any) -> bytes:
 def write(directory: Path, manifest: Manifest) -> None:
     """Write the manifest: from now on the directory is a dataset."""
     write_bytes(directory / MANIFEST, encode(manifest))
+
+
+def write_report(directory: Path, report: dict[str, Any]) -> InputEntry:
+    """Write `report.json` and return its entry for the manifest."""
+    data = encode(report)
+    write_bytes(directory / REPORT, data)
+    return InputEntry(REPORT, len(data), xxhash.xxh3_128_hexdigest(data))
+
+
+def input_entry(directory: Path) -> InputEntry:
+    """A dataset as the input of another: its name without the path, and the digest of its manifest."""
+    data = (directory / MANIFEST).read_bytes()
+    return InputEntry(directory.resolve().name, len(data), xxhash.xxh3_128_hexdigest(data))
 
 
 def read(directory: Path) -> Manifest:

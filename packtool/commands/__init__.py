@@ -1,0 +1,1 @@
+"""The commands as functions: the same names and options as on the command line."""

@@ -1,0 +1,61 @@
+"""The ledger: every token of the input is placed or dropped, every token of the output is accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from packtool.errors import DataError
+from packtool.metrics import Accounts
+from packtool.plan import Plan
+from packtool.storage.manifest import Ledger
+
+
+def balance(tokens: int, documents: int, plans: Sequence[Plan], accounts: Sequence[Accounts]) -> Ledger:
+    """The ledger of a packing, checked.
+
+    What the strategy says it left out (`plans`) is held against what the rows hold (`accounts`): neither is derived
+    from the other.
+
+    Args:
+        tokens, documents: of the input stores; every document ends with one stored EOS.
+
+    Raises:
+        DataError: it does not balance, which means a defect in packtool.
+    """
+    ledger = Ledger(
+        input=tokens - documents,
+        placed=sum(a.placed for a in accounts),
+        dropped=sum(p.dropped for p in plans),
+        repeated=sum(a.repeated for a in accounts),
+        eos=sum(a.eos for a in accounts),
+        eos_inserted=sum(p.eos_inserted for p in plans),
+        eos_omitted=sum(p.eos_omitted for p in plans),
+        padding=sum(a.padding for a in accounts),
+        output=sum(p.rows * p.sequence_length for p in plans),
+        rows=sum(p.rows for p in plans),
+    )
+    require_balance(ledger, documents)
+    return ledger
+
+
+def require_balance(ledger: Ledger, documents: int) -> None:
+    """Check the equations of the ledger.
+
+    Raises:
+        DataError: naming the one that does not hold.
+    """
+    equations = {
+        "input = placed + dropped": (ledger.input, ledger.placed + ledger.dropped),
+        "output = placed + repeated + eos + padding": (
+            ledger.output,
+            ledger.placed + ledger.repeated + ledger.eos + ledger.padding,
+        ),
+        "eos = documents + inserted - omitted": (ledger.eos, documents + ledger.eos_inserted - ledger.eos_omitted),
+    }
+    for equation, (left, right) in equations.items():
+        if left != right:
+            raise DataError(
+                "ledger-unbalanced",
+                f"the ledger does not balance: {equation}, but {left} is not {right}",
+                remedy="do not use this output; report it with the command line and the manifest",
+            )

@@ -1,0 +1,34 @@
+"""Sizes as people write them."""
+
+from __future__ import annotations
+
+import re
+
+from packtool.errors import UsageError
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def parse_bytes(text: str | int, option: str = "--memory") -> int:
+    """Bytes from a number with an optional unit: B, kB, MB, GB, TB, KiB, MiB, GiB or TiB.
+
+    >>> parse_bytes("1GiB"), parse_bytes("1.5 MB"), parse_bytes(4096)
+    (1073741824, 1500000, 4096)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(text).lower())
+    if match is None or match[2] not in _UNITS or not float(match[1]):
+        raise UsageError("bad-size", f"{text!r} is not a size", remedy="write it like 512MiB or 4GiB", where=option)
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def show_bytes(count: float) -> str:
+    """A size for people, in decimal units.
+
+    >>> show_bytes(1_234_567)
+    '1.23 MB'
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(count) < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
