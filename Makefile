@@ -1,0 +1,73 @@
+# make demo           sample corpus → tokens → packed rows → shuffled rows → a table; seconds the second time
+# make test           lint, formatting, types, then the tests (minutes)
+# make test-slow      the tests that take longer; test-interop, test-browser, test-package: see CONTRIBUTING.md
+# make bench          the benchmarks
+# make clean          remove what these made
+#
+# Needs Python 3.11 or later with venv, and a package index that pip knows. PYTHON=… names another Python.
+
+ifeq ($(origin PYTHON),undefined)
+PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+endif
+
+SHELL := /bin/bash
+BIN := .venv/bin
+PACKTOOL := $(BIN)/packtool
+PYTEST := $(BIN)/python -m pytest
+SOURCES := $(shell find packtool -name '*.py' -o -name '*.json')
+DEMO := demo-output
+
+.DELETE_ON_ERROR:
+.PHONY: demo test check test-slow test-interop test-browser test-package bench clean
+
+demo: $(DEMO)/shuffled/manifest.json
+	@$(PACKTOOL) stats $(DEMO)/shuffled
+	@echo "The figures of this table: $(DEMO)/shuffled/report.json"
+
+# Each stage writes its manifest last, so the manifest is the target.
+$(DEMO)/corpus/reference.jsonl.gz: scripts/sample_corpus.py scripts/stdlib_text.py | $(BIN)/installed
+	@$(BIN)/python scripts/sample_corpus.py $(DEMO)/corpus
+
+$(DEMO)/tokens/manifest.json: $(DEMO)/corpus/reference.jsonl.gz $(SOURCES)
+	$(PACKTOOL) tokenize $(DEMO)/corpus -o $(DEMO)/tokens --overwrite
+
+$(DEMO)/packed/manifest.json: $(DEMO)/tokens/manifest.json
+	$(PACKTOOL) pack $(DEMO)/tokens -o $(DEMO)/packed --strategy concat --sequence-length 1024 --overwrite
+
+$(DEMO)/shuffled/manifest.json: $(DEMO)/packed/manifest.json
+	$(PACKTOOL) shuffle $(DEMO)/packed -o $(DEMO)/shuffled --method atom --epoch 1 --overwrite
+
+test: check
+	$(PYTEST) -n 2 -m "not slow and not interop and not browser"
+
+check: $(BIN)/installed
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+test-slow: $(BIN)/installed
+	$(PYTEST) -m slow
+
+test-interop: $(BIN)/installed
+	$(PYTEST) -m interop
+
+test-browser: $(BIN)/installed
+	$(PYTEST) -m browser
+
+test-package: $(BIN)/installed
+	$(PYTEST) -m slow tests/test_package.py
+
+bench: $(BIN)/installed
+	$(BIN)/python -m benchmarks
+
+$(BIN)/installed: pyproject.toml constraints.txt
+	@[ -n "$(PYTHON)" ] || { echo "packtool needs Python 3.11 or later: install it, or name it with PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "Installing packtool and what it needs into .venv (once) ..."
+	@rm -rf .venv && $(PYTHON) -m venv .venv
+	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv $(DEMO) build dist benchmarks/work .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find packtool tests scripts -name __pycache__ -prune -exec rm -rf {} +
