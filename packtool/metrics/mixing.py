@@ -1,0 +1,130 @@
+"""How well mixed the rows of a dataset are: where corpus neighbours went, and what a batch is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from packtool.metrics.summary import quantile, ratio
+from packtool.plan import I64, Segments, offsets_of
+
+_PAIRS = 1 << 20  # neighbouring documents that are followed, spread evenly over the corpus
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Mean, least and most of a count over batches."""
+
+    mean: float
+    min: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """How rows are mixed. A pair is two documents that follow each other in the corpus.
+
+    Attributes:
+        rows: in the dataset (or bucket).
+        batch_size: rows in a batch; the last, smaller batch is left out of the counts over batches.
+        pairs: pairs that were followed.
+        same_row: share of pairs that begin in the same row.
+        same_batch: share of pairs that begin in the same batch.
+        median_distance: rows from where one begins to where the other begins, over pairs.
+        mean_distance: the same, averaged.
+        expected_distance: mean distance of two rows drawn at random, (rows + 1) / 3.
+        documents: distinct documents in a batch.
+        sources: distinct input stores in a batch.
+    """
+
+    rows: int
+    batch_size: int
+    pairs: int
+    same_row: float
+    same_batch: float
+    median_distance: int
+    mean_distance: float
+    expected_distance: float
+    documents: Spread
+    sources: Spread
+
+
+class Mixing:
+    """Counts rows in their stored order; memory is bounded by 16 MiB and one number for each batch.
+
+    Args:
+        store_documents: documents of each input store, in order.
+        batch_size: rows in a batch.
+    """
+
+    def __init__(self, store_documents: Sequence[int], batch_size: int) -> None:
+        self._batch_size = batch_size
+        self._stores = offsets_of(np.array(store_documents, np.int64))
+        self._documents = int(self._stores[-1])
+        self._stride = max(1, self._documents // _PAIRS)
+        followed = -(-self._documents // self._stride) * (1 if self._stride == 1 else 2)
+        self._first_row: I64 = np.full(followed, -1, np.int64)
+        self._rows = 0
+        self._documents_in: list[I64] = []
+        self._sources_in: list[I64] = []
+
+    def add(self, rows: Segments) -> None:
+        """Count the next rows; all calls but the last bring whole batches."""
+        if self._rows % self._batch_size:
+            raise ValueError("only the last rows may fall short of a batch")
+        held = rows.document >= 0
+        document = rows.document[held]
+        row = rows.group_of()[held]
+        self._follow(document, row + self._rows)
+        batches = -(-rows.groups // self._batch_size)
+        key = np.unique(row // self._batch_size * self._documents + document)
+        batch, document = np.divmod(key, max(1, self._documents))
+        self._documents_in.append(np.bincount(batch, minlength=batches))
+        source = np.searchsorted(self._stores, document, side="right") - 1
+        key = np.unique(batch * len(self._stores) + source)
+        self._sources_in.append(np.bincount(key // len(self._stores), minlength=batches))
+        self._rows += rows.groups
+
+    def _follow(self, document: I64, row: I64) -> None:
+        if self._stride == 1:
+            place = document
+        else:
+            lot, inside = np.divmod(document, self._stride)
+            followed = inside < 2
+            place, row = (2 * lot + inside)[followed], row[followed]
+        new = self._first_row[place] < 0
+        # Reversed, so that the earliest row is the one that stays.
+        self._first_row[place[new][::-1]] = row[new][::-1]
+
+    def result(self) -> Mixed:
+        """What the rows so far amount to."""
+        step = 1 if self._stride == 1 else 2
+        one, other = self._first_row[:-1:step], self._first_row[1::step]
+        both = (one[: len(other)] >= 0) & (other >= 0)
+        one, other = one[: len(other)][both], other[both]
+        distance = np.abs(one - other)
+        whole = self._rows // self._batch_size
+        return Mixed(
+            rows=self._rows,
+            batch_size=self._batch_size,
+            pairs=len(distance),
+            same_row=ratio(int(np.count_nonzero(distance == 0)), len(distance)),
+            same_batch=ratio(
+                int(np.count_nonzero(one // self._batch_size == other // self._batch_size)), len(distance)
+            ),
+            median_distance=quantile(np.bincount(distance), 0.5) if len(distance) else 0,
+            mean_distance=ratio(int(distance.sum()), len(distance)),
+            expected_distance=(self._rows + 1) / 3,
+            documents=_spread(self._documents_in, whole),
+            sources=_spread(self._sources_in, whole),
+        )
+
+
+def _spread(counts: list[I64], whole_batches: int) -> Spread:
+    values = np.concatenate([np.zeros(0, np.int64), *counts])
+    values = values[:whole_batches] if whole_batches else values
+    if not len(values):
+        return Spread(0.0, 0, 0)
+    return Spread(ratio(int(values.sum()), len(values)), int(values.min()), int(values.max()))

@@ -1,0 +1,67 @@
+"""How many texts can slide: the theory of Seamless Packing (section 3.4, equations 4 to 7) beside exact counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.metrics.lengths import LengthCounts
+from packtool.plan import I64
+
+
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """What the first stage does to texts longer than a row, at one maximum repetition ratio.
+
+    Attributes:
+        max_repetition: r_max.
+        predicted_texts: texts that slide, by equation 6.
+        predicted_tokens: tokens of the other texts that are left for the short list, by equation 7.
+        texts: texts that do slide.
+        tokens: tokens that are left.
+    """
+
+    max_repetition: Fraction
+    predicted_texts: float
+    predicted_tokens: float
+    texts: int
+    tokens: int
+
+
+def sliding(counts: LengthCounts, sequence_length: int, max_repetition: Fraction) -> Sliding:
+    """Predicted and actual effect of sliding windows.
+
+    The theory takes lengths as uniform between k L and (k + 1) L: there, a share k r_max of the T_k texts slides (all
+    from k = 1 / r_max), and a text that does not slide leaves (1 - k r_max) L / 2 tokens on average. In the paper both
+    sums of equation 6 include k = ceil(1 / r_max); each text is counted once here, as in the paper's own figures.
+
+    >>> counts = LengthCounts(np.array([12, 18, 25]), np.array([10, 10, 10]))
+    >>> sliding(counts, 10, Fraction(1, 2))
+    Sliding(max_repetition=Fraction(1, 2), predicted_texts=20.0, predicted_tokens=25.0, texts=20, tokens=20)
+    """
+    size = sequence_length
+    long = counts.values > size
+    length, documents = counts.values[long], counts.counts[long]
+    interval = (length - 1) // size  # (k L, (k + 1) L]
+    stays = np.maximum(0, max_repetition.denominator - interval * max_repetition.numerator) / max_repetition.denominator
+    slides = can_slide(length, size, max_repetition)
+    return Sliding(
+        max_repetition=max_repetition,
+        predicted_texts=float(((1 - stays) * documents).sum()),
+        predicted_tokens=float((stays * documents * stays * size / 2).sum()),
+        texts=int(documents[slides].sum()),
+        tokens=int((documents * (length % size))[~slides].sum()),
+    )
+
+
+def can_slide(
+    length: I64, sequence_length: int, max_repetition: Fraction
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which texts, of at least a row each, become one row more by overlap (expression 2); whole rows need none."""
+    whole = length // sequence_length
+    overlap = -(-whole * max_repetition.numerator * sequence_length // max_repetition.denominator)
+    slides: npt.NDArray[np.bool_] = (length % sequence_length > 0) & (length + overlap >= (whole + 1) * sequence_length)
+    return slides

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from packtool.metrics import mixing
+from packtool.metrics.mixing import Mixing
+from packtool.plan import PADDING, Segments
+
+
+def rows_of(documents: list[list[int]]) -> Segments:
+    flat = np.array([d for row in documents for d in row], np.int64)
+    offsets = np.cumsum([0] + [len(row) for row in documents])
+    ones = np.ones(len(flat), np.int64)
+    return Segments(flat, ones * 0, ones, ones * 0, offsets)
+
+
+@given(st.data(), st.integers(1, 4), st.integers(1, 9))
+def test_counts(data: st.DataObject, batch: int, cut: int) -> None:
+    stores = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    total = sum(stores)
+    rows = data.draw(st.lists(st.lists(st.integers(-2, total - 1), min_size=1, max_size=4), max_size=12))
+    counter = Mixing(stores, batch)
+    counter.add(rows_of(rows[: cut * batch]))
+    if rows[cut * batch :]:
+        counter.add(rows_of(rows[cut * batch :]))
+    found = counter.result()
+
+    first: dict[int, int] = {}
+    for number, row in enumerate(rows):
+        for document in row:
+            if document >= 0:
+                first.setdefault(document, number)
+    pairs = [(first[d], first[d + 1]) for d in first if d + 1 in first]
+    assert found.pairs == len(pairs)
+    if pairs:
+        assert found.same_row == sum(a == b for a, b in pairs) / len(pairs)
+        assert found.same_batch == sum(a // batch == b // batch for a, b in pairs) / len(pairs)
+        assert found.mean_distance == sum(abs(a - b) for a, b in pairs) / len(pairs)
+        assert found.median_distance == sorted(abs(a - b) for a, b in pairs)[(len(pairs) - 1) // 2]
+    batches = [rows[i : i + batch] for i in range(0, len(rows), batch)]
+    if len(rows) >= batch:
+        batches = [b for b in batches if len(b) == batch]
+    source = np.repeat(np.arange(len(stores)), stores)
+    distinct = [{d for row in b for d in row if d >= 0} for b in batches]
+    assert found.documents.max == max(map(len, distinct), default=0)
+    assert found.documents.min == min(map(len, distinct), default=0)
+    kinds = [len({int(source[d]) for d in held}) for held in distinct]
+    assert found.sources.mean == (sum(kinds) / len(kinds) if kinds else 0)
+
+
+def test_follows_a_sample_of_a_large_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixing, "_PAIRS", 10)
+    order = np.random.default_rng(3).permutation(1000)
+    counter = Mixing([400, 600], 10)
+    counter.add(rows_of([[int(d)] for d in order]))
+    found = counter.result()
+    place = np.argsort(order)
+    distances = [abs(place[d] - place[d + 1]) for d in range(0, 1000, 100)]
+    assert found.pairs == 10
+    assert found.mean_distance == np.mean(distances)
+
+
+def test_corpus_order_is_seen_and_a_shuffle_too() -> None:
+    ordered, shuffled = Mixing([500, 500], 20), Mixing([500, 500], 20)
+    ordered.add(rows_of([[d] for d in range(1000)]))
+    shuffled.add(rows_of([[int(d)] for d in np.random.default_rng(1).permutation(1000)]))
+    assert ordered.result().median_distance == 1
+    assert ordered.result().sources.mean == 1
+    result = shuffled.result()
+    assert result.mean_distance == pytest.approx(result.expected_distance, rel=0.1)
+    assert result.sources.mean == 2
+
+
+def test_rows_of_padding_alone_and_rows_after_a_part_batch() -> None:
+    counter = Mixing([3], 4)
+    counter.add(rows_of([[PADDING]]))
+    assert counter.result().documents.max == 0
+    with pytest.raises(ValueError, match="fall short"):
+        counter.add(rows_of([[0]]))

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from packtool.metrics.lengths import LengthCounts
+from packtool.metrics.sliding import can_slide, sliding
+
+# Seamless Packing, Table 13: PubMed articles by length, in steps of 2048 tokens; the last row is open.
+PUBMED = [3906, 4095, 1789, 763, 355, 150, 73, 47, 90]
+
+
+def test_predicts_what_the_paper_predicts() -> None:
+    middle = np.array([2048 * k + 1024 for k in range(1, 10)])
+    found = sliding(LengthCounts(middle, np.array(PUBMED)), 2048, Fraction(3, 10))
+    assert int(found.predicted_texts) == 6716
+    assert round(found.predicted_tokens / 1e6, 1) == 2.6
+
+
+def test_theory_meets_counts_where_lengths_are_uniform() -> None:
+    counts = LengthCounts(np.arange(101, 1001), np.full(900, 3))
+    for twentieth in range(1, 11):
+        found = sliding(counts, 100, Fraction(twentieth, 20))
+        assert found.texts == pytest.approx(found.predicted_texts, rel=0.05)
+        assert found.tokens == pytest.approx(found.predicted_tokens, rel=0.1)
+
+
+@given(st.integers(2, 40), st.integers(1, 20), st.lists(st.integers(1, 400), min_size=1))
+def test_counts_are_those_of_the_definition(size: int, twentieth: int, lengths: list[int]) -> None:
+    ratio = Fraction(twentieth, 20)
+    texts = tokens = 0
+    for length in (n for n in lengths if n > size):
+        rows = length // size
+        allowed = -((-rows * ratio * size) // 1)
+        if length % size and length + allowed >= (rows + 1) * size:
+            texts += 1
+        else:
+            tokens += length % size
+    found = sliding(LengthCounts.of(np.array(lengths)), size, ratio)
+    assert (found.texts, found.tokens) == (texts, tokens)
+
+
+def test_worked_example() -> None:
+    # r_max = 0.1, L = 10, n = 3 allows 3 tokens of overlap: 37 tokens make four rows, 36 do not.
+    assert can_slide(np.array([36, 37]), 10, Fraction(1, 10)).tolist() == [False, True]
