@@ -12,13 +12,14 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from packtool import __version__
 from packtool.cli import pack, verify
 from packtool.errors import DataError, PacktoolError
 
+USAGE = 2
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # what a shell reports for a process that SIGPIPE ended
 
@@ -61,14 +62,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         status = app(args=arguments, standalone_mode=False)
         sys.stdout.flush()
+        if status == INTERRUPTED:  # Typer turns Ctrl-C into a status
+            raise KeyboardInterrupt
         return status if isinstance(status, int) else 0
     except PacktoolError as error:
         _complain(error)
         return error.exit_code
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except TyperException as error:
+        # Without a command, Typer has shown the help, and there is nothing to add.
+        if message := error.format_message():
+            sys.stderr.write(f"packtool: error[usage]: {message.rstrip('.')}. See packtool --help.\n")
+        return USAGE
+    except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("packtool: interrupted\n")
         return INTERRUPTED
     except BrokenPipeError:

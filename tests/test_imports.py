@@ -1,0 +1,135 @@
+"""Who may import whom: what keeps planning pure, and `packtool --help` quick."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "packtool"
+
+PURE = ("packtool.plan", "packtool.layout", "packtool.packing", "packtool.shuffling", "packtool.metrics")
+"""Planning: arrays in, arrays out."""
+PURE_MAY_USE = (*PURE, "packtool.errors", "numpy")
+IO = ("packtool.storage", "packtool.corpus")
+STRATEGIES = ("packtool.packing", "packtool.shuffling")
+TOUCHES_FILES = ("os", "io", "pathlib", "shutil", "tempfile", "mmap", "glob", "subprocess", "socket")
+LIGHT = ("packtool/__init__.py", "packtool/__main__.py", "packtool/errors.py", "packtool/sizes.py", "packtool/cli/")
+"""Loaded by `packtool --help`."""
+LIGHT_MAY_USE = ("packtool.cli", "packtool.errors", "packtool.sizes", "typer")
+# Typer loads rich to draw the help; that is its own affair.
+HEAVY = ("numpy", "pyarrow", "tokenizers", "gigatoken", "tqdm", "msgspec", "scipy", "xxhash")
+
+
+def module_name(path: Path) -> str:
+    """The dotted name of a file of the package."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def imports(source: str, *, top_level: bool = False) -> Iterator[str]:
+    """Full names of what a module imports: ``from a import b`` is ``a.b``. Imports for types only do not count."""
+
+    def visit(node: ast.AST) -> Iterator[str]:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute here"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return
+        elif not (top_level and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)):
+            for child in ast.iter_child_nodes(node):
+                yield from visit(child)
+
+    yield from visit(ast.parse(source))
+
+
+def within(name: str, packages: tuple[str, ...]) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
+
+
+def standard(name: str) -> bool:
+    return name.split(".", maxsplit=1)[0] in sys.stdlib_module_names
+
+
+def breaches(path: str, source: str) -> list[str]:
+    """Every rule that a file breaks, as ``file: what``."""
+    name = module_name(PACKAGE.parent / path)
+    found = []
+    for imported in imports(source):
+        if within(imported, ("packtool.cli",)) and not within(name, ("packtool.cli", "packtool.__main__")):
+            found.append(f"{path} imports the command line ({imported})")
+        if within(name, IO) and within(imported, STRATEGIES):
+            found.append(f"{path} does I/O, but imports a strategy ({imported})")
+        if within(name, PURE):
+            if within(imported, TOUCHES_FILES):
+                found.append(f"{path} plans, but imports what touches files ({imported})")
+            # The one exception: --optimize is an extra, loaded by the function that needs it.
+            elif not standard(imported) and not within(imported, (*PURE_MAY_USE, "scipy")):
+                found.append(f"{path} plans, but imports {imported}")
+    for imported in imports(source, top_level=True):
+        if within(name, PURE) and within(imported, ("scipy",)):
+            found.append(f"{path} imports scipy when it is loaded")
+        if path.startswith(LIGHT) and (
+            within(imported, HEAVY)
+            or (not standard(imported) and imported != "packtool.__version__" and not within(imported, LIGHT_MAY_USE))
+        ):
+            found.append(f"{path} imports {imported} when it is loaded, which slows packtool --help")
+    for node in ast.walk(ast.parse(source)):
+        if (
+            within(name, PURE)
+            and isinstance(node, ast.Call)
+            and ast.unparse(node.func) in ("open", "np.load", "np.save")
+        ):
+            found.append(f"{path} plans, but reads or writes files (line {node.lineno})")
+    return found
+
+
+@pytest.mark.parametrize("path", [str(path.relative_to(PACKAGE.parent)) for path in modules()])
+def test_directions(path: str) -> None:
+    assert not breaches(path, (PACKAGE.parent / path).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "message"),
+    [
+        ("packtool/packing/x.py", "import pyarrow as pa", "plans, but imports pyarrow"),
+        ("packtool/plan.py", "def f():\n    from pathlib import Path", "touches files (pathlib.Path)"),
+        ("packtool/metrics/x.py", "from packtool.storage import files", "plans, but imports packtool.storage.files"),
+        ("packtool/shuffling/x.py", "import numpy as np\nnp.load('a')", "reads or writes files (line 2)"),
+        ("packtool/packing/x.py", "from scipy import optimize", "scipy when it is loaded"),
+        ("packtool/storage/x.py", "from packtool import packing", "imports a strategy (packtool.packing)"),
+        ("packtool/gather.py", "import packtool.cli", "imports the command line"),
+        ("packtool/cli/x.py", "if True:\n    import numpy", "slows packtool --help"),
+        ("packtool/__init__.py", "from packtool.commands.pack import pack", "slows packtool --help"),
+    ],
+)
+def test_a_breach_is_found(path: str, source: str, message: str) -> None:
+    found = breaches(path, source)
+    assert len(found) == 1
+    assert message in found[0]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["pack", "--help"], ["--version"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    program = (
+        "import sys; from packtool.cli import run; status = run(sys.argv[1:]); "
+        f"print(sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr); sys.exit(status)"
+    )
+    result = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "[]\n")
+    assert "packtool" in result.stdout
+
+
+def test_names_are_loaded_on_first_use() -> None:
+    program = "import sys, packtool; assert 'numpy' not in sys.modules; packtool.pack; assert 'numpy' in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
