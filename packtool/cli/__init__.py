@@ -16,7 +16,7 @@ import typer
 from typer.exceptions import TyperException
 
 from packtool import __version__
-from packtool.cli import pack, verify
+from packtool.cli import pack, stats, verify
 from packtool.errors import DataError, PacktoolError
 
 USAGE = 2
@@ -34,6 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("pack")(pack.command)
+app.command("stats")(stats.command)
 app.command("verify")(verify.command)
 
 

@@ -95,6 +95,6 @@ class LengthCounts:
         documents = np.bincount(bin_of, self.counts, minlength=len(edges)).astype(np.int64)
         tokens = np.bincount(bin_of, self.counts * self.values, minlength=len(edges)).astype(np.int64)
         return [
-            (int(edges[i]), int(edges[i + 1]) - 1, int(documents[i]), int(tokens[i]))
+            (int(edges[i]), min(int(edges[i + 1]) - 1, self.max), int(documents[i]), int(tokens[i]))
             for i in range(bin_of[0], bin_of[-1] + 1)
         ]

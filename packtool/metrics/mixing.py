@@ -32,7 +32,7 @@ class Mixed:
         pairs: pairs that were followed.
         same_row: share of pairs that begin in the same row.
         same_batch: share of pairs that begin in the same batch.
-        median_distance: rows from where one begins to where the other begins, over pairs.
+        median_distance: rows from where one begins to where the other begins, over pairs in different rows.
         mean_distance: the same, averaged.
         expected_distance: mean distance of two rows drawn at random, (rows + 1) / 3.
         documents: distinct documents in a batch.
@@ -60,7 +60,7 @@ class Mixing:
     """
 
     def __init__(self, store_documents: Sequence[int], batch_size: int) -> None:
-        self._batch_size = batch_size
+        self.batch_size = batch_size
         self._stores = offsets_of(np.array(store_documents, np.int64))
         self._documents = int(self._stores[-1])
         self._stride = max(1, self._documents // _PAIRS)
@@ -72,14 +72,14 @@ class Mixing:
 
     def add(self, rows: Segments) -> None:
         """Count the next rows; all calls but the last bring whole batches."""
-        if self._rows % self._batch_size:
+        if self._rows % self.batch_size:
             raise ValueError("only the last rows may fall short of a batch")
         held = rows.document >= 0
         document = rows.document[held]
         row = rows.group_of()[held]
         self._follow(document, row + self._rows)
-        batches = -(-rows.groups // self._batch_size)
-        key = np.unique(row // self._batch_size * self._documents + document)
+        batches = -(-rows.groups // self.batch_size)
+        key = np.unique(row // self.batch_size * self._documents + document)
         batch, document = np.divmod(key, max(1, self._documents))
         self._documents_in.append(np.bincount(batch, minlength=batches))
         source = np.searchsorted(self._stores, document, side="right") - 1
@@ -105,17 +105,16 @@ class Mixing:
         both = (one[: len(other)] >= 0) & (other >= 0)
         one, other = one[: len(other)][both], other[both]
         distance = np.abs(one - other)
-        whole = self._rows // self._batch_size
+        apart = distance[distance > 0]
+        whole = self._rows // self.batch_size
         return Mixed(
             rows=self._rows,
-            batch_size=self._batch_size,
+            batch_size=self.batch_size,
             pairs=len(distance),
             same_row=ratio(int(np.count_nonzero(distance == 0)), len(distance)),
-            same_batch=ratio(
-                int(np.count_nonzero(one // self._batch_size == other // self._batch_size)), len(distance)
-            ),
-            median_distance=quantile(np.bincount(distance), 0.5) if len(distance) else 0,
-            mean_distance=ratio(int(distance.sum()), len(distance)),
+            same_batch=ratio(int(np.count_nonzero(one // self.batch_size == other // self.batch_size)), len(distance)),
+            median_distance=quantile(np.bincount(apart), 0.5) if len(apart) else 0,
+            mean_distance=ratio(int(apart.sum()), len(apart)),
             expected_distance=(self._rows + 1) / 3,
             documents=_spread(self._documents_in, whole),
             sources=_spread(self._sources_in, whole),

@@ -11,6 +11,7 @@ import numpy as np
 
 from packtool import __version__
 from packtool.metrics import LengthCounts, Metrics, Tally, measure
+from packtool.metrics.mixing import Mixed
 from packtool.metrics.summary import histogram_sum, ratio
 from packtool.plan import I64
 from packtool.storage.manifest import Ledger, Shuffle
@@ -107,6 +108,11 @@ def rows_section(tallies: Sequence[Tally], batch_size: int | None) -> Json:
 def metrics_section(metrics: Metrics) -> Json:
     """Metrics as JSON, under the names of `packtool.metrics.Metrics`."""
     return dataclasses.asdict(metrics)
+
+
+def mixing_section(mixed: Mixed, sequence_length: int) -> Json:
+    """How well mixed the rows of one bucket are, under the names of `packtool.metrics.mixing.Mixed`."""
+    return {"sequence_length": sequence_length, **dataclasses.asdict(mixed)}
 
 
 def _tokens(tally: Tally) -> int:

@@ -35,13 +35,24 @@ def print_report(report: Json, console: Console) -> None:
     console.print(bars([(span(b["from"], b["to"]), b["rows"]) for b in report["documents_per_row"]], "rows"))
 
 
+def print_stats(report: Json, console: Console) -> None:
+    """Print whatever `packtool.stats` reports."""
+    if report["kind"] == "packed":
+        print_report(report, console)
+        if report["mixing"]:
+            console.print(mixing_table(report["mixing"]))
+    else:
+        console.print(lengths_view(report["lengths"]))
+
+
 def title(report: Json) -> RenderableType:
     """Strategy, sequence lengths and order, in a line."""
     sizes = ", ".join(count(b["sequence_length"]) for b in report["buckets"])
     shuffle = report["shuffle"]
     order = "corpus order"
     if shuffle is not None:
-        order = f"shuffled: {shuffle['method']}, atom {count(shuffle['atom_size'])}, seed {shuffle['seed']}"
+        atom = f" (A = {count(shuffle['atom_size'])})" if shuffle["atom_size"] else ""
+        order = f"{shuffle['method']} shuffle{atom}, seed {shuffle['seed']}"
         order += f", epoch {shuffle['epoch']}" if shuffle["epoch"] else ""
     line = Text.assemble((report["strategy"], "bold"), f" · rows of {sizes} tokens" if sizes else "", f" · {order}")
     return Padding(line, (1, 0, 0, 0))
@@ -120,6 +131,29 @@ def buckets_table(buckets: Sequence[Json]) -> RenderableType:
             number(bucket["mean_documents_per_row"]),
             number(bucket["mean_context"]),
         )
+    return table
+
+
+def mixing_table(mixing: Sequence[Json]) -> RenderableType:
+    """How well mixed the rows of each bucket are."""
+    table = plain_table("mixing", *(count(m["sequence_length"]) for m in mixing))
+    table.add_column("meaning", style="dim", overflow="fold")
+
+    def line(name: str, values: Sequence[str], meaning: str) -> None:
+        table.add_row(name, *values, meaning)
+
+    line(
+        "neighbours apart",
+        [count(m["median_distance"]) for m in mixing],
+        "rows between corpus neighbours, median",
+    )
+    line("  mean", [number(m["mean_distance"]) for m in mixing], "the same, averaged")
+    line("  at random", [number(m["expected_distance"]) for m in mixing], "what a uniform shuffle gives on average")
+    line("in the same row", [percent(m["same_row"]) for m in mixing], "of neighbours")
+    line("in the same batch", [percent(m["same_batch"]) for m in mixing], "of neighbours")
+    line("batch size", [count(m["batch_size"]) for m in mixing], "rows; change it with --batch-size")
+    line("documents per batch", [number(m["documents"]["mean"]) for m in mixing], "distinct, mean")
+    line("sources per batch", [number(m["sources"]["mean"]) for m in mixing], "distinct input stores, mean")
     return table
 
 

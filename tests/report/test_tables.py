@@ -24,7 +24,7 @@ def printed(report: dict[str, Any], width: int = 80) -> str:
 def test_fits_eighty_columns(report: dict[str, Any]) -> None:
     text = printed(report)
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
-    assert "shuffled: atom, atom 8,192, seed 42, epoch 1" in text
+    assert "atom shuffle (A = 8,192), seed 42, epoch 1" in text
     for word in ("padding", "truncation", "concatenation", "mean context", "steps per epoch", "Document length"):
         assert word in text
     assert "█" in text

@@ -1,0 +1,97 @@
+"""`stats`: what a corpus, a token store or a packed dataset holds, and what each strategy would make of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from packtool.errors import UsageError
+from packtool.layout import BATCH_TOKENS
+from packtool.metrics import LengthCounts, Tally
+from packtool.metrics.mixing import Mixing
+from packtool.progress import Progress
+from packtool.report import document
+from packtool.storage import manifest as manifests
+from packtool.storage.manifest import PackedManifest
+from packtool.storage.packed import PackedBucket, PackedDataset
+from packtool.storage.token_store import TokenStore
+
+Json = dict[str, Any]
+
+MIXING_BATCH = 64
+"""Rows in a batch where mixing is measured without a batch size."""
+
+
+def stats(path: Path | str, *, batch_size: int | None = None, quiet: bool = True) -> Json:
+    """Measure what lies at `path`.
+
+    Args:
+        path: a token store or a packed dataset.
+        batch_size: rows in a batch, for steps per epoch and mixing (with several buckets: of the longest rows).
+        quiet: no progress bar.
+
+    Returns:
+        The report, as docs/report-schema.md describes it.
+
+    Raises:
+        UsageError: options that make no sense for what lies there.
+        DataError: it is missing, unfinished or damaged.
+    """
+    if batch_size is not None and batch_size < 1:
+        raise UsageError("bad-option", f"{batch_size} is out of range", remedy="give 1 or more", where="--batch-size")
+    place = Path(path)
+    if isinstance(manifests.read(place), PackedManifest):
+        return {"path": str(place), **packed_report(PackedDataset(place), batch_size, quiet=quiet)}
+    return {"path": str(place), **store_report(TokenStore(place))}
+
+
+def store_report(store: TokenStore) -> Json:
+    """The report of a token store."""
+    return {
+        **document.header("store"),
+        "tokenizer": msgspec.to_builtins(store.manifest.tokenizer),
+        "dtype": store.manifest.dtype,
+        "counts": dict(store.manifest.counts),
+        "lengths": document.lengths_section(LengthCounts.of(store.lengths()), "tokens"),
+    }
+
+
+def packed_report(dataset: PackedDataset, batch_size: int | None, *, quiet: bool) -> Json:
+    """The report of a packed dataset, counted anew from its segment table, and how well mixed it is."""
+    manifest = dataset.manifest
+    tallies: list[Tally] = []
+    mixing: list[Json] = []
+    if dataset.has_segments:
+        lengths = dataset.lengths()
+        longest = max(bucket.sequence_length for bucket in dataset.buckets)
+        with Progress(manifest.ledger.rows, "stats", unit=" rows", quiet=quiet) as progress:
+            for bucket in dataset.buckets:
+                tally = Tally(lengths, bucket.sequence_length)
+                rows_in_batch = (batch_size or MIXING_BATCH) * longest // bucket.sequence_length
+                mixed = Mixing(manifest.store_documents, rows_in_batch)
+                _read(bucket, tally, mixed, progress)
+                tallies.append(tally)
+                mixing.append(document.mixing_section(mixed.result(), bucket.sequence_length))
+    return {
+        **document.build(
+            tallies,
+            manifest.ledger,
+            strategy=manifest.strategy,
+            options=manifest.options,
+            shuffle=manifest.shuffle,
+            batch_size=batch_size,
+        ),
+        "mixing": mixing,
+    }
+
+
+def _read(bucket: PackedBucket, tally: Tally, mixing: Mixing, progress: Progress) -> None:
+    batch = mixing.batch_size
+    step = max(1, BATCH_TOKENS // (bucket.sequence_length * batch)) * batch
+    for first in range(0, bucket.rows, step):
+        rows = bucket.segments(first, min(first + step, bucket.rows))
+        tally.add(rows)
+        mixing.add(rows)
+        progress.advance(rows.groups)
