@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from packtool.plan import I64, INSERTED_EOS, PADDING, Segments
+from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
 
-Locate = Callable[[I64], tuple[I64, I64]]
+Locate = Callable[[I64], I64]
 
 _WINDOW = 1 << 30  # views hold 31-bit offsets: larger shards are seen through overlapping windows of twice this size
 _INLINE = 12  # bytes; views this short hold their data themselves
@@ -27,13 +27,14 @@ class Gatherer:
     Args:
         shards: 1-D arrays.
         dtype: of the tokens.
-        locate: maps document numbers to (shard, place of the document's first token in it).
+        locate: maps document numbers to the place of their first token, counted through all shards. A document
+            lies in one shard.
         pad_id: written for segments of padding.
         eos_id: written for EOS that the strategy inserted.
         longest_fill: the longest segment of padding, in tokens: the sequence length.
 
     >>> store = np.array([5, 6, 0, 7, 8, 9, 0], np.uint16)
-    >>> gather = Gatherer([store], lambda d: (d * 0, d * 3), dtype=store.dtype, pad_id=0, eos_id=0, longest_fill=4)
+    >>> gather = Gatherer([store], lambda d: d * 3, dtype=store.dtype, pad_id=0, eos_id=0, longest_fill=4)
     >>> one = np.array
     >>> gather(Segments(one([1, -1, 0]), one([1, 0, 0]), one([2, 2, 3]), one([0, 0, 0]), one([0, 3])))
     array([8, 9, 0, 0, 5, 6, 0], dtype=uint16)
@@ -53,6 +54,7 @@ class Gatherer:
         self._sources = [*shards, *fills]
         self._fill = {PADDING: len(shards), INSERTED_EOS: len(shards) + 1}
         self._locate = locate
+        self._bases = offsets_of(np.array([len(shard) for shard in shards], np.int64))
         self._dtype = dtype
         self._buffers: list[pa.Buffer] = []
         first = []
@@ -70,17 +72,21 @@ class Gatherer:
         return self.copy(source, place, length)
 
     def _sources_of(self, pieces: Segments) -> tuple[I64, I64]:
-        source = np.empty(len(pieces), np.int64)
-        place = np.zeros(len(pieces), np.int64)
         real = pieces.document >= 0
         if real.all():
-            source, place = self._locate(pieces.document)
-            return source, place + pieces.start
+            return self._place(pieces.document, pieces.start)
+        source = np.empty(len(pieces), np.int64)
+        place = np.zeros(len(pieces), np.int64)
         for document, number in self._fill.items():
             source[pieces.document == document] = number
-        source[real], first = self._locate(pieces.document[real])
-        place[real] = first + pieces.start[real]
+        source[real], place[real] = self._place(pieces.document[real], pieces.start[real])
         return source, place
+
+    def _place(self, document: I64, start: I64) -> tuple[I64, I64]:
+        """Shard of each piece, and where in it the piece begins."""
+        place = self._locate(document) + start
+        shard = np.searchsorted(self._bases, place, side="right") - 1
+        return shard, place - self._bases[shard]
 
     def copy(self, source: I64, place: I64, length: I64) -> npt.NDArray[Any]:
         """Tokens ``place:place + length`` of each source, joined. Sources are the shards, padding, EOS, in order."""

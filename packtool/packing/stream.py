@@ -6,6 +6,10 @@ import numpy as np
 
 from packtool.plan import I64, Ints, Plan, Segments, offsets_of, ranges
 
+_INDEXED_UNIT = 64
+"""Units of at least so many tokens have their first document looked up once and for all: searching the documents in
+order costs far less than in the random order of a shuffle, and the index stays small beside the tokens."""
+
 
 class StreamPlan(Plan):
     """Documents one after the other, cut into units of min(A, L) tokens.
@@ -48,12 +52,23 @@ class StreamPlan(Plan):
         self._ends = ends
         self._documents = documents
         self._tokens = kept
+        self._firsts: I64 | None = None
+        if unit >= _INDEXED_UNIT:
+            self._firsts = self._first_document(np.arange(self.units + 1))
+
+    def _first_document(self, units: Ints) -> I64:
+        """The document, by its place in the stream, that holds each unit's first token."""
+        begin = np.minimum(np.asarray(units, np.int64) * self.unit, self._tokens)
+        return np.searchsorted(self._ends, begin, side="right") - 1
 
     def segments(self, units: Ints) -> Segments:
         begin = np.asarray(units, np.int64) * self.unit
         end = np.minimum(begin + self.unit, self._tokens)
-        first = np.searchsorted(self._ends, begin, side="right") - 1
-        counts = np.searchsorted(self._ends, end, side="left") - first
+        if self._firsts is None:
+            first, last = self._first_document(units), self._first_document(np.asarray(units) + 1)
+        else:
+            first, last = self._firsts[units], self._firsts[np.asarray(units) + 1]
+        counts = last - first + (self._ends[last] < end)
         offsets = offsets_of(counts)
         place = ranges(first, counts, offsets)
         origin = self._ends[place]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,8 +19,12 @@ from packtool.errors import DataError
 
 HEADER_BYTES = 4096
 """Size of every `.npy` header packtool writes, so that the array begins on a page of its own."""
+FLUSH_BYTES = 1 << 26
+"""Bytes after which a file that is being written is flushed to the disk in the background."""
 PARTIAL = ".partial"
 """Suffix of a file that is still being written."""
+
+_FLUSHER = ThreadPoolExecutor(2, thread_name_prefix="packtool-flush")
 
 
 class FileEntry(msgspec.Struct, frozen=True):
@@ -46,6 +51,8 @@ def npy_header(dtype: np.dtype[Any], shape: Sequence[int]) -> bytes:
 class NpyWriter:
     """Writes one `.npy` file of known shape, in order, hashing as it goes; the file appears when `close` succeeds.
 
+    What was written is flushed to the disk in the background meanwhile, so that `close` finds little left to wait for.
+
     Args:
         path: final path; the bytes go to a temporary name beside it first.
         dtype: of the array, little-endian.
@@ -60,6 +67,8 @@ class NpyWriter:
         self._file = self._partial.open("wb", buffering=0)
         self._hash = xxhash.xxh3_128()
         self._bytes = 0
+        self._flushed = 0
+        self._flushing: Future[None] | None = None
         self._put(npy_header(self.dtype, self.shape))
 
     def write(self, data: np.ndarray[Any, Any] | bytes | memoryview) -> None:
@@ -76,12 +85,21 @@ class NpyWriter:
         self._bytes += len(view)
         while view:
             view = view[self._file.write(view) :]
+        if self._bytes - self._flushed >= FLUSH_BYTES and (self._flushing is None or self._flushing.done()):
+            self._flushed = self._bytes
+            self._flushing = _FLUSHER.submit(os.fdatasync, self._file.fileno())
+
+    def _settle(self) -> None:
+        """Wait for the background flush: its file must not be closed under it."""
+        if self._flushing is not None:
+            self._flushing.exception()
 
     def close(self) -> FileEntry:
         """Make the file durable under its final name."""
         expected = HEADER_BYTES + self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
         if self._bytes != expected:
             raise ValueError(f"{self.path.name}: wrote {self._bytes} of {expected} bytes")
+        self._settle()
         os.fsync(self._file.fileno())
         self._file.close()
         self._partial.replace(self.path)
@@ -92,6 +110,7 @@ class NpyWriter:
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
         if kind is not None:
+            self._settle()
             self._file.close()
             self._partial.unlink(missing_ok=True)
 

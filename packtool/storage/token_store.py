@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from packtool.errors import DataError, UsageError
-from packtool.plan import I64, Ints
+from packtool.plan import I64, Ints, offsets_of
 from packtool.storage import manifest as manifests
 from packtool.storage.files import FileEntry, open_array, write_array
 from packtool.storage.manifest import StoreManifest
@@ -111,12 +111,8 @@ class Corpus:
         self.tokens = sum(store.tokens for store in self.stores)
         self.tokenizer = self.stores[0].manifest.tokenizer
         self.dtype = self.stores[0].dtype
-        firsts, base = [], 0
-        for store in self.stores:
-            firsts.append(store.first_documents[:-1] + base)
-            base += store.documents
-        self._firsts = np.concatenate([*firsts, [base]]).astype(np.int64)
-        self._offsets = [offsets for store in self.stores for offsets in store.offsets]
+        self._lengths: Ints | None = None
+        self._starts: I64 | None = None
 
     def _require_alike(self) -> None:
         first = self.stores[0]
@@ -134,14 +130,12 @@ class Corpus:
 
     def lengths(self) -> Ints:
         """Length of each document with its EOS, in tokens: uint32, in document order."""
-        return np.concatenate([store.lengths() for store in self.stores])
+        if self._lengths is None:
+            self._lengths = np.concatenate([store.lengths() for store in self.stores])
+        return self._lengths
 
-    def locate(self, document: I64) -> tuple[I64, I64]:
-        """Shard of each document, and the place of its first token there."""
-        shard = np.searchsorted(self._firsts, document, side="right") - 1
-        # Empty shards share their first document with the next one; side="right" already skips them.
-        place = np.empty(len(document), np.int64)
-        for number in np.unique(shard):
-            mine = np.flatnonzero(shard == number)
-            place[mine] = self._offsets[number][document[mine] - self._firsts[number]]
-        return shard, place
+    def locate(self, document: I64) -> I64:
+        """Place of each document's first token in the stream of all shards, one after the other."""
+        if self._starts is None:
+            self._starts = offsets_of(self.lengths())
+        return self._starts[document]
