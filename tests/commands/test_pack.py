@@ -1,0 +1,304 @@
+"""`pack` end to end: bytes, segments, order, shards, manifest, refusals."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import packtool
+from packtool.cli import run
+from packtool.commands.verify import verify
+from packtool.errors import PacktoolError, UsageError
+from packtool.packing import STRATEGIES
+from packtool.plan import INSERTED_EOS, PADDING
+from packtool.storage.manifest import TokenizerInfo
+from packtool.storage.packed import PackedDataset
+from tests.stores import EOS, TOKENIZER, document_tokens, write_store
+
+LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12, 64, 7, 21, 2, 30, 11, 16]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return write_store(tmp_path / "store", LENGTHS)
+
+
+def options_for(name: str, length: int = 16) -> dict[str, Any]:
+    accepts = STRATEGIES[name].accepts
+    return (
+        {"sequence_length": length} if "sequence_length" in accepts else {"buckets": [length // 2, length, 2 * length]}
+    )
+
+
+def bytes_of(path: Path) -> dict[str, str]:
+    """Every file but run.json, by digest."""
+    return {
+        str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(path.rglob("*"))
+        if file.is_file() and file.name != "run.json"
+    }
+
+
+def atoms_of(path: Path, size: int) -> list[tuple[int, ...]]:
+    rows = np.concatenate([np.load(f) for f in sorted(path.glob("tokens-*.npy"))])
+    return [tuple(atom) for atom in rows.reshape(-1, size).tolist()]
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+def test_same_seed_same_bytes_whatever_the_workers(tmp_path: Path, store: Path, name: str) -> None:
+    for output, workers in (("a", 1), ("b", 2), ("c", 2)):
+        packtool.pack(store, tmp_path / output, strategy=name, shard_tokens=64, workers=workers, **options_for(name))
+    assert bytes_of(tmp_path / "a") == bytes_of(tmp_path / "b") == bytes_of(tmp_path / "c")
+    assert verify(tmp_path / "a").problems == []
+
+
+@pytest.mark.parametrize("atom", [4, 16, 32])
+def test_another_seed_orders_the_same_atoms_differently(tmp_path: Path, store: Path, atom: int) -> None:
+    for seed in (42, 43):
+        packtool.pack(
+            store,
+            tmp_path / str(seed),
+            strategy="concat",
+            sequence_length=16,
+            atom_size=atom,
+            seed=seed,
+            remainder="drop",
+        )
+    size = min(atom, 16)
+    a, b = atoms_of(tmp_path / "42", size), atoms_of(tmp_path / "43", size)
+    assert a != b
+    assert sorted(a) == sorted(b)
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+def test_numpy_alone_maps_every_shard(tmp_path: Path, store: Path, name: str) -> None:
+    packtool.pack(store, tmp_path / "p", strategy=name, shard_tokens=64, **options_for(name))
+    shards = sorted((tmp_path / "p").rglob("tokens-*.npy"))
+    assert len(shards) > 1
+    for shard in shards:
+        rows = np.load(shard, mmap_mode="r")
+        assert rows.ndim == 2
+        assert rows.size <= 64
+        assert shard.read_bytes()[4096:] == rows.tobytes()
+
+
+def rebuilt(path: Path) -> dict[int, dict[int, int]]:
+    """Document → position → token, from the segment tables; a contradiction fails."""
+    found: dict[int, dict[int, int]] = {}
+    for bucket in PackedDataset(path).buckets:
+        rows = bucket.segments(0, bucket.rows)
+        tokens = bucket.tokens(0, bucket.rows).reshape(-1).tolist()
+        at = 0
+        for document, start, length in zip(rows.document, rows.start, rows.length, strict=True):
+            piece = tokens[at : at + length]
+            at += length
+            if document in (PADDING, INSERTED_EOS):
+                assert set(piece) == {EOS}
+                continue
+            for position, token in enumerate(piece, start):
+                assert found.setdefault(int(document), {}).setdefault(int(position), token) == token
+    return found
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    lengths=st.lists(st.one_of(st.integers(2, 20), st.sampled_from([15, 16, 17, 32, 33, 200])), max_size=25),
+    name=st.sampled_from(sorted(STRATEGIES)),
+    atom=st.sampled_from([4, 16, 48]),
+    remainder=st.sampled_from(["pad", "drop"]),
+    shuffle=st.booleans(),
+)
+def test_segments_rebuild_the_documents(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], name: str, atom: int, remainder: str, shuffle: bool
+) -> None:
+    directory = tmp_path_factory.mktemp("rebuild")
+    extra: dict[str, Any] = {}
+    if "atom_size" in STRATEGIES[name].accepts:
+        extra = {"atom_size": atom}
+    if "remainder" in STRATEGIES[name].accepts:
+        extra["remainder"] = remainder
+    store = write_store(directory / "store", lengths)
+    packtool.pack(store, directory / "p", strategy=name, shuffle=shuffle, shard_tokens=96, **options_for(name), **extra)
+    assert verify(directory / "p").problems == []
+    manifest = PackedDataset(directory / "p").manifest
+    found = rebuilt(directory / "p")
+    missing = 0
+    for document, length in enumerate(lengths):
+        tokens = document_tokens(document, length)
+        have = found.pop(document, {})
+        assert all(tokens[position] == token for position, token in have.items())
+        missing += sum(position not in have for position in range(length - 1))
+    assert found == {}
+    assert missing == manifest.ledger.dropped
+    drops = {"bfd-extra", "seamless", "decompose"}
+    if remainder == "pad" and name not in drops:
+        assert missing == 0
+
+
+def test_several_stores_are_one_corpus(tmp_path: Path, store: Path) -> None:
+    web = write_store(tmp_path / "web", LENGTHS[:6])
+    code = write_store(tmp_path / "code", LENGTHS[6:], first=6)
+    one = packtool.pack(store, tmp_path / "one", strategy="concat", sequence_length=16)
+    two = packtool.pack([web, code], tmp_path / "two", strategy="concat", sequence_length=16)
+    assert one.report == two.report
+    names = ["tokens-00000.npy", "segments-00000.npy", "segment_offsets-00000.npy", "lengths.npy"]
+    assert all((tmp_path / "one" / n).read_bytes() == (tmp_path / "two" / n).read_bytes() for n in names)
+    manifest = PackedDataset(tmp_path / "two").manifest
+    assert manifest.store_documents == [6, 10]
+    assert [entry.name for entry in manifest.inputs] == ["web", "code"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sha256": "1" * 64}, f"code: tokenizer sha256 is {'1' * 64}, but {'0' * 64} in"),
+        ({"eos_id": 3}, "code: tokenizer eos_id is 3, but 0 in"),
+        ({"vocab_size": 1 << 17}, "code: tokenizer vocab_size is 131072, but 65536 in"),
+    ],
+)
+def test_stores_that_differ_are_refused(tmp_path: Path, store: Path, change: dict[str, Any], message: str) -> None:
+    given = {name: getattr(TOKENIZER, name) for name in TokenizerInfo.__struct_fields__}
+    other = write_store(tmp_path / "code", [3], tokenizer=TokenizerInfo(**{**given, **change}))
+    with pytest.raises(UsageError, match=message):
+        packtool.pack([store, other], tmp_path / "p", strategy="concat", sequence_length=16)
+    assert not (tmp_path / "p").exists()
+
+
+def test_a_large_vocabulary_gives_uint32(tmp_path: Path) -> None:
+    given = {name: getattr(TOKENIZER, name) for name in TokenizerInfo.__struct_fields__}
+    store = write_store(tmp_path / "store", LENGTHS, tokenizer=TokenizerInfo(**{**given, "vocab_size": 65537}))
+    packtool.pack(store, tmp_path / "p", strategy="padding", sequence_length=16)
+    assert np.load(tmp_path / "p" / "tokens-00000.npy").dtype == np.dtype("<u4")
+    assert verify(tmp_path / "p").problems == []
+
+
+def test_padding_token_by_id_and_by_text(tmp_path: Path, store: Path) -> None:
+    packtool.pack(store, tmp_path / "id", strategy="padding", sequence_length=16, pad_token="77")
+    packtool.pack(store, tmp_path / "text", strategy="padding", sequence_length=16, pad_token="<eos>")
+    assert PackedDataset(tmp_path / "id").manifest.pad_id == 77
+    assert PackedDataset(tmp_path / "text").manifest.pad_id == EOS
+    assert verify(tmp_path / "id").problems == []
+    with pytest.raises(UsageError, match=r"'<pad>' is not an added token of the tokenizer \(it has: <eos>\)"):
+        packtool.pack(store, tmp_path / "x", strategy="padding", sequence_length=16, pad_token="<pad>")
+
+
+def test_without_segments_only_tokens_are_written(tmp_path: Path, store: Path) -> None:
+    packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16, segments=False)
+    names = {file.name for file in (tmp_path / "p").iterdir()}
+    assert names == {"tokens-00000.npy", "manifest.json", "report.json", "run.json"}
+    assert verify(tmp_path / "p").problems == []
+    with pytest.raises(UsageError, match="written with --no-segments"):
+        packtool.open(tmp_path / "p").segments(0)  # type: ignore[union-attr]
+
+
+def test_an_empty_store_packs_to_no_rows(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store", [])
+    for name in STRATEGIES:
+        packtool.pack(store, tmp_path / name, strategy=name, **options_for(name))
+        assert verify(tmp_path / name).problems == []
+        assert PackedDataset(tmp_path / name).manifest.ledger.rows == 0
+
+
+def test_the_reader_gives_rows_and_segments(tmp_path: Path, store: Path) -> None:
+    packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16, shuffle=False, shard_tokens=64)
+    dataset = packtool.open(tmp_path / "p")
+    assert isinstance(dataset, packtool.dataset.Dataset)  # type: ignore[attr-defined]
+    stream = [token for i, n in enumerate(LENGTHS) for token in document_tokens(i, n)]
+    flat = list(itertools.chain.from_iterable(row.tolist() for row in dataset))
+    assert flat[: len(stream)] == stream
+    assert dataset[-1].tolist() == flat[-16:]
+    assert dataset.segments(0).tolist() == [(0, 0, 5, 0), (1, 0, 11, 0)]
+    assert len(dataset) == -(-len(stream) // 16)
+    with pytest.raises(IndexError, match="row 18 of 18"):
+        dataset[18]
+
+
+def test_a_row_table_and_report_on_the_command_line(
+    tmp_path: Path, store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["pack", str(store), "-o", str(tmp_path / "p"), "--strategy", "concat", "-L", "16"]
+    assert run(arguments) == 0
+    assert "padding" in capsys.readouterr().out
+    assert run([*arguments, "--overwrite", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["schema_version"] == 1
+    assert result["report"] == json.loads((tmp_path / "p" / "report.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["missing", "--strategy", "concat", "-L", "16"], 1, "missing: no such directory. Check the path."),
+        ([".", "--strategy", "concat", "-L", "16"], 1, "no manifest.json, so this is not a finished token store"),
+        (
+            ["store", "--strategy", "best", "-L", "16"],
+            2,
+            "--strategy: there is no strategy 'best'. Choose one of concat",
+        ),
+        (["store", "--strategy", "concat"], 2, "--sequence-length: the strategy concat needs the length of a row"),
+        (
+            ["store", "--strategy", "concat", "-L", "16", "-A", "10"],
+            2,
+            "--atom-size: 10 does not fit the sequence length 16",
+        ),
+        (["store", "--strategy", "concat", "-L", "16", "--seed", "18446744073709551616"], 2, "--seed"),
+        (["store", "--strategy", "concat", "-L", "16", "--shard-tokens", "0"], 2, "--shard-tokens: 0 is out of range"),
+        (["store", "--strategy", "concat", "-L", "x"], 2, "Input should be a valid integer"),
+    ],
+)
+def test_refusals(
+    tmp_path: Path,
+    store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run(["pack", *arguments, "-o", "out"]) == code
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+    assert not Path("out").exists()
+
+
+def test_an_output_that_holds_something_is_refused(tmp_path: Path, store: Path) -> None:
+    packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16)
+    with pytest.raises(UsageError, match="--overwrite"):
+        packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16)
+    with pytest.raises(UsageError, match="output lies inside the input"):
+        packtool.pack(store, store / "p", strategy="concat", sequence_length=16)
+    packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=32, overwrite=True)
+    assert PackedDataset(tmp_path / "p").buckets[0].sequence_length == 32
+
+
+@pytest.mark.parametrize("fail_at", range(6))
+def test_killed_at_any_write_nothing_looks_whole(
+    tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch, fail_at: int
+) -> None:
+    writes = itertools.count()
+    replace = Path.replace
+
+    def failing(self: Path, target: Path) -> Path:
+        if Path(target).parent.name != "unfinished" and next(writes) == fail_at:
+            raise OSError(28, "No space left on device", str(target))
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", failing)
+    assert run(["pack", str(store), "-o", str(tmp_path / "p"), "--strategy", "concat", "-L", "16", "-q"]) == 1
+    monkeypatch.undo()
+    assert not (tmp_path / "p" / "manifest.json").exists()
+    with pytest.raises(PacktoolError, match=r"no manifest\.json"):
+        packtool.open(tmp_path / "p")
+    packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16, overwrite=True)
+    assert verify(tmp_path / "p").problems == []

@@ -1,0 +1,160 @@
+"""`verify` finds what is wrong: every file, every kind of damage."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.cli import run
+from packtool.storage import manifest as manifests
+from packtool.storage.files import digest
+from tests.stores import write_store
+
+LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12]
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Path:
+    store = write_store(tmp_path / "store", LENGTHS)
+    packtool.pack(store, tmp_path / "packed", strategy="padding", sequence_length=16, atom_size=32, shard_tokens=64)
+    return tmp_path / "packed"
+
+
+def arrays(path: Path) -> list[Path]:
+    return sorted(path.rglob("*.npy"))
+
+
+def rewrite(file: Path, change: Callable[[np.ndarray], object], dataset: Path) -> None:
+    """Change an array and mend its checksum in the manifest, so that only the contents give it away."""
+    header, data = file.read_bytes()[:4096], np.load(file)
+    change(data)
+    file.write_bytes(header + data.tobytes())
+    text = (dataset / manifests.MANIFEST).read_text()
+    manifest = json.loads(text)
+
+    def mend(value: object) -> None:
+        if isinstance(value, dict):
+            if value.get("name") == file.name:
+                value["xxh3_128"] = digest(file)
+            for each in value.values():
+                mend(each)
+        elif isinstance(value, list):
+            for each in value:
+                mend(each)
+
+    mend(manifest)
+    (dataset / manifests.MANIFEST).write_text(json.dumps(manifest))
+
+
+def test_a_sound_dataset_is_sound(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["verify", str(packed)]) == 0
+    assert "sound" in capsys.readouterr().out
+    assert run(["verify", str(packed.parent / "store"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sound"] is True
+
+
+def test_a_flipped_bit_anywhere_is_found(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = packed.parent / "store"
+    for file in [*arrays(packed), *arrays(store), packed / "report.json"]:
+        whole = file.read_bytes()
+        at = len(whole) // 2
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        assert run(["verify", str(file.parent)]) == 1
+        error = capsys.readouterr().err
+        assert "error[wrong-checksum]" in error
+        assert file.name in error
+        file.write_bytes(whole)
+
+
+def test_a_truncated_and_a_missing_file_are_found(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in arrays(packed):
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-1])
+        assert run(["verify", str(packed)]) == 1
+        assert f"{file.name}: has {len(whole) - 1} bytes, but the manifest says {len(whole)}" in capsys.readouterr().err
+        file.unlink()
+        assert run(["verify", str(packed)]) == 1
+        assert f"{file.name}: named in the manifest, but not there" in capsys.readouterr().err
+        file.write_bytes(whole)
+
+
+def first_padding(rows: np.ndarray) -> None:
+    rows[rows["document"] == -1] = (-1, 0, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("segments-00000.npy", lambda t: t["document"].__setitem__(0, 99), "a segment lies outside its document"),
+        ("segments-00000.npy", lambda t: t["start"].__setitem__(0, 50), "a segment lies outside its document"),
+        ("segments-00000.npy", first_padding, "its segments do not add up to the sequence length"),
+        ("segments-00000.npy", lambda t: t["repeated"].__setitem__(0, 1), "tokens placed, but the ledger says"),
+        ("lengths.npy", lambda t: t.__setitem__(slice(None), 2), "a segment lies outside its document"),
+    ],
+)
+def test_contents_that_contradict_each_other_are_found(
+    packed: Path, capsys: pytest.CaptureFixture[str], name: str, change: Callable[[np.ndarray], object], message: str
+) -> None:
+    rewrite(packed / name, change, packed)
+    assert run(["verify", str(packed)]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_padding_that_is_something_else_is_found(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rewrite(packed / "tokens-00000.npy", lambda t: t.__setitem__((t == 0).nonzero(), 9), packed)
+    assert run(["verify", str(packed)]) == 1
+    assert "error[bad-segments]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("tokens-00000.npy", lambda t: t.__setitem__(4, 5), "document 0 does not end with EOS (0)"),
+        ("offsets-00000.npy", lambda t: t.__setitem__(1, 0), "its offsets do not divide its"),
+    ],
+)
+def test_a_damaged_store_is_found(
+    packed: Path, capsys: pytest.CaptureFixture[str], name: str, change: Callable[[np.ndarray], object], message: str
+) -> None:
+    store = packed.parent / "store"
+    rewrite(store / name, change, store)
+    assert run(["verify", str(store)]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_ids_beyond_the_vocabulary_are_found(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in (packed, packed.parent / "store"):
+        text = (path / "manifest.json").read_text()
+        (path / "manifest.json").write_text(text.replace('"vocab_size": 65536', '"vocab_size": 20'))
+        assert run(["verify", str(path)]) == 1
+        assert "but the vocabulary ends at 19" in capsys.readouterr().err
+
+
+def test_an_unbalanced_ledger_is_found(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = json.loads((packed / "manifest.json").read_text())
+    manifest["ledger"]["dropped"] += 1
+    (packed / "manifest.json").write_text(json.dumps(manifest))
+    assert run(["verify", str(packed)]) == 1
+    assert "the ledger does not balance: input = placed + dropped" in capsys.readouterr().err
+
+
+def test_what_is_no_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["verify", str(tmp_path / "nothing")]) == 1
+    assert "error[missing-input]" in capsys.readouterr().err
+    (tmp_path / "manifest.json").write_text("{")
+    assert run(["verify", str(tmp_path)]) == 1
+    assert "error[bad-manifest]" in capsys.readouterr().err
+    (tmp_path / "manifest.json").write_text('{"format": "other", "format_version": 1, "packtool_version": "9"}')
+    assert run(["verify", str(tmp_path)]) == 1
+    assert "format 'other' version 1 is not one this version reads. Use packtool 9 or later." in capsys.readouterr().err
+
+
+def test_a_moved_dataset_stays_sound(packed: Path) -> None:
+    shutil.move(packed, packed.parent / "elsewhere")
+    assert run(["verify", str(packed.parent / "elsewhere"), "-q"]) == 0

@@ -1,0 +1,48 @@
+"""Token stores made on the spot: tokens tell which document they belong to, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from packtool.plan import offsets_of
+from packtool.storage import manifest as manifests
+from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
+from packtool.storage.token_store import token_dtype, write_shard
+
+EOS = 0
+VOCAB = 1 << 16
+TOKENIZER = TokenizerInfo(sha256="0" * 64, vocab_size=VOCAB, eos_id=EOS, eos_token="<eos>", added_tokens={"<eos>": EOS})
+
+
+def document_tokens(document: int, length: int) -> list[int]:
+    """Tokens of one document: all different from EOS but the last, and different from its neighbours'."""
+    return [1 + (document * 7919 + i * 31) % (VOCAB - 1) for i in range(length - 1)] + [EOS]
+
+
+def write_store(
+    path: Path, lengths: Sequence[int], *, per_shard: int = 7, tokenizer: TokenizerInfo = TOKENIZER, first: int = 0
+) -> Path:
+    """A token store of documents of these lengths (EOS included), numbered from `first` in their tokens."""
+    path.mkdir(parents=True)
+    shards = []
+    for number, begin in enumerate(range(0, len(lengths), per_shard)):
+        part = lengths[begin : begin + per_shard]
+        ids = [t for i, n in enumerate(part) for t in document_tokens(first + begin + i, n)]
+        offsets = offsets_of(np.array(part, np.int64))
+        tokens, ends = write_shard(path, number, np.array(ids, np.uint32), offsets, tokenizer.vocab_size)
+        shards.append(TokenShard(tokens, ends, begin))
+    manifests.write(
+        path,
+        StoreManifest(
+            options={},
+            inputs=[],
+            tokenizer=tokenizer,
+            dtype=token_dtype(tokenizer.vocab_size).str,
+            counts={"documents": len(lengths), "tokens": int(sum(lengths))},
+            shards=shards,
+        ),
+    )
+    return path

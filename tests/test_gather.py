@@ -1,0 +1,67 @@
+"""Gathering against slicing, at every piece size around the sizes Arrow treats specially."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import packtool.gather as module
+from packtool.gather import Gatherer, coalesce
+from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
+
+PAD, EOS = 60001, 60002
+
+
+def gatherer(shards: list[np.ndarray], starts: np.ndarray) -> Gatherer:
+    return Gatherer(shards, lambda d: starts[d], dtype=shards[0].dtype, pad_id=PAD, eos_id=EOS, longest_fill=64)
+
+
+@given(
+    dtype=st.sampled_from(["<u2", "<u4"]),
+    documents=st.lists(st.integers(1, 40), min_size=1, max_size=12),
+    cuts=st.sets(st.integers(1, 11)),
+    data=st.data(),
+)
+def test_gathering_is_slicing(dtype: str, documents: list[int], cuts: set[int], data: st.DataObject) -> None:
+    starts = offsets_of(np.array(documents, np.int64))
+    stream = np.arange(starts[-1]).astype(dtype)
+    borders = [0, *(int(starts[c]) for c in sorted(cuts) if c < len(documents)), len(stream)]
+    shards = [stream[a:b] for a, b in itertools.pairwise(borders)]
+    pieces, expected = [], []
+    for _ in range(data.draw(st.integers(0, 12))):
+        kind = data.draw(st.sampled_from(["document", "document", "document", "padding", "eos"]))
+        if kind == "document":
+            d = data.draw(st.integers(0, len(documents) - 1))
+            a = data.draw(st.integers(0, documents[d] - 1))
+            n = data.draw(st.integers(1, documents[d] - a))
+            pieces.append((d, a, n, 0))
+            expected.append(stream[starts[d] + a : starts[d] + a + n])
+        elif kind == "padding":
+            n = data.draw(st.integers(1, 64))
+            pieces.append((PADDING, 0, n, 0))
+            expected.append(np.full(n, PAD, dtype))
+        else:
+            pieces.append((INSERTED_EOS, 0, 1, 0))
+            expected.append(np.full(1, EOS, dtype))
+    table = np.array(pieces, np.int64).reshape(-1, 4)
+    tokens = gatherer(shards, starts)(Segments(*table.T, np.array([0, len(table)])))
+    np.testing.assert_array_equal(tokens, np.concatenate([np.empty(0, dtype), *expected]))
+
+
+def test_shards_beyond_the_reach_of_a_view_are_seen_through_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_WINDOW", 64)
+    stream = np.arange(1000, dtype="<u2")
+    gather = gatherer([stream], np.array([0]))
+    place = np.arange(0, 968, 11)
+    length = np.full(len(place), 29)
+    got = gather.copy(np.zeros(len(place), np.int64), place, length)
+    np.testing.assert_array_equal(got, np.concatenate([stream[a : a + 29] for a in place]))
+
+
+def test_coalescing_keeps_the_tokens_and_joins_neighbours_only() -> None:
+    source, place, length = coalesce(np.array([0, 0, 0, 1]), np.array([0, 4, 9, 13]), np.array([4, 4, 4, 4]))
+    assert (source.tolist(), place.tolist(), length.tolist()) == ([0, 0, 1], [0, 9, 13], [8, 4, 4])
