@@ -12,24 +12,39 @@ from packtool.cli import options
 
 def command(
     path: Annotated[Path, typer.Argument(help="A token store or a packed dataset.")],
+    compare: Annotated[
+        str | None,
+        typer.Option(help="Strategies to try on a token store, such as concat,bfd; or all.", metavar="NAMES"),
+    ] = None,
+    sequence_length: Annotated[
+        str | None, typer.Option("--sequence-length", "-L", help="Row lengths to try, such as 2048,8192.")
+    ] = None,
+    buckets: Annotated[str | None, typer.Option(help="Row lengths of buckets and length-buckets.")] = None,
     batch_size: Annotated[
-        int | None, typer.Option("--batch-size", "-B", help="Rows in a batch, for steps per epoch and mixing.", min=1)
+        int | None, typer.Option("--batch-size", "-B", help="Rows in a batch, for steps per epoch and mixing.")
     ] = None,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
-    """Measure a token store or a packed dataset, shuffled or not.
+    """Measure a token store or a packed dataset, or compare strategies before anything is written.
 
-    Reads lengths and segment tables, no tokens: seconds for 10 million documents.
+    Reads lengths and segment tables, no tokens: seconds for 10 million documents and each strategy.
 
     \b
-    packtool stats packed
-    packtool stats packed --batch-size 256 --json
+    packtool stats packed --batch-size 256
+    packtool stats store --compare all --sequence-length 2048,8192
     """
     from packtool.cli.results import print_json
     from packtool.commands.stats import stats
 
-    report = stats(path, batch_size=batch_size, quiet=quiet)
+    report = stats(
+        path,
+        compare=None if compare is None else [name.strip() for name in compare.split(",")],
+        sequence_length=None if sequence_length is None else options.sizes(sequence_length, "--sequence-length"),
+        buckets=None if buckets is None else options.sizes(buckets, "--buckets"),
+        batch_size=batch_size,
+        quiet=quiet,
+    )
     if json:
         print_json(report)
     else:

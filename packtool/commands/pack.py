@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
@@ -19,10 +19,9 @@ from packtool.ledger import balance
 from packtool.metrics import Tally
 from packtool.packing import PackOptions
 from packtool.packing.options import check
-from packtool.plan import Plan
 from packtool.progress import Progress
 from packtool.report.document import build
-from packtool.shuffling.permutation import permutation
+from packtool.shuffling.arrange import arrange
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
 from packtool.storage.manifest import Bucket, Options, PackedManifest, Shuffle
@@ -124,7 +123,7 @@ def pack(
     entries: list[Bucket] = []
     tallies: list[Tally] = []
     with Progress(sum(p.rows * p.sequence_length for p in plans) * corpus.dtype.itemsize, "pack", quiet=quiet) as bar:
-        for layout in _layouts(plans, order):
+        for layout in arrange(plans, seed if shuffle else None):
             directory = bucket_directory(layout.plan.sequence_length) if chosen.multi_bucket else ""
             writer = RowWriter(
                 place.path / directory, corpus.dtype, shard_tokens, lengths, segments, threads, bar.advance
@@ -205,17 +204,6 @@ def _described(options: PackOptions, pad_id: int, shard_tokens: int, segments: b
         if value != field.default:
             described[field.name] = str(value) if isinstance(value, Fraction) else value
     return {**described, "pad_id": pad_id, "shard_tokens": shard_tokens, "segments": segments}
-
-
-def _layouts(plans: Sequence[Plan], order: Shuffle | None) -> Iterator[Layout]:
-    """The plans under one permutation: the atoms of all buckets are numbered through."""
-    first = 0
-    for plan in plans:
-        if order is None:
-            yield Layout(plan)
-        else:
-            yield Layout(plan, permutation(plan.movable_atoms, seed=order.seed, epoch=order.epoch, first=first))
-        first += plan.movable_atoms
 
 
 def _fetch(corpus: Corpus, layout: Layout, pad_id: int) -> Fetch:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from packtool.comparison import Candidate, candidates
+from packtool.comparison import compare as compare_all
 from packtool.errors import UsageError
 from packtool.layout import BATCH_TOKENS
 from packtool.metrics import LengthCounts, Tally
 from packtool.metrics.mixing import Mixing
+from packtool.plan import Ints
 from packtool.progress import Progress
 from packtool.report import document
+from packtool.report.comparison import comparison_section
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import PackedManifest
 from packtool.storage.packed import PackedBucket, PackedDataset
@@ -24,11 +29,22 @@ MIXING_BATCH = 64
 """Rows in a batch where mixing is measured without a batch size."""
 
 
-def stats(path: Path | str, *, batch_size: int | None = None, quiet: bool = True) -> Json:
+def stats(
+    path: Path | str,
+    *,
+    compare: str | Sequence[str] | None = None,
+    sequence_length: int | Sequence[int] | None = None,
+    buckets: Sequence[int] | None = None,
+    batch_size: int | None = None,
+    quiet: bool = True,
+) -> Json:
     """Measure what lies at `path`.
 
     Args:
         path: a token store or a packed dataset.
+        compare: strategies to try on the documents of a token store, or ``all``.
+        sequence_length: row lengths to try them with.
+        buckets: row lengths for the strategies that take several; default theirs.
         batch_size: rows in a batch, for steps per epoch and mixing (with several buckets: of the longest rows).
         quiet: no progress bar.
 
@@ -42,20 +58,56 @@ def stats(path: Path | str, *, batch_size: int | None = None, quiet: bool = True
     if batch_size is not None and batch_size < 1:
         raise UsageError("bad-option", f"{batch_size} is out of range", remedy="give 1 or more", where="--batch-size")
     place = Path(path)
+    tried = _candidates(compare, sequence_length, buckets)
     if isinstance(manifests.read(place), PackedManifest):
+        if tried:
+            raise UsageError(
+                "not-a-store",
+                "a packed dataset, where strategies are compared on documents",
+                remedy="give the token store it was packed from, or leave --compare out",
+                where=str(place),
+            )
         return {"path": str(place), **packed_report(PackedDataset(place), batch_size, quiet=quiet)}
-    return {"path": str(place), **store_report(TokenStore(place))}
+    return {"path": str(place), **store_report(TokenStore(place), tried, batch_size, quiet=quiet)}
 
 
-def store_report(store: TokenStore) -> Json:
-    """The report of a token store."""
+def _candidates(
+    compare: str | Sequence[str] | None, sequence_length: int | Sequence[int] | None, buckets: Sequence[int] | None
+) -> list[Candidate]:
+    if compare is None:
+        for option, value in (("--sequence-length", sequence_length), ("--buckets", buckets)):
+            if value is not None:
+                raise UsageError(
+                    "option-not-taken", "only strategies take this option", remedy="add --compare all", where=option
+                )
+        return []
+    names = [compare] if isinstance(compare, str) else list(compare)
+    sizes = [sequence_length] if isinstance(sequence_length, int) else list(sequence_length or [])
+    return candidates(names, sizes, buckets)
+
+
+def store_report(store: TokenStore, tried: Sequence[Candidate], batch_size: int | None, *, quiet: bool) -> Json:
+    """The report of a token store, with what each candidate would make of it."""
+    lengths = store.lengths()
+    counts = LengthCounts.of(lengths)
     return {
         **document.header("store"),
         "tokenizer": msgspec.to_builtins(store.manifest.tokenizer),
         "dtype": store.manifest.dtype,
         "counts": dict(store.manifest.counts),
-        "lengths": document.lengths_section(LengthCounts.of(store.lengths()), "tokens"),
+        "batch_size": batch_size,
+        "lengths": document.lengths_section(counts, "tokens"),
+        "comparison": _comparison(lengths, counts, tried, batch_size, quiet=quiet),
     }
+
+
+def _comparison(
+    lengths: Ints, counts: LengthCounts, tried: Sequence[Candidate], batch_size: int | None, *, quiet: bool
+) -> Json | None:
+    if not tried:
+        return None
+    with Progress(len(tried), "compare", unit=" plans", quiet=quiet) as progress:
+        return comparison_section(list(compare_all(lengths, tried, progress.advance)), counts, batch_size)
 
 
 def packed_report(dataset: PackedDataset, batch_size: int | None, *, quiet: bool) -> Json:

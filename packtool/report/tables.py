@@ -23,12 +23,15 @@ _LINES = 14  # of a histogram, at most
 def print_report(report: Json, console: Console) -> None:
     """Print the report of a packed dataset (`packtool.report.document.build`)."""
     console.print(title(report))
+    console.print()
     console.print(ledger_table(report["ledger"]))
+    console.print()
     if report["metrics"] is None:
         console.print("Document boundaries are not known (--no-segments), so there are no metrics.")
         return
     console.print(metrics_table(report))
     if len(report["buckets"]) > 1:
+        console.print()
         console.print(buckets_table(report["buckets"]))
     console.print(lengths_view(report["lengths"]))
     console.print(heading("Documents per row"))
@@ -40,9 +43,14 @@ def print_stats(report: Json, console: Console) -> None:
     if report["kind"] == "packed":
         print_report(report, console)
         if report["mixing"]:
+            console.print()
             console.print(mixing_table(report["mixing"]))
-    else:
-        console.print(lengths_view(report["lengths"]))
+        return
+    console.print(lengths_view(report["lengths"]))
+    if report["comparison"] is not None:
+        from packtool.report.comparison_tables import print_comparison
+
+        print_comparison(report["comparison"], console)
 
 
 def title(report: Json) -> RenderableType:
@@ -65,7 +73,7 @@ def heading(text: str, note: str = "") -> RenderableType:
 
 def plain_table(*columns: str) -> Table:
     """A table whose first column is text and whose others are figures."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for index, column in enumerate(columns):
         table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
     return table

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import tempfile
+from collections import Counter
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import packtool
+from packtool.comparison import candidates
 from packtool.errors import UsageError
+from packtool.packing import STRATEGIES
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
 from packtool.storage.token_store import write_shard
@@ -76,3 +85,91 @@ def test_without_segments_the_ledger_remains(store: Path, tmp_path: Path) -> Non
 def test_refuses_an_empty_batch(store: Path) -> None:
     with pytest.raises(UsageError, match=r"--batch-size: 0 is out of range\. Give 1 or more\."):
         packtool.stats(store, batch_size=0)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_compare_equals_packing_then_measuring(data: st.DataObject, tmp_path: Path) -> None:
+    size = data.draw(st.sampled_from([4, 8, 16]))
+    lengths = data.draw(st.lists(st.integers(2, 4 * size), min_size=1, max_size=40))
+    place = Path(tempfile.mkdtemp(dir=tmp_path))
+    store = make_store(place / "store", np.array(lengths))
+    foreseen = packtool.stats(store, compare="all", sequence_length=size, buckets=[size, 2 * size], batch_size=3)
+    tried = candidates(["all"], [size], [size, 2 * size])
+    assert len(tried) == len(foreseen["comparison"]["entries"]) == len(STRATEGIES)
+    for candidate, entry in zip(tried, foreseen["comparison"]["entries"], strict=True):
+        options = {f.name: getattr(candidate.options, f.name) for f in fields(candidate.options)}
+        packtool.pack(store, place / entry["strategy"], strategy=entry["strategy"], **options)
+        measured = packtool.stats(place / entry["strategy"], batch_size=3)
+        for name in ("ledger", "metrics", "buckets", "documents_per_row", "context"):
+            assert entry[name] == measured[name], (entry["strategy"], name)
+        count_by_hand(place / entry["strategy"], np.array(lengths), measured)
+
+
+def count_by_hand(path: Path, lengths: NDArray[np.int64], report: dict[str, Any]) -> None:
+    """Compare a report with a count over the shards as plain arrays, row by row."""
+    manifest = json.loads((path / "manifest.json").read_bytes())
+    rows = output = padding = text = inserted = 0
+    intact: set[int] = set()
+    seen: Counter[tuple[int, int]] = Counter()
+    per_row = []
+    for bucket in manifest["buckets"]:
+        for shard in bucket["shards"]:
+            base = path / bucket["directory"]
+            tokens = np.load(base / shard["tokens"]["name"], mmap_mode="r")
+            table = np.load(base / shard["segments"]["name"])
+            offsets = np.load(base / shard["segment_offsets"]["name"])
+            rows += len(tokens)
+            output += tokens.size
+            for row, (first, last) in enumerate(itertools.pairwise(offsets)):
+                at = 0
+                here = set()
+                for document, start, length, _ in table[first:last]:
+                    piece = tokens[row, at : at + length]
+                    at += length
+                    if document == -1:
+                        padding += len(piece)
+                    elif document == -2:
+                        inserted += len(piece)
+                        assert (piece == 0).all()
+                    else:
+                        here.add(int(document))
+                        end = int(lengths[document]) - 1
+                        for i in range(start, start + length):
+                            seen[int(document), int(i)] += i < end
+                        text += int((piece != 0).sum())
+                        if start == 0 and start + length >= end:
+                            intact.add(int(document))
+                assert at == tokens.shape[1]
+                per_row.append(len(here))
+    placed = sum(1 for times in seen.values() if times)
+    ledger, metrics = report["ledger"], report["metrics"]
+    assert (ledger["rows"], ledger["output"], ledger["padding"]) == (rows, output, padding)
+    assert (ledger["placed"], ledger["repeated"]) == (placed, text - placed)
+    assert ledger["eos_inserted"] == inserted
+    assert ledger["dropped"] == int((lengths - 1).sum()) - placed
+    assert metrics["truncated_documents"] == len(lengths) - len(intact)
+    assert metrics["documents_per_row"]["max"] == max(per_row, default=0)
+    assert metrics["documents_per_row"]["mean"] == pytest.approx(sum(per_row) / max(1, len(per_row)))
+    overlapping = {document for (document, _), times in seen.items() if times > 1}
+    assert metrics["overlapping_documents"] == len(overlapping)
+
+
+def test_refuses_to_compare_on_a_packed_dataset(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=32)
+    with pytest.raises(UsageError, match="a packed dataset, where strategies are compared on documents"):
+        packtool.stats(tmp_path / "packed", compare="all", sequence_length=32)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"compare": "best"}, r"--compare: there is no strategy 'best'\. Choose from concat, padding.*, or all\."),
+        ({"compare": "concat"}, r"--sequence-length: the strategy concat needs the length of a row\. Give --seq"),
+        ({"sequence_length": 32}, r"--sequence-length: only strategies take this option\. Add --compare all\."),
+        ({"compare": "concat", "sequence_length": 1}, r"--sequence-length: 1 is out of range\."),
+    ],
+)
+def test_refuses_what_makes_no_sense(store: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        packtool.stats(store, **options)
