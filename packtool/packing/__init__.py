@@ -5,14 +5,21 @@ lengths ─windows─▶ lengths of a window ─strategy─▶ one plan for each
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import cast
+
 from packtool.errors import UsageError
-from packtool.packing import concat, padding
+from packtool.packing import bfd, bfd_extra, concat, ffd, padding, seamless
 from packtool.packing.options import PackOptions, Strategy, check
+from packtool.packing.rows import RowsPlan
+from packtool.packing.windows import windows
 from packtool.plan import Ints, Plan
 
-__all__ = ["STRATEGIES", "PackOptions", "Strategy", "plan", "strategy"]
+__all__ = ["STRATEGIES", "PackOptions", "Strategy", "plan", "plan_windows", "strategy"]
 
-STRATEGIES: dict[str, Strategy] = {module.STRATEGY.name: module.STRATEGY for module in (concat, padding)}
+STRATEGIES: dict[str, Strategy] = {
+    module.STRATEGY.name: module.STRATEGY for module in (concat, padding, ffd, bfd, bfd_extra, seamless)
+}
 
 
 def strategy(name: str) -> Strategy:
@@ -51,4 +58,36 @@ def plan(name: str, lengths: Ints, options: PackOptions) -> list[Plan]:
     check(chosen, options)
     if len(lengths) and int(lengths.min()) < 1:
         raise ValueError("a stored document has at least one token, its EOS")
-    return chosen.plan(lengths, options)
+    if not chosen.windowed:
+        return chosen.plan(lengths, options)
+    parts = list(plan_windows(name, [lengths], options))
+    if len(parts) < 2:
+        return parts[0][1] if parts else chosen.plan(lengths, options)
+    firsts = [first for first, _ in parts]
+    # Windowed strategies make plans of rows, which alone can be joined.
+    buckets = zip(*(cast("list[RowsPlan]", plans) for _, plans in parts), strict=True)
+    return [RowsPlan.join(bucket, lengths, firsts) for bucket in buckets]
+
+
+def plan_windows(name: str, blocks: Iterable[Ints], options: PackOptions) -> Iterator[tuple[int, list[Plan]]]:
+    """The plans of a corpus window by window, for a corpus whose lengths or plans exceed memory.
+
+    Args:
+        name: a windowed strategy.
+        blocks: lengths of consecutive documents; windows do not depend on how they are divided.
+        options: what the strategy takes.
+
+    Yields:
+        The first document of a window and its plans, which count documents from it.
+
+    >>> import numpy as np
+    >>> blocks = [np.array([5, 4]), np.array([2])]
+    >>> [(first, rows.rows) for first, (rows,) in plan_windows("ffd", blocks, PackOptions(sequence_length=8))]
+    [(0, 2)]
+    """
+    chosen = strategy(name)
+    check(chosen, options)
+    first = 0
+    for lengths in windows(blocks, options.window_tokens):
+        yield first, chosen.plan(lengths, options)
+        first += len(lengths)

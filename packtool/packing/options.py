@@ -61,8 +61,8 @@ class PackOptions:
 
     @property
     def extra(self) -> int:
-        """c_extra: its default unless given."""
-        return DEFAULT_EXTRA_CAPACITY if self.extra_capacity is None else self.extra_capacity
+        """c_extra: its default unless given, and always less than a row."""
+        return min(DEFAULT_EXTRA_CAPACITY, self.length - 1) if self.extra_capacity is None else self.extra_capacity
 
     @property
     def smallest_bucket(self) -> int:
@@ -121,7 +121,8 @@ def check(strategy: Strategy, options: PackOptions) -> None:
         )
     _within("padding_threshold", options.padding_threshold, 0, 1)
     _within("max_repetition", options.max_repetition, 0, 1)
-    _within("extra_capacity", options.extra, 0, LARGEST_ROW)
+    if options.extra_capacity is not None:
+        _within("extra_capacity", options.extra, 0, options.length - 1)
     _within("min_bucket", options.smallest_bucket, 1, options.sequence_length)
     _within("window_tokens", options.window_tokens, 1, None)
 

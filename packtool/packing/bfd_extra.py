@@ -1,0 +1,53 @@
+"""BFD-m: best-fit decreasing into bins a little larger than a row; what exceeds the row is dropped.
+
+No padding but in the last row, at the price of a few dropped tokens; bins that stay below a row are joined and cut.
+Paper: Seamless Packing, D.3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from packtool.packing.bins import beyond, pack_tails
+from packtool.packing.chunks import cut
+from packtool.packing.histogram import Runs, best_fit
+from packtool.packing.options import PackOptions, Strategy
+from packtool.plan import I64, Ints, Plan
+
+
+def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
+    """Chunks in best-fit-decreasing bins of L + c_extra tokens, of which a row holds the first L.
+
+    >>> import numpy as np
+    >>> bins, = plan(np.array([5, 4, 8, 2]), PackOptions(sequence_length=8, extra_capacity=1))
+    >>> bins.segments(np.arange(bins.rows)).document, bins.dropped, bins.eos_omitted
+    (array([2, 0, 1, 3]), 0, 1)
+    """
+    size = options.length
+    chunks = cut(lengths, size)
+    whole_rows = int(chunks.rows.sum())
+    lost = (0, 0)
+
+    def fit(counts: I64) -> Runs:
+        nonlocal lost
+        runs = best_fit(np.append(counts, whole_rows), size + options.extra)
+        # A whole row opens a bin of its own; tails that follow it in the bin are beyond the row.
+        after_row = (runs.length == size)[runs.offsets[:-1]]
+        lost = beyond(runs.where(after_row), size)
+        return runs.where(~after_row)
+
+    rows = pack_tails(lengths, size, chunks, fit, remainder=options.remainder)
+    rows.dropped += lost[0]
+    rows.eos_omitted += lost[1]
+    return [rows]
+
+
+STRATEGY = Strategy(
+    name="bfd-extra",
+    summary="best fit decreasing into bins larger than a row, the excess dropped",
+    paper="Seamless Packing, D.3 (BFD-m)",
+    accepts=frozenset({"sequence_length", "extra_capacity", "remainder"}),
+    multi_bucket=False,
+    windowed=True,
+    plan=plan,
+)

@@ -1,0 +1,36 @@
+"""First-fit decreasing: documents cut to chunks of at most a row, each chunk put into the first bin with room for it.
+
+Few rows, little padding, no document cut that fits a row.
+Paper: Seamless Packing, D.3.
+"""
+
+from __future__ import annotations
+
+from packtool.packing.bins import pack_tails
+from packtool.packing.chunks import cut
+from packtool.packing.histogram import first_fit
+from packtool.packing.options import PackOptions, Strategy
+from packtool.plan import Ints, Plan
+
+
+def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
+    """Chunks in first-fit-decreasing bins of L tokens; a chunk of EOS alone is left out.
+
+    >>> import numpy as np
+    >>> bins, = plan(np.array([5, 3, 6, 2]), PackOptions(sequence_length=8))
+    >>> bins.segments(np.arange(bins.rows)).document
+    array([2, 3, 0, 1])
+    """
+    size = options.length
+    return [pack_tails(lengths, size, cut(lengths, size), lambda counts: first_fit(counts, size))]
+
+
+STRATEGY = Strategy(
+    name="ffd",
+    summary="whole documents in bins, first fit decreasing",
+    paper="Seamless Packing, D.3",
+    accepts=frozenset({"sequence_length"}),
+    multi_bucket=False,
+    windowed=True,
+    plan=plan,
+)

@@ -1,0 +1,190 @@
+"""A plan of rows: some cut from one long document each, the others bins of documents, all worked out on demand.
+
+A document in a bin costs its number and nothing else. Where its piece begins and ends follows from the plan's rule;
+the few pieces that no rule covers are listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from packtool.packing.assign import index_type
+from packtool.plan import I64, Ints, Plan, Segments, offsets_of, ranges
+
+
+@dataclass(frozen=True)
+class LongRows:
+    """Rows that hold tokens of one document alone.
+
+    A document of `len` tokens with k rows of L tokens: where k rows hold no more than `len` tokens they follow each
+    other; where they hold more they overlap, row i beginning at token floor(i * (len - L) / (k - 1)).
+
+    Attributes:
+        document: the documents, ascending.
+        offsets: documents + 1; rows before each.
+    """
+
+    document: Ints
+    offsets: I64
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Rows that hold a piece each of several documents.
+
+    Attributes:
+        document: document of each piece.
+        offsets: bins + 1; bin i holds pieces ``offsets[i]:offsets[i + 1]``.
+        listed: the pieces, ascending, that are given by their start and length; others run to their document's end
+            and begin at the last multiple of L (or, in a plan of whole documents, at its first token).
+        start: first token of each listed piece.
+        length: tokens of each listed piece.
+    """
+
+    document: Ints
+    offsets: I64
+    listed: I64
+    start: I64
+    length: I64
+
+
+class RowsPlan(Plan):
+    """Long rows, then bins. A row of either is a unit; what a bin holds beyond L tokens is left out.
+
+    Args:
+        sequence_length: tokens in a row, L.
+        lengths: tokens of each document with its EOS.
+        long: rows of one document each.
+        bins: rows of several.
+        whole: pieces of bins are whole documents rather than what is left of one beyond its last multiple of L.
+        dropped: text tokens that no row holds.
+        eos_omitted: stored EOS that no row holds.
+
+    >>> empty = np.empty(0, np.int64)
+    >>> bins = Bins(np.array([2, 0]), np.array([0, 2]), empty, empty, empty)
+    >>> rows = RowsPlan(8, np.array([3, 16, 12]), long=LongRows(np.array([1, 2]), np.array([0, 2, 3])), bins=bins)
+    >>> pieces = rows.segments(np.array([3, 1]))
+    >>> pieces.document, pieces.start, pieces.length
+    (array([2, 0, 1]), array([8, 0, 8]), array([4, 3, 8]))
+    """
+
+    def __init__(
+        self,
+        sequence_length: int,
+        lengths: Ints,
+        *,
+        long: LongRows,
+        bins: Bins,
+        whole: bool = False,
+        dropped: int = 0,
+        eos_omitted: int = 0,
+    ) -> None:
+        super().__init__(
+            sequence_length=sequence_length,
+            unit=sequence_length,
+            units=int(long.offsets[-1]) + len(bins.offsets) - 1,
+            dropped=dropped,
+            eos_omitted=eos_omitted,
+        )
+        self._lengths = lengths
+        self._long = long
+        self._bins = bins
+        self._whole = whole
+
+    @classmethod
+    def join(cls, plans: Sequence[RowsPlan], lengths: Ints, firsts: Sequence[int]) -> RowsPlan:
+        """The plans of consecutive windows as one: all long rows, then all bins, both in the windows' order.
+
+        Args:
+            plans: of each window; documents are counted from the window's first.
+            lengths: of all documents.
+            firsts: first document of each window.
+        """
+        kind = index_type(len(lengths))
+        long = [(plan._long.document.astype(kind) + kind(first)) for plan, first in zip(plans, firsts, strict=True)]
+        document = np.empty(sum(len(plan._bins.document) for plan in plans), kind)
+        pieces = offsets_of(np.array([len(plan._bins.document) for plan in plans]))
+        for plan, first, at in zip(plans, firsts, pieces, strict=False):
+            np.add(plan._bins.document, first, out=document[at : at + len(plan._bins.document)], casting="unsafe")
+        return cls(
+            plans[0].sequence_length,
+            lengths,
+            long=LongRows(np.concatenate(long), _chain([plan._long.offsets for plan in plans])),
+            bins=Bins(
+                document,
+                _chain([plan._bins.offsets for plan in plans]),
+                np.concatenate([plan._bins.listed + at for plan, at in zip(plans, pieces, strict=False)]),
+                np.concatenate([plan._bins.start for plan in plans]),
+                np.concatenate([plan._bins.length for plan in plans]),
+            ),
+            whole=plans[0]._whole,
+            dropped=sum(plan.dropped for plan in plans),
+            eos_omitted=sum(plan.eos_omitted for plan in plans),
+        )
+
+    def segments(self, units: Ints) -> Segments:
+        units = np.asarray(units, np.int64)
+        is_bin = units >= self._long.offsets[-1]
+        bin = units[is_bin] - self._long.offsets[-1]
+        first = self._bins.offsets[bin]
+        in_bin = self._bins.offsets[bin + 1] - first
+        counts = np.ones(len(units), np.int64)
+        counts[is_bin] = in_bin
+        offsets = offsets_of(counts)
+        columns = np.empty((4, offsets[-1]), np.int64)
+        columns[:, offsets[:-1][~is_bin]] = self._long_pieces(units[~is_bin])
+        inside = offsets_of(in_bin)
+        columns[:, ranges(offsets[:-1][is_bin], in_bin, inside)] = self._bin_pieces(ranges(first, in_bin, inside))
+        document, start, length, repeated = columns
+        return self._clip(Segments(document, start, length, repeated, offsets))
+
+    def _long_pieces(self, rows: I64) -> I64:
+        """Document, start, length and repeated tokens of long rows."""
+        size = self.sequence_length
+        at = np.searchsorted(self._long.offsets, rows, side="right") - 1
+        document = self._long.document[at].astype(np.int64)
+        row, of = rows - self._long.offsets[at], self._long.offsets[at + 1] - self._long.offsets[at]
+        tokens = self._lengths[document].astype(np.int64)
+        slides = of * size > tokens
+        gaps = np.maximum(of - 1, 1)
+        start = np.where(slides, row * (tokens - size) // gaps, row * size)
+        before = np.where(slides, (row - 1) * (tokens - size) // gaps + size, start)
+        repeated = np.where(row > 0, before - start, 0)
+        return np.stack([document, start, np.full(len(rows), size), repeated])
+
+    def _bin_pieces(self, pieces: I64) -> I64:
+        """Document, start, length and repeated tokens of pieces in bins."""
+        document = self._bins.document[pieces].astype(np.int64)
+        tokens = self._lengths[document].astype(np.int64)
+        start = np.zeros_like(tokens) if self._whole else tokens - tokens % self.sequence_length
+        length = tokens - start
+        if len(self._bins.listed):
+            at = np.minimum(np.searchsorted(self._bins.listed, pieces), len(self._bins.listed) - 1)
+            listed = self._bins.listed[at] == pieces
+            start[listed] = self._bins.start[at[listed]]
+            length[listed] = self._bins.length[at[listed]]
+        return np.stack([document, start, length, np.zeros_like(document)])
+
+    def _clip(self, rows: Segments) -> Segments:
+        """Rows without their tokens beyond L."""
+        ends = offsets_of(rows.length)
+        excess = ends[1:] - np.repeat(ends[rows.offsets[:-1]], np.diff(rows.offsets)) - self.sequence_length
+        if not len(excess) or excess.max() <= 0:
+            return rows
+        length = rows.length - np.maximum(excess, 0)
+        kept = length > 0
+        return Segments(
+            rows.document[kept],
+            rows.start[kept],
+            length[kept],
+            rows.repeated[kept],
+            offsets_of(kept.view(np.uint8))[rows.offsets],
+        )
+
+
+def _chain(offsets: list[I64]) -> I64:
+    """Offsets one after the other, each counted on from the one before."""
+    return offsets_of(np.concatenate([np.diff(each) for each in offsets]))

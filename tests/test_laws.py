@@ -1,0 +1,158 @@
+"""The laws that every registered strategy obeys, for every corpus and every choice of its options."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from packtool.layout import Layout
+from packtool.packing import STRATEGIES, PackOptions, plan
+from packtool.plan import INSERTED_EOS, PADDING, Plan, Segments
+from packtool.shuffling.permutation import permutation
+
+SIZES = [2, 3, 8, 16, 33]
+
+
+def options_of(name: str, size: int, draw: st.DataObject | None = None) -> PackOptions:
+    """Options of a strategy for rows of about `size` tokens: drawn, or the plainest."""
+    accepts = STRATEGIES[name].accepts
+
+    def choose(option: str, choices: list[object]) -> dict[str, object]:
+        if option not in accepts:
+            return {}
+        return {option: choices[0] if draw is None else draw.draw(st.sampled_from(choices), label=option)}
+
+    divisors = [size // n for n in range(1, size) if size % n == 0 and size // n > 1]
+    return PackOptions(
+        **choose("sequence_length", [size]),
+        **choose("atom_size", [size, *divisors, 2 * size, 4 * size]),
+        **choose("remainder", ["pad", "drop"]),
+        **choose("buckets", [(size, 2 * size), (size,), (3 * size, size, 4 * size)]),
+        **choose("padding_threshold", [Fraction(1, 100), Fraction(0), Fraction(1, 4), Fraction(1)]),
+        **choose("max_repetition", [Fraction(3, 10), Fraction(0), Fraction(1), Fraction("0.123456789123456789")]),
+        **choose("extra_capacity", [1, 0, size - 1]),
+        **choose("min_bucket", [1, 2, size]),
+        window_tokens=1 << 30 if draw is None else draw.draw(st.sampled_from([1 << 30, 40, 7]), label="window"),
+    )
+
+
+def rows_of(only: Plan, shuffled: bool = False) -> Segments:
+    order = permutation(only.movable_atoms, seed=7) if shuffled else None
+    if order is not None and only.last_atom_stays:
+        order = np.append(order, only.movable_atoms)
+    layout = Layout(only, order)
+    return layout.segments(0, layout.rows)
+
+
+def check_laws(lengths: np.ndarray, plans: list[Plan]) -> None:
+    """Coverage, ledger, capacity: of all row lengths together."""
+    seen = np.zeros(int(lengths.sum()), np.int64)
+    base = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
+    output = padding = inserted = stored_eos = repeated = placed = 0
+    for only in plans:
+        for shuffled in (True, False):
+            pieces = rows_of(only, shuffled)
+            assert (pieces.tokens() == only.sequence_length).all()
+        row_is_padding = np.ones(pieces.groups, bool)
+        row_is_padding[pieces.group_of()[pieces.document != PADDING]] = False
+        assert not row_is_padding.any()
+        output += only.rows * only.sequence_length
+        for document, start, length, again in zip(
+            pieces.document, pieces.start, pieces.length, pieces.repeated, strict=True
+        ):
+            assert length > 0
+            if document == PADDING:
+                padding += length
+            elif document == INSERTED_EOS:
+                inserted += length
+            else:
+                assert start >= 0
+                assert start + length <= lengths[document]
+                assert 0 <= again < length
+                begin = base[document] + start
+                assert (seen[begin : begin + again] > 0).all()
+                seen[begin : begin + again] += 1
+                fresh = seen[begin + again : begin + length]
+                assert (fresh == 0).all()
+                fresh += 1
+                has_eos = start + length == lengths[document]
+                stored_eos += has_eos
+                repeated += again
+                placed += length - again - has_eos
+    text = int(lengths.sum()) - len(lengths)
+    assert text == placed + sum(p.dropped for p in plans)
+    assert len(lengths) == stored_eos + sum(p.eos_omitted for p in plans)
+    assert inserted == sum(p.eos_inserted for p in plans)
+    assert output == placed + repeated + stored_eos + inserted + padding
+    assert all(p.dropped >= 0 and p.eos_omitted >= 0 for p in plans)
+
+
+@st.composite
+def corpora(draw: st.DrawFn, size: int) -> np.ndarray:
+    edges = st.sampled_from([1, 2, size - 1, size, size + 1, 2 * size, 3 * size + 1, 7 * size])
+    lengths = draw(
+        st.one_of(
+            st.lists(st.integers(1, 5 * size), max_size=30),
+            st.lists(st.one_of(edges, st.integers(1, size)), max_size=60),
+            st.builds(lambda length, times: [length] * times, st.integers(1, 3 * size), st.integers(1, 40)),
+        )
+    )
+    return np.maximum(np.array(lengths, draw(st.sampled_from([np.int64, np.uint32]))), 1)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_laws(name, data):
+    size = data.draw(st.sampled_from([s for s in SIZES if s > 2 or name != "padding"]), label="size")
+    lengths = data.draw(corpora(size), label="lengths")
+    check_laws(lengths, plan(name, lengths, options_of(name, size, data)))
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize(
+    "lengths",
+    [[], [1], [1, 1, 1], [2], [7], [8], [9], [16], [17], [80], [8] * 50, [5] * 50, [3] * 49 + [5000]],
+    ids=lambda lengths: f"{len(lengths)}x{lengths[-1] if lengths else 0}",
+)
+def test_laws_at_the_edges(name, lengths):
+    lengths = np.array(lengths, np.int64)
+    check_laws(lengths, plan(name, lengths, options_of(name, 8)))
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_document_of_ten_million_tokens(name):
+    lengths = np.array([300, 10_000_000, 5], np.uint32)
+    plans = plan(name, lengths, options_of(name, 2048))
+    check_laws(lengths, plans)
+    assert sum(p.rows * p.sequence_length for p in plans) < 10_200_000
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_the_same_input_gives_the_same_plan_whatever_its_type(name):
+    lengths = np.round(np.random.default_rng(3).lognormal(4, 1.3, 3000)).astype(np.int64) + 1
+    options = options_of(name, 256)
+    wide, narrow = (plan(name, lengths.astype(kind), options) for kind in (np.int64, np.uint32))
+    for a, b in zip(wide, narrow, strict=True):
+        left, right = rows_of(a), rows_of(b)
+        for column in ("document", "start", "length", "repeated", "offsets"):
+            np.testing.assert_array_equal(getattr(left, column), getattr(right, column))
+        assert (a.dropped, a.eos_omitted, a.eos_inserted) == (b.dropped, b.eos_omitted, b.eos_inserted)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_pieces_of_a_unit_do_not_depend_on_the_order_asked(name, data):
+    size = data.draw(st.sampled_from(SIZES[1:]), label="size")
+    lengths = data.draw(corpora(size), label="lengths")
+    for only in plan(name, lengths, options_of(name, size, data)):
+        whole = only.segments(np.arange(only.units))
+        asked = data.draw(st.permutations(range(only.units)), label="asked")[:20]
+        some = only.segments(np.array(asked, np.int64))
+        for i, unit in enumerate(asked):
+            for column in ("document", "start", "length", "repeated"):
+                expected = getattr(whole[unit : unit + 1], column)
+                np.testing.assert_array_equal(getattr(some[i : i + 1], column), expected)
