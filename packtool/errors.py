@@ -31,7 +31,8 @@ class PacktoolError(Exception):
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
-        return f"{place}{self.what}. {self.remedy[:1].upper()}{self.remedy[1:]}."
+        stop = "" if self.remedy.endswith("?") else "."
+        return f"{place}{self.what}. {self.remedy[:1].upper()}{self.remedy[1:]}{stop}"
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only parameters: pickling between worker processes needs help.

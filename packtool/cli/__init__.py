@@ -6,36 +6,34 @@ place turns errors into messages and exit codes: 0 done, 1 data or run time, 2 u
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from typer.exceptions import TyperException
 
 from packtool import __version__
-from packtool.cli import pack, stats, verify
-from packtool.errors import DataError, PacktoolError
+from packtool.cli import failures, options, pack, stats, verify
+from packtool.errors import PacktoolError
 
-USAGE = 2
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # what a shell reports for a process that SIGPIPE ended
 
 app = typer.Typer(
     name="packtool",
     help="Turn text corpora into training-ready token shards, with every token accounted for.",
-    epilog="First steps: packtool tokenize corpus.jsonl -o store · packtool pack store -o packed --strategy concat "
-    "--sequence-length 2048 · packtool stats packed",
+    epilog="First steps: packtool tokenize corpus.jsonl -o tokens, then packtool pack tokens -o packed "
+    "--strategy concat --sequence-length 2048. What a directory is, and what to do next: packtool info DIR.",
     no_args_is_help=True,
-    add_completion=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: twice as dense at 80 columns, and it needs no rich
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("pack")(pack.command)
-app.command("stats")(stats.command)
-app.command("verify")(verify.command)
+app.command("pack", short_help="Token stores to rows of equal length.")(pack.command)
+app.command("stats", short_help="Measure a corpus or dataset; compare strategies.")(stats.command)
+app.command("verify", short_help="Check files, checksums, segments and ledger.")(verify.command)
 
 
 def _version(value: bool) -> None:
@@ -47,7 +45,7 @@ def _version(value: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", "-V", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     pass
@@ -60,55 +58,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    try:
-        status = app(args=arguments, standalone_mode=False)
-        sys.stdout.flush()
-        if status == INTERRUPTED:  # Typer turns Ctrl-C into a status
-            raise KeyboardInterrupt
-        return status if isinstance(status, int) else 0
-    except PacktoolError as error:
-        _complain(error)
-        return error.exit_code
-    except TyperException as error:
-        # Without a command, Typer has shown the help, and there is nothing to add.
-        if message := error.format_message():
-            sys.stderr.write(f"packtool: error[usage]: {message.rstrip('.')}. See packtool --help.\n")
-        return USAGE
-    except (KeyboardInterrupt, typer.Abort):
+    options.forget_config()
+    with warnings.catch_warnings():
+        failures.show_warnings()
+        try:
+            status = app(args=arguments, prog_name="packtool", standalone_mode=False)
+            sys.stdout.flush()
+        except (KeyboardInterrupt, typer.Abort):
+            status = INTERRUPTED
+        except SystemExit as left:
+            # Typer leaves like this after completion scripts, and when nobody reads its output any more.
+            status = BROKEN_PIPE if isinstance(left.__context__, BrokenPipeError) else left.code
+        except BrokenPipeError:
+            status = BROKEN_PIPE
+        except Exception as error:
+            failure = failures.explain(error)
+            if failure is None:
+                raise
+            failure = options.locate(failure)
+            _complain(failure)
+            status = failure.exit_code
+    if status == INTERRUPTED:
         sys.stderr.write("packtool: interrupted\n")
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has gone; keep the interpreter from complaining about it while it shuts down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
-    except OSError as error:
-        failure = _from_os(error)
-        if failure is None:
-            raise
-        _complain(failure)
-        return failure.exit_code
+    elif status == BROKEN_PIPE:
+        # Keep the interpreter from complaining about it while it shuts down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+    return status if isinstance(status, int) else 0
 
 
 def _complain(error: PacktoolError) -> None:
     sys.stderr.write(f"packtool: error[{error.code}]: {error}\n")
-
-
-def _from_os(error: OSError) -> DataError | None:
-    """What the system refused, in our words; None where it is not the user's to mend."""
-    known = {
-        errno.ENOSPC: ("disk-full", "no space left on the device", "free some space and run the command again"),
-        errno.EDQUOT: ("disk-full", "disk quota exceeded", "free some space and run the command again"),
-        errno.EACCES: ("permission-denied", "permission denied", "check the permissions"),
-        errno.EPERM: ("permission-denied", "operation not permitted", "check the permissions"),
-        errno.EROFS: ("permission-denied", "read-only file system", "write somewhere else"),
-        errno.ENOENT: ("missing-input", "no such file or directory", "check the path"),
-        errno.EISDIR: ("missing-input", "is a directory", "give a file"),
-        errno.ENOTDIR: ("missing-input", "is not a directory", "check the path"),
-        errno.EMFILE: ("too-many-files", "too many open files", "raise the limit with ulimit -n"),
-        errno.EIO: ("io-error", "input/output error", "check the disk"),
-    }
-    if error.errno not in known:
-        return None
-    code, what, remedy = known[error.errno]
-    where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else None
-    return DataError(code, what, remedy=remedy, where=where)

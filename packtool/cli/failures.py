@@ -1,0 +1,128 @@
+"""Failures in our words: what Typer and the operating system refuse becomes a `PacktoolError`; warnings get a format."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import warnings
+from typing import Any, TextIO
+
+from packtool.errors import DataError, PacktoolError, UsageError
+
+_SYSTEM = {
+    errno.ENOSPC: ("disk-full", "no space left on the device", "free some space and run the command again"),
+    errno.EDQUOT: ("disk-full", "disk quota exceeded", "free some space and run the command again"),
+    errno.EACCES: ("permission-denied", "permission denied", "check the permissions"),
+    errno.EPERM: ("permission-denied", "operation not permitted", "check the permissions"),
+    errno.EROFS: ("permission-denied", "read-only file system", "write somewhere else"),
+    errno.ENOENT: ("missing-input", "no such file or directory", "check the path"),
+    errno.EISDIR: ("missing-input", "is a directory", "give a file"),
+    errno.ENOTDIR: ("missing-input", "is not a directory", "check the path"),
+    errno.EMFILE: ("too-many-files", "too many open files", "raise the limit with ulimit -n"),
+    errno.EIO: ("io-error", "input/output error", "check the disk"),
+}
+
+
+def explain(error: Exception) -> PacktoolError | None:
+    """The error as the user should read it; None for a bug, which keeps its traceback."""
+    if isinstance(error, PacktoolError):
+        return error
+    if isinstance(error, MemoryError):
+        return DataError("out-of-memory", "not enough memory", remedy="give less --memory or fewer --workers")
+    if isinstance(error, OSError):
+        return _from_system(error)
+    # Typer's own errors: since it carries a copy of Click, their classes have no address that lasts, but names.
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return _from_typer(error, names) if "ClickException" in names else None
+
+
+def show_warnings() -> None:
+    """Print packtool's warnings on standard error, each once; other packages' warnings are not the user's."""
+    from packtool.warnings import PacktoolWarning
+
+    shown: set[str] = set()
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if isinstance(message, PacktoolWarning) and str(message) not in shown:
+            shown.add(str(message))
+            sys.stderr.write(f"packtool: warning[{message.code}]: {message}\n")
+
+    warnings.simplefilter("always", PacktoolWarning)
+    warnings.showwarning = show
+
+
+def _from_system(error: OSError) -> DataError | None:
+    if error.errno not in _SYSTEM:
+        return None
+    code, what, remedy = _SYSTEM[error.errno]
+    where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else None
+    return DataError(code, what, remedy=remedy, where=where)
+
+
+def _from_typer(error: Any, names: set[str]) -> UsageError:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "packtool"
+    see = f"see {command} --help" if context else "see --help"
+    if "NoArgsIsHelpError" in names:
+        sys.stderr.write(f"{context.get_help()}\n")
+        return UsageError("missing-command", "no command was given", remedy="choose one of the commands above")
+    if "NoSuchOption" in names:
+        close = sorted(error.possibilities or ())
+        remedy = f"did you mean {' or '.join(close)}?" if close else see
+        return UsageError("unknown-option", f"{command} has no such option", remedy=remedy, where=error.option_name)
+    if "MissingParameter" in names:
+        return _missing(error.param, command)
+    if "BadParameter" in names:
+        where = _name(error.param) if error.param else None
+        return UsageError("bad-option", _refusal(error), remedy=see, where=where)
+    if "BadOptionUsage" in names:
+        return UsageError("bad-option", "a value is missing after it", remedy=see, where=error.option_name)
+    what = error.format_message().rstrip(".")
+    if what.startswith("No such command"):
+        what, _, close = what.partition(". ")
+        remedy = f"{close[:1].lower()}{close[1:]}" if close else f"{see}"
+        return UsageError("unknown-command", f"{what[:1].lower()}{what[1:]}", remedy=remedy)
+    if what.startswith("Got unexpected extra argument"):
+        return UsageError("bad-usage", f"{command} takes fewer arguments: what is {what[what.index('('):]}?", remedy=see)
+    return UsageError("bad-usage", f"{what[:1].lower()}{what[1:]}", remedy=see)
+
+
+def _missing(parameter: Any, command: str) -> UsageError:
+    if parameter.param_type_name == "argument":
+        what = f"{command} needs at least one" if parameter.nargs == -1 else f"{command} needs it"
+    else:
+        what = f"{command} needs this option"
+    remedy = f"see {command} --help"
+    return UsageError("missing-option", what, remedy=remedy, where=_name(parameter))
+
+
+def _name(parameter: Any) -> str:
+    """The long flag of an option, or an argument's metavar."""
+    flags = [flag for flag in parameter.opts if flag.startswith("--")]
+    return flags[0] if flags else (parameter.metavar or parameter.name).upper()
+
+
+def _refusal(error: Any) -> str:
+    """Why a value was refused. Typer passes on what its validation library says, which is for programmers."""
+    cause = error.__cause__
+    details = cause.errors()[0] if hasattr(cause, "errors") else {}
+    given, limits = details.get("input"), details.get("ctx", {})
+    match details.get("type"):
+        case "int_parsing" | "int_type" | "int_from_float":
+            return f"{given!r} is not a whole number"
+        case "float_parsing" | "float_type":
+            return f"{given!r} is not a number"
+        case "greater_than_equal":
+            return f"{given} is below {limits['ge']}"
+        case "less_than_equal":
+            return f"{given} is above {limits['le']}"
+    message = str(error.format_message()).rstrip(".")
+    return message.partition("': ")[2] or message

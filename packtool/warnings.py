@@ -1,0 +1,51 @@
+"""Warnings: what a user should know although the command goes on.
+
+They form a closed set: each code is listed here and explained in docs/troubleshooting.md. They travel as Python
+warnings, so that a program which calls packtool can filter them; the command line prints them on standard error,
+once each, unless `--quiet` is given.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+CODES = frozenset(
+    {
+        "encoder-fallback",
+        "nothing-packed",
+        "records-rejected",
+    }
+)
+
+
+class PacktoolWarning(UserWarning):
+    """One clear warning, with the same parts as a `PacktoolError`.
+
+    >>> print(PacktoolWarning("nothing-packed", "no document was packed", remedy="check the input", where="store"))
+    store: no document was packed. Check the input.
+    """
+
+    def __init__(self, code: str, what: str, *, remedy: str, where: str | None = None) -> None:
+        self.code = code
+        self.what = what
+        self.remedy = remedy
+        self.where = where
+        super().__init__(code, what, remedy, where)
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        return f"{place}{self.what}. {self.remedy[:1].upper()}{self.remedy[1:]}."
+
+
+def warn(code: str, what: str, *, remedy: str, where: str | None = None) -> None:
+    """Warn the user. Only the parent process warns, never a worker.
+
+    Args:
+        code: one of `CODES`.
+        what: what is unusual, in a sentence without a final stop.
+        remedy: what to do about it, or why it does no harm, likewise.
+        where: the option, file or ``file:line`` it is about.
+    """
+    if code not in CODES:
+        raise ValueError(f"{code} is not a known warning")
+    warnings.warn(PacktoolWarning(code, what, remedy=remedy, where=where), stacklevel=2)

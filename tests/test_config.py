@@ -1,0 +1,164 @@
+"""Configuration files: every value reaches its option, and every mistake is named with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from packtool.config import Table, read
+from packtool.errors import DataError, PacktoolError, UsageError
+
+
+def cut(
+    inputs: Sequence[Path | str] | Path | str,
+    output: Path | str,
+    *,
+    strategy: str,
+    sequence_length: int | None = None,
+    buckets: Sequence[int] | None = None,
+    max_repetition: str | float | Fraction | None = None,
+    pad_token: str | int | None = None,
+    shuffle: bool = True,
+    quiet: bool = True,
+    overwrite: bool = False,
+) -> None:
+    """A function with options of every kind."""
+
+
+def tables(tmp_path: Path, text: str | bytes) -> list[Table]:
+    path = tmp_path / "c.toml"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read(path, lambda _: cut)
+
+
+def refused(tmp_path: Path, text: str | bytes) -> str:
+    with pytest.raises(UsageError) as caught:
+        tables(tmp_path, text)
+    return str(caught.value).replace(str(tmp_path / "c.toml"), "FILE")
+
+
+def test_values_arrive_as_the_function_takes_them(tmp_path: Path) -> None:
+    (table,) = tables(
+        tmp_path,
+        """
+        [pack]  # a comment with = and [brackets]
+        input = ["a", 'b']
+        sequence-length = 2_048
+        max_repetition = 0.3
+        "buckets" = [
+            2048,  # ]
+            4096,
+        ]
+        shuffle = false
+        pad-token = 7
+        """,
+    )
+    assert table.stage == "pack"
+    assert table.values == {
+        "input": ["a", "b"],
+        "sequence_length": 2048,
+        "max_repetition": "0.3",
+        "buckets": [2048, 4096],
+        "shuffle": False,
+        "pad_token": 7,
+    }
+    assert table.line == 2
+    assert table.lines == {
+        "input": 3,
+        "sequence_length": 4,
+        "max_repetition": 5,
+        "buckets": 6,
+        "shuffle": 10,
+        "pad_token": 11,
+    }
+
+
+def test_one_item_is_a_list_of_one(tmp_path: Path) -> None:
+    (table,) = tables(tmp_path, "[pack]\nbuckets = 64\ninput = 'x'\nmax-repetition = 1")
+    assert table.values == {"buckets": [64], "input": "x", "max_repetition": 1}
+
+
+def test_tables_come_in_the_order_of_the_stages(tmp_path: Path) -> None:
+    found = tables(tmp_path, "[[shuffle]]\n[[pack]]\nstrategy = 'a'\n[tokenize]\n[[pack]]\n\nstrategy = 'b'\n")
+    assert [(t.stage, t.line, t.values, t.lines) for t in found] == [
+        ("tokenize", 4, {}, {}),
+        ("pack", 2, {"strategy": "a"}, {"strategy": 3}),
+        ("pack", 5, {"strategy": "b"}, {"strategy": 7}),
+        ("shuffle", 1, {}, {}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        '[tokenize]\nstrategy = """\n[pack]\nstrategy = "x"\n""""\n',
+        "[tokenize]\nstrategy = '''\nbuckets = 1\\\n[a]'''\ninput = ['[', \"]\", \"\\\"\",\n\n '''\n''']\n",
+        "pack-with-brackets = 0\n",
+        "tokenize = { strategy = 'a]' }\n",
+        "\n# [pack] \r\n\r\n",
+    ],
+)
+def test_lines_are_right_after_anything(tmp_path: Path, before: str) -> None:
+    """Whatever stands above, the mistake below is found on its own line."""
+    text = before + "[[pack]]\n\n'buckets' = []\nsequence-length = 'long'\n"
+    if before.startswith("pack-with"):
+        assert refused(tmp_path, text).startswith("FILE:1: there is no table 'pack-with-brackets'")
+        text = text.replace(before, "")
+        before = ""
+    line = before.count("\n") + 4
+    assert refused(tmp_path, text).startswith(f"FILE:{line}: sequence-length can't be 'long'. Give a whole number.")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[pack]\nsequence_lenght = 1", "FILE:2: pack has no option 'sequence_lenght'. Did you mean sequence-length?"),
+        ("[pack]\nxyz = 1", "FILE:2: pack has no option 'xyz'. There are input, output, strategy, sequence-length, "),
+        ("\n[pac]\n", "FILE:2: there is no table 'pac'. Did you mean pack?"),
+        ("seed = 1\n", "FILE:1: there is no table 'seed'. There are tokenize, pack, shuffle, stats."),
+        ("pack = 3\n", "FILE:1: pack is not a table. Write [pack]."),
+        ("[pack]\n\nshuffle = 1\n", "FILE:3: shuffle can't be 1. Give true or false."),
+        ("[pack]\nsequence-length = true\n", "FILE:2: sequence-length can't be true. Give a whole number."),
+        ("[pack]\nsequence-length = 1.5\n", "FILE:2: sequence-length can't be 1.5. Give a whole number."),
+        ("[pack]\nstrategy = 5\n", "FILE:2: strategy can't be 5. Give a string."),
+        ("[pack]\nbuckets = [1, 'a']\n", "FILE:2: buckets can't be [1, 'a']. Give a list of whole numbers."),
+        ("[pack]\npad-token = 1.5\n", "FILE:2: pad-token can't be 1.5. Give a whole number or a string."),
+        ("[pack]\nstrategy = 2020-01-01\n", "FILE:2: strategy can't be datetime.date(2020, 1, 1). Give a string."),
+        ("[pack]\nmax-repetition.x = 1", "FILE:2: max-repetition can't be {'x': 1}. Give a number or a string."),
+        ("[pack]\n[pack.strategy]\nx = 1", "FILE:1: strategy can't be {'x': 1}. Give a string."),
+        ("[pack]\noverwrite = true", "FILE:2: overwrite is not for files. Leave it out and give --overwrite on"),
+        ("[pack]\npad-token = 1\npad_token = 2", "FILE:3: pad_token is given twice. Keep one of them."),
+        ("[pack]\nstrategy = concat", "FILE:2: not TOML: invalid value. Write values as in TOML"),
+        ("[pack]\nstrategy = 'a", "FILE:2: not TOML: "),
+        ("[pack]\n[pack]\n", "FILE:2: not TOML: cannot declare ('pack',) twice."),
+    ],
+)
+def test_mistakes_are_named_with_their_line(tmp_path: Path, text: str, message: str) -> None:
+    assert refused(tmp_path, text).startswith(message)
+
+
+def test_not_text(tmp_path: Path) -> None:
+    assert refused(tmp_path, b"[pack]\n\nstrategy = '\xff'") == "FILE:3: not UTF-8 text. Save the file as UTF-8."
+    assert tables(tmp_path, b"\xef\xbb\xbf[pack]\r\nstrategy = 'a'\r\n")[0].lines == {"strategy": 2}
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        read(tmp_path / "c.toml", lambda _: cut)
+
+
+def located(table: Table, error: PacktoolError) -> Any:
+    return table.locate(error).where
+
+
+def test_errors_about_options_point_into_the_file(tmp_path: Path) -> None:
+    (table,) = tables(tmp_path, "[pack]\nsequence-length = 12\n")
+    error = UsageError("bad-option", "12 is out of range", remedy="give more", where="--sequence-length")
+    assert str(table.locate(error)).endswith("c.toml:2: sequence-length: 12 is out of range. Give more.")
+    assert table.locate(error).code == "bad-option"
+    assert located(table, UsageError("x", "y", remedy="z", where="--seed")) == "--seed"
+    assert located(table, DataError("x", "y", remedy="z", where="sequence-length")) == "sequence-length"
