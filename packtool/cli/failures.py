@@ -1,4 +1,4 @@
-"""Failures in our words: what Typer and the operating system refuse becomes a `PacktoolError`; warnings get a format."""
+"""Failures in our words: what Typer and the system refuse becomes a `PacktoolError`; warnings get their format."""
 
 from __future__ import annotations
 
@@ -68,46 +68,45 @@ def _from_system(error: OSError) -> DataError | None:
 
 
 def _from_typer(error: Any, names: set[str]) -> UsageError:
-    context = getattr(error, "ctx", None)
+    context: Any = getattr(error, "ctx", None)
     command = context.command_path if context else "packtool"
-    see = f"see {command} --help" if context else "see --help"
+    remedy = f"see {command} --help" if context else "see --help"
+    where = None
     if "NoArgsIsHelpError" in names:
         sys.stderr.write(f"{context.get_help()}\n")
-        return UsageError("missing-command", "no command was given", remedy="choose one of the commands above")
-    if "NoSuchOption" in names:
-        close = sorted(error.possibilities or ())
-        remedy = f"did you mean {' or '.join(close)}?" if close else see
-        return UsageError("unknown-option", f"{command} has no such option", remedy=remedy, where=error.option_name)
-    if "MissingParameter" in names:
-        return _missing(error.param, command)
-    if "BadParameter" in names:
-        where = _name(error.param) if error.param else None
-        return UsageError("bad-option", _refusal(error), remedy=see, where=where)
-    if "BadOptionUsage" in names:
-        return UsageError("bad-option", "a value is missing after it", remedy=see, where=error.option_name)
-    what = error.format_message().rstrip(".")
-    if what.startswith("No such command"):
-        what, _, close = what.partition(". ")
-        remedy = f"{close[:1].lower()}{close[1:]}" if close else f"{see}"
-        return UsageError("unknown-command", f"{what[:1].lower()}{what[1:]}", remedy=remedy)
-    if what.startswith("Got unexpected extra argument"):
-        return UsageError("bad-usage", f"{command} takes fewer arguments: what is {what[what.index('('):]}?", remedy=see)
-    return UsageError("bad-usage", f"{what[:1].lower()}{what[1:]}", remedy=see)
-
-
-def _missing(parameter: Any, command: str) -> UsageError:
-    if parameter.param_type_name == "argument":
-        what = f"{command} needs at least one" if parameter.nargs == -1 else f"{command} needs it"
+        code, what, remedy = "missing-command", "no command was given", "choose one of the commands above"
+    elif "NoSuchOption" in names:
+        code, what, where = "unknown-option", f"{command} has no such option", error.option_name
+        if error.possibilities:
+            remedy = f"did you mean {' or '.join(sorted(error.possibilities))}?"
+    elif "MissingParameter" in names:
+        code, what, where = "missing-option", _need(error.param, command), _name(error.param)
+    elif "BadParameter" in names:
+        code, what, where = "bad-option", _refusal(error), _name(error.param) if error.param else None
+    elif "BadOptionUsage" in names:
+        code, what, where = "bad-option", "a value is missing after it", error.option_name
     else:
-        what = f"{command} needs this option"
-    remedy = f"see {command} --help"
-    return UsageError("missing-option", what, remedy=remedy, where=_name(parameter))
+        code, what = "bad-usage", error.format_message().rstrip(".")
+        if what.startswith("No such command"):
+            code = "unknown-command"
+            what, _, close = what.partition(". ")
+            remedy = close or remedy
+        elif what.startswith("Got unexpected extra argument"):
+            what = f"{command} takes fewer arguments: there is no room for {what[what.rindex('(') + 1 : -1]}"
+        what = what[:1].lower() + what[1:]
+    return UsageError(code, what, remedy=remedy, where=where)
+
+
+def _need(parameter: Any, command: str) -> str:
+    if parameter.param_type_name == "argument":
+        return f"{command} needs at least one" if parameter.nargs == -1 else f"{command} needs it"
+    return f"{command} needs this option"
 
 
 def _name(parameter: Any) -> str:
     """The long flag of an option, or an argument's metavar."""
     flags = [flag for flag in parameter.opts if flag.startswith("--")]
-    return flags[0] if flags else (parameter.metavar or parameter.name).upper()
+    return flags[0] if flags else str(parameter.metavar or parameter.name).upper()
 
 
 def _refusal(error: Any) -> str:

@@ -251,7 +251,7 @@ def test_a_row_table_and_report_on_the_command_line(
         ),
         (["store", "--strategy", "concat", "-L", "16", "--seed", "18446744073709551616"], 2, "--seed"),
         (["store", "--strategy", "concat", "-L", "16", "--shard-tokens", "0"], 2, "--shard-tokens: 0 is out of range"),
-        (["store", "--strategy", "concat", "-L", "x"], 2, "Input should be a valid integer"),
+        (["store", "--strategy", "concat", "-L", "x"], 2, "--sequence-length: 'x' is not a whole number"),
     ],
 )
 def test_refusals(
