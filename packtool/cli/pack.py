@@ -15,13 +15,21 @@ def command(
     output: options.Output,
     strategy: Annotated[
         str,
-        typer.Option(help="concat, padding, ffd, bfd, bfd-extra, seamless, buckets, length-buckets or decompose."),
+        typer.Option(
+            help="concat, padding, ffd, bfd, bfd-extra, seamless, buckets, length-buckets or decompose.",
+            metavar="NAME",
+        ),
     ],
-    sequence_length: Annotated[int | None, typer.Option("--sequence-length", "-L", help="Tokens in a row.")] = None,
+    sequence_length: Annotated[
+        int | None, typer.Option("--sequence-length", "-L", help="Tokens in a row.", metavar="N")
+    ] = None,
     atom_size: Annotated[
         int | None,
         typer.Option(
-            "--atom-size", "-A", help="concat, padding: tokens that move together; default the sequence length."
+            "--atom-size",
+            "-A",
+            help="concat, padding: tokens that move together; default the sequence length.",
+            metavar="N",
         ),
     ] = None,
     seed: options.Seed = 42,
@@ -29,37 +37,46 @@ def command(
         bool, typer.Option("--shuffle/--no-shuffle", help="Permute atoms, or keep corpus order.")
     ] = True,
     remainder: Annotated[
-        str, typer.Option(help="Tokens that do not fill the last row: pad it, or drop them (counted).")
+        str,
+        typer.Option(help="Tokens that do not fill the last row: pad it, or drop them (counted).", metavar="pad|drop"),
     ] = "pad",
     pad_token: Annotated[
         str | None, typer.Option(help="Padding token, by text or id; default the EOS token.", metavar="TEXT|ID")
     ] = None,
     buckets: Annotated[
-        str | None, typer.Option(help="Row lengths of buckets and length-buckets, such as 2048,4096,8192.")
+        str | None,
+        typer.Option(help="Row lengths of buckets and length-buckets, such as 2048,4096,8192.", metavar="N,N,..."),
     ] = None,
     padding_threshold: Annotated[
-        str | None, typer.Option(help="buckets: share of a row that may stay padding; default 0.01.")
+        str | None,
+        typer.Option(help="buckets: share of a row that may stay padding; default 0.01.", metavar="SHARE"),
     ] = None,
     max_repetition: Annotated[
-        str | None, typer.Option(help="seamless: share of a row that may repeat the one before; default 0.3.")
+        str | None,
+        typer.Option(help="seamless: share of a row that may repeat the one before; default 0.3.", metavar="SHARE"),
     ] = None,
     extra_capacity: Annotated[
-        int | None, typer.Option(help="bfd-extra, seamless: tokens by which a bin may exceed a row; default 50.")
+        int | None,
+        typer.Option(help="bfd-extra, seamless: tokens by which a bin may exceed a row; default 50.", metavar="N"),
     ] = None,
-    min_bucket: Annotated[int | None, typer.Option(help="decompose: the shortest row; default 1.")] = None,
+    min_bucket: Annotated[int | None, typer.Option(help="decompose: the shortest row; default 1.", metavar="N")] = None,
     window_tokens: Annotated[
-        int | None, typer.Option(help="Tokens planned together; changes the output; default 2^30.")
+        int | None, typer.Option(help="Tokens planned together; changes the output; default 2^30.", metavar="N")
     ] = None,
     optimize: Annotated[
         bool, typer.Option("--optimize", help="ffd, bfd: near-optimal bins by linear programming (packtool[optimize]).")
     ] = False,
-    shard_tokens: Annotated[int, typer.Option(help="Tokens after which a shard closes.")] = 1 << 28,
-    no_segments: Annotated[
-        bool, typer.Option("--no-segments", help="Leave out the table of which document lies where.")
-    ] = False,
+    shard_tokens: Annotated[int, typer.Option(help="Tokens after which a shard closes.", metavar="N")] = 1 << 28,
+    segments: Annotated[
+        bool, typer.Option("--segments/--no-segments", help="Write the table of which document lies where, or not.")
+    ] = True,
     workers: options.Workers = None,
+    config: options.Config = None,
     overwrite: options.Overwrite = False,
+    resume: options.Resume = False,
+    dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
     json: options.Json = False,
 ) -> None:
     """Pack token stores into rows of equal length, shuffled, with every token accounted for.
@@ -68,11 +85,12 @@ def command(
     Memory: 8 to 20 bytes a document, and a few megabytes a worker.
 
     \b
+    Examples:
     packtool pack store -o packed --strategy concat --sequence-length 2048
     packtool pack web code -o packed --strategy bfd --sequence-length 8192 --seed 7
     packtool pack store -o packed --strategy buckets --buckets 2048,4096,8192
     """
-    from packtool.cli.results import show
+    from packtool.cli.results import show, show_preview
     from packtool.commands.pack import pack
 
     result = pack(
@@ -93,9 +111,14 @@ def command(
         window_tokens=window_tokens,
         optimize=optimize,
         shard_tokens=shard_tokens,
-        segments=not no_segments,
+        segments=segments,
         workers=workers,
         overwrite=overwrite,
+        resume=resume,
+        dry_run=dry_run,
         quiet=quiet,
     )
-    show(result.path, result.report, result.run, quiet=quiet, json=json)
+    if result.preview is not None:
+        show_preview(result.preview, overwrite=overwrite, json=json)
+    else:
+        show(result.path, result.report, result.run, quiet=quiet, json=json)

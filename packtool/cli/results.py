@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from packtool.errors import PacktoolError
+
+if TYPE_CHECKING:
+    from packtool.preview import Preview
 
 
 def show(path: Path, report: dict[str, Any], run: dict[str, Any], *, quiet: bool, json: bool) -> None:
@@ -23,6 +26,47 @@ def show(path: Path, report: dict[str, Any], run: dict[str, Any], *, quiet: bool
         console.print(
             f"Wrote {path} in {seconds['wall']:.1f} s ({seconds['cpu']:.1f} CPU s). Report: {path / 'report.json'}"
         )
+
+
+def show_preview(preview: Preview, *, overwrite: bool, json: bool) -> None:
+    """Print what a dry run found: what would be written, how large, and whether anything is in the way."""
+    if json:
+        print_json(
+            {
+                "schema_version": 1,
+                "command": preview.command,
+                "path": str(preview.output),
+                "found": preview.found,
+                "free_bytes": preview.free_bytes,
+                **preview.figures,
+            }
+        )
+        return
+    import typer
+
+    typer.echo(describe_preview(preview, overwrite=overwrite))
+
+
+def describe_preview(preview: Preview, *, overwrite: bool) -> str:
+    """A dry run in two lines of text.
+
+    >>> from packtool.preview import Preview
+    >>> print(describe_preview(Preview("pack", Path("/x"), "nothing", {"rows": 1000, "bytes": 4096}), overwrite=False))
+    ... # doctest: +ELLIPSIS
+    packtool pack would write /x: 1,000 rows, 4.1 kB (... free).
+    """
+    from packtool.sizes import show_bytes
+
+    figures = [f"{value:,} {name.replace('_', ' ')}" for name, value in preview.figures.items() if name != "bytes"]
+    figures.append(f"{show_bytes(preview.figures['bytes'])} ({show_bytes(preview.free_bytes)} free)")
+    text = f"packtool {preview.command} would write {preview.output}: {', '.join(figures)}."
+    if preview.found == "finished":
+        return f"{preview.output} is finished already; with --resume nothing would be done.\n{text}"
+    if preview.found == "unfinished":
+        return f"{preview.output} holds unfinished work of the same kind; --resume would go on with it.\n{text}"
+    if preview.found == "other" and not overwrite:
+        return f"{preview.output} holds something else, so it would be refused without --overwrite.\n{text}"
+    return text
 
 
 def print_json(value: Any) -> None:

@@ -23,7 +23,9 @@ def command(
     batch_size: Annotated[
         int | None, typer.Option("--batch-size", "-B", help="Rows in a batch, for steps per epoch and mixing.")
     ] = None,
+    config: options.Config = None,
     quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
     json: options.Json = False,
 ) -> None:
     """Measure a token store or a packed dataset, or compare strategies before anything is written.
@@ -31,6 +33,7 @@ def command(
     Reads lengths and segment tables, no tokens: seconds for 10 million documents and each strategy.
 
     \b
+    Examples:
     packtool stats packed --batch-size 256
     packtool stats store --compare all --sequence-length 2048,8192
     """

@@ -13,6 +13,7 @@ from packtool.cli import options
 def command(
     path: Annotated[Path, typer.Argument(help="A token store or packed dataset.")],
     quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
     json: options.Json = False,
 ) -> None:
     """Check a dataset against its manifest: files, sizes, checksums, ids, segments and ledger.
@@ -20,6 +21,7 @@ def command(
     Reads every byte twice. Exit code 1 when anything is wrong.
 
     \b
+    Examples:
     packtool verify packed
     """
     from packtool.cli.results import print_json, print_problems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -19,15 +20,19 @@ from packtool.ledger import balance
 from packtool.metrics import Tally
 from packtool.packing import PackOptions
 from packtool.packing.options import check
+from packtool.plan import Plan
+from packtool.preview import Preview
 from packtool.progress import Progress
 from packtool.report.document import build
 from packtool.shuffling.arrange import arrange
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
 from packtool.storage.manifest import Bucket, Options, PackedManifest, Shuffle
-from packtool.storage.output import key_of, prepare
+from packtool.storage.output import key_of, look, prepare
 from packtool.storage.packed import LENGTHS, bucket_directory
 from packtool.storage.token_store import Corpus
+
+log = logging.getLogger(__name__)
 
 DEFAULT_SEED = 42
 DEFAULT_SHARD_TOKENS = 1 << 28
@@ -39,13 +44,15 @@ class PackResult:
 
     Attributes:
         path: the packed dataset.
-        report: the contents of its `report.json`.
-        run: what `run.json` holds: workers, wall and CPU seconds of planning and in total.
+        report: the contents of its `report.json`; empty after a dry run.
+        run: what `run.json` holds: workers, wall and CPU seconds of planning and in total; empty after a dry run.
+        preview: what would be written, after a dry run.
     """
 
     path: Path
     report: dict[str, Any]
     run: dict[str, Any]
+    preview: Preview | None = None
 
 
 def pack(
@@ -70,6 +77,8 @@ def pack(
     segments: bool = True,
     workers: int | None = None,
     overwrite: bool = False,
+    resume: bool = False,
+    dry_run: bool = False,
     quiet: bool = True,
 ) -> PackResult:
     """Pack token stores into rows.
@@ -85,6 +94,8 @@ def pack(
         segments: False leaves the segment table out.
         workers: threads; default one for each CPU. The output does not depend on it.
         overwrite: replace what packtool left in the output.
+        resume: keep what an earlier run with the same options and inputs finished; do again what it did not finish.
+        dry_run: plan, and write nothing.
         quiet: no progress bar.
 
     Raises:
@@ -114,11 +125,17 @@ def pack(
     order = Shuffle(method="atom", atom_size=options.atom_size, seed=seed, epoch=0) if shuffle else None
     described = _described(options, pad_id, shard_tokens, segments)
     inputs = [manifests.input_entry(path) for path in paths]
-    place = prepare(output, "pack", key=key_of(strategy, described, order, inputs), inputs=paths, overwrite=overwrite)
+    key = key_of(strategy, described, order, inputs)
+    if dry_run:
+        return _preview(Path(output), key, corpus, packing.plan(strategy, corpus.lengths(), options))
+    place = prepare(output, "pack", key=key, inputs=paths, overwrite=overwrite, resume=resume)
+    if place.finished:
+        return PackResult(place.path, manifests.read_report(place.path), manifests.read_run(place.path))
 
     lengths = corpus.lengths()
     plans = packing.plan(strategy, lengths, options)
     planned = clock.seconds()
+    log.info("%s: %d documents planned in %.1f s", strategy, len(lengths), planned["wall"])
     threads = workers or os.cpu_count() or 1
     entries: list[Bucket] = []
     tallies: list[Tally] = []
@@ -154,6 +171,17 @@ def pack(
         run,
     )
     return PackResult(place.path, report, run)
+
+
+def _preview(output: Path, key: str, corpus: Corpus, plans: Sequence[Plan]) -> PackResult:
+    tokens = sum(plan.rows * plan.sequence_length for plan in plans)
+    figures = {
+        "documents": corpus.documents,
+        "rows": sum(plan.rows for plan in plans),
+        "tokens": tokens,
+        "bytes": tokens * corpus.dtype.itemsize,
+    }
+    return PackResult(output, {}, {}, Preview("pack", output, look(output, "pack", key), figures))
 
 
 def _options(**given: Any) -> PackOptions:

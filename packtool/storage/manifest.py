@@ -172,7 +172,7 @@ class PackedManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Manifest = StoreManifest | PackedManifest
-_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+_Content = TypeVar("_Content")
 
 
 def encode(value: Any) -> bytes:
@@ -190,6 +190,16 @@ def write_report(directory: Path, report: dict[str, Any]) -> InputEntry:
     data = encode(report)
     write_bytes(directory / REPORT, data)
     return InputEntry(REPORT, len(data), xxhash.xxh3_128_hexdigest(data))
+
+
+def read_report(directory: Path) -> dict[str, Any]:
+    """The contents of a finished output's `report.json`."""
+    return _decode((directory / REPORT).read_bytes(), dict[str, Any], directory / REPORT)
+
+
+def read_run(directory: Path) -> dict[str, Any]:
+    """The contents of a finished output's `run.json`."""
+    return _decode((directory / RUN).read_bytes(), dict[str, Any], directory / RUN)
 
 
 def input_entry(directory: Path) -> InputEntry:
@@ -236,7 +246,7 @@ class _Kind(msgspec.Struct):
 _TYPES: dict[str, type[StoreManifest | PackedManifest]] = {TOKEN_STORE: StoreManifest, PACKED: PackedManifest}
 
 
-def _decode(raw: bytes, kind: type[_Struct], path: Path) -> _Struct:
+def _decode(raw: bytes, kind: type[_Content], path: Path) -> _Content:
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.MsgspecError as error:

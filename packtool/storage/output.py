@@ -131,6 +131,21 @@ def prepare(
     return output
 
 
+def look(path: Path | str, command: str, key: str) -> str:
+    """What lies at `path`, without touching it.
+
+    Returns:
+        ``nothing``; ``finished`` or ``unfinished`` work of this command with this key; ``other``: anything else.
+    """
+    path = Path(path)
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return "nothing"
+    try:
+        return "finished" if _require_same(path, State(command, key)) else "unfinished"
+    except UsageError:
+        return "other"
+
+
 def _refuse_overlap(path: Path, inputs: Iterable[Path | str]) -> None:
     target = path.resolve()
     for each in inputs:

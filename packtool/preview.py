@@ -1,0 +1,33 @@
+"""What a command would do, for `--dry-run`."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a command would do if it were run.
+
+    Attributes:
+        command: its name.
+        output: where it would write.
+        found: what lies there now: ``nothing``, ``unfinished`` or ``finished`` work of the same options and inputs,
+            or ``other``.
+        figures: what it would read and write, such as documents, rows, tokens and bytes.
+    """
+
+    command: str
+    output: Path
+    found: str
+    figures: dict[str, int]
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes free where the output would lie."""
+        place = self.output.absolute()
+        while not place.exists():
+            place = place.parent
+        return shutil.disk_usage(place).free
