@@ -33,7 +33,7 @@ def options_of(name: str, size: int, draw: st.DataObject | None = None) -> PackO
         **choose("padding_threshold", [Fraction(1, 100), Fraction(0), Fraction(1, 4), Fraction(1)]),
         **choose("max_repetition", [Fraction(3, 10), Fraction(0), Fraction(1), Fraction("0.123456789123456789")]),
         **choose("extra_capacity", [1, 0, size - 1]),
-        **choose("min_bucket", [1, 2, size]),
+        **choose("min_bucket", [1, 2, 1 << size.bit_length() - 1]),
         window_tokens=1 << 30 if draw is None else draw.draw(st.sampled_from([1 << 30, 40, 7]), label="window"),
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 from packtool.errors import UsageError
-from packtool.packing import bfd, bfd_extra, concat, ffd, padding, seamless
+from packtool.packing import bfd, bfd_extra, buckets, concat, decompose, ffd, length_buckets, padding, seamless
 from packtool.packing.options import PackOptions, Strategy, check
 from packtool.packing.rows import RowsPlan
 from packtool.packing.windows import windows
@@ -18,7 +18,8 @@ from packtool.plan import Ints, Plan
 __all__ = ["STRATEGIES", "PackOptions", "Strategy", "plan", "plan_windows", "strategy"]
 
 STRATEGIES: dict[str, Strategy] = {
-    module.STRATEGY.name: module.STRATEGY for module in (concat, padding, ffd, bfd, bfd_extra, seamless)
+    module.STRATEGY.name: module.STRATEGY
+    for module in (concat, padding, ffd, bfd, bfd_extra, seamless, buckets, length_buckets, decompose)
 }
 
 

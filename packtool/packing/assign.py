@@ -83,11 +83,17 @@ def assign(order: Ints, counts: I64, runs: Runs) -> tuple[Ints, I64]:
         entries = slice(runs.offsets[run], runs.offsets[run + 1])
         _fill_block(block, order, source[entries].tolist(), runs.count[entries].tolist())
     run_of = runs.run_of()
-    before = offsets_of(runs.count)[:-1]
-    target = run_start[run_of] + before - before[runs.offsets[run_of]]
-    table = np.stack([source, target, runs.bins[run_of], runs.count, width[run_of]])
+    table = np.stack([source, entry_places(runs), runs.bins[run_of], runs.count, width[run_of]])
     _copy_entries(placed, order, table[:, ~large[run_of]])
     return placed, offsets_of(np.repeat(width, runs.bins))
+
+
+def entry_places(runs: Runs) -> I64:
+    """Where the items of each entry begin among the items of all bins."""
+    run_of = runs.run_of()
+    before = offsets_of(runs.count)[:-1]
+    run_start = offsets_of(runs.bins * runs.items())[:-1]
+    return run_start[run_of] + before - before[runs.offsets[run_of]]
 
 
 def _fill_block(block: Ints, order: Ints, sources: list[int], counts: list[int]) -> None:

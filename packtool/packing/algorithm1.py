@@ -1,0 +1,179 @@
+"""Algorithm 1 of Bucket Pre-training on the histogram of lengths: the buckets of document by document, in runs.
+
+Documents stand in one order: those longer than the largest bucket, longest first; then the others, counted by length;
+last, at most one document whose front is gone already. It was the shortest when it was first cut and has become
+shorter since, so it stays the last, and is the one that is cut again.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from packtool.packing.histogram import Entry, Runs
+from packtool.plan import I64
+
+
+class Piece(NamedTuple):
+    """A piece of one document, or several such pieces one after the other, a row each.
+
+    `document` is a place in the order of all documents, longest first.
+    """
+
+    document: int
+    start: int
+    length: int
+    rows: int = 1
+
+
+class Buckets(NamedTuple):
+    """What the algorithm fills, in its order.
+
+    Attributes:
+        capacity: tokens in the bins of each run.
+        runs: bins; items one token longer than the largest bucket stand for rows of `pieces`, by number.
+        pieces: of documents that are cut, or longer than every bucket.
+    """
+
+    capacity: I64
+    runs: Runs
+    pieces: list[Piece]
+
+
+def compose(counts: I64, over: list[int], sizes: tuple[int, ...], threshold: Fraction) -> Buckets:
+    """Fill buckets as Algorithm 1 does.
+
+    Args:
+        counts: documents of each length, from 0 to the largest size.
+        over: lengths of the documents that no bucket holds, longest first.
+        sizes: of buckets, ascending.
+        threshold: share of a bucket that may stay empty, P.
+
+    >>> filled = compose(np.array([0, 0, 0, 0, 0, 2, 0, 0, 0]), [11], (4, 8), Fraction(0))
+    >>> filled.capacity, filled.pieces[0]
+    (array([8, 4, 8, 4]), Piece(document=0, start=0, length=8, rows=1))
+    """
+    return _Composer(counts, over, sizes, threshold).compose()
+
+
+class _Composer:
+    def __init__(self, counts: I64, over: list[int], sizes: tuple[int, ...], threshold: Fraction) -> None:
+        self.largest = sizes[-1]
+        self.holding: list[int] = np.array(sizes)[np.searchsorted(sizes, np.arange(self.largest + 1))].tolist()
+        self.allowed = {size: int(threshold * size) for size in sizes}
+        self.over = over
+        self.next_over, self.end_over = 0, len(over)
+        self.left: list[int] = counts.tolist()
+        self.used = [0] * len(self.left)
+        self.place: list[int] = (len(over) + counts[::-1].cumsum()[::-1] - counts).tolist()
+        # below[x] leads to the longest length of at most x that has documents left; 0 is the end.
+        self.below = [length if items else length - 1 for length, items in enumerate(self.left)]
+        self.below[0] = 0
+        self.ascending = iter([length for length, items in enumerate(self.left) if items])
+        self.shortest = next(self.ascending, 0)
+        self.rest: Piece | None = None
+        self.pieces: list[Piece] = []
+        self.rows_of_pieces = 0
+        self.capacity: list[int] = []
+        self.runs: list[tuple[int, list[Entry]]] = []
+
+    def compose(self) -> Buckets:
+        while True:
+            longest = self._longest(self.largest)
+            entries: list[Entry] = []
+            repeats = 1
+            if self.next_over < self.end_over or (self.rest and not longest):
+                capacity, head = self._head()
+                entries.append(self._entry(head))
+                room = capacity - head.length
+                longest = self._longest(min(room, self.largest))
+            elif longest:
+                capacity = room = self.holding[longest]
+                repeats = self.left[longest]
+            else:
+                break
+            room, repeats = self._walk(entries, longest, room, repeats)
+            if self.rest and self.rest.length <= room:
+                entries.append(self._entry(self.rest))
+                room, repeats, self.rest = room - self.rest.length, 1, None
+            spills = room > self.allowed[capacity]
+            if spills:
+                repeats = 1
+            self._consume(entries, repeats)
+            if spills and (last := self._last()):
+                entries.append(self._entry(last._replace(length=room)))
+                self.rest = last._replace(start=last.start + room, length=last.length - room)
+            self._emit(capacity, repeats, entries)
+        return Buckets(np.array(self.capacity, np.int64), Runs.of(self.runs), self.pieces)
+
+    def _longest(self, limit: int) -> int:
+        below = self.below
+        found = limit
+        while below[found] != found:
+            found = below[found]
+        while below[limit] != found:
+            below[limit], limit = found, below[limit]
+        return found
+
+    def _head(self) -> tuple[int, Piece]:
+        """The first document, where it is not one of the histogram: fill whole buckets, return the piece left."""
+        if self.next_over < self.end_over:
+            head = Piece(self.next_over, 0, self.over[self.next_over])
+            self.next_over += 1
+        else:
+            assert self.rest
+            head, self.rest = self.rest, None
+        rows = (head.length - 1) // self.largest
+        if rows:
+            self._emit(self.largest, rows, [self._entry(head._replace(length=self.largest, rows=rows))])
+            taken = rows * self.largest
+            head = head._replace(start=head.start + taken, length=head.length - taken)
+        return self.holding[head.length], head
+
+    def _walk(self, entries: list[Entry], longest: int, room: int, repeats: int) -> tuple[int, int]:
+        """Add what fits, longest first; returns the room left and how often such a bucket can be filled."""
+        while longest:
+            count = min(room // longest, self.left[longest])
+            entries.append((longest, count, self.used[longest]))
+            repeats = min(repeats, self.left[longest] // count)
+            room -= count * longest
+            longest = self._longest(min(longest - 1, room))
+        return room, repeats
+
+    def _consume(self, entries: list[Entry], repeats: int) -> None:
+        for length, count, _ in entries:
+            if length <= self.largest:
+                self.used[length] += repeats * count
+                self._take(length, repeats * count)
+
+    def _take(self, length: int, documents: int) -> None:
+        self.left[length] -= documents
+        if not self.left[length]:
+            self.below[length] = length - 1
+
+    def _last(self) -> Piece | None:
+        """The last document of the order, taken out of it."""
+        if self.rest:
+            return self.rest
+        while self.shortest and not self.left[self.shortest]:
+            self.shortest = next(self.ascending, 0)
+        if self.shortest:
+            length = self.shortest
+            self._take(length, 1)
+            return Piece(self.place[length] + self.used[length] + self.left[length], 0, length)
+        if self.next_over < self.end_over:
+            self.end_over -= 1
+            return Piece(self.end_over, 0, self.over[self.end_over])
+        return None
+
+    def _entry(self, piece: Piece) -> Entry:
+        number = self.rows_of_pieces
+        self.pieces.append(piece)
+        self.rows_of_pieces += piece.rows
+        return self.largest + 1, 1, number
+
+    def _emit(self, capacity: int, bins: int, entries: list[Entry]) -> None:
+        self.capacity.append(capacity)
+        self.runs.append((bins, entries))

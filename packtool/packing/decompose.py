@@ -1,0 +1,89 @@
+"""Dataset decomposition: each document cut into powers of two, longest first, one bucket for each power.
+
+No padding and no row of two documents; short rows are many, and attention in them is cheap.
+Paper: Dataset Decomposition (Pouransari et al., 2024), cited by Bucket Pre-training is All You Need.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from packtool.errors import UsageError
+from packtool.packing.assign import index_type
+from packtool.packing.options import PackOptions, Strategy
+from packtool.plan import I64, Ints, Plan, Segments, offsets_of
+
+
+class PowerPlan(Plan):
+    """Rows of one power of two, each a piece of one document.
+
+    Args:
+        size: tokens in a row.
+        lengths: tokens of each document with its EOS.
+        longest: `size` is the longest row, of which a document may have several; else it has at most one.
+
+    >>> plan = PowerPlan(2, np.array([7, 4, 2]), longest=False)
+    >>> pieces = plan.segments(np.arange(plan.rows))
+    >>> pieces.document, pieces.start
+    (array([0, 2]), array([4, 0]))
+    """
+
+    def __init__(self, size: int, lengths: Ints, *, longest: bool) -> None:
+        here = np.flatnonzero(lengths >= size if longest else lengths & size)
+        rows = lengths[here].astype(np.int64) // size if longest else np.ones(len(here), np.int64)
+        super().__init__(sequence_length=size, unit=size, units=int(rows.sum()))
+        self._lengths = lengths
+        self._documents = here.astype(index_type(len(lengths)))
+        self._before: I64 | None = offsets_of(rows) if longest else None
+
+    def segments(self, units: Ints) -> Segments:
+        units = np.asarray(units, np.int64)
+        size = self.unit
+        if self._before is None:
+            document = self._documents[units].astype(np.int64)
+            # What the longer rows of the document hold comes before.
+            start = self._lengths[document].astype(np.int64) // (2 * size) * (2 * size)
+        else:
+            at = np.searchsorted(self._before, units, side="right") - 1
+            document = self._documents[at].astype(np.int64)
+            start = (units - self._before[at]) * size
+        return Segments(document, start, np.full(len(units), size), np.zeros_like(document), np.arange(len(units) + 1))
+
+
+def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
+    """A plan for each power of two from the smallest bucket to L; what is shorter is dropped and counted.
+
+    Raises:
+        UsageError: no power of two lies between the smallest bucket and L.
+
+    >>> plans = plan(np.array([23]), PackOptions(sequence_length=8, min_bucket=2))
+    >>> [(bucket.sequence_length, bucket.rows) for bucket in plans], plans[0].eos_omitted
+    ([(2, 1), (4, 1), (8, 2)], 1)
+    """
+    top = 1 << (options.length.bit_length() - 1)
+    bottom = 1 << (options.smallest_bucket - 1).bit_length()
+    if bottom > top:
+        raise UsageError(
+            "bad-option",
+            f"no power of two lies between {options.smallest_bucket} and the sequence length {options.length}",
+            remedy=f"give at most {top}",
+            where="--min-bucket",
+        )
+    sizes = [1 << power for power in range(bottom.bit_length() - 1, top.bit_length())]
+    plans: list[Plan] = [PowerPlan(size, lengths, longest=size == top) for size in sizes]
+    rest = lengths & (bottom - 1)
+    cut = int(np.count_nonzero(rest))
+    plans[0].dropped = int(rest.sum(dtype=np.int64)) - cut
+    plans[0].eos_omitted = cut
+    return plans
+
+
+STRATEGY = Strategy(
+    name="decompose",
+    summary="each document cut into powers of two, one bucket for each",
+    paper="Dataset Decomposition (Pouransari et al., 2024)",
+    accepts=frozenset({"sequence_length", "min_bucket"}),
+    multi_bucket=True,
+    windowed=False,
+    plan=plan,
+)
