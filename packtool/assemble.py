@@ -6,10 +6,12 @@ Arrow, xxhash and the kernel release the interpreter lock for the heavy parts, s
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Semaphore
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,9 @@ Fetch = Callable[[int, int, Segments | None], npt.NDArray[Any]]
 """(first row, last row, their pieces) to the tokens of these rows."""
 Progress = Callable[[int], object]
 """Told the bytes written since the last call."""
+
+CLOSING = 2
+"""Shards that may wait for the disk while as many as there are workers are being filled."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +61,13 @@ class RowWriter:
         parts = [(number, row, min(row + step, layout.rows)) for number, row in enumerate(range(0, layout.rows, step))]
         total = None if self.lengths is None else Tally(self.lengths, layout.plan.sequence_length)
         shards = []
-        with ThreadPoolExecutor(self.workers, thread_name_prefix="packtool") as pool:
-            futures = [pool.submit(self._shard, layout, fetch, *part) for part in parts]
+        # A shard that is being closed waits for the disk, not for a processor: meanwhile others may begin.
+        with ThreadPoolExecutor(self.workers + CLOSING, thread_name_prefix="packtool") as pool:
+            busy = Semaphore(self.workers)
+            futures = deque(pool.submit(self._shard, busy, layout, fetch, *part) for part in parts)
             try:
-                for future in futures:
-                    shard, tally = future.result()
+                while futures:
+                    shard, tally = futures.popleft().result()
                     shards.append(shard)
                     if total is not None and tally is not None:
                         total += tally
@@ -70,7 +77,7 @@ class RowWriter:
         return shards, total
 
     def _shard(
-        self, layout: Layout, fetch: Fetch, number: int, first: int, last: int
+        self, busy: Semaphore, layout: Layout, fetch: Fetch, number: int, first: int, last: int
     ) -> tuple[PackedShard, Tally | None]:
         length = layout.plan.sequence_length
         tally = None if self.lengths is None else Tally(self.lengths, length)
@@ -83,14 +90,15 @@ class RowWriter:
             with_segments=self.with_segments,
         )
         with writer:
-            for a, b in layout.batches(first, last):
-                rows = None
-                if tally is not None:
-                    rows = layout.segments(a, b)
-                    tally.add(rows)
-                tokens = fetch(a, b, rows)
-                writer.add(tokens, rows)
-                self.progress(tokens.nbytes)
+            with busy:
+                for a, b in layout.batches(first, last):
+                    rows = None
+                    if tally is not None:
+                        rows = layout.segments(a, b)
+                        tally.add(rows)
+                    tokens = fetch(a, b, rows)
+                    writer.add(tokens, rows)
+                    self.progress(tokens.nbytes)
             return writer.close(layout.atoms(first, last)), tally
 
 
