@@ -209,3 +209,26 @@ def ranges(first: I64, counts: I64, offsets: I64) -> I64:
     array([5, 6, 0, 1, 2])
     """
     return np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], counts)
+
+
+def between(ends: I64, begin: I64, end: I64) -> tuple[I64, I64, I64, I64]:
+    """What lies in stretches ``begin:end`` of a stream of consecutive things, such as documents.
+
+    Args:
+        ends: things + 1 offsets of the things in the stream, as of `offsets_of` their lengths.
+
+    Returns:
+        For each piece: its thing, its start in it, its length; and the stretches + 1 offsets of each one's pieces.
+
+    >>> one = np.array
+    >>> between(one([0, 3, 9]), one([2, 4]), one([5, 6]))
+    (array([0, 1, 1]), array([2, 0, 1]), array([1, 2, 2]), array([0, 2, 3]))
+    """
+    first = np.searchsorted(ends, begin, side="right") - 1
+    counts = np.searchsorted(ends, end, side="left") - first
+    offsets = offsets_of(counts)
+    thing = ranges(first, counts, offsets)
+    origin = ends[thing]
+    start = np.maximum(np.repeat(begin, counts) - origin, 0)
+    length = np.minimum(np.repeat(end, counts), ends[thing + 1]) - origin - start
+    return thing, start, length, offsets

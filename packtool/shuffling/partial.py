@@ -1,0 +1,103 @@
+"""The partial shuffle: word order stays, but what meets in a batch changes with every epoch.
+
+The stream of all documents is laid out as B long lanes, B the batch size; each lane is rotated by its own random
+number of tokens; then all lanes are cut to rows of L tokens, and the rows are written in the order in which batches
+of B read them: the first row of each lane, then the second, and so on.
+Paper: Partially Shuffling the Training Data to Improve Language Models.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from packtool.errors import UsageError
+from packtool.plan import I64, Ints, Plan, Segments, between, offsets_of
+from packtool.shuffling.permutation import ROTATION, keys
+
+
+class PartialPlan(Plan):
+    """Rows of a rotated stream, in the order in which batches read them.
+
+    Args:
+        sequence_length: tokens in a row, L.
+        ends: documents + 1 offsets of the documents in the stream, as of `offsets_of` their lengths.
+        rotation: for each lane, how many of its tokens move to its end; as many lanes as a batch has rows, B.
+
+    Tokens that do not fill a batch of B rows are left out at the end of the stream, and counted.
+
+    Raises:
+        UsageError: there are fewer than B × L tokens.
+
+    The paper's example: twelve tokens A to L, B = 2, L = 3, rotations 2 and 5 give CDE LGH, then FAB IJK.
+
+    >>> plan = PartialPlan(3, np.array([0, 12]), np.array([2, 5]))
+    >>> pieces = plan.segments(np.arange(plan.units))
+    >>> "".join("ABCDEFGHIJKL"[s : s + n] for s, n in zip(pieces.start, pieces.length))
+    'CDELGHFABIJK'
+    """
+
+    def __init__(self, sequence_length: int, ends: I64, rotation: I64) -> None:
+        tokens, lanes = int(ends[-1]), len(rotation)
+        steps = steps_of(tokens, lanes, sequence_length)
+        kept = steps * lanes * sequence_length
+        omitted = len(ends) - int(np.searchsorted(ends, kept, side="right"))
+        super().__init__(
+            sequence_length=sequence_length,
+            unit=sequence_length,
+            units=steps * lanes,
+            dropped=tokens - kept - omitted,
+            eos_omitted=omitted,
+        )
+        self._ends = ends
+        self._rotation = rotation
+        self._lane = steps * sequence_length
+
+    def segments(self, units: Ints) -> Segments:
+        step, lane = np.divmod(np.asarray(units, np.int64), len(self._rotation))
+        inside = (step * self.sequence_length + self._rotation[lane]) % self._lane
+        # A row that reaches the end of its lane goes on at the lane's beginning: one stretch or two of the stream.
+        head = np.minimum(self.sequence_length, self._lane - inside)
+        begin = np.stack([inside, np.zeros_like(inside)], 1) + (lane * self._lane)[:, None]
+        length = np.stack([head, self.sequence_length - head], 1)
+        some = length > 0
+        begin, length = begin[some], length[some]
+        document, start, length, offsets = between(self._ends, begin, begin + length)
+        return Segments(document, start, length, np.zeros_like(document), offsets[offsets_of(some.sum(1))])
+
+
+def rotations(lanes: int, lane_tokens: int, *, seed: int, epoch: int) -> I64:
+    """A uniform number in [0, `lane_tokens`) for each lane, independent for each epoch.
+
+    >>> drawn = rotations(4, 1000, seed=42, epoch=0)
+    >>> bool((drawn == rotations(8, 1000, seed=42, epoch=0)[:4]).all())
+    True
+    """
+    return np.array([int(key) * lane_tokens >> 64 for key in keys(seed, ROTATION, epoch, 0, lanes)], np.int64)
+
+
+def plan(lengths: Ints, *, sequence_length: int, batch_size: int, seed: int, epoch: int) -> PartialPlan:
+    """The partial shuffle of documents of these lengths (EOS included), for one epoch.
+
+    Raises:
+        UsageError: there are fewer than batch size × sequence length tokens.
+    """
+    ends = offsets_of(lengths)
+    steps = steps_of(int(ends[-1]), batch_size, sequence_length)
+    return PartialPlan(sequence_length, ends, rotations(batch_size, steps * sequence_length, seed=seed, epoch=epoch))
+
+
+def steps_of(tokens: int, batch_size: int, sequence_length: int) -> int:
+    """Batches that the tokens fill.
+
+    Raises:
+        UsageError: not even one.
+    """
+    steps = tokens // (batch_size * sequence_length)
+    if not steps:
+        raise UsageError(
+            "too-few-tokens",
+            f"{tokens} tokens do not fill one batch of {batch_size} rows of {sequence_length}",
+            remedy="give a smaller batch size or sequence length",
+            where="--batch-size",
+        )
+    return steps
