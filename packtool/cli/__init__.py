@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from packtool import __version__
-from packtool.cli import failures, options, pack, stats, verify
+from packtool.cli import failures, options, pack, shuffle, stats, verify
 from packtool.errors import PacktoolError
 
 INTERRUPTED = 130
@@ -32,6 +32,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("pack", short_help="Token stores to rows of equal length.")(pack.command)
+app.command("shuffle", short_help="Another order or another epoch, exact at any size.")(shuffle.command)
 app.command("stats", short_help="Measure a corpus or dataset; compare strategies.")(stats.command)
 app.command("verify", short_help="Check files, checksums, segments and ledger.")(verify.command)
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from packtool.preview import Preview
 
 
-def show(path: Path, report: dict[str, Any], run: dict[str, Any], *, quiet: bool, json: bool) -> None:
-    """Print the report of a packed dataset that was just written."""
+def show(path: Path, report: dict[str, Any] | None, run: dict[str, Any], *, quiet: bool, json: bool) -> None:
+    """Print the report of a packed dataset that was just written; an order has none."""
     if json:
         print_json({"schema_version": 1, "path": str(path), "run": run, "report": report})
     elif not quiet:
@@ -21,11 +21,11 @@ def show(path: Path, report: dict[str, Any], run: dict[str, Any], *, quiet: bool
         from packtool.report.tables import print_report
 
         console = Console()
-        print_report(report, console)
+        if report is not None:
+            print_report(report, console)
         seconds = run["written"]
-        console.print(
-            f"Wrote {path} in {seconds['wall']:.1f} s ({seconds['cpu']:.1f} CPU s). Report: {path / 'report.json'}"
-        )
+        where = "" if report is None else f" Report: {path / 'report.json'}"
+        console.print(f"Wrote {path} in {seconds['wall']:.1f} s ({seconds['cpu']:.1f} CPU s).{where}")
 
 
 def show_preview(preview: Preview, *, overwrite: bool, json: bool) -> None:

@@ -17,8 +17,8 @@ from packtool.metrics import Accounts, Tally
 from packtool.plan import INSERTED_EOS, PADDING, Segments
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
-from packtool.storage.files import FileEntry, digest
-from packtool.storage.manifest import StoreManifest
+from packtool.storage.files import FileEntry, digest, open_array
+from packtool.storage.manifest import OrderManifest, StoreManifest
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import TokenStore
 
@@ -46,7 +46,7 @@ class VerifyResult:
 
 
 def verify(path: Path | str, *, quiet: bool = True) -> VerifyResult:
-    """Check a token store or packed dataset against its manifest.
+    """Check a token store, a packed dataset or an order against its manifest.
 
     Every file must be there with its size and checksum; every id must lie below the vocabulary size; documents must
     end with EOS; segments must fill their rows, lie inside their documents and, with the ledger, account for every
@@ -65,7 +65,7 @@ def verify(path: Path | str, *, quiet: bool = True) -> VerifyResult:
             bar.advance(entry.bytes)
     tokens = 0
     if not problems:
-        tokens, found = _check_store(path) if isinstance(manifest, StoreManifest) else _check_packed(path)
+        tokens, found = _check_content(path, manifest)
         problems += found
     return VerifyResult(path, manifest.format, len(files), sum(entry.bytes for _, entry in files), tokens, problems)
 
@@ -75,6 +75,12 @@ def _files(path: Path, manifest: manifests.Manifest) -> Iterator[tuple[Path, Fil
         for store_shard in manifest.shards:
             yield path, store_shard.tokens
             yield path, store_shard.offsets
+        return
+    if manifest.batches is not None:
+        yield path, manifest.batches
+    if isinstance(manifest, OrderManifest):
+        for order in manifest.orders:
+            yield path, order
         return
     report = manifest.report
     yield path, FileEntry(report.name, (), report.bytes, report.xxh3_128)
@@ -100,6 +106,26 @@ def _check_file(path: Path, entry: FileEntry) -> list[PacktoolError]:
         what = "named in the manifest, but not there"
         return [DataError("missing-shard", what, remedy=_AGAIN, where=str(path))]
     return []
+
+
+def _check_content(path: Path, manifest: manifests.Manifest) -> tuple[int, list[PacktoolError]]:
+    if isinstance(manifest, StoreManifest):
+        return _check_store(path)
+    if isinstance(manifest, OrderManifest):
+        return 0, _check_order(path, manifest)
+    return _check_packed(path)
+
+
+def _check_order(path: Path, manifest: OrderManifest) -> list[PacktoolError]:
+    problems: list[PacktoolError] = []
+    for entry in manifest.orders:
+        order = open_array(path, entry)
+        seen = np.zeros(len(order), np.bool_)
+        seen[order[(order >= 0) & (order < len(order))]] = True
+        if not seen.all():
+            what = f"atom {int(np.flatnonzero(~seen)[0])} is not in it"
+            problems.append(DataError("bad-order", what, remedy=_AGAIN, where=str(path / entry.name)))
+    return problems
 
 
 def _check_store(path: Path) -> tuple[int, list[PacktoolError]]:

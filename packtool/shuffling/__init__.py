@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Literal
 
 from packtool.errors import UsageError
 
-__all__ = ["METHODS", "Method", "method"]
+__all__ = ["METHODS", "Method", "check", "method"]
 
 
 @dataclass(frozen=True)
@@ -78,3 +79,38 @@ def method(name: str) -> Method:
             where="--method",
         )
     return METHODS[name]
+
+
+def check(chosen: Method, given: Set[str]) -> None:
+    """Make sure that a shuffle gets what it needs, and nothing it would ignore.
+
+    Args:
+        given: names of the options that were given.
+
+    Raises:
+        UsageError: naming the option.
+
+    >>> check(METHODS["atom"], {"batch_tokens"})
+    Traceback (most recent call last):
+    packtool.errors.UsageError: --batch-tokens: --method atom does not take this option. Leave it out, or use --method \
+bucket.
+    """
+    for name in sorted(given - chosen.accepts):
+        takers = " or ".join(f"--method {each.name}" for each in METHODS.values() if name in each.accepts)
+        raise UsageError(
+            "option-not-taken",
+            f"--method {chosen.name} does not take this option",
+            remedy=f"leave it out, or use {takers}",
+            where=_flag(name),
+        )
+    for name in sorted(chosen.requires - given):
+        raise UsageError(
+            "missing-option",
+            f"--method {chosen.name} needs {_flag(name)}",
+            remedy=f"give {' and '.join(map(_flag, sorted(chosen.requires)))}",
+            where="--method",
+        )
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")

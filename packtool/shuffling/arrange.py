@@ -6,15 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from packtool.layout import Layout
 from packtool.plan import Plan
-from packtool.shuffling.permutation import permutation
+from packtool.shuffling.atom import atom_orders
 
 
 def arrange(plans: Sequence[Plan], seed: int | None, epoch: int = 0) -> Iterator[Layout]:
-    """The layout of each plan; the atoms of all plans are numbered through. No seed: the plans' own order."""
-    first = 0
-    for plan in plans:
-        if seed is None:
-            yield Layout(plan)
-        else:
-            yield Layout(plan, permutation(plan.movable_atoms, seed=seed, epoch=epoch, first=first))
-        first += plan.movable_atoms
+    """The layout of each plan under the atom shuffle. No seed: the plans' own order."""
+    if seed is None:
+        return map(Layout, plans)
+    return map(Layout, plans, atom_orders(plans, seed=seed, epoch=epoch))

@@ -5,31 +5,29 @@ Paper: Optimizing Packing and Shuffling Strategies for Enhanced Performance in G
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from packtool.plan import I64, Plan, offsets_of
+from packtool.plan import I64, Plan
 from packtool.shuffling.permutation import permutation
 
 
-def first_keys(plans: Sequence[Plan]) -> list[int]:
-    """Where each plan's atoms begin in the stream of keys: the atoms of all buckets are numbered through."""
-    return offsets_of(np.array([plan.movable_atoms for plan in plans], np.int64))[:-1].tolist()
+def atom_orders(plans: Sequence[Plan], *, seed: int, epoch: int = 0) -> Iterator[I64]:
+    """For each plan, the movable atom at each place of the new order; the atoms of all plans are numbered through."""
+    first = 0
+    for plan in plans:
+        yield permutation(plan.movable_atoms, seed=seed, epoch=epoch, first=first)
+        first += plan.movable_atoms
 
 
-def atom_order(plan: Plan, *, seed: int, epoch: int, first: int) -> I64:
-    """The movable atom at each place of the new order; `first` as of `first_keys`."""
-    return permutation(plan.movable_atoms, seed=seed, epoch=epoch, first=first)
-
-
-def reorder(stored: I64 | None, wanted: I64) -> I64:
+def reorder(stored: I64, wanted: I64) -> I64:
     """The order that turns data stored in one order of the corpus into another.
 
     So a shuffle gives the same rows whether it starts from corpus order or from an earlier shuffle.
 
     Args:
-        stored: corpus atom at each stored place, or None for corpus order.
+        stored: corpus atom at each stored place.
         wanted: corpus atom at each place of the new order.
 
     Returns:
@@ -38,8 +36,6 @@ def reorder(stored: I64 | None, wanted: I64) -> I64:
     >>> reorder(np.array([2, 0, 1]), np.array([0, 1, 2]))
     array([1, 2, 0])
     """
-    if stored is None:
-        return wanted
     place = np.empty_like(stored)
     place[stored] = np.arange(len(stored))
     return place[wanted]

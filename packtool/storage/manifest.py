@@ -23,6 +23,7 @@ FORMAT_VERSION = 1
 
 TOKEN_STORE = "packtool token store"
 PACKED = "packtool packed dataset"
+ORDER = "packtool order"
 
 Options = dict[str, Any]
 
@@ -131,13 +132,25 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     shards: list[PackedShard]
 
 
-class Shuffle(msgspec.Struct, frozen=True, kw_only=True):
-    """How the rows came into their order. `atom_size` None: atoms are rows."""
+class Shuffle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the rows came into their order.
+
+    Attributes:
+        atom_size: None where atoms are rows.
+        batch_size: rows in a batch, for ``partial``.
+        batch_tokens: tokens in a batch, for ``bucket``.
+        unbatched_rows, unbatched_tokens: what ``bucket`` with ``--remainder drop`` leaves out of every batch: rows of
+            the dataset, and the tokens they hold, padding included.
+    """
 
     method: str
     atom_size: int | None
     seed: int
     epoch: int
+    batch_size: int | None = None
+    batch_tokens: int | None = None
+    unbatched_rows: int | None = None
+    unbatched_tokens: int | None = None
 
 
 class PackedManifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,6 +164,7 @@ class PackedManifest(msgspec.Struct, frozen=True, kw_only=True):
         store_documents: documents in each of them: documents are numbered through, so this tells each one's source.
         documents: their sum.
         lengths: the file of document lengths; None with `--no-segments`.
+        batches: the file of batches that the ``bucket`` shuffle made.
     """
 
     format: str = PACKED
@@ -169,15 +183,41 @@ class PackedManifest(msgspec.Struct, frozen=True, kw_only=True):
     lengths: FileEntry | None
     report: InputEntry
     buckets: list[Bucket]
+    batches: FileEntry | None = None
 
 
-Manifest = StoreManifest | PackedManifest
+class OrderManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """Manifest of an order: what a shuffle with `--order-only` writes instead of rows.
+
+    Attributes:
+        base: the packed dataset that it orders, by the digest of its manifest.
+        shuffle: how the order was made; its `atom_size` tells the atoms that it counts.
+        orders: for each bucket of the base, the file of its order: the movable atom of the base at each place.
+        batches: the file of batches that the ``bucket`` shuffle made.
+    """
+
+    format: str = ORDER
+    format_version: int = FORMAT_VERSION
+    packtool_version: str = __version__
+    base: InputEntry
+    shuffle: Shuffle
+    orders: list[FileEntry]
+    batches: FileEntry | None = None
+
+
+Manifest = StoreManifest | PackedManifest | OrderManifest
+_CALLED = {TOKEN_STORE: "a token store", PACKED: "a packed dataset", ORDER: "an order"}
 _Content = TypeVar("_Content")
 
 
 def encode(value: Any) -> bytes:
     """Stable, readable JSON."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def called(manifest: Manifest) -> str:
+    """What a directory with this manifest is, in a sentence."""
+    return _CALLED[manifest.format]
 
 
 def write(directory: Path, manifest: Manifest) -> None:
@@ -243,7 +283,7 @@ class _Kind(msgspec.Struct):
     packtool_version: str
 
 
-_TYPES: dict[str, type[StoreManifest | PackedManifest]] = {TOKEN_STORE: StoreManifest, PACKED: PackedManifest}
+_TYPES: dict[str, type[Manifest]] = {TOKEN_STORE: StoreManifest, PACKED: PackedManifest, ORDER: OrderManifest}
 
 
 def _decode(raw: bytes, kind: type[_Content], path: Path) -> _Content:

@@ -21,6 +21,8 @@ from packtool.storage.files import NpyWriter, open_array, write_array
 from packtool.storage.manifest import Bucket, PackedManifest, PackedShard
 
 LENGTHS = "lengths.npy"
+ORDER = "order.npy"
+BATCHES = "batches.npy"
 SEGMENT = np.dtype([("document", "<i8"), ("start", "<u4"), ("length", "<u4"), ("repeated", "<u4")])
 """One piece of a row as stored. `document` -1 is padding, -2 an EOS that the strategy inserted."""
 
@@ -115,6 +117,7 @@ class PackedBucket:
 
     Attributes:
         sequence_length: tokens in a row.
+        dtype: of the tokens.
         shards: one (rows, sequence_length) array for each shard.
         first_rows: first row of each shard, then the number of rows.
     """
@@ -123,6 +126,7 @@ class PackedBucket:
         self.path = path / entry.directory
         self.entry = entry
         self.sequence_length = entry.sequence_length
+        self.dtype = dtype
         self.rows = entry.rows
         self.shards = [open_array(self.path, s.tokens) for s in entry.shards]
         self.first_rows = offsets_of(np.array([len(s) for s in self.shards], np.int64))
@@ -151,7 +155,7 @@ class PackedBucket:
         Raises:
             UsageError: the dataset was written with ``--no-segments``.
         """
-        tables = self._open_tables()
+        tables = self.tables()
         parts, counts = [np.empty(0, SEGMENT)], [np.empty(0, np.int64)]
         for number, a, b in self._ranges(first, last):
             table, offsets = tables[number]
@@ -171,7 +175,12 @@ class PackedBucket:
         ]
         return np.concatenate([*begins, [self.rows]]).astype(np.int64)
 
-    def _open_tables(self) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    def tables(self) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+        """Segment table and row offsets of each shard, memory-mapped.
+
+        Raises:
+            UsageError: the dataset was written with ``--no-segments``.
+        """
         if self._tables is None:
             tables = []
             for shard in self.entry.shards:
@@ -202,8 +211,7 @@ class PackedBucket:
         return [(self.shards[number], a, b) for number, a, b in self._ranges(first, last)]
 
     def _none(self) -> npt.NDArray[Any]:
-        dtype = self.shards[0].dtype if self.shards else np.dtype("<u2")
-        return np.empty((0, self.sequence_length), dtype)
+        return np.empty((0, self.sequence_length), self.dtype)
 
 
 class PackedDataset:
@@ -220,8 +228,8 @@ class PackedDataset:
         if not isinstance(manifest, PackedManifest):
             raise UsageError(
                 "not-packed",
-                "a token store, where a packed dataset is needed",
-                remedy="run packtool pack on it first",
+                f"{manifests.called(manifest)}, where a packed dataset is needed",
+                remedy="give what packtool pack or packtool shuffle wrote",
                 where=str(path),
             )
         self.manifest = manifest

@@ -1,0 +1,231 @@
+"""`shuffle` of a packed dataset: what can be done with its atoms, then rows or an order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from packtool import __version__
+from packtool.assemble import Fetch, RowWriter, bucket_entry
+from packtool.commands.shuffle_job import Job, ShuffleResult
+from packtool.errors import DataError, UsageError
+from packtool.layout import Layout
+from packtool.metrics import Tally
+from packtool.plan import I64
+from packtool.progress import Progress
+from packtool.report.document import build
+from packtool.shuffling.atom import atom_orders, reorder
+from packtool.shuffling.bucket import batches
+from packtool.storage import manifest as manifests
+from packtool.storage.files import FileEntry, write_array
+from packtool.storage.manifest import Bucket, Ledger, OrderManifest, PackedManifest, Shuffle
+from packtool.storage.packed import BATCHES, LENGTHS, ORDER, PackedDataset
+from packtool.storage.stored_plan import StoredPlan, UnitReader, stored_atom_size, stored_plans
+
+
+def require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:
+    """Make sure that the dataset still has its atoms, or can have others.
+
+    Raises:
+        UsageError: naming the command that can do it.
+    """
+    manifest, where = dataset.manifest, str(dataset.path)
+    if manifest.shuffle is not None and manifest.shuffle.method == "partial":
+        raise UsageError(
+            "partial-shuffled",
+            "made by the partial shuffle: its rows continue each other from batch to batch, which no other order keeps",
+            remedy="make another epoch from the token store, with packtool shuffle STORE --method partial --epoch N",
+            where=where,
+        )
+    stored = stored_atom_size(dataset)
+    if atom_size is None or atom_size == stored:
+        return
+    if stored is None:
+        what = "rows of several lengths move one by one"
+        raise UsageError("atoms-fixed", what, remedy="leave --atom-size out", where="--atom-size")
+    if manifest.strategy != "concat":
+        raise UsageError(
+            "atoms-fixed",
+            f"packed with --strategy {manifest.strategy} in atoms of {stored} tokens, which are whole pieces of text",
+            remedy="leave --atom-size out, or pack again with packtool pack --atom-size",
+            where="--atom-size",
+        )
+    length = dataset.buckets[0].sequence_length
+    if length % atom_size and atom_size % length:
+        raise UsageError(
+            "bad-atom-size",
+            f"{atom_size} does not fit the sequence length {length}",
+            remedy="give a divisor or a multiple of the sequence length",
+            where="--atom-size",
+        )
+    if manifest.shuffle is not None:
+        raise UsageError(
+            "atoms-fixed",
+            f"shuffled already in atoms of {stored} tokens; others need the stream in corpus order",
+            remedy="shuffle what packtool pack --no-shuffle writes, or pack again with packtool pack --atom-size",
+            where="--atom-size",
+        )
+
+
+def with_batches(
+    dataset: PackedDataset, record: Shuffle, batch_tokens: int, *, keep_rest: bool
+) -> tuple[Shuffle, npt.NDArray[Any]]:
+    """The batches of the bucket shuffle, and its record with what they leave out."""
+    if stored_atom_size(dataset) is not None:
+        raise UsageError(
+            "one-bucket",
+            "all its rows have one length, so every batch has the same number of tokens anyway",
+            remedy="give --method atom",
+            where=str(dataset.path),
+        )
+    sizes = [(bucket.sequence_length, bucket.rows) for bucket in dataset.buckets]
+    table = batches(sizes, batch_tokens, keep_rest=keep_rest, seed=record.seed, epoch=record.epoch)
+    record = msgspec.structs.replace(record, batch_tokens=batch_tokens)
+    if not keep_rest:
+        rows = sum(rows for _, rows in sizes) - int(table["rows"].sum())
+        tokens = sum(length * rows for length, rows in sizes) - int((table["rows"] * table["bucket"]).sum())
+        record = msgspec.structs.replace(record, unbatched_rows=rows, unbatched_tokens=tokens)
+    return record, table
+
+
+def _orders(plans: Sequence[StoredPlan], before: Shuffle | None, after: Shuffle) -> Iterator[I64]:
+    """The stored atom at each place of the new order, bucket by bucket."""
+    wanted = atom_orders(plans, seed=after.seed, epoch=after.epoch)
+    if before is None:
+        yield from wanted
+    else:
+        stored = atom_orders(plans, seed=before.seed, epoch=before.epoch)
+        yield from map(reorder, stored, wanted)
+
+
+def write_order(job: Job, dataset: PackedDataset, record: Shuffle, table: npt.NDArray[Any] | None) -> ShuffleResult:
+    """Write the order of each bucket."""
+    plans = stored_plans(dataset, record.atom_size)
+    atoms = sum(plan.movable_atoms for plan in plans)
+    place = job.begin(record, "order", figures={"atoms": atoms, "bytes": 8 * atoms})
+    if isinstance(place, ShuffleResult):
+        return place
+    entries = []
+    for bucket, order in zip(dataset.buckets, _orders(plans, dataset.manifest.shuffle, record), strict=True):
+        directory = place.path / bucket.entry.directory
+        directory.mkdir(exist_ok=True)
+        entries.append(_named(write_array(directory / ORDER, order), bucket.entry.directory))
+    manifest = OrderManifest(
+        base=manifests.input_entry(dataset.path),
+        shuffle=record,
+        orders=entries,
+        batches=None if table is None else write_array(place.path / BATCHES, table),
+    )
+    run = job.facts()
+    place.finish(manifest, run)
+    return ShuffleResult(place.path, None, run)
+
+
+def write_rows(job: Job, dataset: PackedDataset, record: Shuffle, table: npt.NDArray[Any] | None) -> ShuffleResult:
+    """Write the rows of each bucket, and all that goes with them."""
+    base = dataset.manifest
+    tokens = sum(bucket.rows * bucket.sequence_length for bucket in dataset.buckets)
+    figures = {"rows": base.ledger.rows, "tokens": tokens, "bytes": tokens * dataset.dtype.itemsize}
+    place = job.begin(record, figures=figures)
+    if isinstance(place, ShuffleResult):
+        return place
+    plans = stored_plans(dataset, record.atom_size)
+    lengths = dataset.lengths() if dataset.has_segments else None
+    entries: list[Bucket] = []
+    tallies: list[Tally] = []
+    with Progress(figures["bytes"], "shuffle", quiet=job.quiet) as bar:
+        for plan, order in zip(plans, _orders(plans, base.shuffle, record), strict=True):
+            directory = plan.bucket.entry.directory
+            writer = RowWriter(
+                place.path / directory,
+                dataset.dtype,
+                base.options["shard_tokens"],
+                lengths,
+                lengths is not None,
+                job.workers,
+                bar.advance,
+            )
+            layout = Layout(plan, order)
+            shards, tally = writer.write(layout, _fetch(layout, plan, base.pad_id))
+            entries.append(bucket_entry(directory, plan, shards))
+            tallies.extend([tally] if tally else [])
+    _require_same(base.ledger, tallies, str(dataset.path))
+    options = base.options if record.atom_size is None else {**base.options, "atom_size": record.atom_size}
+    manifest = msgspec.structs.replace(base, packtool_version=__version__, options=options, shuffle=record)
+    report = _report(dataset, manifest, plans, tallies)
+    run = job.facts()
+    place.finish(
+        msgspec.structs.replace(
+            manifest,
+            lengths=None if lengths is None else write_array(place.path / LENGTHS, np.asarray(lengths)),
+            report=manifests.write_report(place.path, report),
+            buckets=entries,
+            batches=None if table is None else write_array(place.path / BATCHES, table),
+        ),
+        run,
+    )
+    return ShuffleResult(place.path, report, run)
+
+
+def _named(entry: FileEntry, directory: str) -> FileEntry:
+    return msgspec.structs.replace(entry, name=str(Path(directory) / entry.name)) if directory else entry
+
+
+def _fetch(layout: Layout, plan: StoredPlan, pad_id: int) -> Fetch:
+    read = UnitReader(plan.bucket, plan.unit)
+    per_row = plan.sequence_length // plan.unit
+
+    def fetch(first: int, last: int, _: object) -> npt.NDArray[Any]:
+        tokens = read(layout.units(first * per_row, min(last * per_row, plan.units)))
+        lacking = (last - first) * per_row - len(tokens)
+        return np.pad(tokens, ((0, lacking), (0, 0)), constant_values=pad_id) if lacking else tokens
+
+    return fetch
+
+
+def _require_same(ledger: Ledger, tallies: Sequence[Tally], where: str) -> None:
+    """A shuffle moves tokens and changes none of their accounts.
+
+    Raises:
+        DataError: the rows hold something else than the ledger of the source says.
+    """
+    if not tallies:
+        return
+    accounts = [tally.accounts() for tally in tallies]
+    for name in ("placed", "repeated", "eos", "eos_inserted", "padding", "output", "rows"):
+        found, expected = sum(getattr(each, name) for each in accounts), getattr(ledger, name)
+        if found != expected:
+            raise DataError(
+                "ledger-unbalanced",
+                f"the rows hold {found} {name}, but the ledger says {expected}",
+                remedy="run packtool verify on it, and make it again",
+                where=where,
+            )
+
+
+def _report(
+    dataset: PackedDataset, manifest: PackedManifest, plans: Sequence[StoredPlan], tallies: Sequence[Tally]
+) -> dict[str, Any]:
+    """The report of the shuffled rows.
+
+    Without segments nothing can be counted anew, but where whole rows moved the counts are what they were.
+    """
+    if not tallies and all(plan.unit == plan.sequence_length for plan in plans):
+        before = msgspec.json.decode((dataset.path / manifest.report.name).read_bytes())
+        return {
+            **before,
+            "options": msgspec.to_builtins(manifest.options),
+            "shuffle": msgspec.to_builtins(manifest.shuffle),
+        }
+    return build(
+        tallies,
+        manifest.ledger,
+        strategy=manifest.strategy,
+        options=manifest.options,
+        shuffle=manifest.shuffle,
+    )

@@ -1,0 +1,143 @@
+"""A packed dataset as a plan: its rows, cut to the units that its atoms are made of, ready for another order."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.gather import Gatherer
+from packtool.plan import I64, Ints, Plan, Segments, between, offsets_of, ranges
+from packtool.storage.packed import SEGMENT, PackedBucket, PackedDataset, from_table
+
+_WIDE = 64  # bytes; units from here on are moved by memory copies, narrower ones by NumPy
+
+
+class StoredPlan(Plan):
+    """The units of one bucket, in stored order. The segment table is read when segments are first asked for.
+
+    Args:
+        bucket: what holds the rows.
+        atom_size: other atoms than the stored ones, for a stream in corpus order; None for the stored ones.
+        tokens: tokens of that stream before padding; only used with `atom_size`.
+    """
+
+    def __init__(self, bucket: PackedBucket, *, atom_size: int | None = None, tokens: int = 0) -> None:
+        entry, length = bucket.entry, bucket.sequence_length
+        if atom_size is None:
+            super().__init__(
+                sequence_length=length,
+                unit=entry.unit,
+                units=entry.units,
+                atom_units=entry.atom_units or 1,
+                atom_offsets=bucket.atom_offsets(),
+                last_atom_stays=entry.last_atom_stays,
+            )
+        else:
+            unit = min(atom_size, length)
+            super().__init__(
+                sequence_length=length,
+                unit=unit,
+                units=-(-tokens // unit),
+                atom_units=atom_size // unit,
+                last_atom_stays=tokens % atom_size > 0,
+            )
+        self.bucket = bucket
+
+    @cached_property
+    def _table(self) -> npt.NDArray[Any]:
+        return np.concatenate([np.empty(0, SEGMENT), *(table for table, _ in self.bucket.tables())])
+
+    @cached_property
+    def _row_offsets(self) -> I64:
+        return offsets_of(np.concatenate([np.empty(0, np.int64), *(np.diff(o) for _, o in self.bucket.tables())]))
+
+    @cached_property
+    def _begins(self) -> I64:
+        """Where each piece begins, in tokens from the first row's first."""
+        return offsets_of(self._table["length"])
+
+    def segments(self, units: Ints) -> Segments:
+        if self.unit < self.sequence_length:
+            begin = np.asarray(units, np.int64) * self.unit
+            return _cut(self._table, self._begins, begin, self.unit)
+        first = self._row_offsets[units]
+        counts = self._row_offsets[np.asarray(units) + 1] - first
+        offsets = offsets_of(counts)
+        return from_table(self._table[ranges(first, counts, offsets)], offsets)
+
+    def stretch(self, first: int, last: int) -> Segments:
+        """The pieces of units ``first:last``, without reading the rest of the table."""
+        per_row = self.sequence_length // self.unit
+        row = first // per_row
+        rows = self.bucket.segments(row, -(-last // per_row))
+        begin = np.arange(first - row * per_row, last - row * per_row) * self.unit
+        return _cut(rows, offsets_of(rows.length), begin, self.unit)
+
+
+def _cut(table: Segments | npt.NDArray[Any], begins: I64, begin: I64, unit: int) -> Segments:
+    """The pieces of units that begin at these tokens: pieces of rows, cut where a unit ends."""
+    piece, skipped, length, offsets = between(begins, begin, begin + unit)
+
+    def column(name: str) -> I64:
+        values = getattr(table, name) if isinstance(table, Segments) else table[name]
+        return values[piece].astype(np.int64, copy=False)
+
+    document = column("document")
+    start = column("start") + np.where(document >= 0, skipped, 0)
+    repeated = np.clip(column("repeated") - skipped, 0, length)
+    return Segments(document, start, length, repeated, offsets)
+
+
+def stored_plans(dataset: PackedDataset, atom_size: int | None = None) -> list[StoredPlan]:
+    """The plan of each bucket.
+
+    Args:
+        atom_size: other atoms than the stored ones. The caller has made sure that the dataset is one stream in corpus
+            order.
+    """
+    if atom_size is None or atom_size == stored_atom_size(dataset):
+        return [StoredPlan(bucket) for bucket in dataset.buckets]
+    tokens = dataset.manifest.ledger.output - dataset.manifest.ledger.padding
+    return [StoredPlan(bucket, atom_size=atom_size, tokens=tokens) for bucket in dataset.buckets]
+
+
+def stored_atom_size(dataset: PackedDataset) -> int | None:
+    """Tokens in an atom, at most; None where atoms are rows of several lengths."""
+    if len(dataset.buckets) > 1 or dataset.manifest.buckets[0].directory:
+        return None
+    atom_size: int = dataset.manifest.options.get("atom_size", dataset.buckets[0].sequence_length)
+    return atom_size
+
+
+class UnitReader:
+    """Copies units of equal size out of the shards of one bucket.
+
+    Args:
+        bucket: what holds the rows.
+        unit: tokens in a unit; divides the sequence length.
+    """
+
+    def __init__(self, bucket: PackedBucket, unit: int) -> None:
+        self._unit = unit
+        self._shards = [shard.reshape(-1) for shard in bucket.shards]
+        self._bases = bucket.first_rows * (bucket.sequence_length // unit)
+        self._dtype = bucket.dtype
+        # For `copy` alone, which needs no documents and no padding.
+        self._gather = Gatherer(self._shards, lambda d: d, dtype=self._dtype, pad_id=0, eos_id=0, longest_fill=1)
+
+    def __call__(self, units: I64) -> npt.NDArray[Any]:
+        """The tokens of these units, (units, unit)."""
+        if len(self._shards) == 1:
+            return np.take(self._shards[0].reshape(-1, self._unit), units, axis=0)
+        shard = np.searchsorted(self._bases, units, side="right") - 1
+        place = units - self._bases[shard]
+        if self._unit * self._dtype.itemsize >= _WIDE:
+            return self._gather.copy(shard, place * self._unit, np.full(len(units), self._unit)).reshape(-1, self._unit)
+        out = np.empty((len(units), self._unit), self._dtype)
+        for number, tokens in enumerate(self._shards):
+            mine = np.flatnonzero(shard == number)
+            out[mine] = np.take(tokens.reshape(-1, self._unit), place[mine], axis=0)
+        return out
