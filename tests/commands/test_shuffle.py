@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -87,11 +88,11 @@ def test_concat_takes_any_atom_size(
     assert contents(tmp_path / "shuffled") == contents(tmp_path / "packed")
 
 
-@pytest.mark.parametrize(("strategy", "atom_size"), [("concat", 16), ("concat", 128), ("padding", 16), ("padding", 128)])
+@pytest.mark.parametrize(
+    ("strategy", "atom_size"), [("concat", 16), ("concat", 128), ("padding", 16), ("padding", 128)]
+)
 def test_the_same_atoms_in_another_order(store: Path, tmp_path: Path, strategy: str, atom_size: int) -> None:
-    packtool.pack(
-        store, tmp_path / "corpus", strategy=strategy, sequence_length=64, atom_size=atom_size, shuffle=False
-    )
+    packtool.pack(store, tmp_path / "corpus", strategy=strategy, sequence_length=64, atom_size=atom_size, shuffle=False)
     packtool.shuffle(tmp_path / "corpus", tmp_path / "a", seed=42)
     packtool.shuffle(tmp_path / "corpus", tmp_path / "b", seed=43)
     packtool.shuffle(tmp_path / "corpus", tmp_path / "c", seed=42, epoch=1)
@@ -107,7 +108,7 @@ def _atoms(dataset: PackedDataset, atom_size: int) -> list[bytes]:
     tokens = bucket.tokens(0, bucket.rows).reshape(-1)
     offsets = bucket.atom_offsets()
     ends = np.arange(0, len(tokens) + atom_size, atom_size) if offsets is None else offsets * 64
-    return [tokens[a:b].tobytes() for a, b in zip(ends[:-1], ends[1:], strict=True) if a < len(tokens)]
+    return [tokens[a:b].tobytes() for a, b in pairwise(ends) if a < len(tokens)]
 
 
 def test_workers_make_no_difference(store: Path, tmp_path: Path) -> None:
@@ -164,7 +165,12 @@ def packed(store: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
     ("source", "options", "code", "message"),
     [
         ("concat", {"method": "random"}, "unknown-method", "Choose one of atom, partial, bucket."),
-        ("store", {}, "not-packed", "a token store, where --method atom needs a packed dataset. Give what packtool pack"),
+        (
+            "store",
+            {},
+            "not-packed",
+            "a token store, where --method atom needs a packed dataset. Give what packtool",
+        ),
         ("order", {}, "not-packed", "an order, where --method atom needs a packed dataset"),
         (
             "concat",
