@@ -11,9 +11,9 @@ from packtool.plan import I64, Ints, offsets_of
 
 Keys: TypeAlias = np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]
 
-_SORTED = 1 << 18  # keys that are sorted at a time
+_SORTED = 1 << 17  # keys that are sorted at a time
 _COPIED = 1 << 16  # items that are copied at a time
-_LARGE = 1 << 11  # runs of at least this many items are copied one by one
+_LARGE = 1 << 8  # runs of at least this many items are copied one by one
 
 
 def index_type(items: int) -> type[np.integer[Any]]:

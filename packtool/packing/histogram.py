@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
 from packtool.plan import I64, Ints, offsets_of
+
+_BITS = 9  # of a length that lie within a word
+_MASK = (1 << _BITS) - 1
 
 Entry = tuple[int, int, int]
 """Length, items of that length in each bin, first of them among the items of that length."""
@@ -138,81 +141,54 @@ def best_fit(counts: Ints, capacity: int) -> Runs:
     >>> [runs.length[a:b].tolist() for a, b in zip(runs.offsets, runs.offsets[1:])]
     [[5, 2, 1], [4], [2]]
     """
-    return _BestFit(counts, capacity).runs()
-
-
-class _Layer(NamedTuple):
-    """Items of one length that were put into bins alike, `each` in a bin; what lay in them before is `under`."""
-
-    under: _Layer | None
-    length: int
-    each: int
-    first_bin: int
-    first_item: int
-
-
-class _Group(NamedTuple):
-    """Bins that were filled alike, so far."""
-
-    first_bin: int
-    bins: int
-    top: _Layer | None
-
-
-class _BestFit:
-    def __init__(self, counts: Ints, capacity: int) -> None:
-        present = [length for length in np.flatnonzero(counts).tolist() if length]
-        self.shortest = present[0] if present else 0
-        self.capacity = capacity
-        self.rooms = _Rooms(capacity)
-        self.opened = 0
-        self.closed: list[_Group] = []
-        for length in reversed(present):
-            self._place(length, int(counts[length]))
-
-    def _place(self, length: int, items: int) -> None:
-        """Place all items of one length."""
+    present = [length for length in np.flatnonzero(counts).tolist() if length]
+    if not present:
+        return Runs.of([])
+    rooms = _Rooms(capacity, shortest=present[0])
+    opened = 0
+    for length in reversed(present):
+        items = int(counts[length])
         item = 0
         while item < items:
-            room = self.rooms.least(length)
-            each = (self.capacity if room is None else room) // length
             # No smaller room holds an item, so a bin takes one after the other until the next does not fit.
-            wanted = -(-(items - item) // each)
+            room = rooms.least(length)
             if room is None:
-                room, group = self.capacity, _Group(self.opened, wanted, None)
-                self.opened += wanted
+                room = capacity
+                each = room // length
+                first_bin, bins, under = opened, -(-(items - item) // each), None
+                opened += bins
             else:
-                group = self.rooms.take(room, wanted)
-            full = min(group.bins, (items - item) // each)
+                each = room // length
+                first_bin, bins, under = rooms.take(room, -(-(items - item) // each))
+            full = min(bins, (items - item) // each)
             if full:
-                layer = _Layer(group.top, length, each, group.first_bin, item)
-                self._keep(_Group(group.first_bin, full, layer), room - each * length)
+                rooms.add(room - each * length, (first_bin, full, (under, length, each, first_bin, item)))
                 item += full * each
-            if full < group.bins:
-                last = group.first_bin + full
-                layer = _Layer(group.top, length, items - item, last, item)
-                self._keep(_Group(last, 1, layer), room - (items - item) * length)
+            if full < bins:
+                last, rest = first_bin + full, items - item
+                rooms.add(room - rest * length, (last, 1, (under, length, rest, last, item)))
                 item = items
+    return Runs.of([(bins, _entries(first_bin, top)) for first_bin, bins, top in sorted(rooms.all(), key=_first_bin)])
 
-    def _keep(self, group: _Group, room: int) -> None:
-        if room < self.shortest:
-            self.closed.append(group)
-        else:
-            self.rooms.add(room, group)
 
-    def runs(self) -> Runs:
-        groups = self.closed + [group for queue in self.rooms.groups.values() for group in queue]
-        runs: list[tuple[int, list[Entry]]] = []
-        for first_bin, bins, top in sorted(groups, key=lambda group: group.first_bin):
-            entries: list[Entry] = []
-            layer = top
-            while layer is not None:
-                entries.append(
-                    (layer.length, layer.each, layer.first_item + (first_bin - layer.first_bin) * layer.each)
-                )
-                layer = layer.under
-            runs.append((bins, entries[::-1]))
-        return Runs.of(runs)
+# The inner loop makes tens of thousands of these: plain tuples take a fraction of the time of classes.
+_Layer: TypeAlias = "tuple[_Layer | None, int, int, int, int]"
+"""Items put into bins alike: the layer under them, their length, items in each bin, first bin, first item."""
+_Group: TypeAlias = "tuple[int, int, _Layer | None]"
+"""Bins filled alike: the first, how many, their top layer."""
+
+
+def _first_bin(group: _Group) -> int:
+    return group[0]
+
+
+def _entries(first_bin: int, top: _Layer | None) -> list[Entry]:
+    """The entries of the bins from `first_bin` on that were filled up to the layer `top`."""
+    entries: list[Entry] = []
+    while top is not None:
+        top, length, each, layer_bin, item = top
+        entries.append((length, each, item + (first_bin - layer_bin) * each))
+    return entries[::-1]
 
 
 class _Rooms:
@@ -221,46 +197,54 @@ class _Rooms:
     The rooms that occur are bits of words, with one summary word of the words that are not zero.
     """
 
-    _BITS = 9
-
-    def __init__(self, capacity: int) -> None:
-        self.groups: dict[int, deque[_Group]] = {}
-        self._words = [0] * ((capacity >> self._BITS) + 1)
+    def __init__(self, capacity: int, shortest: int) -> None:
+        self._shortest = shortest
+        self._groups: dict[int, deque[_Group]] = {}
+        self._closed: list[_Group] = []
+        self._words = [0] * ((capacity >> _BITS) + 1)
         self._summary = 0
 
     def add(self, room: int, group: _Group) -> None:
-        self.groups.setdefault(room, deque()).append(group)
-        word = room >> self._BITS
-        self._words[word] |= 1 << (room & ((1 << self._BITS) - 1))
+        """Groups without room for the shortest item are closed."""
+        if room < self._shortest:
+            self._closed.append(group)
+            return
+        queue = self._groups.get(room)
+        if queue is None:
+            self._groups[room] = deque((group,))
+        else:
+            queue.append(group)
+        word = room >> _BITS
+        self._words[word] |= 1 << (room & _MASK)
         self._summary |= 1 << word
 
     def least(self, length: int) -> int | None:
         """The least room that holds an item of this length."""
-        word, bit = length >> self._BITS, length & ((1 << self._BITS) - 1)
-        here = self._words[word] >> bit if word < len(self._words) else 0
+        word = length >> _BITS
+        here = self._words[word] >> (length & _MASK)
         if here:
-            return length + _lowest(here)
+            return length + (here & -here).bit_length() - 1
         above = self._summary >> (word + 1)
         if not above:
             return None
-        word += 1 + _lowest(above)
-        return (word << self._BITS) + _lowest(self._words[word])
+        word += (above & -above).bit_length()
+        here = self._words[word]
+        return (word << _BITS) + (here & -here).bit_length() - 1
 
     def take(self, room: int, bins: int) -> _Group:
         """Take at most this many bins out of the first group of a room."""
-        queue = self.groups[room]
+        queue = self._groups[room]
         group = queue.popleft()
-        if group.bins > bins:
-            queue.appendleft(_Group(group.first_bin + bins, group.bins - bins, group.top))
-            return _Group(group.first_bin, bins, group.top)
+        first_bin, there, top = group
+        if there > bins:
+            queue.appendleft((first_bin + bins, there - bins, top))
+            return first_bin, bins, top
         if not queue:
-            word = room >> self._BITS
-            self._words[word] &= ~(1 << (room & ((1 << self._BITS) - 1)))
+            word = room >> _BITS
+            self._words[word] &= ~(1 << (room & _MASK))
             if not self._words[word]:
                 self._summary &= ~(1 << word)
         return group
 
-
-def _lowest(bits: int) -> int:
-    """The number of the lowest bit that is set."""
-    return (bits & -bits).bit_length() - 1
+    def all(self) -> list[_Group]:
+        return self._closed + [group for queue in self._groups.values() for group in queue]
