@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from packtool.commands.info import info as info
     from packtool.commands.pack import pack as pack
+    from packtool.commands.run import run as run
     from packtool.commands.shuffle import shuffle as shuffle
     from packtool.commands.stats import stats as stats
     from packtool.commands.tokenize import tokenize as tokenize
@@ -21,15 +23,17 @@ if TYPE_CHECKING:
     from packtool.dataset import open as open
 
 _PUBLIC = {
+    "info": "packtool.commands.info",
     "open": "packtool.dataset",
     "pack": "packtool.commands.pack",
+    "run": "packtool.commands.run",
     "shuffle": "packtool.commands.shuffle",
     "stats": "packtool.commands.stats",
     "tokenize": "packtool.commands.tokenize",
     "verify": "packtool.commands.verify",
 }
 
-__all__ = ["__version__", "open", "pack", "shuffle", "stats", "tokenize", "verify"]
+__all__ = ["__version__", "info", "open", "pack", "run", "shuffle", "stats", "tokenize", "verify"]
 
 
 def __getattr__(name: str) -> object:

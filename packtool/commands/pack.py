@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,11 @@ from typing import Any
 from packtool import packing
 from packtool.assemble import Fetch, RowWriter, bucket_entry
 from packtool.clock import Clock
-from packtool.errors import UsageError
+from packtool.commands.pack_options import DEFAULT_SEED, DEFAULT_SHARD_TOKENS, check_options, describe, padding_id
 from packtool.gather import Gatherer
 from packtool.layout import Layout
 from packtool.ledger import balance
 from packtool.metrics import Tally
-from packtool.packing import PackOptions
-from packtool.packing.options import check
 from packtool.plan import Plan
 from packtool.preview import Preview
 from packtool.progress import Progress
@@ -27,15 +25,12 @@ from packtool.report.document import build
 from packtool.shuffling.arrange import arrange
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
-from packtool.storage.manifest import Bucket, Options, PackedManifest, Shuffle
+from packtool.storage.manifest import Bucket, PackedManifest, Shuffle
 from packtool.storage.output import key_of, look, prepare
 from packtool.storage.packed import LENGTHS, bucket_directory
 from packtool.storage.token_store import Corpus
 
 log = logging.getLogger(__name__)
-
-DEFAULT_SEED = 42
-DEFAULT_SHARD_TOKENS = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -103,27 +98,26 @@ def pack(
         DataError: a store is missing, unfinished or damaged, or the disk is full.
     """
     clock = Clock()
-    options = _options(
+    chosen, options = check_options(
+        strategy=strategy,
+        seed=seed,
+        shard_tokens=shard_tokens,
         sequence_length=sequence_length,
         atom_size=atom_size,
         remainder=remainder,
-        buckets=None if buckets is None else tuple(buckets),
-        padding_threshold=_share(padding_threshold, "--padding-threshold"),
-        max_repetition=_share(max_repetition, "--max-repetition"),
+        buckets=buckets,
+        padding_threshold=padding_threshold,
+        max_repetition=max_repetition,
         extra_capacity=extra_capacity,
         min_bucket=min_bucket,
         window_tokens=window_tokens,
         optimize=optimize,
     )
-    chosen = packing.strategy(strategy)
-    check(chosen, options)
-    _require(0 <= seed < 1 << 64, seed, "give a number from 0 to 2^64 - 1", "--seed")
-    _require(shard_tokens >= 1, shard_tokens, "give 1 or more", "--shard-tokens")
     paths = [Path(p) for p in ([stores] if isinstance(stores, str | Path) else stores)]
     corpus = Corpus(paths)
-    pad_id = _pad_id(pad_token, corpus)
+    pad_id = padding_id(pad_token, corpus.tokenizer)
     order = Shuffle(method="atom", atom_size=options.atom_size, seed=seed, epoch=0) if shuffle else None
-    described = _described(options, pad_id, shard_tokens, segments)
+    described = describe(options, pad_id, shard_tokens, segments)
     inputs = [manifests.input_entry(path) for path in paths]
     key = key_of(strategy, described, order, inputs)
     if dry_run:
@@ -182,56 +176,6 @@ def _preview(output: Path, key: str, corpus: Corpus, plans: Sequence[Plan]) -> P
         "bytes": tokens * corpus.dtype.itemsize,
     }
     return PackResult(output, {}, {}, Preview("pack", output, look(output, "pack", key), figures))
-
-
-def _options(**given: Any) -> PackOptions:
-    """The options that were given; the strategies know the defaults of the others."""
-    return PackOptions(**{name: value for name, value in given.items() if value is not None})
-
-
-def _share(value: str | float | Fraction | None, option: str) -> Fraction | None:
-    """An exact share: 0.3 is three tenths, not the binary number next to it."""
-    try:
-        return None if value is None else Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        raise UsageError(
-            "bad-option", f"{value!r} is not a share", remedy="give a number from 0 to 1", where=option
-        ) from None
-
-
-def _require(holds: bool, value: object, remedy: str, option: str) -> None:
-    if not holds:
-        raise UsageError("bad-option", f"{value} is out of range", remedy=remedy, where=option)
-
-
-def _pad_id(token: str | int | None, corpus: Corpus) -> int:
-    """The id of the padding token: EOS unless one is given by id or by the text of an added token."""
-    tokenizer = corpus.tokenizer
-    if token is None:
-        return tokenizer.eos_id
-    if isinstance(token, str) and token in tokenizer.added_tokens:
-        return tokenizer.added_tokens[token]
-    if str(token).isdecimal():
-        number = int(token)
-        _require(number < tokenizer.vocab_size, number, f"give an id below {tokenizer.vocab_size}", "--pad-token")
-        return number
-    known = ", ".join(tokenizer.added_tokens) or "none"
-    raise UsageError(
-        "unknown-token",
-        f"{token!r} is not an added token of the tokenizer (it has: {known})",
-        remedy="give one of them, or an id",
-        where="--pad-token",
-    )
-
-
-def _described(options: PackOptions, pad_id: int, shard_tokens: int, segments: bool) -> Options:
-    """The options that the output depends on, as the manifest has them: those that differ from their defaults."""
-    described: Options = {}
-    for field in fields(options):
-        value = getattr(options, field.name)
-        if value != field.default:
-            described[field.name] = str(value) if isinstance(value, Fraction) else value
-    return {**described, "pad_id": pad_id, "shard_tokens": shard_tokens, "segments": segments}
 
 
 def _fetch(corpus: Corpus, layout: Layout, pad_id: int) -> Fetch:

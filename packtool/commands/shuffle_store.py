@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from packtool.assemble import RowWriter, bucket_entry
-from packtool.commands.pack import DEFAULT_SHARD_TOKENS
+from packtool.commands.pack_options import DEFAULT_SHARD_TOKENS
 from packtool.commands.shuffle_job import Job, ShuffleResult
 from packtool.gather import Gatherer
 from packtool.layout import Layout

@@ -131,6 +131,16 @@ def prepare(
     return output
 
 
+def read_state(path: Path) -> State | None:
+    """Which command worked on the finished or unfinished output at `path`; None if that can't be told."""
+    finished = (path / manifests.MANIFEST).exists()
+    try:
+        file = path / manifests.RUN if finished else path / UNFINISHED / _STATE
+        return msgspec.json.decode(file.read_bytes(), type=State)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
 def look(path: Path | str, command: str, key: str) -> str:
     """What lies at `path`, without touching it.
 
@@ -161,23 +171,20 @@ def _refuse_overlap(path: Path, inputs: Iterable[Path | str]) -> None:
 
 def _require_same(path: Path, state: State) -> bool:
     """Check that what lies in `path` has the same state; whether it is finished."""
-    finished = (path / manifests.MANIFEST).exists()
-    file = path / manifests.RUN if finished else path / UNFINISHED / _STATE
-    try:
-        found = msgspec.json.decode(file.read_bytes(), type=State)
-    except (OSError, msgspec.MsgspecError):
+    found = read_state(path)
+    if found is None:
         raise UsageError(
             "nothing-to-resume",
             "not empty, and not the output of an interrupted run",
             remedy="give --overwrite, or another output",
             where=str(path),
-        ) from None
+        )
     if found.command != state.command:
         what = f"written by packtool {found.command}, not by packtool {state.command}"
     elif found.key != state.key:
         what = "begun with other options or inputs"
     else:
-        return finished
+        return (path / manifests.MANIFEST).exists()
     remedy = "give the same ones, or --overwrite to start again"
     raise UsageError("resume-differs", what, remedy=remedy, where=str(path))
 

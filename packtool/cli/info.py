@@ -1,0 +1,77 @@
+"""`packtool info`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from packtool.cli import options
+
+if TYPE_CHECKING:
+    from packtool.commands.info import Info
+
+
+def command(
+    path: Annotated[Path, typer.Argument(help="A file or directory of any kind.", metavar="PATH")],
+    json: options.Json = False,
+) -> None:
+    """Tell what a path is, whether it is whole or unfinished, and what to do next.
+
+    Reads manifests and file sizes only, so it answers at once. packtool verify checks the contents.
+
+    \b
+    Examples:
+    packtool info packed
+    packtool info packed --json
+    """
+    from packtool.cli.results import print_json
+    from packtool.commands.info import info
+
+    result = info(path)
+    if json:
+        print_json({"schema_version": 1, **_plain(result)})
+    else:
+        typer.echo("\n".join(_lines(result)))
+    raise typer.Exit(1 if result.state == "damaged" else 0)
+
+
+def _plain(result: Info) -> dict[str, Any]:
+    return {
+        "path": str(result.path),
+        "kind": result.kind,
+        "state": result.state,
+        "facts": {name.replace(" ", "_"): value for name, value in result.facts.items()},
+        "missing": result.missing,
+        "next": result.next,
+        "parts": [_plain(part) for part in result.parts],
+    }
+
+
+def _lines(result: Info) -> list[str]:
+    state = "" if result.state == "unknown" else f", {result.state}"
+    lines = [f"{result.path}: {result.kind}{state}"]
+    width = max(map(len, result.facts), default=0)
+    lines += [f"  {name:{width}}  {_shown(name, value)}" for name, value in result.facts.items()]
+    lines += [f"  missing or of the wrong size: {name}" for name in result.missing]
+    for part in result.parts:
+        size = part.facts.get("rows", part.facts.get("documents"))
+        unit = "rows" if "rows" in part.facts else "documents"
+        amount = "" if size is None else f", {size:,} {unit}"
+        lines.append(f"  {part.path.name:20}  {part.kind}, {part.state}{amount}")
+    if result.next:
+        lines += ["Next:", *(f"  {command}" for command in result.next)]
+    return lines
+
+
+def _shown(name: str, value: Any) -> str:
+    from packtool.sizes import show_bytes
+
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "bytes":
+        return f"{value:,} ({show_bytes(value)})" if value >= 1000 else str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,140 @@
+"""`packtool run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from packtool.cli import options
+
+if TYPE_CHECKING:
+    from packtool.commands.run import StageResult
+    from packtool.pipeline import Stage
+
+
+_NOTES = {
+    "would refuse": " (holds something else; --overwrite would replace it)",
+    "would compare": " (kept if its input comes out as before)",
+}
+
+
+def command(
+    configuration: Annotated[
+        Path, typer.Argument(help="TOML file with the tables of the stages.", metavar="CONFIG.toml")
+    ],
+    input: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", help="Corpus to tokenize (or stores to pack); repeatable.", metavar="PATH"),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Directory that the stages' outputs lie in.", metavar="DIR")
+    ] = Path(),
+    workers: options.Workers = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Make anew what was made with other options or inputs.")
+    ] = False,
+    dry_run: options.DryRun = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    json: options.Json = False,
+) -> None:
+    """Run the stages of a configuration file: tokenize, pack, shuffle, stats.
+
+    What is finished and unchanged is kept, what was interrupted goes on, so running it twice does no harm. Several
+    [[pack]] tables try several packings on one tokenization.
+
+    \b
+    Examples:
+    packtool run corpus.toml --input corpus.jsonl --output data
+    packtool run corpus.toml --input corpus.jsonl --output data --dry-run
+    """
+    from packtool.cli.results import print_json
+    from packtool.commands.run import run
+
+    results = run(
+        configuration,
+        input=input or (),
+        output=output,
+        workers=workers,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        quiet=quiet,
+        announce=None if quiet or dry_run else _announce,
+    )
+    if json:
+        print_json({"schema_version": 1, "dry_run": dry_run, "stages": [_plain(result) for result in results]})
+    elif not quiet:
+        _print(results)
+
+
+def _announce(number: int, count: int, stage: Stage) -> None:
+    typer.echo(f"packtool: [{number}/{count}] {stage.name} {_target(stage)}", err=True)
+
+
+def _target(stage: Stage) -> str:
+    return stage.inputs[0] if stage.output is None else str(stage.output)
+
+
+def _plain(result: StageResult) -> dict[str, Any]:
+    stage = result.stage
+    return {
+        "stage": stage.name,
+        "inputs": list(stage.inputs),
+        "output": None if stage.output is None else str(stage.output),
+        "state": result.state,
+        "seconds": result.seconds,
+        "figures": _figures(result),
+        "report": result.result if stage.output is None else getattr(result.result, "report", None),
+    }
+
+
+def _figures(result: StageResult) -> dict[str, Any]:
+    """What was written or would be, in figures."""
+    from packtool.commands.info import info
+
+    if result.preview is not None:
+        return result.preview.figures
+    if result.about_bytes is not None:
+        return {"about_bytes": result.about_bytes}
+    if result.result is None or result.stage.output is None:
+        return {}
+    facts = info(result.stage.output).facts
+    figures: dict[str, Any] = {name: facts[name] for name in ("documents", "rows", "tokens", "bytes") if name in facts}
+    report = getattr(result.result, "report", None)
+    if report:
+        figures |= {name: report["metrics"][name] for name in ("padding_ratio", "truncation_ratio")}
+    return figures
+
+
+def _print(results: list[StageResult]) -> None:
+    width = max(len(_target(result.stage)) for result in results)
+    for result in results:
+        figures = ", ".join(_words(_figures(result)))
+        note = f" ({result.seconds:.1f} s)" if result.state == "done" else _NOTES.get(result.state, "")
+        typer.echo(f"{result.stage.name:8}  {_target(result.stage):{width}}  {result.state}{note}")
+        if figures:
+            typer.echo(f"{'':10}{figures}")
+    measured = [result.result for result in results if result.stage.output is None and result.result is not None]
+    if measured:
+        from rich.console import Console
+
+        from packtool.report.tables import print_stats
+
+        for report in measured:
+            print_stats(report, Console())
+
+
+def _words(figures: dict[str, Any]) -> list[str]:
+    from packtool.sizes import show_bytes
+
+    words = []
+    for name, value in figures.items():
+        if name.endswith("bytes"):
+            words.append(f"about {show_bytes(value)}" if name.startswith("about") else show_bytes(value))
+        elif name.endswith("_ratio"):
+            words.append(f"{name.removesuffix('_ratio')} {100 * value:.2f} %" if value is not None else "")
+        else:
+            words.append(f"{value:,} {name.replace('_', ' ')}")
+    return [word for word in words if word]

@@ -1,0 +1,177 @@
+"""`info`: what a path is, whether it is whole, and what to do next. Reads manifests and file sizes, no tokens."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from packtool.errors import DataError
+from packtool.storage import manifest as manifests
+from packtool.storage.files import FileEntry
+from packtool.storage.manifest import Manifest, PackedManifest, StoreManifest
+from packtool.storage.output import UNFINISHED, read_state
+
+MOST_FILES = 10_000
+"""Files of a directory that packtool did not write that are counted."""
+
+
+@dataclass(frozen=True)
+class Info:
+    """What lies at a path.
+
+    Attributes:
+        path: as given.
+        kind: ``token store``, ``packed dataset`` and so on; ``directory of datasets``; ``configuration``;
+            ``not written by packtool``.
+        state: ``whole``, ``unfinished``, ``damaged`` (files missing or of the wrong size), or ``unknown``.
+        facts: what to know about it, in order.
+        missing: names of files that are missing or have the wrong size.
+        parts: of a directory of datasets: what each of them is.
+        next: commands that make sense now.
+    """
+
+    path: Path
+    kind: str
+    state: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    parts: list[Info] = field(default_factory=list)
+    next: list[str] = field(default_factory=list)
+
+
+def info(path: Path | str) -> Info:
+    """Tell what a path is.
+
+    Raises:
+        DataError: there is nothing, or a manifest that can't be read.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise DataError("missing-input", "no such file or directory", remedy="check the path", where=str(path))
+    if path.is_file():
+        return _file(path)
+    if (path / manifests.MANIFEST).exists():
+        return _finished(path, manifests.read(path))
+    if (path / UNFINISHED).is_dir():
+        return _unfinished(path)
+    parts = [info(child) for child in sorted(path.iterdir()) if _is_output(child)]
+    if parts:
+        done = sum(part.state == "whole" for part in parts)
+        state = "whole" if done == len(parts) else "unfinished"
+        return Info(path, "directory of datasets", state, {"datasets": len(parts), "whole": done}, parts=parts)
+    return _foreign(path)
+
+
+def _is_output(path: Path) -> bool:
+    return path.is_dir() and ((path / manifests.MANIFEST).exists() or (path / UNFINISHED).is_dir())
+
+
+def _finished(path: Path, manifest: Manifest) -> Info:
+    entries = list(_files(manifest))
+    missing = [name for name, entry in entries if not _has_size(path / name, entry.bytes)]
+    quoted = shlex.quote(str(path))
+    facts: dict[str, Any] = {}
+    following: list[str] = []
+    if isinstance(manifest, StoreManifest):
+        facts = {
+            "documents": manifest.counts["documents"],
+            "tokens": manifest.counts["tokens"],
+            "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
+            "vocabulary": manifest.tokenizer.vocab_size,
+        }
+        following = [
+            f"packtool stats {quoted} --compare all --sequence-length 2048",
+            f"packtool pack {quoted} -o packed --strategy concat --sequence-length 2048",
+        ]
+    elif isinstance(manifest, PackedManifest):
+        lengths = sorted({bucket.sequence_length for bucket in manifest.buckets})
+        facts = {
+            "strategy": manifest.strategy,
+            "sequence length": lengths[0] if len(lengths) == 1 else lengths,
+            "rows": manifest.ledger.rows,
+            "tokens": manifest.ledger.output,
+            "documents": manifest.documents,
+            "order": _order(manifest),
+            "segments": manifest.lengths is not None,
+        }
+        following = [f"packtool stats {quoted}", f"packtool show {quoted} --row 0", f"packtool verify {quoted}"]
+        if manifest.shuffle is None:
+            following.insert(0, f"packtool shuffle {quoted} -o shuffled")
+    facts |= {"dtype": getattr(manifest, "dtype", None), "shards": sum(_is_shard(name) for name, _ in entries)}
+    facts |= {"bytes": sum(entry.bytes for _, entry in entries), "written by": f"packtool {manifest.packtool_version}"}
+    facts = {name: value for name, value in facts.items() if value is not None}
+    kind = manifest.format.removeprefix("packtool ")
+    if missing:
+        return Info(path, kind, "damaged", facts, missing, next=[f"packtool verify {quoted}"])
+    return Info(path, kind, "whole", facts, next=following)
+
+
+def _order(manifest: PackedManifest) -> str:
+    if manifest.shuffle is None:
+        return "as in the corpus"
+    return f"{manifest.shuffle.method} shuffle, seed {manifest.shuffle.seed}, epoch {manifest.shuffle.epoch}"
+
+
+def _is_shard(name: str) -> bool:
+    return name.rpartition("/")[2].startswith("tokens-")
+
+
+def _files(manifest: Any, directory: str = "") -> Iterator[tuple[str, FileEntry]]:
+    """Every file that a manifest lists, with its name relative to the manifest."""
+    if isinstance(manifest, FileEntry):
+        yield f"{directory}{manifest.name}", manifest
+    elif isinstance(manifest, list):
+        for part in manifest:
+            yield from _files(part, directory)
+    elif isinstance(manifest, msgspec.Struct):
+        inner = getattr(manifest, "directory", "")
+        for name in manifest.__struct_fields__:
+            yield from _files(getattr(manifest, name), f"{directory}{inner}/" if inner else directory)
+
+
+def _has_size(path: Path, size: int) -> bool:
+    return path.is_file() and path.stat().st_size == size
+
+
+def _unfinished(path: Path) -> Info:
+    state = read_state(path)
+    command = state.command if state else "?"
+    files = [child for child in path.rglob("*") if child.is_file()]
+    facts = {"begun by": f"packtool {command}", "files": len(files), "bytes": sum(f.stat().st_size for f in files)}
+    quoted = shlex.quote(str(path))
+    following = [
+        f"packtool {command} ... -o {quoted} --resume      goes on, with the options it was begun with",
+        f"packtool {command} ... -o {quoted} --overwrite   starts again",
+    ]
+    return Info(path, "output of an interrupted command", "unfinished", facts, next=following)
+
+
+def _file(path: Path) -> Info:
+    facts = {"bytes": path.stat().st_size}
+    quoted = shlex.quote(str(path))
+    if path.suffix == ".toml":
+        run = f"packtool run {quoted}"
+        return Info(path, "configuration", "unknown", facts, next=[f"{run} --dry-run", run])
+    return Info(path, "not written by packtool", "unknown", facts, next=[f"packtool tokenize {quoted} -o tokens"])
+
+
+def _foreign(path: Path) -> Info:
+    found = [child for child in islice(path.rglob("*"), MOST_FILES) if child.is_file()]
+    if not found:
+        following = [f"packtool tokenize corpus.jsonl -o {shlex.quote(str(path))}"]
+        return Info(path, "empty directory", "unknown", next=following)
+    kinds = Counter("".join(child.suffixes[-2:]) or "no suffix" for child in found)
+    facts = {
+        "files": len(found),
+        "bytes": sum(child.stat().st_size for child in found),
+        "kinds": ", ".join(f"{count} {suffix}" for suffix, count in kinds.most_common(5)),
+    }
+    following = [f"packtool tokenize {shlex.quote(str(path))} -o tokens"]
+    return Info(path, "not written by packtool", "unknown", facts, next=following)

@@ -1,0 +1,198 @@
+"""`run`: a pipeline from one file. What is finished and unchanged is kept, what was interrupted goes on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import packtool
+from packtool import config, packing, pipeline, shuffling
+from packtool.clock import Clock
+from packtool.commands.pack_options import check_options
+from packtool.errors import PacktoolError, UsageError
+from packtool.pipeline import Stage
+from packtool.preview import Preview
+from packtool.storage import manifest as manifests
+from packtool.storage.output import read_state
+
+log = logging.getLogger(__name__)
+
+DIFFERS = ("resume-differs", "nothing-to-resume")
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What became of a stage.
+
+    Attributes:
+        stage: what was to be done.
+        state: ``done``; ``kept`` (finished before, unchanged); after a dry run ``would keep``, ``would continue``,
+            ``would replace``, ``would refuse``, ``would do``, or ``would compare`` (something is there, and whether it
+            is kept depends on what an earlier stage makes).
+        seconds: wall seconds it took.
+        result: what the command returned; None for what was not run.
+        preview: after a dry run, what the stage would write; None where that depends on an earlier stage.
+        about_bytes: then, the size of what the earlier stages would write for it.
+    """
+
+    stage: Stage
+    state: str
+    seconds: float = 0.0
+    result: Any = None
+    preview: Preview | None = None
+    about_bytes: int | None = None
+
+
+Announce = Callable[[int, int, Stage], None]
+
+
+def run(
+    configuration: Path | str,
+    *,
+    input: Sequence[Path | str] | Path | str = (),
+    output: Path | str = ".",
+    workers: int | None = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    quiet: bool = True,
+    announce: Announce | None = None,
+) -> list[StageResult]:
+    """Run the stages of a configuration file, in order.
+
+    Args:
+        configuration: a TOML file as docs/configuration.md describes it.
+        input: corpus for `tokenize`, in place of what the file names.
+        output: directory that relative outputs lie in.
+        workers: for every stage that has them, unless its table says otherwise.
+        overwrite: make anew what was made with other options or inputs.
+        dry_run: say what would be done, and do nothing.
+        quiet: no progress bars.
+        announce: called before each stage with its number, how many there are, and the stage.
+
+    Raises:
+        UsageError: the file makes no sense, or an output holds something else.
+        DataError: whatever a stage finds wrong with its input.
+    """
+    tables = config.read(configuration, _function)
+    given = [str(each) for each in ([input] if isinstance(input, str | Path) else input)]
+    planned = pipeline.stages(tables, given, output)
+    for stage in planned:
+        _check(stage)
+    results: list[StageResult] = []
+    for number, stage in enumerate(planned, 1):
+        if announce is not None:
+            announce(number, len(planned), stage)
+        options = {"quiet": quiet, **stage.options}
+        if workers is not None and "workers" in config.options_of(_function(stage.name)):
+            options.setdefault("workers", workers)
+        try:
+            if dry_run:
+                results.append(_preview(stage, options, results, overwrite))
+            else:
+                results.append(_do(stage, options, overwrite))
+        except PacktoolError as error:
+            raise stage.table.locate(error) from None
+    return results
+
+
+def _function(name: str) -> Callable[..., Any]:
+    function: Callable[..., Any] = getattr(packtool, name)
+    return function
+
+
+def _check(stage: Stage) -> None:
+    """Find mistakes of late stages before the early ones have taken hours."""
+    if "-" in stage.inputs:
+        raise UsageError(
+            "stdin-no-resume",
+            "standard input can't be read twice, so a run could not go on",
+            remedy="write it to a file first, or use packtool tokenize -",
+            where=stage.table.place(config.INPUT),
+        )
+    try:
+        if stage.name == "pack":
+            _require(stage, "strategy", f'give strategy = "concat", or another of {", ".join(packing.STRATEGIES)}')
+            check_options(**stage.options)
+        elif stage.name == "shuffle":
+            taken = {name for method in shuffling.METHODS.values() for name in method.accepts}
+            shuffling.check(shuffling.method(stage.options.get("method", "atom")), taken & stage.options.keys())
+    except PacktoolError as error:
+        raise stage.table.locate(error) from None
+    if stage.output is not None and stage.output.is_dir():
+        state = read_state(stage.output)
+        if state is not None and state.command != stage.name:
+            what = f"written by packtool {state.command}, not by packtool {stage.name}"
+            raise UsageError("resume-differs", what, remedy="choose another output", where=str(stage.output))
+
+
+def _require(stage: Stage, name: str, remedy: str) -> None:
+    if name not in stage.options:
+        what = f"{stage.name} needs the option {name}"
+        raise UsageError("missing-option", what, remedy=remedy, where=stage.table.place())
+
+
+def _do(stage: Stage, options: dict[str, Any], overwrite: bool) -> StageResult:
+    clock = Clock()
+    function = _function(stage.name)
+    if stage.output is None:
+        return StageResult(stage, "done", result=function(*stage.arguments(), **options), seconds=_wall(clock))
+    before = _identity(stage.output)
+    try:
+        result = function(*stage.arguments(), **options, resume=True)
+    except UsageError as error:
+        if error.code not in DIFFERS or not overwrite:
+            raise _with_remedy(error) from None
+        result = function(*stage.arguments(), **options, overwrite=True)
+    kept = before is not None and before == _identity(stage.output)
+    log.info("%s: %s in %.1f s", stage.output, "kept" if kept else "done", _wall(clock))
+    return StageResult(stage, "kept" if kept else "done", _wall(clock), result)
+
+
+def _with_remedy(error: UsageError) -> UsageError:
+    if error.code not in DIFFERS:
+        return error
+    remedy = "give --overwrite to make it anew, or another --output"
+    return UsageError(error.code, error.what, remedy=remedy, where=error.where)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Changes whenever the manifest is written; None without one."""
+    try:
+        found = (path / manifests.MANIFEST).stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _wall(clock: Clock) -> float:
+    return clock.seconds()["wall"]
+
+
+def _preview(stage: Stage, options: dict[str, Any], before: Sequence[StageResult], overwrite: bool) -> StageResult:
+    """What would become of a stage, as far as it can be told before the stages it needs have run."""
+    changing = [r.stage.output for r in before if r.state != "would keep"]
+    if stage.output is None:
+        return StageResult(stage, "would do")
+    if any(path in changing for path in stage.needs):
+        occupied = stage.output.is_dir() and any(stage.output.iterdir())
+        sizes = [_bytes(result) for result in before if result.stage.output in stage.needs]
+        about = None if None in sizes else sum(size or 0 for size in sizes)
+        return StageResult(stage, "would compare" if occupied else "would do", about_bytes=about)
+    preview = _function(stage.name)(*stage.arguments(), **options, dry_run=True).preview
+    return StageResult(stage, _intent(preview.found, overwrite), preview=preview)
+
+
+def _bytes(result: StageResult) -> int | None:
+    return result.about_bytes if result.preview is None else result.preview.figures.get("bytes")
+
+
+def _intent(found: str, overwrite: bool) -> str:
+    return {
+        "nothing": "would do",
+        "finished": "would keep",
+        "unfinished": "would continue",
+        "other": "would replace" if overwrite else "would refuse",
+    }[found]

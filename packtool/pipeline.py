@@ -1,0 +1,146 @@
+"""A pipeline: the tables of a configuration file as stages with inputs and outputs, in the order in which they run.
+
+    [tokenize]   input: --input, or its own                 output: tokens
+    [[pack]]     input: every token store made before       output: packed
+    [[shuffle]]  input: the dataset (or store) made before  output: shuffled
+    [[stats]]    input: the dataset made last
+
+A stage may name its input: the `output` of an earlier table, or any other path. Outputs lie under `--output`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packtool.config import INPUT, Table
+from packtool.errors import UsageError
+
+DEFAULT_OUTPUT = {"tokenize": "tokens", "pack": "packed", "shuffle": "shuffled"}
+REPORT_FILES = ("html",)
+"""Options of stages that name a file to write."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a pipeline.
+
+    Attributes:
+        name: the command.
+        table: where it is configured.
+        inputs: what it reads.
+        output: directory it writes; None for `stats`.
+        options: the other arguments of the command's function.
+        needs: outputs of earlier stages among its inputs.
+    """
+
+    name: str
+    table: Table
+    inputs: tuple[str, ...]
+    output: Path | None
+    options: dict[str, Any]
+    needs: tuple[Path, ...]
+
+    def arguments(self) -> tuple[Any, ...]:
+        """The positional arguments of the command's function."""
+        many = self.name in ("tokenize", "pack")
+        source = list(self.inputs) if many else self.inputs[0]
+        return (source,) if self.output is None else (source, self.output)
+
+
+def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Path | str = ".") -> list[Stage]:
+    """Settle what each stage reads and writes.
+
+    Args:
+        tables: from `packtool.config.read`, in order.
+        inputs: corpus for `tokenize`; without such a table, token stores (or a dataset) for what comes first.
+        root: directory that relative outputs lie in.
+
+    Raises:
+        UsageError: an input is unknown or ambiguous, two outputs are the same, or there is nothing to do.
+    """
+    done: list[Stage] = []
+    for table in tables:
+        alone = sum(other.stage == table.stage for other in tables) == 1
+        output = _output(table, alone, Path(root))
+        found = _inputs(table, inputs, done, alone, Path(root))
+        if table.stage not in ("tokenize", "pack") and len(found) > 1:
+            raise _ambiguous(table, "takes one input", "name one of them")
+        options = {name: value for name, value in table.values.items() if name not in (INPUT, "output")}
+        options |= {name: str(Path(root) / options[name]) for name in REPORT_FILES if name in options}
+        made = [str(stage.output) for stage in done]
+        needs = tuple(Path(each) for each in found if each in made)
+        stage = Stage(table.stage, table, tuple(found), output, options, needs)
+        _require_apart(stage, done)
+        done.append(stage)
+    if not done:
+        raise UsageError(
+            "nothing-to-do", "the file has no table", remedy="write [tokenize], [pack], [shuffle] or [stats]"
+        )
+    return done
+
+
+def _output(table: Table, alone: bool, root: Path) -> Path | None:
+    if table.stage not in DEFAULT_OUTPUT:
+        return None
+    if "output" not in table.values and not alone:
+        raise UsageError(
+            "missing-option",
+            f"one of several [[{table.stage}]] tables without an output of its own",
+            remedy='give each a name, such as output = "concat-2048"',
+            where=table.place(),
+        )
+    return root / str(table.values.get("output", DEFAULT_OUTPUT[table.stage]))
+
+
+def _inputs(table: Table, given: Sequence[str], done: Sequence[Stage], alone: bool, root: Path) -> list[str]:
+    """What the stage reads: what it names, else what was made before, else what the command line gives."""
+    if table.stage == "tokenize" and given:
+        if not alone:
+            raise _ambiguous(table, "one of several [[tokenize]] tables", "leave --input out, and name it in each")
+        return list(given)
+    if INPUT in table.values:
+        named = table.values[INPUT]
+        made = {str(stage.output): stage for stage in done}
+        return [
+            str(root / name) if str(root / name) in made else name
+            for name in ([named] if isinstance(named, str) else named)
+        ]
+    found = [str(stage.output) for stage in _before(table, done)]
+    if not found:
+        if given and not any(stage.name == "tokenize" for stage in done):
+            return list(given)
+        remedy = "give --input, or name it in the table"
+        raise UsageError("missing-input", f"{table.stage} has no input", remedy=remedy, where=table.place())
+    if len(found) > 1 and table.stage != "pack":
+        raise _ambiguous(table, f"could read {', '.join(found)}", "name one of them: input = ...")
+    return found
+
+
+def _before(table: Table, done: Sequence[Stage]) -> Iterator[Stage]:
+    """The stages whose outputs a table reads unless it says otherwise."""
+    made = {name: [stage for stage in done if stage.name == name] for name in DEFAULT_OUTPUT}
+    reads_store = table.values.get("method") == "partial" or "compare" in table.values
+    if table.stage == "pack" or reads_store:
+        yield from made["tokenize"]
+    elif table.stage == "shuffle":
+        yield from made["pack"]
+    else:
+        yield from made["shuffle"] or made["pack"] or made["tokenize"]
+
+
+def _ambiguous(table: Table, what: str, remedy: str) -> UsageError:
+    return UsageError("ambiguous-input", f"{table.stage}: {what}", remedy=remedy, where=table.place())
+
+
+def _require_apart(stage: Stage, done: Sequence[Stage]) -> None:
+    for other in done:
+        if stage.output is None or other.output is None:
+            continue
+        one, two = stage.output.resolve(), other.output.resolve()
+        if one == two or one in two.parents or two in one.parents:
+            where = stage.table.place("output")
+            what = f"writes {stage.output}, where {other.table.place()} writes {other.output}"
+            raise UsageError("same-output", what, remedy="give each an output of its own", where=where)
