@@ -23,6 +23,9 @@ def command(
     batch_size: Annotated[
         int | None, typer.Option("--batch-size", "-B", help="Rows in a batch, for steps per epoch and mixing.")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Also write the report to this file, as one self-contained page.")
+    ] = None,
     config: options.Config = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -35,7 +38,7 @@ def command(
     \b
     Examples:
     packtool stats packed --batch-size 256
-    packtool stats store --compare all --sequence-length 2048,8192
+    packtool stats store --compare all --sequence-length 2048,8192 --html report.html
     """
     from packtool.cli.results import print_json
     from packtool.commands.stats import stats
@@ -46,6 +49,7 @@ def command(
         sequence_length=None if sequence_length is None else options.sizes(sequence_length, "--sequence-length"),
         buckets=None if buckets is None else options.sizes(buckets, "--buckets"),
         batch_size=batch_size,
+        html=html,
         quiet=quiet,
     )
     if json:

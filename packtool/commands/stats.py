@@ -18,7 +18,9 @@ from packtool.plan import Ints
 from packtool.progress import Progress
 from packtool.report import document
 from packtool.report.comparison import comparison_section
+from packtool.report.html import page
 from packtool.storage import manifest as manifests
+from packtool.storage.files import write_bytes
 from packtool.storage.manifest import PackedManifest
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import TokenStore
@@ -36,6 +38,7 @@ def stats(
     sequence_length: int | Sequence[int] | None = None,
     buckets: Sequence[int] | None = None,
     batch_size: int | None = None,
+    html: Path | str | None = None,
     quiet: bool = True,
 ) -> Json:
     """Measure what lies at `path`.
@@ -46,6 +49,7 @@ def stats(
         sequence_length: row lengths to try them with.
         buckets: row lengths for the strategies that take several; default theirs.
         batch_size: rows in a batch, for steps per epoch and mixing (with several buckets: of the longest rows).
+        html: file to write the report to, as one self-contained page.
         quiet: no progress bar.
 
     Returns:
@@ -58,17 +62,23 @@ def stats(
     if batch_size is not None and batch_size < 1:
         raise UsageError("bad-option", f"{batch_size} is out of range", remedy="give 1 or more", where="--batch-size")
     place = Path(path)
-    tried = _candidates(compare, sequence_length, buckets)
-    if isinstance(manifests.read(place), PackedManifest):
-        if tried:
-            raise UsageError(
-                "not-a-store",
-                "a packed dataset, where strategies are compared on documents",
-                remedy="give the token store it was packed from, or leave --compare out",
-                where=str(place),
-            )
-        return {"path": str(place), **packed_report(PackedDataset(place), batch_size, quiet=quiet)}
-    return {"path": str(place), **store_report(TokenStore(place), tried, batch_size, quiet=quiet)}
+    report = {"path": str(place), **_measure(place, _candidates(compare, sequence_length, buckets), batch_size, quiet)}
+    if html is not None:
+        write_bytes(Path(html), page(report).encode())
+    return report
+
+
+def _measure(place: Path, tried: Sequence[Candidate], batch_size: int | None, quiet: bool) -> Json:
+    if not isinstance(manifests.read(place), PackedManifest):
+        return store_report(TokenStore(place), tried, batch_size, quiet=quiet)
+    if tried:
+        raise UsageError(
+            "not-a-store",
+            "a packed dataset, where strategies are compared on documents",
+            remedy="give the token store it was packed from, or leave --compare out",
+            where=str(place),
+        )
+    return packed_report(PackedDataset(place), batch_size, quiet=quiet)
 
 
 def _candidates(

@@ -1,0 +1,283 @@
+"""Charts as inline SVG: no scripts, colours from the page's style sheet, values as tooltips."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from packtool.report.axes import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Axis,
+    Scale,
+    drawing,
+    frame,
+    horizontal,
+    log_ticks,
+    round_ticks,
+    text,
+    vertical,
+)
+from packtool.report.definitions import count, percent, short
+
+COLOURS = 10
+"""Colours of series in the style sheet, c0 to c9."""
+
+
+@dataclass(frozen=True)
+class Bin:
+    """A bar over the whole numbers first … last."""
+
+    first: float
+    last: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line, or a point: its name, its colour, its places."""
+
+    name: str
+    colour: int
+    points: Sequence[tuple[float, float]]
+    dashed: bool = False
+
+
+def tick_percent(value: float) -> str:
+    """A share at an axis, without needless digits.
+
+    >>> tick_percent(0.5), tick_percent(0.025)
+    ('50%', '2.5%')
+    """
+    return f"{100 * value:.3g}%"
+
+
+def histogram(
+    title: str,
+    bins: Sequence[Bin],
+    *,
+    label: str,
+    unit: str,
+    marks: Sequence[int] = (),
+    logarithmic: bool = False,
+    outline: Sequence[Bin] = (),
+    write: Callable[[float], str] = short,
+    tick: Callable[[float], str] = short,
+) -> str:
+    """Bars over ranges of whole numbers.
+
+    Args:
+        bins: adjoining, ascending.
+        label: of the horizontal axis.
+        unit: what the bars count.
+        marks: places to mark by a line, such as sequence lengths.
+        logarithmic: equal factors are equally wide.
+        outline: a second histogram over the same ranges, drawn as a line.
+        write: from the height of a bar to text.
+        tick: the same at the axis.
+    """
+    low = max(0.5, bins[0].first - 0.5) if logarithmic else bins[0].first - 0.5
+    high = bins[-1].last + 0.5
+    if logarithmic:
+        high = max(high, *(mark * 1.1 for mark in marks)) if marks else high
+    x = horizontal(low, high, math.log if logarithmic else float)
+    y = vertical(0, max(b.value for b in [*bins, *outline]) * 1.08 or 1)
+    ticks = log_ticks(low, high) if logarithmic else [t for t in round_ticks(low, high) if t == int(t)]
+    parts = [frame(Axis(x, ticks, label), Axis(y, round_ticks(0, y.high, 4), unit, tick))]
+    for b in bins:
+        left, right = x(max(low, b.first - 0.5)), x(b.last + 0.5)
+        span = count(b.first) if b.first == b.last else f"{count(b.first)}–{count(b.last)}"
+        tip = escape(f"{span}: {write(b.value)}")
+        gap = 1 if right - left > 4 else 0
+        parts.append(
+            f'<rect class="bar" x="{left:g}" y="{y(b.value):g}" width="{max(0.5, right - left - gap):g}" '
+            f'height="{max(0.0, y(0) - y(b.value)):g}"><title>{tip}</title></rect>'
+        )
+    if outline:
+        corners = [(x(max(low, b.first - 0.5)), x(b.last + 0.5), y(b.value)) for b in outline]
+        path = "".join(f"L{left:g} {at:g}L{right:g} {at:g}" for left, right, at in corners)
+        parts.append(f'<path class="line c1" d="M{corners[0][0]:g} {y(0):g}{path}L{corners[-1][1]:g} {y(0):g}"/>')
+    parts.extend(_mark(x(mark), f"L = {count(mark)}", line) for line, mark in enumerate(marks) if low <= mark <= high)
+    return drawing(title, "".join(parts))
+
+
+def _mark(at: float, words: str, line: int) -> str:
+    bottom, top = HEIGHT - BOTTOM, TOP + 11 * (line % 4) + 4
+    side = "end" if at > WIDTH - 90 else "start"
+    return f'<line class="mark" x1="{at:g}" x2="{at:g}" y1="{top - 8:g}" y2="{bottom}"/>' + text(
+        at + (-4 if side == "end" else 4), top, words, anchor=side, css="mark-label"
+    )
+
+
+def lines(
+    title: str,
+    series: Sequence[Series],
+    *,
+    x_label: str,
+    y_label: str,
+    x_write: Callable[[float], str] = short,
+    y_write: Callable[[float], str] = tick_percent,
+    top: float | None = None,
+) -> str:
+    """Lines of several series, named in a legend below (`legend`)."""
+    xs = [x for s in series for x, _ in s.points]
+    highest = top or max(y for s in series for _, y in s.points) * 1.08 or 1
+    x, y = horizontal(min(xs), max(xs)), vertical(0, highest)
+    parts = [
+        frame(
+            Axis(x, round_ticks(min(xs), max(xs)), x_label, x_write),
+            Axis(y, round_ticks(0, highest, 4), y_label, y_write),
+        )
+    ]
+    for s in series:
+        path = "L".join(f"{x(a):g} {y(b):g}" for a, b in s.points)
+        dash = " dashed" if s.dashed else ""
+        parts.append(
+            f'<path class="line c{s.colour % COLOURS}{dash}" d="M{path}"><title>{escape(s.name)}</title></path>'
+        )
+    return drawing(title, "".join(parts))
+
+
+def scatter(title: str, points: Sequence[Series], *, x_label: str, y_label: str) -> str:
+    """Shares against shares on square-root axes, so that small ones stay apart; each point named beside it."""
+    shares = [0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0]
+
+    def reach(values: Sequence[float]) -> float:
+        most = max(values)
+        return next((s for s in shares[1:] if s >= 1.2 * most), 1.0)
+
+    x = horizontal(0, reach([s.points[0][0] for s in points]), math.sqrt)
+    y = vertical(0, reach([s.points[0][1] for s in points]), math.sqrt)
+    parts = [
+        frame(
+            Axis(x, [s for s in shares if s <= x.high], x_label, tick_percent),
+            Axis(y, [s for s in shares if s <= y.high], y_label, tick_percent),
+        )
+    ]
+    taken: list[tuple[float, float, float, float]] = []
+    for (at, level), group in _together(points, x, y):
+        (a, b), colour = group[0].points[0], group[0].colour % COLOURS
+        name = ", ".join(s.name for s in group)
+        parts.append(
+            f'<circle class="dot c{colour}" cx="{at:g}" cy="{level:g}" r="4.5">'
+            f"<title>{escape(f'{name}: {percent(a)}, {percent(b)}')}</title></circle>"
+        )
+        spot = _free_spot(at, level, 5.6 * len(name), taken)
+        taken.append(spot)
+        left, upper, right, lower = spot
+        if abs((upper + lower) / 2 - level) > 8:
+            parts.append(
+                f'<line class="leader" x1="{at:g}" y1="{level:g}" x2="{left if left > at else right:g}" '
+                f'y2="{(upper + lower) / 2:g}"/>'
+            )
+        parts.append(text(left, lower - 3, name, css="name"))
+    return drawing(title, "".join(parts))
+
+
+def _together(points: Sequence[Series], x: Scale, y: Scale) -> list[tuple[tuple[float, float], list[Series]]]:
+    """Points by their place, from the top; those that would hide each other together."""
+    groups: list[tuple[tuple[float, float], list[Series]]] = []
+    for s in sorted(points, key=lambda s: (-s.points[0][1], s.points[0][0])):
+        at, level = x(s.points[0][0]), y(s.points[0][1])
+        near = next((g for (left, top), g in groups if abs(left - at) < 4 and abs(top - level) < 4), None)
+        if near is None:
+            groups.append(((at, level), [s]))
+        else:
+            near.append(s)
+    return groups
+
+
+def _free_spot(
+    at: float, level: float, width: float, taken: Sequence[tuple[float, float, float, float]]
+) -> tuple[float, float, float, float]:
+    """A box (left, top, right, bottom) for a name near a point that no other name is in."""
+    found: list[tuple[float, tuple[float, float, float, float]]] = []
+    for away in (8, 40, 80, -8 - width, -40 - width):
+        left = at + away
+        if not LEFT <= left <= WIDTH - width - 2:
+            continue
+        for step in range(-10, 11):
+            top = level - 7 + 6 * step
+            box = (left, top, left + width, top + 12)
+            inside = top >= TOP - 6 and top + 12 <= HEIGHT - BOTTOM
+            if inside and not any(a < box[2] and left < c and b < box[3] and top < d for a, b, c, d in taken):
+                found.append((abs(away) + 2 * abs(step) * (1 + abs(step) / 4), box))
+    return min(found)[1] if found else (at + 8, level - 7, at + 8 + width, level + 5)
+
+
+def stacked(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, str, float]]]], unit: str) -> str:
+    """Horizontal bars of parts, one bar a row, all on one scale.
+
+    Args:
+        rows: (label, parts); a part is (name, style class, value).
+        unit: of the values.
+    """
+    most = max((sum(value for _, _, value in parts) for _, parts in rows), default=0) or 1
+    out, top, step, thick = [], 4, 38, 18
+    for index, (label, parts) in enumerate(rows):
+        at, begin = top + index * step, 0.0
+        out.append(text(0, at + 10, label, css="name"))
+        total = sum(value for _, _, value in parts)
+        out.append(text(WIDTH, at + 10, f"{short(total)} {unit}", anchor="end"))
+        for name, css, value in parts:
+            left, right = WIDTH * begin / most, WIDTH * (begin + value) / most
+            begin += value
+            if value:
+                out.append(
+                    f'<rect class="part {css}" x="{left:.2f}" y="{at + 14}" width="{right - left:.2f}" '
+                    f'height="{thick}"><title>{escape(name)}: {count(value)} {unit}</title></rect>'
+                )
+    return drawing(title, "".join(out), top + step * len(rows))
+
+
+def whiskers(title: str, rows: Sequence[tuple[str, int, float, float, float]], label: str) -> str:
+    """One line a row: a dot at the mean, a whisker from the median to p99, on a logarithmic scale.
+
+    Args:
+        rows: (label, colour, median, mean, p99).
+    """
+    most = max((p99 for *_, p99 in rows), default=1) or 1
+    indent, step = 105, 20
+    x = type(horizontal(0, 1))(1, max(2.0, most), indent, WIDTH - 40, lambda v: math.log(max(v, 1)))
+    height = step * len(rows) + 34
+    out = []
+    for tick in log_ticks(1, max(2.0, most)):
+        at = x(tick)
+        out.append(f'<line class="grid" x1="{at:g}" x2="{at:g}" y1="0" y2="{height - 32}"/>')
+        out.append(text(at, height - 18, short(tick), anchor="middle"))
+    for index, (name, colour, median, mean, p99) in enumerate(rows):
+        at, css = step * index + 11, f"c{colour % COLOURS}"
+        out.append(text(indent - 10, at + 4, name, anchor="end", css="name"))
+        tip = f"<title>{escape(name)}: p50 {short(median)}, mean {mean:.2f}, p99 {short(p99)}</title>"
+        out.append(f'<line class="line {css}" x1="{x(median):g}" x2="{x(p99):g}" y1="{at}" y2="{at}">{tip}</line>')
+        out.append(f'<circle class="dot {css}" cx="{x(mean):g}" cy="{at}" r="4.5">{tip}</circle>')
+        out.append(text(x(p99) + 6, at + 4, short(p99)))
+    out.append(text((indent + WIDTH - 40) / 2, height - 3, label, anchor="middle", css="label"))
+    return drawing(title, "".join(out), height)
+
+
+def legend(entries: Sequence[tuple[str, str]]) -> str:
+    """Names of series or parts: (name, style class of its swatch)."""
+    items = "".join(f'<li><span class="swatch {css}"></span>{escape(name)}</li>' for name, css in entries)
+    return f'<ul class="legend">{items}</ul>'
+
+
+__all__ = [
+    "COLOURS",
+    "LEFT",
+    "RIGHT",
+    "Bin",
+    "Series",
+    "histogram",
+    "legend",
+    "lines",
+    "scatter",
+    "stacked",
+    "whiskers",
+]

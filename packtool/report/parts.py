@@ -1,0 +1,98 @@
+"""Parts of pages: figures, tables, tiles, lists of facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from packtool.report import charts
+from packtool.report.charts import Bin
+from packtool.report.definitions import count, number, percent
+
+Json = dict[str, Any]
+
+
+def figure(title: str, drawing: str, caption: str = "", legend: str = "") -> str:
+    """A chart with its heading, legend and caption."""
+    note = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    return f"<figure><h3>{escape(title)}</h3>{drawing}{legend}{note}</figure>"
+
+
+def length_chart(lengths: Json, marks: Sequence[int]) -> str:
+    """The length distribution with sequence lengths marked."""
+    if not lengths["documents"]:
+        return figure("Document length", "<p>No documents.</p>")
+    unit = lengths["unit"]
+    total, documents = lengths["total"] or 1, lengths["documents"]
+    bins = [Bin(b["from"], b["to"], b["documents"] / documents) for b in lengths["histogram"]]
+    held = [Bin(b["from"], b["to"], b["total"] / total) for b in lengths["histogram"]]
+    caption = (
+        f"{count(documents)} documents with {count(lengths['total'])} {unit}; mean {number(lengths['mean'])}, median "
+        f"{count(lengths['p50'])}, p99 {count(lengths['p99'])}, longest {count(lengths['max'])}."
+    )
+    drawing = charts.histogram(
+        "Distribution of document lengths",
+        bins,
+        label=f"{unit} in a document" + (", EOS included" if unit == "tokens" else ""),
+        unit="share of all",
+        marks=marks,
+        logarithmic=True,
+        outline=held,
+        write=percent,
+        tick=charts.tick_percent,
+    )
+    legend = charts.legend([("documents", "bar-swatch"), (f"{unit} in them", "c1")])
+    return figure("Document length", drawing, caption, legend)
+
+
+def buckets_table(buckets: Sequence[Json]) -> str:
+    """Share of rows and tokens of each bucket."""
+    head = ("bucket", "rows", "of rows", "of tokens", "padding", "documents per row", "mean context")
+    rows = [
+        (
+            count(b["sequence_length"]),
+            count(b["rows"]),
+            percent(b["row_share"]),
+            percent(b["token_share"]),
+            percent(b["padding_ratio"]),
+            number(b["mean_documents_per_row"]),
+            number(b["mean_context"]),
+        )
+        for b in buckets
+    ]
+    return table(head, rows)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A plain table that scrolls sideways where it must."""
+    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<div class='scroll'><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def grid(drawings: Iterable[str]) -> str:
+    """Figures side by side where there is room."""
+    return f"<div class='charts'>{''.join(drawings)}</div>"
+
+
+def tiles(shown: Sequence[tuple[str, str]]) -> str:
+    """A few figures, large."""
+    items = "".join(f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>" for label, value in shown)
+    return f"<dl class='tiles'>{items}</dl>"
+
+
+def facts(known: Iterable[tuple[str, str]]) -> str:
+    """Names and values."""
+    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in known)
+    return f"<dl class='facts'>{items}</dl>"
+
+
+def lengths_figure(lengths: Json) -> str:
+    """Quantiles of the length distribution."""
+    names = {"min": "shortest", "p50": "median", "max": "longest"}
+    keys = ("min", "p01", "p10", "p25", "p50", "p75", "p90", "p99", "max")
+    known = [(names.get(key, key), count(lengths[key])) for key in keys]
+    return figure(
+        f"Lengths in {lengths['unit']}", facts([*known, ("mean", number(lengths["mean"]))]), "pNN: NN% have no more."
+    )
