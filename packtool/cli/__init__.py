@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from packtool import __version__
-from packtool.cli import failures, info, options, pack, shuffle, stats, verify
+from packtool.cli import failures, info, options, pack, shuffle, stats, tokenize, verify
 from packtool.cli import run as run_command
 from packtool.errors import PacktoolError
 
@@ -32,6 +32,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: twice as dense at 80 columns, and it needs no rich
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+app.command("tokenize", short_help="Text files to a token store.")(tokenize.command)
 app.command("pack", short_help="Token stores to rows of equal length.")(pack.command)
 app.command("shuffle", short_help="Another order or another epoch, exact at any size.")(shuffle.command)
 app.command("stats", short_help="Measure a corpus or dataset; compare strategies.")(stats.command)

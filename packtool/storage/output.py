@@ -69,6 +69,12 @@ class Output:
         manifests.write(self.path, manifest)
         shutil.rmtree(self.work, ignore_errors=True)
 
+    def discard(self) -> None:
+        """Leave nothing behind, after an error with nothing that a resumed run could use."""
+        shutil.rmtree(self.work, ignore_errors=True)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
 
 def key_of(*parts: Any) -> str:
     """A hash of anything msgspec can write as JSON: options and inputs, for `prepare`."""

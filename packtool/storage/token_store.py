@@ -14,7 +14,7 @@ import numpy as np
 from packtool.errors import DataError, UsageError
 from packtool.plan import I64, Ints, offsets_of
 from packtool.storage import manifest as manifests
-from packtool.storage.files import FileEntry, open_array, write_array
+from packtool.storage.files import FileEntry, NpyWriter, open_array, write_array
 from packtool.storage.manifest import StoreManifest
 
 SMALL = np.dtype("<u2")
@@ -31,26 +31,32 @@ def token_dtype(vocab_size: int) -> np.dtype[Any]:
 
 
 def write_shard(
-    directory: Path, number: int, tokens: np.ndarray[Any, Any], offsets: I64, vocab_size: int
+    directory: Path,
+    number: int,
+    tokens: np.ndarray[Any, Any] | Sequence[np.ndarray[Any, Any]],
+    offsets: I64,
+    vocab_size: int,
 ) -> tuple[FileEntry, FileEntry]:
     """Write shard `number` and return its tokens and offsets entries.
 
     Args:
-        tokens: ids of all documents, each document's EOS included; any integer type.
+        tokens: ids of all documents, each document's EOS included, in one array or several; any integer type.
         offsets: documents + 1 offsets into `tokens`.
         vocab_size: every id must be below it.
     """
-    if len(tokens) and int(tokens.max()) >= vocab_size:
-        raise DataError(
-            "id-out-of-range",
-            f"the tokenizer produced id {int(tokens.max())}, but its vocabulary ends at {vocab_size - 1}",
-            remedy="check that the tokenizer.json is whole",
-        )
-    stored = tokens.astype(token_dtype(vocab_size), copy=False)
-    return (
-        write_array(directory / f"tokens-{number:05d}.npy", stored),
-        write_array(directory / f"offsets-{number:05d}.npy", offsets.astype("<i8", copy=False)),
-    )
+    parts = [tokens] if isinstance(tokens, np.ndarray) else tokens
+    dtype = token_dtype(vocab_size)
+    with NpyWriter(directory / f"tokens-{number:05d}.npy", dtype, [sum(map(len, parts))]) as out:
+        for part in parts:
+            if len(part) and int(part.max()) >= vocab_size:
+                raise DataError(
+                    "id-out-of-range",
+                    f"the tokenizer produced id {int(part.max())}, but its vocabulary ends at {vocab_size - 1}",
+                    remedy="check that the tokenizer.json is whole",
+                )
+            out.write(part.astype(dtype, copy=False))
+        entry = out.close()
+    return entry, write_array(directory / f"offsets-{number:05d}.npy", offsets.astype("<i8", copy=False))
 
 
 class TokenStore:

@@ -1,0 +1,1 @@
+"""Reading documents: finding files, planning fixed blocks, decompressing, parsing, filtering. Knows no tokens."""

@@ -1,0 +1,81 @@
+"""Divide a corpus into fixed blocks. The division depends on the files and on constants only, never on workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from packtool.corpus.discover import CorpusFile
+from packtool.corpus.open import open_raw
+from packtool.corpus.parquet import row_groups
+from packtool.corpus.records import Block, Span, UnusableFileError
+
+BLOCK_BYTES = 1 << 26
+"""Files above this are divided, where their format allows it; smaller ones are read together up to it."""
+
+
+def plan(files: Sequence[CorpusFile], size: int = BLOCK_BYTES) -> list[Block]:
+    """Blocks in the order of the files.
+
+    Uncompressed lines are divided into equal byte ranges, Parquet files at row groups; a compressed file and a text
+    file are one span each. Neighbouring small files share a block.
+
+    Args:
+        files: the corpus.
+        size: bytes of a block, about.
+
+    >>> small = CorpusFile("a", "a", 10, "jsonl")
+    >>> big = CorpusFile("b", "b", 150, "jsonl")
+    >>> for block in plan([small, small, big], 100):
+    ...     print([(span.file, span.start, span.stop) for span in block])
+    [(0, 0, -1), (1, 0, -1)]
+    [(2, 0, 75)]
+    [(2, 75, -1)]
+    """
+    blocks: list[Block] = []
+    together: list[Span] = []
+    room = size
+    for number, file in enumerate(files):
+        if file.bytes <= size:
+            if file.bytes > room:
+                blocks.append(tuple(together))
+                together, room = [], size
+            together.append(Span(number))
+            room -= file.bytes
+            continue
+        if together:
+            blocks.append(tuple(together))
+            together, room = [], size
+        blocks += [(span,) for span in _divide(number, file, size)]
+    if together:
+        blocks.append(tuple(together))
+    return blocks
+
+
+def _divide(number: int, file: CorpusFile, size: int) -> list[Span]:
+    if file.problem or file.compression or file.format == "text":
+        return [Span(number)]
+    if file.format == "parquet":
+        bounds = _group_bounds(file, size)
+    else:
+        count = -(-file.bytes // size)
+        bounds = [file.bytes * part // count for part in range(count)]
+    return [Span(number, a, b) for a, b in zip(bounds, [*bounds[1:], -1], strict=True)]
+
+
+def _group_bounds(file: CorpusFile, size: int) -> list[int]:
+    """First row group of each span; a span ends once it holds `size` uncompressed bytes."""
+    raw = open_raw(file.location)
+    try:
+        groups = row_groups(raw)
+    except UnusableFileError:
+        return [0]  # reading it will tell, under the rules for bad records
+    finally:
+        raw.close()
+    bounds = [0]
+    held = 0
+    for group, group_bytes in enumerate(groups):
+        if held >= size:
+            bounds.append(group)
+            held = 0
+        held += group_bytes
+    return bounds

@@ -1,0 +1,79 @@
+"""Whole lines from a stream, in chunks, from any byte range of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from packtool.corpus.open import Readable
+
+CHUNK = 1 << 21
+"""Bytes read at once; also about the size of the batches that reach the encoder."""
+
+
+def line_chunks(stream: Readable, start: int = 0, stop: int = -1) -> Iterator[bytes | bytearray]:
+    """Chunks of whole lines: every line that begins in [start, stop), with its newline.
+
+    A line longer than `CHUNK` comes in a chunk of about its own size. The last line of the stream may lack its
+    newline. Memory is that of the longest line, once.
+
+    Args:
+        stream: positioned at its beginning; seekable unless start is 0.
+        start: first byte; a line that began before it belongs to the range before.
+        stop: byte after the last; -1 for the end of the stream.
+    """
+    at, data = _first_line(stream, start, stop) if start else (0, stream.read(CHUNK))
+    pending: bytes | bytearray = b""  # begins at offset `at`, holds no newline
+    while data and (stop < 0 or at < stop):
+        searched = len(pending)
+        pending = _joined(pending, data)
+        if 0 <= stop <= at + len(pending):
+            end = pending.find(b"\n", max(stop - 1 - at, searched))
+            if end >= 0:
+                yield pending[: end + 1]
+                return
+        cut = pending.rfind(b"\n", searched) + 1
+        if cut:
+            rest = bytes(pending[cut:])
+            if isinstance(pending, bytearray):
+                del pending[cut:]  # no second copy of a very long line
+            else:
+                pending = pending[:cut]
+            yield pending
+            at += cut
+            pending = rest
+        data = stream.read(CHUNK)
+    if pending:
+        yield pending
+
+
+def _first_line(stream: Readable, start: int, stop: int) -> tuple[int, bytes]:
+    """The first offset from `start` on where a line begins, and what was read from there on."""
+    at = start - 1
+    stream.seek(at)
+    while data := stream.read(CHUNK):
+        newline = data.find(b"\n") + 1
+        if newline:
+            return at + newline, data[newline:] or stream.read(CHUNK)
+        at += len(data)
+        if 0 <= stop <= at:
+            break
+    return at, b""
+
+
+def _joined(pending: bytes | bytearray, data: bytes) -> bytes | bytearray:
+    if not pending:
+        return data
+    if len(pending) < CHUNK:
+        return pending + data
+    grown = pending if isinstance(pending, bytearray) else bytearray(pending)
+    grown += data
+    return grown
+
+
+def count_lines(stream: Readable, stop: int) -> int:
+    """Newlines before byte `stop`: what turns a line number within a range into one within the file."""
+    count = 0
+    while stop > 0 and (data := stream.read(min(CHUNK, stop))):
+        count += data.count(b"\n")
+        stop -= len(data)
+    return count

@@ -1,0 +1,90 @@
+"""Plain text: one document a file, or one a line."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterator
+
+from packtool.corpus.lines import CHUNK, line_chunks
+from packtool.corpus.open import Readable
+from packtool.corpus.records import Batch, Reject
+
+_BOM = b"\xef\xbb\xbf"
+LONG = 1 << 23
+
+
+def read_lines(stream: Readable, start: int = 0, stop: int = -1) -> Iterator[Batch]:
+    """One document for each line that begins in bytes [start, stop), without its line end. Blank lines are none."""
+    first = start == 0
+    for chunk in line_chunks(stream, start, stop):
+        lines = bytes(chunk[3:] if first and chunk[:3] == _BOM else chunk).split(b"\n")
+        first = False
+        if not lines[-1]:
+            lines.pop()
+        batch = Batch(records=len(lines), bytes=len(chunk))
+        for number, ended in enumerate(lines, 1):
+            line = ended.removesuffix(b"\r")
+            if line.strip():
+                try:
+                    batch.documents.append(line.decode())
+                except UnicodeDecodeError:
+                    batch.rejects.append(Reject(number, "invalid-utf8", "not valid UTF-8", line))
+        yield batch
+
+
+class LongFile:
+    """A long file as one document, decoded piece by piece.
+
+    Args:
+        reopen: gives the stream again, from its beginning.
+    """
+
+    def __init__(self, reopen: Callable[[], Readable]) -> None:
+        self._reopen = reopen
+
+    def __iter__(self) -> Iterator[str]:
+        decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        stream = self._reopen()
+        try:
+            while data := stream.read(CHUNK):
+                yield decoder.decode(data)
+            yield decoder.decode(b"", final=True)
+        finally:
+            stream.close()
+
+
+def read_file(reopen: Callable[[], Readable]) -> Iterator[Batch]:
+    """The whole file as one document.
+
+    Args:
+        reopen: gives the stream, from its beginning, each time it is called.
+    """
+    stream = reopen()
+    try:
+        parts, size = [], 0
+        while size <= LONG and (data := stream.read(CHUNK)):
+            parts.append(data)
+            size += len(data)
+        if size <= LONG:
+            yield _one(b"".join(parts))
+            return
+        parts.clear()
+        while data := stream.read(CHUNK):
+            size += len(data)
+    finally:
+        stream.close()
+    document = LongFile(reopen)
+    try:
+        for _ in document:
+            pass
+    except UnicodeDecodeError:
+        yield Batch(rejects=[Reject(0, "invalid-utf8", "not valid UTF-8")], records=1, bytes=size)
+    else:
+        yield Batch(documents=[document], records=1, bytes=size)
+
+
+def _one(raw: bytes) -> Batch:
+    try:
+        return Batch(documents=[raw.removeprefix(_BOM).decode()], records=1, bytes=len(raw))
+    except UnicodeDecodeError:
+        return Batch(rejects=[Reject(0, "invalid-utf8", "not valid UTF-8", raw)], records=1, bytes=len(raw))

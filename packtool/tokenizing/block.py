@@ -1,0 +1,238 @@
+"""One task of `tokenize`: read a block, filter, encode, write its shards and a record that it is finished."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from packtool import executor
+from packtool.corpus.discover import STDIN, CorpusFile
+from packtool.corpus.filters import Counted, Filters
+from packtool.corpus.read import file_digest, read, records_before
+from packtool.corpus.records import Batch, Block, Document, Reject, Span
+from packtool.errors import DataError
+from packtool.storage.files import sync_directory, write_bytes
+from packtool.storage.manifest import TokenizerInfo
+from packtool.tokenizing.choose import build
+from packtool.tokenizing.pieces import pieces
+from packtool.tokenizing.rejects import RejectLog
+from packtool.tokenizing.store_writer import ShardWriter, WrittenShard
+from packtool.tokenizing.verify import Verified
+
+_ENCODE_CHARS = 1 << 21
+"""Characters handed to the encoder at once."""
+
+REMEDIES = {
+    "missing-text": "name the field with --text-field, or give --on-error skip or quarantine",
+    "damaged-file": "get the file again, or give --on-error skip or quarantine",
+}
+_REMEDY = "mend the record, or give --on-error skip or quarantine"
+
+
+class Context(msgspec.Struct, frozen=True):
+    """What all tasks of a run have in common.
+
+    Attributes:
+        work: directory for finished blocks; it holds tokenizer.json.
+        tokenizer: ids and vocabulary size.
+        encoder: "tokenizers" or "gigatoken".
+        special_as_text: encode special tokens that occur in a text as plain text.
+        text_field: name of the text field or column.
+        filters: which documents to keep.
+        on_error: fail, skip or quarantine.
+        max_errors: rejects after which a block gives up, or None.
+    """
+
+    work: str
+    tokenizer: TokenizerInfo
+    encoder: str
+    special_as_text: bool
+    text_field: str
+    filters: Filters
+    on_error: str
+    max_errors: int | None
+
+
+class Task(msgspec.Struct, frozen=True):
+    """One block: its spans, and the file of each. Without spans: hash the (one) file, which several blocks share."""
+
+    number: int
+    spans: Block
+    files: tuple[CorpusFile, ...]
+
+
+class SpanCounts(msgspec.Struct):
+    """What one span held, or the sum of several.
+
+    Attributes:
+        file: its number.
+        documents, tokens: that went to the store; EOS and BOS included.
+        empty: documents without a token.
+        records: lines, rows or files read.
+        bytes: read, uncompressed.
+        filtered: documents left out by filters.
+        rejected: records that can't be used, by reason.
+        digest: of the file, where the span is all of it.
+    """
+
+    file: int
+    documents: int = 0
+    tokens: int = 0
+    empty: int = 0
+    records: int = 0
+    bytes: int = 0
+    filtered: Counted = msgspec.field(default_factory=Counted)
+    rejected: dict[str, int] = msgspec.field(default_factory=dict)
+    digest: str = ""
+
+    @property
+    def rejects(self) -> int:
+        """Records that can't be used, whatever the reason."""
+        return sum(self.rejected.values())
+
+    def add(self, other: SpanCounts) -> None:
+        """Add another span's counts to these."""
+        for name in ("documents", "tokens", "empty", "records", "bytes"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("documents", "words", "characters"):
+            setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
+        for code, count in other.rejected.items():
+            self.rejected[code] = self.rejected.get(code, 0) + count
+        self.digest = other.digest
+
+    def flat(self) -> dict[str, int]:
+        """The counts as a manifest has them."""
+        return {
+            "documents": self.documents,
+            "tokens": self.tokens,
+            "empty": self.empty,
+            "filtered": self.filtered.documents,
+            "filtered_words": self.filtered.words,
+            "filtered_characters": self.filtered.characters,
+            "rejected": self.rejects,
+            **{f"rejected_{code.replace('-', '_')}": self.rejected[code] for code in sorted(self.rejected)},
+        }
+
+
+class BlockResult(msgspec.Struct):
+    """What a finished block left behind."""
+
+    encoder: str
+    checked: int
+    spans: list[SpanCounts]
+    shards: list[WrittenShard]
+
+
+def block_directory(work: Path, number: int) -> Path:
+    """Where a block's shards and rejects lie until the store is assembled."""
+    return work / f"block-{number:06d}"
+
+
+def block_record(work: Path, number: int) -> Path:
+    """The file whose presence says that a block is finished."""
+    return work / f"block-{number:06d}.json"
+
+
+def run(context: Context, task: Task) -> BlockResult | str:
+    """Run one task; running it again gives the same files. The digest alone where the task has no spans."""
+    if not task.spans:
+        return file_digest(task.files[0])
+    work = Path(context.work)
+    directory = block_directory(work, task.number)
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    encoder = _encoder(str(work / "tokenizer.json"), context.tokenizer.sha256, context.encoder, context.special_as_text)
+    encoder.restart()
+    info = context.tokenizer
+    with RejectLog(directory, keep=context.on_error == "quarantine") as log:
+        writer = ShardWriter(directory, info.vocab_size, info.eos_id, info.bos_id)
+        counts = [
+            _read_span(context, span, file, encoder, writer, log)
+            for span, file in zip(task.spans, task.files, strict=True)
+        ]
+        writer.close()
+    sync_directory(directory)
+    result = BlockResult(encoder.name, encoder.checked, counts, writer.shards)
+    write_bytes(block_record(work, task.number), msgspec.json.encode(result))
+    return result
+
+
+@functools.lru_cache(maxsize=1)
+def _encoder(path: str, sha256: str, name: str, special_as_text: bool) -> Verified:
+    del sha256  # part of the cache's key: another run in this process may use the same path
+    return build(Path(path).read_bytes(), name, special_as_text=special_as_text)
+
+
+def _read_span(
+    context: Context, span: Span, file: CorpusFile, encoder: Verified, writer: ShardWriter, log: RejectLog
+) -> SpanCounts:
+    counts = SpanCounts(span.file)
+    if span.whole:
+        counts.digest = file_digest(file)
+    for batch in read(file, span, context.text_field):
+        if batch.rejects:
+            _reject(context, span, file, batch, counts, log)
+        documents = context.filters.split(batch.documents, counts.filtered)
+        before = writer.tokens
+        for texts, ends in _calls(documents, encoder.cuttable):
+            ids, lengths = encoder.encode(texts)
+            documents_added, empty = writer.add(ids, lengths, ends)
+            counts.documents += documents_added
+            counts.empty += empty
+        counts.tokens += writer.tokens - before
+        counts.records += batch.records
+        counts.bytes += batch.bytes
+        writer.close_full()
+        executor.advance(batch.progress)
+    return counts
+
+
+def _calls(documents: Iterable[Document], cuttable: bool) -> Iterator[tuple[list[str], list[bool]]]:
+    """Parts of documents for one call of the encoder each, and which of them end a document."""
+    texts: list[str] = []
+    ends: list[bool] = []
+    size = 0
+    for document in documents:
+        for piece in pieces(document, cuttable):
+            if size >= _ENCODE_CHARS:
+                yield texts, ends
+                texts, ends, size = [], [], 0
+            texts.append(piece)
+            ends.append(False)
+            size += len(piece)
+        ends[-1] = True
+    if texts:
+        yield texts, ends
+
+
+def _reject(context: Context, span: Span, file: CorpusFile, batch: Batch, counts: SpanCounts, log: RejectLog) -> None:
+    for reject in batch.rejects:
+        if context.on_error == "fail":
+            _fail(span, file, reject, counts.records)
+        counts.rejected[reject.code] = counts.rejected.get(reject.code, 0) + 1
+        log.add(span.file, reject, counts.records)
+        if context.max_errors is not None and log.count > context.max_errors:
+            raise too_many(context.max_errors)
+
+
+def _fail(span: Span, file: CorpusFile, reject: Reject, before: int) -> NoReturn:
+    where = STDIN if file.name == STDIN else file.location
+    if reject.record:
+        where += f":{records_before(file, span) + before + reject.record}"
+    remedy = REMEDIES.get(reject.code, _REMEDY)
+    raise DataError(reject.code, reject.reason, remedy=remedy, where=where)
+
+
+def too_many(limit: int) -> DataError:
+    """The error for more bad records than allowed."""
+    return DataError(
+        "too-many-errors",
+        f"more than {limit} records can't be used",
+        remedy="look at them with --on-error quarantine and a higher --max-errors",
+        where="--max-errors",
+    )

@@ -1,0 +1,116 @@
+"""Encoders: a batch of texts to token ids, without the tokenizer's own post-processing.
+
+`tokenizers` is the reference and works for every tokenizer.json; `gigatoken` (see gigatoken.py) is much faster and used
+only where it is known, and verified, to give the same ids.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from packtool.errors import DataError, PacktoolError
+from packtool.plan import I64
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+U32 = np.ndarray[Any, np.dtype[np.uint32]]
+
+_REFERENCE_CHARS = 1 << 18
+"""Characters handed to `tokenizers` at once: its encodings take some hundred bytes for each token."""
+
+
+class Encoder(Protocol):
+    """Turns texts into ids."""
+
+    name: str
+
+    def encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
+        """All ids, one text after another, and the number of ids of each text."""
+        ...
+
+
+class EncoderMismatchError(PacktoolError):
+    """The fast encoder gave other ids than the reference."""
+
+
+@functools.lru_cache(maxsize=1)
+def reference_tokenizer(data: bytes) -> Tokenizer:
+    """A tokenizer.json as the `tokenizers` library loads it, without padding.
+
+    Raises:
+        DataError: the library can't load it.
+    """
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_buffer(data)
+    except Exception as error:  # the library raises plain Exception for anything it can't load
+        raise DataError(
+            "bad-tokenizer",
+            f"the tokenizers library can't load it ({error})",
+            remedy="give a tokenizer.json as that library writes it",
+            where="tokenizer.json",
+        ) from None
+    tokenizer.no_padding()
+    return tokenizer
+
+
+class ReferenceEncoder:
+    """The `tokenizers` library, on one thread.
+
+    Args:
+        data: a tokenizer.json.
+        special_as_text: encode special tokens that occur in a text as plain text.
+    """
+
+    name = "tokenizers"
+
+    def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
+        self._tokenizer = reference_tokenizer(data)
+        self._tokenizer.encode_special_tokens = special_as_text
+
+    def encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
+        """See `Encoder.encode`."""
+        ids: list[Any] = []
+        with _one_thread():
+            for part in _parts(texts, _REFERENCE_CHARS):
+                encodings = self._tokenizer.encode_batch_fast(part, add_special_tokens=False)
+                ids += [np.array(encoding.ids, np.uint32) for encoding in encodings]
+        lengths = np.array([len(each) for each in ids], np.int64)
+        return (np.concatenate(ids) if ids else np.empty(0, np.uint32)), lengths
+
+
+def _parts(texts: Sequence[str], chars: int) -> Iterator[list[str]]:
+    """Consecutive texts, cut where `chars` characters are reached."""
+    part: list[str] = []
+    size = 0
+    for text in texts:
+        part.append(text)
+        size += len(text)
+        if size >= chars:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Workers are processes; a library that starts threads of its own in each would only get in their way."""
+    name = "TOKENIZERS_PARALLELISM"
+    before = os.environ.get(name)
+    os.environ[name] = "false"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before

@@ -1,0 +1,145 @@
+"""The fast encoder, and the tokenizer shapes for which it is known to give the ids of `tokenizers`.
+
+On other shapes gigatoken can be silently wrong, so nothing reaches it that is not on this list; and what reaches it is
+verified as it runs (verify.py). Its own file readers are never used.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from packtool.plan import I64
+from packtool.tokenizing.encoders import U32, EncoderMismatchError
+
+
+def installed() -> bool:
+    """Whether gigatoken can be imported here; there are platforms without it."""
+    return importlib.util.find_spec("gigatoken") is not None
+
+
+def unsupported(spec: Mapping[str, Any]) -> str | None:
+    """Why a tokenizer.json is not on the list, or None if it is.
+
+    Args:
+        spec: the parsed tokenizer.json.
+
+    >>> unsupported({"model": {"type": "Unigram"}})
+    'its model is Unigram, not BPE'
+    """
+    return (
+        _model(spec["model"])
+        or _normalizer(spec.get("normalizer"))
+        or _pre_tokenizer(spec.get("pre_tokenizer"))
+        or _around(spec)
+    )
+
+
+def _model(model: Mapping[str, Any]) -> str | None:
+    if model.get("type") != "BPE":
+        return f"its model is {model.get('type')}, not BPE"
+    for option, meaning in (
+        ("dropout", "BPE dropout"),
+        ("unk_token", "an unknown token"),
+        ("continuing_subword_prefix", "a prefix on continuing subwords"),
+        ("end_of_word_suffix", "a suffix on words"),
+        ("byte_fallback", "byte fallback"),
+    ):
+        if model.get(option):
+            return f"it has {meaning}"
+    return None
+
+
+def _normalizer(normalizer: Mapping[str, Any] | None) -> str | None:
+    if normalizer is None or normalizer.get("type") == "NFC":
+        return None
+    return f"its normalizer is {normalizer.get('type')}, not NFC or none"
+
+
+def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> str | None:
+    if pre_tokenizer is None:
+        return "it has no pre-tokenizer"
+    steps = pre_tokenizer.get("pretokenizers", [pre_tokenizer])
+    kinds = [step["type"] for step in steps]
+    own_pattern = steps[-1].get("use_regex", True) if steps else False
+    if kinds == ["ByteLevel"] and pre_tokenizer["type"] == "ByteLevel":
+        reason = None if own_pattern else "its pre-tokenizer is ByteLevel without its pattern"
+    elif kinds == ["Split", "ByteLevel"]:
+        split = steps[0]
+        isolates = split.get("behavior") == "Isolated" and not split.get("invert") and "Regex" in split["pattern"]
+        reason = None if isolates and not own_pattern else "its pre-tokenizer does more than isolate one pattern"
+    else:
+        reason = f"its pre-tokenizer is {' + '.join(kinds)}"
+    if reason is None and steps[-1].get("add_prefix_space"):
+        reason = "it adds a space before texts"
+    return reason
+
+
+def _around(spec: Mapping[str, Any]) -> str | None:
+    if spec.get("truncation"):
+        return "it truncates"
+    if spec.get("padding"):
+        return "it pads"
+    for token in spec.get("added_tokens") or ():
+        if token.get("single_word"):
+            return f"its added token {token['content']!r} stands for single words only"
+    return None
+
+
+class GigatokenEncoder:
+    """gigatoken, on one thread, fed with our batches.
+
+    Args:
+        data: a tokenizer.json on the list.
+        special_as_text: encode special tokens that occur in a text as plain text.
+
+    Raises:
+        EncoderMismatchError: gigatoken does not take it as what the list says.
+    """
+
+    name = "gigatoken"
+
+    def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
+        from gigatoken.gigatoken_rs import BPETokenizer, load_hf_json
+
+        if special_as_text:
+            spec = msgspec.json.decode(data, type=dict[str, Any])
+            spec["added_tokens"] = [token for token in spec.get("added_tokens") or () if not token.get("special")]
+            data = msgspec.json.encode(spec)
+        self._backend = _guarded(load_hf_json, data)
+        if not isinstance(self._backend, BPETokenizer):
+            raise _failure("it takes it for another kind of tokenizer")
+
+    def encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
+        """See `Encoder.encode`."""
+        if not texts:
+            return np.empty(0, np.uint32), np.empty(0, np.int64)
+        layout = _guarded(self._backend.encode_batch, list(texts), parallel=False).layout
+        offsets = np.asarray(layout.offsets.data)
+        ids = np.asarray(layout.content.data)[offsets[0] : offsets[-1]]
+        lengths = np.diff(offsets)
+        if ids.dtype != np.uint32 or len(lengths) != len(texts):
+            raise _failure("it returned something other than ids for each text")
+        return ids, lengths
+
+
+def _guarded(function: Any, *arguments: Any, **options: Any) -> Any:
+    try:
+        return function(*arguments, **options)
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # a panic in Rust arrives as a BaseException
+        raise _failure(str(error).splitlines()[0] if str(error) else type(error).__name__) from None
+
+
+def _failure(reason: str) -> EncoderMismatchError:
+    return EncoderMismatchError(
+        "encoder-mismatch",
+        f"gigatoken failed on this tokenizer ({reason})",
+        remedy="give --encoder tokenizers",
+        where="--encoder gigatoken",
+    )

@@ -1,0 +1,241 @@
+"""Find the tokenizer.json that was asked for, and the tokens that begin and end every document."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.storage.manifest import TokenizerInfo
+from packtool.tokenizing.encoders import reference_tokenizer
+
+EOS_CANDIDATES = ("<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>")
+BOS_CANDIDATES = ("<s>", "<|begin_of_text|>", "<bos>", "<|startoftext|>")
+_CONFIGS = ("tokenizer_config.json", "special_tokens_map.json")
+
+
+@dataclass(frozen=True)
+class LoadedTokenizer:
+    """A tokenizer.json and what packtool must know of it.
+
+    Attributes:
+        data: the bytes of the tokenizer.json.
+        spec: the same, parsed.
+        info: what the manifest records.
+    """
+
+    data: bytes
+    spec: dict[str, Any]
+    info: TokenizerInfo
+
+
+def load(
+    source: str | Path | None = None,
+    *,
+    revision: str | None = None,
+    eos_token: str | int | None = None,
+    bos: bool = False,
+    bos_token: str | int | None = None,
+) -> LoadedTokenizer:
+    """Load a tokenizer and settle its EOS (and BOS).
+
+    Args:
+        source: a tokenizer.json, a directory that holds one, or the id of a hub repository; None for the small
+            byte-level BPE that comes with packtool.
+        revision: branch, tag or commit of a hub repository.
+        eos_token: text or id; None to take what the files beside the tokenizer say, or the only well-known one.
+        bos: begin every document with a BOS.
+        bos_token: text or id; implies `bos`.
+
+    Raises:
+        DataError: no such tokenizer, or it can't be read; the hub can't be reached.
+        UsageError: no EOS or BOS is known, or the one asked for is not in the vocabulary.
+    """
+    data, configs = _read(source, revision)
+    where = str(source) if source is not None else "the default tokenizer"
+    spec = _parse(data, where)
+    vocab = _vocabulary(spec, data, where)
+    eos_id, eos_text = _special("eos", eos_token, EOS_CANDIDATES, vocab, configs)
+    bos_id = None
+    if bos or bos_token is not None:
+        bos_id, _ = _special("bos", bos_token, BOS_CANDIDATES, vocab, configs)
+    size = max(vocab.values()) + 1
+    info = TokenizerInfo(hashlib.sha256(data).hexdigest(), size, eos_id, eos_text, bos_id)
+    return LoadedTokenizer(data, spec, info)
+
+
+def _read(source: str | Path | None, revision: str | None) -> tuple[bytes, list[Mapping[str, Any]]]:
+    """The tokenizer.json and the parsed configuration files beside it, most telling first."""
+    if source is None:
+        return (resources.files("packtool") / "assets" / "tokenizer.json").read_bytes(), []
+    path = Path(source)
+    if path.is_dir():
+        path = path / "tokenizer.json"
+    if path.is_file():
+        beside = [path.with_name(name) for name in _CONFIGS]
+        return _bytes(path), [_config(file) for file in beside if file.is_file()]
+    if Path(source).exists() or not _looks_like_hub_id(str(source)):
+        raise DataError(
+            "missing-tokenizer",
+            "no tokenizer.json there",
+            remedy="give a tokenizer.json, a directory that holds one, or a hub id such as openai-community/gpt2",
+            where=str(source),
+        )
+    return _from_hub(str(source), revision)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(
+            "unreadable-tokenizer", f"can't be read ({error.strerror})", remedy="check its permissions", where=str(path)
+        ) from None
+
+
+def _looks_like_hub_id(source: str) -> bool:
+    """Whether it has the shape OWNER/NAME or NAME and is no path to a file."""
+    parts = source.split("/")
+    plain = all(part and part.replace("-", "").replace("_", "").replace(".", "").isalnum() for part in parts)
+    return len(parts) <= 2 and plain and not source.startswith(".") and not source.endswith((".json", ".model"))
+
+
+def _from_hub(repository: str, revision: str | None) -> tuple[bytes, list[Mapping[str, Any]]]:
+    try:
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+    except ImportError:
+        raise DataError(
+            "no-hub-client",
+            "no such file, and hub ids need the package huggingface_hub",
+            remedy="pip install 'packtool[hub]', or download its tokenizer.json and give the file",
+            where=repository,
+        ) from None
+    try:
+        data = Path(hf_hub_download(repository, "tokenizer.json", revision=revision)).read_bytes()
+    except EntryNotFoundError as error:
+        if isinstance(error, LocalEntryNotFoundError):  # offline: nobody could look
+            raise _unreachable(repository, error) from None
+        raise DataError(
+            "missing-tokenizer",
+            "the repository has no tokenizer.json",
+            remedy="convert its tokenizer to a tokenizer.json first",
+            where=repository,
+        ) from None
+    except Exception as error:  # the client raises many kinds: network, HTTP status, offline mode, bad id
+        raise _unreachable(repository, error) from None
+    configs = []
+    for name in _CONFIGS:
+        try:
+            configs.append(_config(Path(hf_hub_download(repository, name, revision=revision))))
+        except LocalEntryNotFoundError as error:
+            raise _unreachable(repository, error) from None
+        except EntryNotFoundError:
+            continue
+        except PacktoolError:
+            raise
+        except Exception as error:
+            raise _unreachable(repository, error) from None
+    return data, configs
+
+
+def _unreachable(repository: str, error: Exception) -> DataError:
+    first_line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+    return DataError(
+        "hub-unreachable",
+        f"no such file, and the hub did not give it ({first_line})",
+        remedy="check the id and the network, or download its tokenizer.json and give the file",
+        where=repository,
+    )
+
+
+def _config(path: Path) -> Mapping[str, Any]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise DataError(
+            "bad-tokenizer-config", f"not valid JSON ({error})", remedy="mend or remove it", where=str(path)
+        ) from None
+
+
+def _parse(data: bytes, where: str) -> dict[str, Any]:
+    try:
+        spec = msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise _bad_tokenizer(f"not valid JSON ({error})", where) from None
+    if not isinstance(spec.get("model"), dict):
+        raise _bad_tokenizer("has no model", where)
+    return spec
+
+
+def _bad_tokenizer(what: str, where: str) -> DataError:
+    remedy = "give a tokenizer.json as the tokenizers library writes it"
+    return DataError("bad-tokenizer", what, remedy=remedy, where=where)
+
+
+def _vocabulary(spec: Mapping[str, Any], data: bytes, where: str) -> dict[str, int]:
+    """Every token's id; added tokens have those that `tokenizers` gives them, whatever the file says."""
+    vocab = spec["model"].get("vocab")
+    if isinstance(vocab, list):  # Unigram: [token, score] pairs in id order
+        ids = {pair[0]: number for number, pair in enumerate(vocab)}
+    elif isinstance(vocab, dict):
+        ids = dict(vocab)
+    else:
+        raise _bad_tokenizer("its model has no vocabulary", where)
+    tokenizer = reference_tokenizer(data)
+    for token in spec.get("added_tokens") or ():
+        if (number := tokenizer.token_to_id(token["content"])) is not None:
+            ids[token["content"]] = number
+    if not ids:
+        raise _bad_tokenizer("its vocabulary is empty", where)
+    return ids
+
+
+def _special(
+    kind: str,
+    wanted: str | int | None,
+    candidates: tuple[str, ...],
+    vocab: Mapping[str, int],
+    configs: list[Mapping[str, Any]],
+) -> tuple[int, str]:
+    option = f"--{kind}-token"
+    if wanted is not None:
+        return _named(option, wanted, vocab)
+    for config in configs:
+        token = config.get(f"{kind}_token")
+        if isinstance(token, dict):
+            token = token.get("content")
+        if isinstance(token, str):
+            return _named(f"{kind}_token in the tokenizer's configuration", token, vocab)
+    present = [token for token in candidates if token in vocab]
+    if len(present) == 1:
+        return vocab[present[0]], present[0]
+    if present:
+        what = f"the vocabulary has several {kind.upper()} candidates: {', '.join(present)}"
+    else:
+        what = f"no {kind.upper()} token is known for this tokenizer"
+        bracketed = [token for token in vocab if token[:1] in "<[" and token[-1:] in ">]" and len(token) > 2]
+        if bracketed:
+            what += f"; its vocabulary has {', '.join(bracketed[:8])}"
+    raise UsageError(f"no-{kind}", what, remedy=f"name it with {option} TEXT or {option} ID", where=option)
+
+
+def _named(option: str, wanted: str | int, vocab: Mapping[str, int]) -> tuple[int, str]:
+    """A token by its id (a number is always an id) or its text."""
+    if isinstance(wanted, int) or wanted.isdecimal():
+        number = int(wanted)
+        for text, found in vocab.items():
+            if found == number:
+                return number, text
+        what = f"no token has the id {number}"
+    elif wanted in vocab:
+        return vocab[wanted], wanted
+    else:
+        what = f"{wanted!r} is not in the vocabulary"
+    raise UsageError("unknown-token", what, remedy="give the text or the id of a token in the vocabulary", where=option)

@@ -1,0 +1,110 @@
+"""Keep what was rejected: each block writes its own file, and the parent joins them with final line numbers."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+import msgspec
+
+from packtool.corpus.records import Reject
+from packtool.storage.output import REJECTED
+
+
+class RejectedRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """One line of `rejected.jsonl`.
+
+    Attributes:
+        file: its name in the manifest (its number while blocks are at work).
+        record: line or row in the file, counted from 1; absent when the file as a whole is meant.
+        code, reason: why.
+        raw: the record as text; or
+        raw_base64: its bytes, where they are not UTF-8.
+    """
+
+    file: str | int
+    record: int = 0
+    code: str
+    reason: str
+    raw: str | None = None
+    raw_base64: str | None = None
+
+
+class RejectLog:
+    """Counts the rejects of one block and, if `keep`, writes them to `rejected.jsonl` in its directory."""
+
+    def __init__(self, directory: Path, *, keep: bool) -> None:
+        self.count = 0
+        self._path = directory / REJECTED if keep else None
+        self._file: IO[bytes] | None = None
+
+    def add(self, file: int, reject: Reject, before: int) -> None:
+        """Record a reject of file number `file`, with `before` records before its batch in the span."""
+        self.count += 1
+        if self._path is None:
+            return
+        if self._file is None:
+            self._file = self._path.open("wb")
+        record = before + reject.record if reject.record else 0
+        entry = RejectedRecord(file=file, record=record, code=reject.code, reason=reject.reason)
+        if reject.raw is not None:
+            try:
+                entry.raw = reject.raw.decode()
+            except UnicodeDecodeError:
+                entry.raw_base64 = base64.b64encode(reject.raw).decode()
+        self._file.write(msgspec.json.encode(entry) + b"\n")
+
+    def __enter__(self) -> RejectLog:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+class RejectJoiner:
+    """Joins the rejects of all blocks, in order, in the store's `rejected.jsonl`; without any there is no such file.
+
+    Args:
+        store: directory of the store.
+        names: of the files, by number.
+    """
+
+    def __init__(self, store: Path, names: Sequence[str]) -> None:
+        self._path = store / REJECTED
+        self._names = names
+        self._records: dict[int, int] = {}
+        self._file: IO[bytes] | None = None
+
+    def add(self, directory: Path) -> None:
+        """Append the rejects of the block in `directory`."""
+        source = directory / REJECTED
+        if not source.exists():
+            return
+        if self._file is None:
+            self._file = self._path.open("wb")
+        with source.open("rb") as lines:
+            for line in lines:
+                entry = msgspec.json.decode(line, type=RejectedRecord)
+                number = int(entry.file)
+                entry.file = self._names[number]
+                if entry.record:
+                    entry.record += self._records.get(number, 0)
+                self._file.write(msgspec.json.encode(entry) + b"\n")
+
+    def passed(self, file: int, records: int) -> None:
+        """Count a block's records of a file: later blocks number theirs from there."""
+        self._records[file] = self._records.get(file, 0) + records
+
+    def __enter__(self) -> RejectJoiner:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()

@@ -1,0 +1,108 @@
+"""Collect encoded documents and write them as shards of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from packtool.errors import DataError
+from packtool.plan import I64
+from packtool.storage.files import FileEntry
+from packtool.storage.token_store import token_dtype, write_shard
+from packtool.tokenizing.encoders import U32
+
+SHARD_TOKENS = 1 << 25
+"""A shard closes at the end of the batch that reaches this: it bounds the memory of a worker."""
+
+
+class WrittenShard(msgspec.Struct, frozen=True):
+    """One shard on disk, named relative to the directory it was written to."""
+
+    tokens: FileEntry
+    offsets: FileEntry
+
+
+class ShardWriter:
+    """Adds EOS (and BOS) to documents and writes shards 0, 1, … to a directory.
+
+    Args:
+        directory: existing.
+        vocab_size: every id is below it.
+        eos_id: ends every document.
+        bos_id: begins every document, or None.
+
+    Attributes:
+        tokens: stored so far, EOS and BOS included.
+        shards: written so far.
+    """
+
+    def __init__(self, directory: Path, vocab_size: int, eos_id: int, bos_id: int | None) -> None:
+        self._directory = directory
+        self._vocab_size = vocab_size
+        self._dtype = token_dtype(vocab_size)
+        self._eos_id = eos_id
+        self._bos_id = bos_id
+        self._parts: list[np.ndarray[Any, Any]] = []
+        self._lengths: list[I64] = []
+        self._held = 0
+        self._open = 0  # ids of a document whose last part is still to come
+        self.tokens = 0
+        self.shards: list[WrittenShard] = []
+
+    def add(self, ids: U32, lengths: I64, ends: Sequence[bool]) -> tuple[int, int]:
+        """Add consecutive parts of documents.
+
+        Args:
+            ids: of all parts.
+            lengths: ids of each part.
+            ends: whether the part is the last of its document.
+
+        Returns:
+            Documents that ended here and have ids, and documents that ended here without any (they are left out).
+        """
+        if len(ids) and int(ids.max()) >= self._vocab_size:  # before it is cast to a type that may not hold it
+            raise DataError(
+                "id-out-of-range",
+                f"the tokenizer produced id {int(ids.max())}, but its vocabulary ends at {self._vocab_size - 1}",
+                remedy="check that the tokenizer.json is whole",
+            )
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        stops = bounds[np.flatnonzero(ends) + 1]
+        starts = np.concatenate([[0], stops])
+        sizes = np.diff(starts)
+        begun = self._open > 0  # its BOS is written
+        if len(stops):
+            sizes[0] += self._open
+            self._open = 0
+        self._open += int(bounds[-1] - starts[-1])
+        kept = sizes > 0
+        places, values = stops[kept], np.full(int(kept.sum()), self._eos_id)
+        if self._bos_id is not None:
+            first = starts[np.append(kept, self._open > 0)]
+            first = first[1:] if begun else first
+            places = np.concatenate([places, first])
+            values = np.concatenate([values, np.full(len(first), self._bos_id)])
+        # At equal places the EOS of one document comes before the BOS of the next: np.insert keeps their order.
+        stored = np.insert(ids.astype(self._dtype), places, values.astype(self._dtype))
+        self._parts.append(stored)
+        self._lengths.append(sizes[kept] + 1 + (self._bos_id is not None))
+        self._held += len(stored)
+        self.tokens += len(stored)
+        return int(kept.sum()), int(len(kept) - kept.sum())
+
+    def close_full(self) -> None:
+        """Write a shard if enough is held. Call it between documents only."""
+        if self._held >= SHARD_TOKENS:
+            self.close()
+
+    def close(self) -> None:
+        """Write what is held, if there is any, as a shard."""
+        lengths = np.concatenate([np.zeros(1, np.int64), *self._lengths])
+        parts, self._parts, self._lengths, self._held = self._parts, [], [], 0
+        if len(lengths) > 1:
+            entries = write_shard(self._directory, len(self.shards), parts, np.cumsum(lengths), self._vocab_size)
+            self.shards.append(WrittenShard(*entries))

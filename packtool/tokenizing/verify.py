@@ -1,0 +1,123 @@
+"""The check that the fast encoder gives the ids of the reference: on fixed probes, and on a running sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from packtool.plan import I64
+from packtool.tokenizing.encoders import U32, Encoder, EncoderMismatchError, ReferenceEncoder
+
+SAMPLE = 1536
+"""One character in so many is encoded by the reference too. The reference is some 50 times slower, so this is about
+three per cent of the time. Of texts up to some 1500 characters it is one in a thousand."""
+_FIRST = 4
+"""Texts at the beginning of a block that are checked in any case."""
+_CHECK_CHARS = 2048
+"""Of longer texts, only so much is checked."""
+
+_PROBES = (
+    "",
+    " ",
+    "The quick brown fox jumps over the lazy dog. It's 1999, isn't it? We'll see; they've 12345 reasons!",
+    "I'M SURE YOU'RE RIGHT, HE'D SAY: 'TIS ''s 'S ’s don’t",
+    "  leading, trailing  \t and\u00a0inner \u2003 spaces   ",
+    "line\nline\r\nline\n\n\nline \n  \n\tindented\n    def f(x):\n        return x**2  # note\n",
+    "x" * 300 + " " * 70 + "\n" * 40 + "=" * 90 + "1234567890" * 9,
+    "https://example.org/a_b-c?d=1&e=%20#f foo@bar.baz C:\\dir\\file.txt $1,234.56 3.14e-10 50% A/B",
+    "naïve café Ångström ﬁ ½ ² Ⅷ ǅ ß İ ı ẞ – — … “quotes” ‘single’ «guillemets»",
+    "e\u0301 a\u030a \u1100\u1161\u11a8 \u0e01\u0e33 q\u0307\u0323 \u212b \u2126 \u0344 \u0958",
+    "Привет, мир! Γειά σου Κόσμε. שלום עולם مرحبا بالعالم नमस्ते दुनिया สวัสดีชาวโลก",
+    "今天天气很好。日本語のテキスト、カタカナ。한국어 문장입니다. 中文English混合123数字",
+    "😀😃 👩‍👩‍👧‍👦 🏳️‍🌈 🇨🇭 👍🏽 \U0001f9ff \U00020000\U0002ffff \U0010ffff",
+    "\x00\x01\x1b[0m\x7f \x80\x85\x9f \u200b\u200d\ufeff\ufffd\ufffe \u2028\u2029 \u202eabc",
+    "٠١٢ ೪೫ ᭑ 𝟙𝟚 ㊿ ⑩ Ⅻ ¼",
+    '{"key": [1, 2.5, true, null], "s": "\\u00e9\\n"} <tag a="b">&amp;</tag> $x^2_{ij}$ /* c */ // d',
+)
+
+
+def probes(spec: Mapping[str, Any]) -> list[str]:
+    """Texts that exercise a tokenizer: scripts, spaces, digits, controls, and each of its added tokens in context."""
+    texts = list(_PROBES)
+    tokens = [token["content"] for token in spec.get("added_tokens") or ()]
+    for token in tokens[:64]:
+        texts += [token, f"a{token}b", f" {token} {token}\n{token}{token}", token[:-1] + " " + token[1:]]
+    if tokens:
+        texts.append(" ".join(tokens[:2000]))
+    return texts
+
+
+class Verified:
+    """An encoder that checks itself against the reference as it goes.
+
+    Args:
+        encoder: what encodes.
+        reference: what it is checked against; None if `encoder` is the reference.
+        cuttable: whether long texts may be cut (see pieces.py).
+    """
+
+    def __init__(self, encoder: Encoder, reference: ReferenceEncoder | None, *, cuttable: bool) -> None:
+        self.name = encoder.name
+        self.cuttable = cuttable
+        self.checked = 0
+        self._encoder = encoder
+        self._reference = reference
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin a block: its first texts will be checked. Resets `checked`, the number of texts compared."""
+        self.checked = 0
+        self._seen = 0
+        self._next = 0
+        self._first = _FIRST
+
+    def encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
+        """See `Encoder.encode`.
+
+        Raises:
+            EncoderMismatchError: on the first difference.
+        """
+        ids, lengths = self._encoder.encode(texts)
+        if self._reference is not None:
+            self._sample(texts, ids, lengths)
+        return ids, lengths
+
+    def require(self, texts: Sequence[str]) -> None:
+        """Check all of `texts`."""
+        if self._reference is not None:
+            self._compare(texts, *self._encoder.encode(texts))
+
+    def _sample(self, texts: Sequence[str], ids: U32, lengths: I64) -> None:
+        ends = self._seen + np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+        number = 0
+        while number < len(texts):
+            if self._first > 0:
+                self._first -= 1
+            else:
+                number = max(number, int(np.searchsorted(ends, self._next, side="right")))
+                if number == len(texts):
+                    break
+            text = texts[number]
+            if len(text) <= _CHECK_CHARS:
+                start = int(lengths[:number].sum())
+                self._compare([text], ids[start : start + lengths[number]], lengths[number : number + 1])
+            else:
+                self.require([text[:_CHECK_CHARS]])
+            self._next += SAMPLE * min(max(len(text), 64), _CHECK_CHARS)
+            number += 1
+        self._seen = int(ends[-1]) if len(ends) else self._seen
+
+    def _compare(self, texts: Sequence[str], ids: U32, lengths: I64) -> None:
+        assert self._reference is not None
+        expected, expected_lengths = self._reference.encode(texts)
+        self.checked += len(texts)
+        if np.array_equal(lengths, expected_lengths) and np.array_equal(ids, expected):
+            return
+        raise EncoderMismatchError(
+            "encoder-mismatch",
+            "gigatoken and tokenizers give different ids for a text with this tokenizer",
+            remedy="give --encoder tokenizers",
+            where="--encoder gigatoken",
+        )
