@@ -66,7 +66,8 @@ def load(
     if bos or bos_token is not None:
         bos_id, _ = _special("bos", bos_token, BOS_CANDIDATES, vocab, configs)
     size = max(vocab.values()) + 1
-    info = TokenizerInfo(hashlib.sha256(data).hexdigest(), size, eos_id, eos_text, bos_id)
+    added = {token["content"]: vocab[token["content"]] for token in spec.get("added_tokens") or ()}
+    info = TokenizerInfo(hashlib.sha256(data).hexdigest(), size, eos_id, eos_text, bos_id, added)
     return LoadedTokenizer(data, spec, info)
 
 
@@ -190,8 +191,7 @@ def _vocabulary(spec: Mapping[str, Any], data: bytes, where: str) -> dict[str, i
         raise _bad_tokenizer("its model has no vocabulary", where)
     tokenizer = reference_tokenizer(data)
     for token in spec.get("added_tokens") or ():
-        if (number := tokenizer.token_to_id(token["content"])) is not None:
-            ids[token["content"]] = number
+        ids[token["content"]] = tokenizer.token_to_id(token["content"])
     if not ids:
         raise _bad_tokenizer("its vocabulary is empty", where)
     return ids
