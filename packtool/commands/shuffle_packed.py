@@ -25,7 +25,8 @@ from packtool.storage import manifest as manifests
 from packtool.storage.files import FileEntry, write_array
 from packtool.storage.manifest import Bucket, Ledger, OrderManifest, PackedManifest, Shuffle
 from packtool.storage.packed import BATCHES, LENGTHS, ORDER, PackedDataset
-from packtool.storage.stored_plan import StoredPlan, UnitReader, stored_atom_size, stored_plans
+from packtool.storage.stored_plan import StoredPlan, stored_atom_size, stored_plans
+from packtool.storage.units import UnitReader
 
 
 def require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:
