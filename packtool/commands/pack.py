@@ -117,7 +117,7 @@ def pack(
     corpus = Corpus(paths)
     pad_id = padding_id(pad_token, corpus.tokenizer)
     order = Shuffle(method="atom", atom_size=options.atom_size, seed=seed, epoch=0) if shuffle else None
-    described = describe(options, pad_id, shard_tokens, segments)
+    described = describe(chosen, options, pad_id, shard_tokens, segments)
     inputs = [manifests.input_entry(path) for path in paths]
     key = key_of(strategy, described, order, inputs)
     if dry_run:

@@ -65,13 +65,25 @@ def padding_id(token: str | int | None, tokenizer: TokenizerInfo) -> int:
     )
 
 
-def describe(options: PackOptions, pad_id: int, shard_tokens: int, segments: bool) -> Options:
-    """The options that the output depends on, as the manifest has them: those that differ from their defaults."""
-    described: Options = {}
-    for field in fields(options):
-        value = getattr(options, field.name)
-        if value != field.default:
-            described[field.name] = str(value) if isinstance(value, Fraction) else value
+def describe(chosen: Strategy, options: PackOptions, pad_id: int, shard_tokens: int, segments: bool) -> Options:
+    """The options that the output depends on, as the manifest has them: in full, so that no default is left to guess.
+
+    An atom size that was not given is left out: atoms are rows.
+    """
+    effective: dict[str, Any] = {
+        "sequence_length": options.sequence_length,
+        "atom_size": options.atom_size,
+        "remainder": options.remainder,
+        "buckets": options.bucket_sizes if "buckets" in chosen.accepts else None,
+        "padding_threshold": str(options.padding_threshold),
+        "max_repetition": str(options.max_repetition),
+        "extra_capacity": options.extra if "extra_capacity" in chosen.accepts else None,
+        "min_bucket": options.smallest_bucket,
+        "optimize": options.optimize,
+    }
+    described = {name: value for name, value in effective.items() if name in chosen.accepts and value is not None}
+    if chosen.windowed:
+        described["window_tokens"] = options.window_tokens
     return {**described, "pad_id": pad_id, "shard_tokens": shard_tokens, "segments": segments}
 
 
