@@ -87,7 +87,7 @@ def command(
     \b
     Examples:
     packtool pack store -o packed --strategy concat --sequence-length 2048
-    packtool pack web code -o packed --strategy bfd --sequence-length 8192 --seed 7
+    packtool pack web code -o packed --strategy bfd -L 8192 --seed 7
     packtool pack store -o packed --strategy buckets --buckets 2048,4096,8192
     """
     from packtool.cli.results import show, show_preview

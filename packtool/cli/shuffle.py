@@ -66,7 +66,7 @@ def command(
     Examples:
     packtool shuffle packed -o epoch1 --epoch 1
     packtool shuffle packed -o order1 --epoch 1 --order-only
-    packtool shuffle store -o rotated --method partial --batch-size 64 --sequence-length 512
+    packtool shuffle store -o rotated --method partial -B 64 -L 512
     packtool shuffle packed -o batches --method bucket --batch-tokens 65536
     """
     from packtool.cli.results import show, show_preview

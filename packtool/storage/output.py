@@ -113,7 +113,7 @@ def prepare(
     work = path / UNFINISHED
     if path.exists() and not path.is_dir():
         raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(path))
-    entries = sorted(p.name for p in path.iterdir()) if path.exists() else []
+    entries = _entries(path)
     resumed = finished = False
     if entries and resume:
         finished = _require_same(path, state)
@@ -154,12 +154,20 @@ def look(path: Path | str, command: str, key: str) -> str:
         ``nothing``; ``finished`` or ``unfinished`` work of this command with this key; ``other``: anything else.
     """
     path = Path(path)
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+    if not path.exists() or (path.is_dir() and not _entries(path)):
         return "nothing"
     try:
         return "finished" if _require_same(path, State(command, key)) else "unfinished"
     except UsageError:
         return "other"
+
+
+def _entries(path: Path) -> list[str]:
+    """What the directory holds; nothing, if a command was killed there before it could write down its key."""
+    names = sorted(entry.name for entry in path.iterdir()) if path.exists() else []
+    if names == [UNFINISHED] and {entry.name for entry in (path / UNFINISHED).iterdir()} <= {_STATE + PARTIAL}:
+        return []
+    return names
 
 
 def _refuse_overlap(path: Path, inputs: Iterable[Path | str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from packtool.errors import DataError, PacktoolError
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import StoreManifest, TokenizerInfo
-from packtool.storage.output import key_of, prepare
+from packtool.storage.output import key_of, look, prepare
 
 MANIFEST = StoreManifest(
     options={},
@@ -74,6 +74,16 @@ def test_resume_goes_on_only_with_the_same_work(tmp_path: Path) -> None:
     again.finish(MANIFEST)
     assert prepare(out, "tokenize", key="k", resume=True).finished
     assert code(out, resume=True, key="other") == "resume-differs"
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_killed_before_its_state_was_written(tmp_path: Path, resume: bool) -> None:
+    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "unfinished" / "state.json.partial").write_text("{")
+    assert look(tmp_path, "tokenize", "k") == "nothing"
+    assert not prepare(tmp_path, "tokenize", key="k", resume=resume).resumed
+    assert look(tmp_path, "tokenize", "k") == "unfinished"
+    assert look(tmp_path, "tokenize", "other") == "other"
 
 
 def test_resume_refuses_what_is_no_output(tmp_path: Path) -> None:

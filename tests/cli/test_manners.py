@@ -1,0 +1,241 @@
+"""How the command line behaves: one voice for errors, exit codes, pipes, interruption, configuration files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from packtool.cli import app, run
+from packtool.warnings import warn
+from tests.stores import write_store
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_store(Path("store"), [5, 9, 70])
+    return tmp_path
+
+
+def packtool(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "packtool", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False, **options)  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["pac"], "[unknown-command] no such command 'pac'. Did you mean 'pack'?"),
+        (["frobnicate"], "[unknown-command] no such command 'frobnicate'. See packtool --help."),
+        (["pack"], "[missing-option] STORES: packtool pack needs at least one. See packtool pack --help."),
+        (["pack", "store"], "[missing-option] --output: packtool pack needs this option. See packtool pack --help."),
+        (["verify"], "[missing-option] PATH: packtool verify needs it. See packtool verify --help."),
+        (
+            ["verify", "a", "b", "c"],
+            "[bad-usage] packtool verify takes fewer arguments: there is no room for b c. See packtool verify --help.",
+        ),
+        (["pack", "--sed", "3"], "[unknown-option] --sed: packtool pack has no such option. Did you mean --seed?"),
+        (["pack", "--x"], "[unknown-option] --x: packtool pack has no such option. See packtool pack --help."),
+        (["-x"], "[unknown-option] -x: packtool has no such option. See packtool --help."),
+        (["pack", "store", "--seed"], "[bad-option] --seed: a value is missing after it. See --help."),
+        (["pack", "store", "--seed", "-1"], "[bad-option] --seed: -1 is below 0. See packtool pack --help."),
+        (["pack", "store", "--seed", "x"], "[bad-option] --seed: 'x' is not a whole number. See packtool pack --help."),
+    ],
+)
+def test_usage_errors_are_one_line(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert run(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "packtool: error" + message.replace("] ", "]: ", 1) + "\n"
+
+
+def test_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Commands:\n" in captured.err
+    assert captured.err.endswith(
+        "packtool: error[missing-command]: no command was given. Choose one of the commands above.\n"
+    )
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("packtool 0.")
+
+
+def commands() -> list[str]:
+    return [str(command.name) for command in app.registered_commands]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_help_fits_and_has_an_example(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([command, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert f"  Examples:\n  packtool {command} " in text
+    assert max(map(len, text.splitlines())) <= 80
+    for option in ("--quiet", "--json") if command not in ("info", "doctor", "show") else ("--json",):
+        if command != "show":
+            assert option in text
+
+
+@pytest.mark.parametrize("command", [name for name in commands() if name in ("tokenize", "pack", "shuffle", "stats")])
+def test_every_stage_takes_the_common_options(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run([command, "--help"])
+    text = capsys.readouterr().out
+    common = {"--config", "--quiet", "--verbose", "--json"}
+    writing = {"--overwrite", "--resume", "--dry-run"} if command != "stats" else set()
+    assert {option for option in common | writing if option not in text} == set()
+
+
+def test_json_is_one_object_and_nothing_else(place: Path) -> None:
+    result = packtool("pack", "store", "-o", "p", "--strategy", "concat", "-L", "16", "--json")
+    assert result.stderr == ""
+    assert json.loads(result.stdout)["schema_version"] == 1
+    assert result.stdout.count("\n") == 1
+
+
+def test_quiet_says_nothing(place: Path) -> None:
+    result = packtool("pack", "store", "-o", "p", "--strategy", "concat", "-L", "16", "-q")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_verbose_says_what_is_done(place: Path) -> None:
+    result = packtool("pack", "store", "-o", "p", "--strategy", "concat", "-L", "16", "-q", "-v")
+    assert result.stderr.startswith("packtool: concat: 3 documents planned in ")
+
+
+def test_no_colour_unless_on_a_terminal(place: Path) -> None:
+    result = packtool("pack", "store", "-o", "p", "--strategy", "concat", "-L", "16")
+    assert result.returncode == 0
+    assert "\x1b" not in result.stdout + result.stderr
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_a_reader_that_leaves_early_is_no_error(place: Path) -> None:
+    """Nobody reads from the start: every write fails."""
+    receiver, sender = os.pipe()
+    os.close(receiver)
+    for arguments in (["pack", "--help"], ["info", "store"], ["info", "store", "--json"], ["stats", "store"]):
+        command = [sys.executable, "-m", "packtool", *arguments]
+        result = subprocess.run(command, stdout=sender, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, check=False)
+        assert (result.returncode, result.stderr) == (141, "")
+    os.close(sender)
+
+
+def test_standard_output_that_is_full(place: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "packtool", "info", "store"]
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, check=False)
+    assert (result.returncode, result.stderr) == (
+        1,
+        "packtool: error[disk-full]: no space left on the device. Free some space and run the command again.\n",
+    )
+
+
+def test_ctrl_c_leaves_nothing_that_looks_whole(place: Path) -> None:
+    write_store(place / "large", [50 + n % 700 for n in range(20000)], per_shard=10000)
+    command = [sys.executable, "-m", "packtool", "pack", "large", "-o", "p", "--strategy", "concat", "-L", "16"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    while not (place / "p" / "unfinished").exists():
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate()
+    assert process.returncode == 130
+    assert error == "packtool: interrupted\n"
+    assert not (place / "p" / "manifest.json").exists()
+
+
+def test_completion(place: Path) -> None:
+    words = {"_PACKTOOL_COMPLETE": "complete_bash", "COMP_WORDS": "packtool sh", "COMP_CWORD": "1"}
+    command = [sys.executable, "-m", "packtool"]
+    result = subprocess.run(command, capture_output=True, text=True, env={**ENVIRONMENT, **words}, check=False)
+    assert result.stdout.split()[0] == "shuffle"
+    assert result.stderr == ""
+
+
+CONFIG = """
+[pack]
+input = ["store"]
+strategy = "padding"
+sequence-length = 8
+buckets = [2]
+"""
+
+
+def test_options_come_from_a_file_and_flags_win(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "c.toml").write_text(CONFIG.replace("buckets = [2]", ""), encoding="utf-8")
+    assert run(["pack", "--config", "c.toml", "-o", "p", "-q"]) == 0
+    assert run(["pack", "--config", "c.toml", "-o", "q", "-L", "32", "--strategy", "concat", "-q"]) == 0
+    found = [json.loads((place / name / "manifest.json").read_text(encoding="utf-8")) for name in ("p", "q")]
+    assert [(each["strategy"], each["options"]["sequence_length"]) for each in found] == [
+        ("padding", 8),
+        ("concat", 32),
+    ]
+    capsys.readouterr()
+    assert run(["pack", "-o", "r", "--strategy", "concat", "-L", "8"]) == 2
+    assert "STORES" in capsys.readouterr().err, "an earlier call's file is forgotten"
+
+
+def test_an_option_in_a_file_is_blamed_there(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "c.toml").write_text(CONFIG, encoding="utf-8")
+    assert run(["pack", "--config", "c.toml", "-o", "p"]) == 2
+    assert capsys.readouterr().err.startswith(
+        "packtool: error[option-not-taken]: c.toml:6: buckets: the strategy padding does not take this option."
+    )
+    assert run(["pack", "--config", "c.toml", "-o", "p", "--buckets", "64"]) == 2
+    assert capsys.readouterr().err.startswith("packtool: error[option-not-taken]: --buckets: the strategy")
+
+
+def test_several_tables_are_for_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "c.toml").write_text("[[pack]]\n\n[[pack]]\n", encoding="utf-8")
+    assert run(["pack", "--config", "c.toml", "-o", "p"]) == 2
+    assert "c.toml:3: there are 2 [[pack]] tables. Keep one, or do all of them with packtool run c.toml." in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_file_from_standard_input(place: Path) -> None:
+    result = packtool("pack", "--config", "-", "-o", "p", "-q", input=CONFIG.replace("buckets = [2]", ""))
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_warnings_have_codes_and_quiet_silences_them(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from packtool.commands import verify
+
+    def noisy(*_: object, **__: object) -> None:
+        for _n in range(2):
+            warn("nothing-packed", "no document was packed", remedy="check the input", where="store")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verify, "verify", noisy)
+    assert run(["verify", "store"]) == 130
+    assert capsys.readouterr().err == (
+        "packtool: warning[nothing-packed]: store: no document was packed. Check the input.\npacktool: interrupted\n"
+    )
+    assert run(["verify", "store", "-q"]) == 130
+    assert capsys.readouterr().err == "packtool: interrupted\n"
+
+
+def test_a_warning_must_be_known() -> None:
+    with pytest.raises(ValueError, match="not a known warning"):
+        warn("something", "x", remedy="y")

@@ -1,0 +1,199 @@
+"""A pipeline does what is left to do: nothing when all is done, and ends with the same bytes after any interruption."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import packtool
+from packtool.commands.run import StageResult, run
+from packtool.errors import DataError, UsageError
+from packtool.pipeline import Stage
+from packtool.storage import manifest as manifests
+from tests.stores import write_store
+
+CONFIG = """
+[[pack]]
+output = "concat"
+strategy = "concat"
+sequence-length = 16
+
+[[pack]]
+output = "padded"
+strategy = "padding"
+sequence-length = 16
+
+[shuffle]
+input = "padded"
+epoch = 3
+
+[stats]
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    write_store(tmp_path / "store", [3 + n * n % 40 for n in range(60)])
+    (tmp_path / "c.toml").write_text(CONFIG, encoding="utf-8")
+    return tmp_path
+
+
+def go(place: Path, **options: object) -> list[str]:
+    results = run(place / "c.toml", input=place / "store", output=place / "out", **options)  # type: ignore[arg-type]
+    return [result.state for result in results]
+
+
+def change(place: Path, old: str, new: str) -> None:
+    file = place / "c.toml"
+    assert old in file.read_text(encoding="utf-8")
+    file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+
+
+def contents(place: Path) -> dict[str, str]:
+    """Every file but `run.json`, which holds timings."""
+    files = sorted(file for file in place.rglob("*") if file.is_file() and file.name != manifests.RUN)
+    return {str(file.relative_to(place)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def test_the_second_run_does_nothing(place: Path) -> None:
+    assert go(place) == ["done"] * 4
+    before = {file: file.stat().st_mtime_ns for file in (place / "out").rglob("*")}
+    assert go(place) == ["kept", "kept", "kept", "done"]
+    assert {file: file.stat().st_mtime_ns for file in (place / "out").rglob("*")} == before
+
+
+def test_stages_give_what_the_commands_give(place: Path) -> None:
+    *_, measured = run(place / "c.toml", input=place / "store", output=place / "out")
+    packtool.pack(place / "store", place / "p", strategy="padding", sequence_length=16)
+    packtool.shuffle(place / "p", place / "s", epoch=3)
+    assert {**contents(place / "out" / "padded")} == contents(place / "p")
+    shards = [name for name in contents(place / "s") if name.startswith("tokens-")]
+    assert shards
+    assert [contents(place / "out" / "shuffled")[name] for name in shards] == [contents(place / "s")[n] for n in shards]
+    assert measured.result["ledger"] == packtool.stats(place / "s")["ledger"]
+
+
+def test_what_changed_is_made_anew_only_on_request(place: Path) -> None:
+    go(place)
+    old = contents(place / "out")
+    change(place, 'strategy = "padding"\nsequence-length = 16', 'strategy = "padding"\nsequence-length = 32')
+    with pytest.raises(UsageError, match=r"out/padded: begun with other options or inputs. Give --overwrite to make"):
+        go(place)
+    assert contents(place / "out") == old
+    assert go(place, dry_run=True) == ["would keep", "would refuse", "would compare", "would do"]
+    assert go(place, dry_run=True, overwrite=True) == ["would keep", "would replace", "would compare", "would do"]
+    assert go(place, overwrite=True) == ["kept", "done", "done", "done"]
+    assert go(place) == ["kept", "kept", "kept", "done"]
+
+
+def test_a_dry_run_writes_nothing_and_tells_sizes(place: Path) -> None:
+    results = run(place / "c.toml", input=place / "store", output=place / "out", dry_run=True)
+    assert [result.state for result in results] == ["would do"] * 4
+    assert not (place / "out").exists()
+    sizes = [result.preview.figures["bytes"] for result in results[:2] if result.preview]
+    assert results[2].about_bytes == sizes[1]
+    go(place)
+    written = [packtool.open(place / "out" / name) for name in ("concat", "padded")]
+    assert sizes == [len(dataset) * 16 * 2 for dataset in written]
+
+
+class Interrupted(Exception):
+    """As if the process had ended here."""
+
+
+@pytest.mark.parametrize("writes", range(4))
+def test_an_interrupted_run_continues(place: Path, monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
+    """It ends just before the n-th manifest is written: everything else of that stage is there."""
+    go(place)
+    whole = contents(place / "out")
+    (place / "out").rename(place / "undisturbed")
+    write, left = manifests.write, [writes]
+
+    def interrupt(directory: Path, manifest: manifests.Manifest) -> None:
+        if left[0] == 0:
+            raise Interrupted
+        left[0] -= 1
+        write(directory, manifest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(manifests, "write", interrupt)
+        if writes < 3:
+            with pytest.raises(Interrupted):
+                go(place)
+            assert go(place, dry_run=True)[: writes + 1] == ["would keep"] * writes + ["would continue"]
+        else:
+            go(place)
+    assert go(place) == ["kept"] * writes + ["done"] * (4 - writes)
+    assert contents(place / "out") == whole
+
+
+def test_killed_at_any_time_it_ends_with_the_same_bytes(place: Path) -> None:
+    write_store(place / "large", [50 + n % 700 for n in range(3000)], per_shard=1000)
+    command = [sys.executable, "-m", "packtool", "run", "c.toml", "-i", "large", "-q", "-o"]
+    root = Path(__file__).parents[2]
+
+    def start(output: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*command, output], cwd=place, env={"PYTHONPATH": str(root), "PATH": ""})
+
+    assert start("undisturbed").wait() == 0
+    for sign in ("concat/unfinished", "concat/tokens-*", "padded/unfinished", "shuffled/unfinished"):
+        process = start("out")
+        while process.poll() is None and not list((place / "out").glob(sign)):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        for manifest in (place / "out").rglob("manifest.json"):
+            assert packtool.verify(manifest.parent).problems == []
+    assert start("out").wait() == 0
+    assert contents(place / "out") == contents(place / "undisturbed")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"padding"', '"padded"', r"c.toml:9: strategy: there is no strategy 'padded'. Choose one of concat, padding"),
+        ('strategy = "padding"\n', "", r"c.toml:7: pack needs the option strategy. Give strategy = \"concat\", or"),
+        ("epoch = 3", "batch-size = 3", r"c.toml:14: batch-size: --method atom does not take this option. Leave it"),
+        ("epoch = 3", "method = 'x'", r"c.toml:14: method: there is no shuffle 'x'. Choose one of atom, partial"),
+        ("epoch = 3", "epoch = '3'", r"c.toml:14: epoch can't be '3'. Give a whole number."),
+    ],
+)
+def test_mistakes_of_late_stages_are_found_first(place: Path, old: str, new: str, message: str) -> None:
+    change(place, old, new)
+    with pytest.raises(UsageError, match=message):
+        go(place)
+    assert not (place / "out").exists()
+
+
+def test_an_output_of_another_command_is_refused_first(place: Path) -> None:
+    packtool.pack(place / "store", place / "out" / "shuffled", strategy="concat", sequence_length=16)
+    with pytest.raises(UsageError, match=r"out/shuffled: written by packtool pack, not by packtool shuffle."):
+        go(place)
+    assert not (place / "out" / "concat").exists()
+
+
+def test_standard_input_is_refused(place: Path) -> None:
+    with pytest.raises(UsageError, match=r"c.toml:2: standard input can't be read twice"):
+        run(place / "c.toml", input="-", output=place / "out")
+
+
+def test_a_missing_store(place: Path) -> None:
+    with pytest.raises(DataError, match="no such directory"):
+        run(place / "c.toml", input=place / "nowhere", output=place / "out")
+
+
+def test_stages_are_announced(place: Path) -> None:
+    seen: list[str] = []
+
+    def announce(number: int, count: int, stage: Stage) -> None:
+        seen.append(f"{number}/{count} {stage.name}")
+
+    results: list[StageResult] = run(place / "c.toml", input=place / "store", output=place / "out", announce=announce)
+    assert seen == ["1/4 pack", "2/4 pack", "3/4 shuffle", "4/4 stats"]
+    assert all(result.seconds >= 0 for result in results)

@@ -1,0 +1,97 @@
+"""What each stage of a pipeline reads and writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import packtool
+from packtool import config
+from packtool.errors import UsageError
+from packtool.pipeline import Stage, stages
+
+
+def plan(tmp_path: Path, text: str, inputs: tuple[str, ...] = (), root: str = "out") -> list[Stage]:
+    file = tmp_path / "c.toml"
+    file.write_text(text, encoding="utf-8")
+    return stages(config.read(file, lambda name: getattr(packtool, name)), inputs, root)
+
+
+def flow(tmp_path: Path, text: str, *inputs: str, root: str = "out") -> list[tuple[str, tuple[str, ...], str | None]]:
+    found = plan(tmp_path, text, inputs, root)
+    return [(stage.name, stage.inputs, None if stage.output is None else str(stage.output)) for stage in found]
+
+
+def refused(tmp_path: Path, text: str, *inputs: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        plan(tmp_path, text, inputs)
+    return f"[{caught.value.code}] {caught.value}".replace(str(tmp_path / "c.toml"), "FILE")
+
+
+def test_each_stage_reads_what_the_one_before_wrote(tmp_path: Path) -> None:
+    assert flow(tmp_path, "[pack]\nstrategy = 'concat'\n[stats]\n[shuffle]\nepoch = 2", "store") == [
+        ("pack", ("store",), "out/packed"),
+        ("shuffle", ("out/packed",), "out/shuffled"),
+        ("stats", ("out/shuffled",), None),
+    ]
+
+
+def test_several_stores_and_packs(tmp_path: Path) -> None:
+    text = """
+    [[pack]]
+    output = "a"
+    [[pack]]
+    output = "/b"
+    input = ["web", "code"]
+    [[shuffle]]
+    input = "a"
+    output = "c/d"
+    [[shuffle]]
+    input = "/b"
+    output = "e"
+    """
+    assert flow(tmp_path, text, "x", "y") == [
+        ("pack", ("x", "y"), "out/a"),
+        ("pack", ("web", "code"), "/b"),
+        ("shuffle", ("out/a",), "out/c/d"),
+        ("shuffle", ("/b",), "out/e"),
+    ]
+    first, _, third, _ = plan(tmp_path, text, ("x", "y"))
+    assert first.arguments() == (["x", "y"], Path("out/a"))
+    assert third.arguments() == ("out/a", Path("out/c/d"))
+    assert third.needs == (Path("out/a"),)
+    assert first.needs == ()
+
+
+def test_options_are_passed_on(tmp_path: Path) -> None:
+    (stage,) = plan(tmp_path, "[pack]\nsequence-length = 8\noutput = 'x'\ninput = 's'\nmax-repetition = 0.1\n")
+    assert stage.options == {"sequence_length": 8, "max_repetition": "0.1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "[nothing-to-do] the file has no table. Write [tokenize], [pack], [shuffle] or [stats]."),
+        ("\n[pack]\n", "[missing-input] FILE:2: pack has no input. Give --input, or name it in the table."),
+        (
+            "[[pack]]\ninput='s'\noutput='a'\n[[pack]]\ninput='s'\n",
+            "[missing-option] FILE:4: one of several [[pack]] tables without an output of its own. Give each a name",
+        ),
+        (
+            "[[pack]]\ninput='s'\noutput='a'\n[[pack]]\ninput='s'\noutput='a/b'\n",
+            "[same-output] FILE:6: writes out/a/b, where FILE:1 writes out/a. Give each an output of its own.",
+        ),
+        (
+            "[[pack]]\ninput='s'\noutput='a'\n[[pack]]\ninput='s'\noutput='b'\n[shuffle]\n",
+            "[ambiguous-input] FILE:7: shuffle: could read out/a, out/b. Name one of them: input = ....",
+        ),
+        ("[pack]\noutput='../x'\ninput='s'\n[shuffle]\noutput='../x'", "[same-output] FILE:5: writes out/../x"),
+    ],
+)
+def test_what_makes_no_sense_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    assert refused(tmp_path, text).startswith(message)
+
+
+def test_one_input_where_one_is_taken(tmp_path: Path) -> None:
+    assert "[ambiguous-input] FILE:1: shuffle: takes one input" in refused(tmp_path, "[shuffle]", "a", "b")
