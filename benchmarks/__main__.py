@@ -1,0 +1,20 @@
+"""All benchmarks, one after the other: `python -m benchmarks [NAME…]`. Takes an hour and some 30 GB of disk."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+NAMES = ("tokenize", "plan", "pack", "shuffle", "stats")
+
+
+def main() -> None:
+    chosen = sys.argv[1:] or NAMES
+    for name in chosen:
+        if name not in NAMES:
+            raise SystemExit(f"there is no benchmark {name!r}: choose from {', '.join(NAMES)}")
+        print(f"\n== {name}\n", flush=True)
+        subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=True)
+
+
+main()
