@@ -59,7 +59,7 @@ test-package: $(BIN)/installed
 	$(PYTEST) -m slow tests/test_package.py
 
 bench: $(BIN)/installed
-	$(BIN)/python -m benchmarks
+	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 $(BIN)/installed: pyproject.toml constraints.txt
 	@[ -n "$(PYTHON)" ] || { echo "packtool needs Python 3.11 or later: install it, or name it with PYTHON=/path/to/python3" >&2; exit 1; }

@@ -1,0 +1,76 @@
+"""Documentation stays true: every `python` and `sh` block runs, in order, beside a small corpus and what is made of it.
+
+A page's blocks share one namespace and one directory, which holds `corpus.jsonl`, its token store `tokens` and the
+packed dataset `packed`. Blocks marked `console` or `text` are shown, not run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import packtool
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """(language, code) of the fenced blocks of a page that are to be run."""
+    found = [match.groups() for match in FENCE.finditer(page.read_text(encoding="utf-8"))]
+    return [(language, code) for language, code in found if language in ("python", "sh")]
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a corpus, a token store and a packed dataset, and `bin/packtool`, which runs this package."""
+    place = tmp_path_factory.mktemp("docs")
+    texts = [f"Document {n}: " + "the quick brown fox jumps over the lazy dog, " * (n % 17) for n in range(300)]
+    lines = [msgspec.json.encode({"text": text, "id": n}) for n, text in enumerate(texts)]
+    (place / "corpus.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    packtool.tokenize(place / "corpus.jsonl", place / "tokens")
+    packtool.pack(place / "tokens", place / "packed", strategy="concat", sequence_length=128, shard_tokens=4096)
+    script = place / "bin" / "packtool"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m packtool "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    return place
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
+def test_blocks_run(page: Path, workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "here"
+    shutil.copytree(workshop, place)
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("PATH", f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    namespace: dict[str, object] = {"__name__": "documentation"}
+    for language, code in blocks(page):
+        if language == "python":
+            exec(compile(code, f"{page.name}: {code.splitlines()[0]}", "exec"), namespace)
+        else:
+            run = subprocess.run(["bash", "-euo", "pipefail", "-c", code], capture_output=True, text=True, check=False)
+            assert run.returncode == 0, f"{page.name}:\n{code}\n{run.stdout}{run.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = [target for target in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in target]
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_the_reading_order_names_every_module() -> None:
+    order = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    names = {path.relative_to(ROOT).as_posix() for path in (ROOT / "packtool").rglob("*.py") if path.stat().st_size}
+    named = {name for name in names if f"`{name}`" in order or f"`{name.rpartition('/')[0]}/`" in order}
+    assert sorted(names - named) == []
+    assert [name for name in re.findall(r"`(packtool/[\w/]+(?:\.py|/))`", order) if not (ROOT / name).exists()] == []
