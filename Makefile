@@ -17,6 +17,7 @@ PACKTOOL := $(BIN)/packtool
 PYTEST := $(BIN)/python -m pytest
 SOURCES := $(shell find packtool -name '*.py' -o -name '*.json')
 DEMO := demo-output
+BENCHMARKS := $(filter-out __init__ common,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DELETE_ON_ERROR:
 .PHONY: demo test check test-slow test-interop test-browser test-package bench clean
@@ -33,10 +34,10 @@ $(DEMO)/tokens/manifest.json: $(DEMO)/corpus/reference.jsonl.gz $(SOURCES)
 	$(PACKTOOL) tokenize $(DEMO)/corpus -o $(DEMO)/tokens --overwrite
 
 $(DEMO)/packed/manifest.json: $(DEMO)/tokens/manifest.json
-	$(PACKTOOL) pack $(DEMO)/tokens -o $(DEMO)/packed --strategy concat --sequence-length 1024 --overwrite
+	$(PACKTOOL) pack $(DEMO)/tokens -o $(DEMO)/packed --strategy concat --sequence-length 1024 --overwrite --quiet
 
 $(DEMO)/shuffled/manifest.json: $(DEMO)/packed/manifest.json
-	$(PACKTOOL) shuffle $(DEMO)/packed -o $(DEMO)/shuffled --method atom --epoch 1 --overwrite
+	$(PACKTOOL) shuffle $(DEMO)/packed -o $(DEMO)/shuffled --method atom --epoch 1 --overwrite --quiet
 
 test: check
 	$(PYTEST) -n 2 -m "not slow and not interop and not browser"
@@ -59,7 +60,7 @@ test-package: $(BIN)/installed
 	$(PYTEST) -m slow tests/test_package.py
 
 bench: $(BIN)/installed
-	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 $(BIN)/installed: pyproject.toml constraints.txt
 	@[ -n "$(PYTHON)" ] || { echo "packtool needs Python 3.11 or later: install it, or name it with PYTHON=/path/to/python3" >&2; exit 1; }
