@@ -33,6 +33,7 @@ def options_of(name: str, size: int, draw: st.DataObject | None = None) -> PackO
         **choose("padding_threshold", [Fraction(1, 100), Fraction(0), Fraction(1, 4), Fraction(1)]),
         **choose("max_repetition", [Fraction(3, 10), Fraction(0), Fraction(1), Fraction("0.123456789123456789")]),
         **choose("extra_capacity", [1, 0, size - 1]),
+        **choose("optimize", [False, True]),
         **choose("min_bucket", [1, 2, 1 << size.bit_length() - 1]),
         window_tokens=1 << 30 if draw is None else draw.draw(st.sampled_from([1 << 30, 40, 7]), label="window"),
     )
@@ -103,7 +104,7 @@ def corpora(draw: st.DrawFn, size: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_laws(name, data):
     size = data.draw(st.sampled_from([s for s in SIZES if s > 2 or name != "padding"]), label="size")
@@ -143,7 +144,7 @@ def test_the_same_input_gives_the_same_plan_whatever_its_type(name):
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_pieces_of_a_unit_do_not_depend_on_the_order_asked(name, data):
     size = data.draw(st.sampled_from(SIZES[1:]), label="size")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from packtool.packing.bins import pack_tails
 from packtool.packing.chunks import cut
 from packtool.packing.histogram import best_fit
+from packtool.packing.optimize import plan_optimized
 from packtool.packing.options import PackOptions, Strategy
 from packtool.plan import Ints, Plan
 
@@ -22,6 +23,8 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     array([1, 3, 0, 2])
     """
     size = options.length
+    if options.optimize:
+        return [plan_optimized(lengths, size, best_fit)]
     return [pack_tails(lengths, size, cut(lengths, size), lambda counts: best_fit(counts, size))]
 
 
@@ -29,7 +32,7 @@ STRATEGY = Strategy(
     name="bfd",
     summary="whole documents in bins, best fit decreasing",
     paper="Seamless Packing, D.3",
-    accepts=frozenset({"sequence_length"}),
+    accepts=frozenset({"sequence_length", "optimize"}),
     multi_bucket=False,
     windowed=True,
     plan=plan,

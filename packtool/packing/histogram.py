@@ -10,7 +10,8 @@ Source: the greedy algorithms of Johnson, Near-optimal bin packing algorithms (1
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -54,6 +55,21 @@ class Runs:
             offsets_of(np.array([len(bin) for _, bin in runs], np.int64)),
             *(np.ascontiguousarray(column) for column in entries.T),
         )
+
+    @classmethod
+    def join(cls, parts: Sequence[Runs]) -> Runs:
+        """Runs one after the other."""
+        return cls(
+            np.concatenate([runs.bins for runs in parts]),
+            offsets_of(np.concatenate([np.diff(runs.offsets) for runs in parts])),
+            np.concatenate([runs.length for runs in parts]),
+            np.concatenate([runs.count for runs in parts]),
+            np.concatenate([runs.first for runs in parts]),
+        )
+
+    def after(self, used: I64) -> Runs:
+        """The same bins, where of each length the first `used` items are taken already."""
+        return replace(self, first=self.first + used[self.length])
 
     def run_of(self) -> I64:
         """The run of each entry."""

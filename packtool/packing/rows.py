@@ -54,6 +54,8 @@ class Bins:
 class RowsPlan(Plan):
     """Long rows, then bins. A row of either is a unit; what a bin holds beyond L tokens is left out.
 
+    Where the strategy proves a bound, `least_rows` is a number of rows below which no packing of its pieces goes.
+
     Args:
         sequence_length: tokens in a row, L.
         lengths: tokens of each document with its EOS.
@@ -89,6 +91,7 @@ class RowsPlan(Plan):
             dropped=dropped,
             eos_omitted=eos_omitted,
         )
+        self.least_rows: int | None = None
         self._lengths = lengths
         self._long = long
         self._bins = bins
@@ -109,7 +112,7 @@ class RowsPlan(Plan):
         pieces = offsets_of(np.array([len(plan._bins.document) for plan in plans]))
         for plan, first, at in zip(plans, firsts, pieces, strict=False):
             np.add(plan._bins.document, first, out=document[at : at + len(plan._bins.document)], casting="unsafe")
-        return cls(
+        joined = cls(
             plans[0].sequence_length,
             lengths,
             long=LongRows(np.concatenate(long), _chain([plan._long.offsets for plan in plans])),
@@ -124,6 +127,9 @@ class RowsPlan(Plan):
             dropped=sum(plan.dropped for plan in plans),
             eos_omitted=sum(plan.eos_omitted for plan in plans),
         )
+        bounds = [plan.least_rows for plan in plans if plan.least_rows is not None]
+        joined.least_rows = sum(bounds) if bounds else None
+        return joined
 
     def segments(self, units: Ints) -> Segments:
         units = np.asarray(units, np.int64)
