@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from packtool.comparison import SEED, Outcome
+from packtool.comparison import Outcome
 from packtool.metrics import LengthCounts, measure
 from packtool.metrics.sliding import sliding
 from packtool.metrics.summary import ratio
@@ -36,12 +36,14 @@ def comparison_section(outcomes: Sequence[Outcome], counts: LengthCounts, batch_
     entries = [_entry(outcome, batch_size, pairs) for outcome in outcomes]
     sizes = {outcome.candidate.options.sequence_length for outcome in outcomes}
     return {
-        "seed": SEED,
         "attention_baseline": base,
         "entries": entries,
         "sliding": [_sliding(counts, size) for size in sorted(size for size in sizes if size is not None)],
         "advice": [asdict(advice) for advice in advise(counts, entries)],
-        "timings": [{"planning_seconds": round(outcome.planning_seconds, 4)} for outcome in outcomes],
+        "timings": [
+            {"planning_seconds": round(outcome.planning_seconds, 3), "seconds": round(outcome.seconds, 3)}
+            for outcome in outcomes
+        ],
     }
 
 

@@ -42,7 +42,7 @@ def print_comparison(comparison: Json, console: Console) -> None:
     console.print()
     console.print(
         Text(
-            "* best of its row length. cut: documents not whole in one row; avoid.: the same of those that would fit; "
+            "* best of its row length. cut: documents not whole in one row; avoid.: the same of those that fit a row; "
             "docs/row: documents / rows; context: mean tokens of its own document before a token; above bound: rows "
             "above the fewest possible. attention, masked: query-key pairs, plain and with document masks, relative to "
             f"one stream in rows of {count(comparison['attention_baseline'])} tokens. plan: CPU seconds.",

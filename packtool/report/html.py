@@ -223,8 +223,6 @@ def _configuration(report: Json) -> list[tuple[str, str]]:
         known += [(name.replace("_", " "), count(value)) for name, value in report.get("counts", {}).items()]
     if report["batch_size"] is not None:
         known.append(("batch size", count(report["batch_size"])))
-    if report.get("comparison"):
-        known.append(("seed of the permutation", str(report["comparison"]["seed"])))
     for name, value in (report.get("tokenizer") or {}).items():
         if name != "added_tokens":
             known.append((f"tokenizer {name}".replace("_", " "), _plain(value)))
