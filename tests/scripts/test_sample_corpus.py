@@ -48,6 +48,7 @@ def test_each_file_holds_its_texts(corpus: Path) -> None:
     assert all(text.strip() for part in found.values() for text in part)
 
 
+@pytest.mark.slow
 def test_another_run_writes_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
     script = Path(sample_corpus.__file__)
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
