@@ -17,12 +17,14 @@ class Preview:
         found: what lies there now: ``nothing``, ``unfinished`` or ``finished`` work of the same options and inputs,
             or ``other``.
         figures: what it would read and write, such as documents, rows, tokens and bytes.
+        estimated: the bytes to be written are an estimate.
     """
 
     command: str
     output: Path
     found: str
     figures: dict[str, int]
+    estimated: bool = False
 
     @property
     def free_bytes(self) -> int:

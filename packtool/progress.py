@@ -1,17 +1,10 @@
-"""What people see on stderr while a command runs: progress, only on a terminal, and warnings. Only the parent process
-writes."""
+"""Progress on stderr, only on a terminal. Only the parent process draws."""
 
 from __future__ import annotations
 
 import sys
 from types import TracebackType
 from typing import Any
-
-
-def warn(code: str, text: str, *, quiet: bool = False) -> None:
-    """Write one warning, with its stable code, unless `quiet`."""
-    if not quiet and sys.stderr is not None:
-        sys.stderr.write(f"packtool: warning[{code}]: {text}\n")
 
 
 class Progress:

@@ -12,7 +12,7 @@ import warnings
 CODES = frozenset(
     {
         "encoder-fallback",
-        "nothing-packed",
+        "no-documents",
         "records-rejected",
     }
 )
@@ -21,8 +21,8 @@ CODES = frozenset(
 class PacktoolWarning(UserWarning):
     """One clear warning, with the same parts as a `PacktoolError`.
 
-    >>> print(PacktoolWarning("nothing-packed", "no document was packed", remedy="check the input", where="store"))
-    store: no document was packed. Check the input.
+    >>> print(PacktoolWarning("no-documents", "no document is left", remedy="check the input", where="store"))
+    store: no document is left. Check the input.
     """
 
     def __init__(self, code: str, what: str, *, remedy: str, where: str | None = None) -> None:

@@ -11,7 +11,7 @@ from packtool.cli import options
 
 
 def command(
-    stores: Annotated[list[Path], typer.Argument(help="Token stores, in the order their documents are numbered.")],
+    stores: Annotated[list[Path], typer.Argument(help="Token stores, in the order their documents are numbered.", metavar="STORE")],
     output: options.Output,
     strategy: Annotated[
         str,

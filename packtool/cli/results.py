@@ -57,9 +57,9 @@ def describe_preview(preview: Preview, *, overwrite: bool) -> str:
     """
     from packtool.sizes import show_bytes
 
-    figures = [f"{value:,} {name.replace('_', ' ')}" for name, value in preview.figures.items() if name != "bytes"]
-    figures.append(f"{show_bytes(preview.figures['bytes'])} ({show_bytes(preview.free_bytes)} free)")
-    text = f"packtool {preview.command} would write {preview.output}: {', '.join(figures)}."
+    *figures, size = describe_figures(preview.figures, estimated=preview.estimated)
+    text = f"packtool {preview.command} would write {preview.output}: {', '.join([*figures, size])} "
+    text += f"({show_bytes(preview.free_bytes)} free)."
     if preview.found == "finished":
         return f"{preview.output} is finished already; with --resume nothing would be done.\n{text}"
     if preview.found == "unfinished":
@@ -67,6 +67,27 @@ def describe_preview(preview: Preview, *, overwrite: bool) -> str:
     if preview.found == "other" and not overwrite:
         return f"{preview.output} holds something else, so it would be refused without --overwrite.\n{text}"
     return text
+
+
+def describe_figures(figures: dict[str, Any], *, estimated: bool = False) -> list[str]:
+    """Figures in words.
+
+    >>> describe_figures({"rows": 1000, "input_bytes": 2000, "padding_ratio": 0.25, "bytes": 4096}, estimated=True)
+    ['1,000 rows', '2 kB to read', 'padding 25.00 %', 'about 4.1 kB']
+    """
+    from packtool.sizes import show_bytes
+
+    words = []
+    for name, value in figures.items():
+        if name == "input_bytes":
+            words.append(f"{show_bytes(value)} to read")
+        elif name == "bytes":
+            words.append(f"about {show_bytes(value)}" if estimated else show_bytes(value))
+        elif name.endswith("_ratio"):
+            words += [f"{name.removesuffix('_ratio')} {100 * value:.2f} %"] if value is not None else []
+        else:
+            words.append(f"{value:,} {name.replace('_', ' ')}")
+    return words
 
 
 def print_json(value: Any) -> None:

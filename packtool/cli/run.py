@@ -97,7 +97,7 @@ def _figures(result: StageResult) -> dict[str, Any]:
     if result.preview is not None:
         return result.preview.figures
     if result.about_bytes is not None:
-        return {"about_bytes": result.about_bytes}
+        return {"bytes": result.about_bytes}
     if result.result is None or result.stage.output is None:
         return {}
     facts = info(result.stage.output).facts
@@ -109,9 +109,12 @@ def _figures(result: StageResult) -> dict[str, Any]:
 
 
 def _print(results: list[StageResult]) -> None:
+    from packtool.cli.results import describe_figures
+
     width = max(len(_target(result.stage)) for result in results)
     for result in results:
-        figures = ", ".join(_words(_figures(result)))
+        estimated = result.about_bytes is not None or (result.preview is not None and result.preview.estimated)
+        figures = ", ".join(describe_figures(_figures(result), estimated=estimated))
         note = f" ({result.seconds:.1f} s)" if result.state == "done" else _NOTES.get(result.state, "")
         typer.echo(f"{result.stage.name:8}  {_target(result.stage):{width}}  {result.state}{note}")
         if figures:
@@ -124,17 +127,3 @@ def _print(results: list[StageResult]) -> None:
 
         for report in measured:
             print_stats(report, Console())
-
-
-def _words(figures: dict[str, Any]) -> list[str]:
-    from packtool.sizes import show_bytes
-
-    words = []
-    for name, value in figures.items():
-        if name.endswith("bytes"):
-            words.append(f"about {show_bytes(value)}" if name.startswith("about") else show_bytes(value))
-        elif name.endswith("_ratio"):
-            words.append(f"{name.removesuffix('_ratio')} {100 * value:.2f} %" if value is not None else "")
-        else:
-            words.append(f"{value:,} {name.replace('_', ' ')}")
-    return [word for word in words if word]

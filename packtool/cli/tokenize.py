@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 def command(
     inputs: Annotated[
-        list[str], typer.Argument(help="Files, directories, globs or URLs (s3://, gs://, hf://); - is standard input.")
+        list[str],
+        typer.Argument(
+            help="Files, directories, globs or URLs (s3://, gs://, hf://); - is standard input.", metavar="INPUT"
+        ),
     ],
     output: options.Output,
     tokenizer: Annotated[
@@ -24,13 +27,13 @@ def command(
             metavar="FILE|DIR|HUB_ID",
         ),
     ] = None,
-    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of the hub repository.")] = None,
+    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of the hub repository.", metavar="NAME")] = None,
     text_field: Annotated[
-        str, typer.Option(help="Field or column with the text; a.b goes down into objects.")
+        str, typer.Option(help="Field or column with the text; a.b goes down into objects.", metavar="FIELD")
     ] = "text",
     format: Annotated[
         str | None,
-        typer.Option(help="jsonl, parquet, text (one document a file) or lines (one a line); default: by content."),
+        typer.Option(help="jsonl, parquet, text (one document a file) or lines (one a line); default: by content.", metavar="NAME"),
     ] = None,
     eos_token: Annotated[
         str | None, typer.Option(help="Token that ends every document, by text or id.", metavar="TEXT|ID")
@@ -40,20 +43,23 @@ def command(
         str | None, typer.Option(help="BOS token, by text or id; implies --bos.", metavar="TEXT|ID")
     ] = None,
     special_tokens: Annotated[
-        str, typer.Option(help="Special tokens that occur in a text: encode them as token, or as plain text.")
+        str, typer.Option(help="Special tokens that occur in a text: encode them as token, or as plain text.", metavar="token|text")
     ] = "token",
-    min_words: Annotated[int | None, typer.Option(help="Leave out documents with fewer words.", min=0)] = None,
-    min_chars: Annotated[int | None, typer.Option(help="Leave out documents with fewer characters.", min=0)] = None,
-    max_chars: Annotated[int | None, typer.Option(help="Leave out documents with more characters.", min=0)] = None,
+    min_words: Annotated[int | None, typer.Option(help="Leave out documents with fewer words.", min=0, metavar="N")] = None,
+    min_chars: Annotated[int | None, typer.Option(help="Leave out documents with fewer characters.", min=0, metavar="N")] = None,
+    max_chars: Annotated[int | None, typer.Option(help="Leave out documents with more characters.", min=0, metavar="N")] = None,
     on_error: Annotated[
-        str, typer.Option(help="Records that can't be used: fail, skip, or quarantine (to rejected.jsonl).")
+        str, typer.Option(help="Records that can't be used: fail, skip, or quarantine (to rejected.jsonl).", metavar="WAY")
     ] = "fail",
-    max_errors: Annotated[int | None, typer.Option(help="Give up after so many such records.", min=0)] = None,
-    encoder: Annotated[str, typer.Option(help="auto, tokenizers or gigatoken; the output is the same.")] = "auto",
+    max_errors: Annotated[int | None, typer.Option(help="Give up after so many such records.", min=0, metavar="N")] = None,
+    encoder: Annotated[str, typer.Option(help="auto, tokenizers or gigatoken; the output is the same.", metavar="NAME")] = "auto",
     workers: options.Workers = None,
+    config: options.Config = None,
     overwrite: options.Overwrite = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run of the same work.")] = False,
+    resume: options.Resume = False,
+    dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
     json: options.Json = False,
 ) -> None:
     """Tokenize text files into a token store: every document's tokens, each document ended by EOS.
@@ -62,9 +68,10 @@ def command(
     for byte-level BPE tokenizers. Memory: up to 600 MB a worker, however large the corpus.
 
     \b
+    Examples:
     packtool tokenize corpus.jsonl.gz -o store
-    packtool tokenize data/ -o store --tokenizer openai-community/gpt2 --workers 16
-    zcat dump.gz | packtool tokenize - -o store --text-field page.body --on-error quarantine
+    packtool tokenize data/ -o store --tokenizer openai-community/gpt2 -j 16
+    cat dump.zst | packtool tokenize - -o store --text-field page.body
     """
     from packtool.commands.tokenize import tokenize
 
@@ -88,9 +95,14 @@ def command(
         workers=workers,
         overwrite=overwrite,
         resume=resume,
+        dry_run=dry_run,
         quiet=quiet,
     )
-    if json:
+    if result.preview is not None:
+        from packtool.cli.results import show_preview
+
+        show_preview(result.preview, overwrite=overwrite, json=json)
+    elif json:
         from packtool.cli.results import print_json
 
         print_json({"schema_version": 1, "path": str(result.path), "counts": result.counts, "run": result.run})

@@ -11,7 +11,7 @@ from packtool.cli import options
 
 
 def command(
-    path: Annotated[Path, typer.Argument(help="A token store or packed dataset.")],
+    path: Annotated[Path, typer.Argument(help="A token store or packed dataset.", metavar="PATH")],
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     json: options.Json = False,

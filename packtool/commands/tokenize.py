@@ -21,7 +21,8 @@ from packtool.corpus.filters import Filters
 from packtool.corpus.open import is_remote
 from packtool.corpus.records import Block
 from packtool.errors import PacktoolError, UsageError
-from packtool.progress import Progress, warn
+from packtool.preview import Preview
+from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage import output as outputs
 from packtool.storage.files import FileEntry, sync_directory, write_bytes
@@ -32,6 +33,7 @@ from packtool.tokenizing import load
 from packtool.tokenizing.choose import choose
 from packtool.tokenizing.encoders import EncoderMismatchError
 from packtool.tokenizing.rejects import RejectJoiner
+from packtool.warnings import warn
 
 ON_ERROR = ("fail", "skip", "quarantine")
 
@@ -44,11 +46,13 @@ class TokenizeResult:
         path: the token store.
         counts: as in its manifest.
         run: facts of this run, as in its run.json: seconds, encoder and why, texts cross-checked, per-file counts.
+        preview: what would be read and written, after a dry run; counts and run are empty then.
     """
 
     path: Path
     counts: dict[str, int]
     run: dict[str, Any]
+    preview: Preview | None = None
 
 
 def tokenize(
@@ -72,7 +76,8 @@ def tokenize(
     workers: int | None = None,
     overwrite: bool = False,
     resume: bool = False,
-    quiet: bool = False,
+    dry_run: bool = False,
+    quiet: bool = True,
 ) -> TokenizeResult:
     """Tokenize text files into a token store.
 
@@ -94,7 +99,8 @@ def tokenize(
         workers: processes; None for all processors. The output does not depend on it.
         overwrite: replace an earlier output.
         resume: go on with an interrupted one.
-        quiet: no progress, no warnings.
+        dry_run: look at options, tokenizer and inputs, and write nothing.
+        quiet: no progress.
 
     Raises:
         PacktoolError: whatever is wrong with options, tokenizer, inputs or output.
@@ -113,10 +119,13 @@ def tokenize(
         "on_error": on_error,
     }
     found = [None if str(each) == STDIN else find(each, format) for each in inputs]
+    key = outputs.key_of(__version__, options, loaded.info, [_identity(files) for files in found])
+    if dry_run:
+        return _preview(Path(output), key, [file for group in found for file in group or ()], loaded.info.vocab_size)
     out = outputs.prepare(
         output,
         "tokenize",
-        key=outputs.key_of(__version__, options, loaded.info, [_identity(files) for files in found]),
+        key=key,
         inputs=[each for each in inputs if str(each) != STDIN and not is_remote(str(each))],
         overwrite=overwrite,
         resume=resume,
@@ -143,7 +152,8 @@ def tokenize(
             if encoder == "gigatoken":
                 raise
             why = f"fell back: {error.what}"
-            warn(error.code, f"{error.what}; encoding everything with tokenizers instead", quiet=quiet)
+            remedy = "nothing is lost: tokenizers encodes everything instead, only slower"
+            warn("encoder-fallback", error.what, remedy=remedy, where=error.where)
             job.start_again("tokenizers")
             job.run()
     except PacktoolError:
@@ -181,6 +191,18 @@ def _check_options(
     if stdin and resume:
         remedy = "write it to a file first, or give --overwrite"
         raise UsageError("stdin-no-resume", "standard input can't be resumed", remedy=remedy, where="--resume")
+
+
+def _preview(output: Path, key: str, files: Sequence[CorpusFile], vocab_size: int) -> TokenizeResult:
+    """What there is to read, and about what will be written: four bytes of text a token, archives a third of it."""
+    text = sum(file.bytes * (3 if file.compression or file.format == "parquet" else 1) for file in files)
+    figures = {
+        "files": len(files),
+        "input_bytes": sum(file.bytes for file in files),
+        "bytes": text // 4 * token_dtype(vocab_size).itemsize,
+    }
+    found = outputs.look(output, "tokenize", key)
+    return TokenizeResult(output, {}, {}, Preview("tokenize", output, found, figures, estimated=True))
 
 
 def _identity(files: Sequence[CorpusFile] | None) -> list[tuple[str, int, int]] | None:
@@ -298,7 +320,17 @@ def _assemble(out: outputs.Output, job: _Job, options: dict[str, Any], why: str,
         "files": [{"name": job.files[n].name, **counts.flat()} for n, counts in sorted(per_file.items())],
     }
     out.finish(manifest, run)
+    _warn_of_gaps(out.path, manifest.counts)
     return TokenizeResult(out.path, manifest.counts, run)
+
+
+def _warn_of_gaps(path: Path, counts: dict[str, int]) -> None:
+    if counts["rejected"]:
+        kept = path / outputs.REJECTED
+        remedy = f"see {kept}" if kept.exists() else "use --on-error quarantine to see which, with the reasons"
+        warn("records-rejected", f"{counts['rejected']:,} records could not be used", remedy=remedy, where=str(path))
+    if not counts["documents"]:
+        warn("no-documents", "no document is left", remedy="check the input and the filters", where=str(path))
 
 
 def _place(store: Path, directory: Path, number: int, entry: FileEntry) -> FileEntry:

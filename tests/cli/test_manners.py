@@ -224,13 +224,13 @@ def test_warnings_have_codes_and_quiet_silences_them(
 
     def noisy(*_: object, **__: object) -> None:
         for _n in range(2):
-            warn("nothing-packed", "no document was packed", remedy="check the input", where="store")
+            warn("no-documents", "no document is left", remedy="check the input", where="store")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(verify, "verify", noisy)
     assert run(["verify", "store"]) == 130
     assert capsys.readouterr().err == (
-        "packtool: warning[nothing-packed]: store: no document was packed. Check the input.\npacktool: interrupted\n"
+        "packtool: warning[no-documents]: store: no document is left. Check the input.\npacktool: interrupted\n"
     )
     assert run(["verify", "store", "-q"]) == 130
     assert capsys.readouterr().err == "packtool: interrupted\n"
