@@ -11,7 +11,9 @@ from packtool.cli import options
 
 
 def command(
-    stores: Annotated[list[Path], typer.Argument(help="Token stores, in the order their documents are numbered.", metavar="STORE")],
+    stores: Annotated[
+        list[Path], typer.Argument(help="Token stores, in the order their documents are numbered.", metavar="STORE")
+    ],
     output: options.Output,
     strategy: Annotated[
         str,
@@ -45,7 +47,7 @@ def command(
     ] = None,
     buckets: Annotated[
         str | None,
-        typer.Option(help="Row lengths of buckets and length-buckets, such as 2048,4096,8192.", metavar="N,N,..."),
+        typer.Option(help="Row lengths of buckets and length-buckets, such as 2048,4096,8192.", metavar="N,..."),
     ] = None,
     padding_threshold: Annotated[
         str | None,

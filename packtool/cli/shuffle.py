@@ -11,7 +11,9 @@ from packtool.cli import options
 
 
 def command(
-    source: Annotated[Path, typer.Argument(help="A packed dataset; for --method partial a token store.")],
+    source: Annotated[
+        Path, typer.Argument(help="A packed dataset; for --method partial a token store.", metavar="SOURCE")
+    ],
     output: options.Output,
     method: Annotated[str, typer.Option("--method", "-m", help="atom, partial or bucket.", metavar="NAME")] = "atom",
     atom_size: Annotated[

@@ -11,20 +11,25 @@ from packtool.cli import options
 
 
 def command(
-    path: Annotated[Path, typer.Argument(help="A token store or a packed dataset.")],
+    path: Annotated[Path, typer.Argument(help="A token store or a packed dataset.", metavar="PATH")],
     compare: Annotated[
         str | None,
-        typer.Option(help="Strategies to try on a token store, such as concat,bfd; or all.", metavar="NAMES"),
+        typer.Option(help="Strategies to try on a token store, such as concat,bfd; or all.", metavar="NAME,..."),
     ] = None,
     sequence_length: Annotated[
-        str | None, typer.Option("--sequence-length", "-L", help="Row lengths to try, such as 2048,8192.")
+        str | None,
+        typer.Option("--sequence-length", "-L", help="Row lengths to try, such as 2048,8192.", metavar="N,..."),
     ] = None,
-    buckets: Annotated[str | None, typer.Option(help="Row lengths of buckets and length-buckets.")] = None,
+    buckets: Annotated[
+        str | None, typer.Option(help="Row lengths of buckets and length-buckets.", metavar="N,...")
+    ] = None,
     batch_size: Annotated[
-        int | None, typer.Option("--batch-size", "-B", help="Rows in a batch, for steps per epoch and mixing.")
+        int | None,
+        typer.Option("--batch-size", "-B", help="Rows in a batch, for steps per epoch and mixing.", metavar="N"),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Also write the report to this file, as one self-contained page.")
+        Path | None,
+        typer.Option(help="Also write the report to this file, as one self-contained page.", metavar="FILE"),
     ] = None,
     config: options.Config = None,
     quiet: options.Quiet = False,
@@ -38,7 +43,7 @@ def command(
     \b
     Examples:
     packtool stats packed --batch-size 256
-    packtool stats store --compare all --sequence-length 2048,8192 --html report.html
+    packtool stats store --compare all -L 2048,8192 --html report.html
     """
     from packtool.cli.results import print_json
     from packtool.commands.stats import stats

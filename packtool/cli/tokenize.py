@@ -27,13 +27,18 @@ def command(
             metavar="FILE|DIR|HUB_ID",
         ),
     ] = None,
-    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of the hub repository.", metavar="NAME")] = None,
+    revision: Annotated[
+        str | None, typer.Option(help="Branch, tag or commit of the hub repository.", metavar="NAME")
+    ] = None,
     text_field: Annotated[
         str, typer.Option(help="Field or column with the text; a.b goes down into objects.", metavar="FIELD")
     ] = "text",
     format: Annotated[
         str | None,
-        typer.Option(help="jsonl, parquet, text (one document a file) or lines (one a line); default: by content.", metavar="NAME"),
+        typer.Option(
+            help="jsonl, parquet, text (one document a file) or lines (one a line); default: by content.",
+            metavar="NAME",
+        ),
     ] = None,
     eos_token: Annotated[
         str | None, typer.Option(help="Token that ends every document, by text or id.", metavar="TEXT|ID")
@@ -43,16 +48,30 @@ def command(
         str | None, typer.Option(help="BOS token, by text or id; implies --bos.", metavar="TEXT|ID")
     ] = None,
     special_tokens: Annotated[
-        str, typer.Option(help="Special tokens that occur in a text: encode them as token, or as plain text.", metavar="token|text")
+        str,
+        typer.Option(
+            help="Special tokens that occur in a text: encode them as token, or as plain text.", metavar="token|text"
+        ),
     ] = "token",
-    min_words: Annotated[int | None, typer.Option(help="Leave out documents with fewer words.", min=0, metavar="N")] = None,
-    min_chars: Annotated[int | None, typer.Option(help="Leave out documents with fewer characters.", min=0, metavar="N")] = None,
-    max_chars: Annotated[int | None, typer.Option(help="Leave out documents with more characters.", min=0, metavar="N")] = None,
+    min_words: Annotated[
+        int | None, typer.Option(help="Leave out documents with fewer words.", min=0, metavar="N")
+    ] = None,
+    min_chars: Annotated[
+        int | None, typer.Option(help="Leave out documents with fewer characters.", min=0, metavar="N")
+    ] = None,
+    max_chars: Annotated[
+        int | None, typer.Option(help="Leave out documents with more characters.", min=0, metavar="N")
+    ] = None,
     on_error: Annotated[
-        str, typer.Option(help="Records that can't be used: fail, skip, or quarantine (to rejected.jsonl).", metavar="WAY")
+        str,
+        typer.Option(help="Records that can't be used: fail, skip, or quarantine (to rejected.jsonl).", metavar="WAY"),
     ] = "fail",
-    max_errors: Annotated[int | None, typer.Option(help="Give up after so many such records.", min=0, metavar="N")] = None,
-    encoder: Annotated[str, typer.Option(help="auto, tokenizers or gigatoken; the output is the same.", metavar="NAME")] = "auto",
+    max_errors: Annotated[
+        int | None, typer.Option(help="Give up after so many such records.", min=0, metavar="N")
+    ] = None,
+    encoder: Annotated[
+        str, typer.Option(help="auto, tokenizers or gigatoken; the output is the same.", metavar="NAME")
+    ] = "auto",
     workers: options.Workers = None,
     config: options.Config = None,
     overwrite: options.Overwrite = False,

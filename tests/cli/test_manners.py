@@ -37,7 +37,7 @@ def packtool(*arguments: str, **options: object) -> subprocess.CompletedProcess[
     [
         (["pac"], "[unknown-command] no such command 'pac'. Did you mean 'pack'?"),
         (["frobnicate"], "[unknown-command] no such command 'frobnicate'. See packtool --help."),
-        (["pack"], "[missing-option] STORES: packtool pack needs at least one. See packtool pack --help."),
+        (["pack"], "[missing-option] STORE: packtool pack needs at least one. See packtool pack --help."),
         (["pack", "store"], "[missing-option] --output: packtool pack needs this option. See packtool pack --help."),
         (["verify"], "[missing-option] PATH: packtool verify needs it. See packtool verify --help."),
         (
@@ -191,7 +191,7 @@ def test_options_come_from_a_file_and_flags_win(place: Path, capsys: pytest.Capt
     ]
     capsys.readouterr()
     assert run(["pack", "-o", "r", "--strategy", "concat", "-L", "8"]) == 2
-    assert "STORES" in capsys.readouterr().err, "an earlier call's file is forgotten"
+    assert "STORE" in capsys.readouterr().err, "an earlier call's file is forgotten"
 
 
 def test_an_option_in_a_file_is_blamed_there(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
