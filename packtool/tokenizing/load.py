@@ -111,6 +111,7 @@ def _from_hub(repository: str, revision: str | None) -> tuple[bytes, list[Mappin
     try:
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+        from huggingface_hub.utils import logging
     except ImportError:
         raise DataError(
             "no-hub-client",
@@ -118,6 +119,7 @@ def _from_hub(repository: str, revision: str | None) -> tuple[bytes, list[Mappin
             remedy="pip install 'packtool[hub]', or download its tokenizer.json and give the file",
             where=repository,
         ) from None
+    logging.set_verbosity_error()  # it reports each of its retries; what counts is how they end
     try:
         data = Path(hf_hub_download(repository, "tokenizer.json", revision=revision)).read_bytes()
     except EntryNotFoundError as error:
@@ -147,10 +149,10 @@ def _from_hub(repository: str, revision: str | None) -> tuple[bytes, list[Mappin
 
 
 def _unreachable(repository: str, error: Exception) -> DataError:
-    first_line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0].partition(". ")[0].rstrip(".")
     return DataError(
         "hub-unreachable",
-        f"no such file, and the hub did not give it ({first_line})",
+        f"no such file, and the hub did not give it ({reason})",
         remedy="check the id and the network, or download its tokenizer.json and give the file",
         where=repository,
     )
