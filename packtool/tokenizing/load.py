@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -111,7 +112,6 @@ def _from_hub(repository: str, revision: str | None) -> tuple[bytes, list[Mappin
     try:
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
-        from huggingface_hub.utils import logging
     except ImportError:
         raise DataError(
             "no-hub-client",
@@ -119,7 +119,7 @@ def _from_hub(repository: str, revision: str | None) -> tuple[bytes, list[Mappin
             remedy="pip install 'packtool[hub]', or download its tokenizer.json and give the file",
             where=repository,
         ) from None
-    logging.set_verbosity_error()  # it reports each of its retries; what counts is how they end
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it reports each of its retries; what counts is how they end
     try:
         data = Path(hf_hub_download(repository, "tokenizer.json", revision=revision)).read_bytes()
     except EntryNotFoundError as error:
@@ -193,7 +193,10 @@ def _vocabulary(spec: Mapping[str, Any], data: bytes, where: str) -> dict[str, i
         raise _bad_tokenizer("its model has no vocabulary", where)
     tokenizer = reference_tokenizer(data)
     for token in spec.get("added_tokens") or ():
-        ids[token["content"]] = tokenizer.token_to_id(token["content"])
+        number = tokenizer.token_to_id(token["content"])
+        if number is None:
+            raise _bad_tokenizer(f"its added token {token['content']!r} has no id", where)
+        ids[token["content"]] = number
     if not ids:
         raise _bad_tokenizer("its vocabulary is empty", where)
     return ids
