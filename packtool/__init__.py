@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from packtool.commands.doctor import doctor as doctor
     from packtool.commands.info import info as info
     from packtool.commands.pack import pack as pack
     from packtool.commands.run import run as run
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from packtool.dataset import open as open
 
 _PUBLIC = {
+    "doctor": "packtool.commands.doctor",
     "info": "packtool.commands.info",
     "open": "packtool.dataset",
     "pack": "packtool.commands.pack",
@@ -33,7 +35,7 @@ _PUBLIC = {
     "verify": "packtool.commands.verify",
 }
 
-__all__ = ["__version__", "info", "open", "pack", "run", "shuffle", "stats", "tokenize", "verify"]
+__all__ = ["__version__", "doctor", "info", "open", "pack", "run", "shuffle", "stats", "tokenize", "verify"]
 
 
 def __getattr__(name: str) -> object:

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from packtool import __version__
-from packtool.cli import failures, info, options, pack, shuffle, stats, tokenize, verify
+from packtool.cli import doctor, failures, info, options, pack, shuffle, stats, tokenize, verify
 from packtool.cli import run as run_command
 from packtool.errors import PacktoolError
 
@@ -39,6 +39,7 @@ app.command("stats", short_help="Measure a corpus or dataset; compare strategies
 app.command("run", short_help="All stages from one TOML file, kept up to date.")(run_command.command)
 app.command("info", short_help="What a path is, and what to do next.")(info.command)
 app.command("verify", short_help="Check files, checksums, segments and ledger.")(verify.command)
+app.command("doctor", short_help="Versions, encoders, extras; what is missing.")(doctor.command)
 
 
 def _version(value: bool) -> None:

@@ -11,21 +11,55 @@ if TYPE_CHECKING:
     from packtool.preview import Preview
 
 
-def show(path: Path, report: dict[str, Any] | None, run: dict[str, Any], *, quiet: bool, json: bool) -> None:
-    """Print the report of a packed dataset that was just written; an order has none."""
+def show(
+    path: Path, report: dict[str, Any] | None, run: dict[str, Any], *, kept: bool = False, quiet: bool, json: bool
+) -> None:
+    """Print what became of the tokens of a packed dataset; an order has no report.
+
+    Args:
+        path: the dataset.
+        report: its report.
+        run: its run.json.
+        kept: it was finished before, and nothing was done.
+        quiet: print nothing.
+        json: print everything, for machines.
+    """
     if json:
-        print_json({"schema_version": 1, "path": str(path), "run": run, "report": report})
+        print_json({"schema_version": 1, "path": str(path), "kept": kept, "run": run, "report": report})
     elif not quiet:
         from rich.console import Console
 
-        from packtool.report.tables import print_report
+        from packtool.report.tables import ledger_table, title
 
         console = Console()
         if report is not None:
-            print_report(report, console)
+            console.print(title(report))
+            console.print()
+            console.print(ledger_table(report["ledger"]))
+            console.print()
+            if report["metrics"] is not None:
+                console.print(key_figures(report["metrics"]), highlight=False)
         seconds = run["written"]
-        where = "" if report is None else f" Report: {path / 'report.json'}"
-        console.print(f"Wrote {path} in {seconds['wall']:.1f} s ({seconds['cpu']:.1f} CPU s).{where}")
+        done = f"Wrote {path} in {seconds['wall']:.1f} s ({seconds['cpu']:.1f} CPU s)."
+        console.print(finished(path) if kept else done, highlight=False, soft_wrap=True)
+        if report is not None:
+            console.print(f"More: packtool stats {path}", highlight=False, soft_wrap=True)
+
+
+def finished(path: Path) -> str:
+    """What is said when there is nothing left to do."""
+    return f"{path} was finished already; nothing was done."
+
+
+def key_figures(metrics: dict[str, Any]) -> str:
+    """The figures that decide between strategies, in a line.
+
+    >>> key_figures({"padding_ratio": 0.01, "truncation_ratio": 0.5, "concatenation_ratio": 2, "mean_context": 40.25})
+    'padding 1.00 %, truncation 50.00 %, 2.00 documents per row, mean context 40.2'
+    """
+    shares = [f"{name} {100 * metrics[f'{name}_ratio']:.2f} %" for name in ("padding", "truncation")]
+    figures = [f"{metrics['concatenation_ratio']:.2f} documents per row", f"mean context {metrics['mean_context']:.1f}"]
+    return ", ".join(shares + figures)
 
 
 def show_preview(preview: Preview, *, overwrite: bool, json: bool) -> None:

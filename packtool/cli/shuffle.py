@@ -96,4 +96,4 @@ def command(
     if result.preview is not None:
         show_preview(result.preview, overwrite=overwrite, json=json)
     else:
-        show(result.path, result.report, result.run, quiet=quiet, json=json)
+        show(result.path, result.report, result.run, kept=result.kept, quiet=quiet, json=json)

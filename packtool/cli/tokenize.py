@@ -124,9 +124,19 @@ def command(
     elif json:
         from packtool.cli.results import print_json
 
-        print_json({"schema_version": 1, "path": str(result.path), "counts": result.counts, "run": result.run})
+        print_json(
+            {
+                "schema_version": 1,
+                "path": str(result.path),
+                "kept": result.kept,
+                "counts": result.counts,
+                "run": result.run,
+            }
+        )
     elif not quiet:
-        typer.echo(summary(result))
+        from packtool.cli.results import finished
+
+        typer.echo(finished(result.path) if result.kept else summary(result))
 
 
 def summary(result: TokenizeResult) -> str:

@@ -42,12 +42,14 @@ class PackResult:
         report: the contents of its `report.json`; empty after a dry run.
         run: what `run.json` holds: workers, wall and CPU seconds of planning and in total; empty after a dry run.
         preview: what would be written, after a dry run.
+        kept: it was finished before, and nothing was done.
     """
 
     path: Path
     report: dict[str, Any]
     run: dict[str, Any]
     preview: Preview | None = None
+    kept: bool = False
 
 
 def pack(
@@ -124,7 +126,7 @@ def pack(
         return _preview(Path(output), key, corpus, packing.plan(strategy, corpus.lengths(), options))
     place = prepare(output, "pack", key=key, inputs=paths, overwrite=overwrite, resume=resume)
     if place.finished:
-        return PackResult(place.path, manifests.read_report(place.path), manifests.read_run(place.path))
+        return PackResult(place.path, manifests.read_report(place.path), manifests.read_run(place.path), kept=True)
 
     lengths = corpus.lengths()
     plans = packing.plan(strategy, lengths, options)

@@ -15,7 +15,6 @@ from packtool.commands.pack_options import check_options
 from packtool.errors import PacktoolError, UsageError
 from packtool.pipeline import Stage
 from packtool.preview import Preview
-from packtool.storage import manifest as manifests
 from packtool.storage.output import read_state
 
 log = logging.getLogger(__name__)
@@ -139,16 +138,15 @@ def _do(stage: Stage, options: dict[str, Any], overwrite: bool) -> StageResult:
     function = _function(stage.name)
     if stage.output is None:
         return StageResult(stage, "done", result=function(*stage.arguments(), **options), seconds=_wall(clock))
-    before = _identity(stage.output)
     try:
         result = function(*stage.arguments(), **options, resume=True)
     except UsageError as error:
         if error.code not in DIFFERS or not overwrite:
             raise _with_remedy(error) from None
         result = function(*stage.arguments(), **options, overwrite=True)
-    kept = before is not None and before == _identity(stage.output)
-    log.info("%s: %s in %.1f s", stage.output, "kept" if kept else "done", _wall(clock))
-    return StageResult(stage, "kept" if kept else "done", _wall(clock), result)
+    state = "kept" if result.kept else "done"
+    log.info("%s: %s in %.1f s", stage.output, state, _wall(clock))
+    return StageResult(stage, state, _wall(clock), result)
 
 
 def _with_remedy(error: UsageError) -> UsageError:
@@ -156,15 +154,6 @@ def _with_remedy(error: UsageError) -> UsageError:
         return error
     remedy = "give --overwrite to make it anew, or another --output"
     return UsageError(error.code, error.what, remedy=remedy, where=error.where)
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Changes whenever the manifest is written; None without one."""
-    try:
-        found = (path / manifests.MANIFEST).stat()
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_mtime_ns
 
 
 def _wall(clock: Clock) -> float:

@@ -21,12 +21,14 @@ class ShuffleResult:
         report: the contents of its `report.json`; None for an order and after a dry run.
         run: what `run.json` holds: workers, wall and CPU seconds; empty after a dry run.
         preview: what would be written, after a dry run.
+        kept: it was finished before, and nothing was done.
     """
 
     path: Path
     report: dict[str, Any] | None
     run: dict[str, Any]
     preview: Preview | None = None
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Job:
         if not place.finished:
             return place
         report = manifests.read_report(place.path) if (place.path / manifests.REPORT).exists() else None
-        return ShuffleResult(place.path, report, manifests.read_run(place.path))
+        return ShuffleResult(place.path, report, manifests.read_run(place.path), kept=True)
 
     def facts(self) -> dict[str, Any]:
         """What goes to `run.json`."""

@@ -47,12 +47,14 @@ class TokenizeResult:
         counts: as in its manifest.
         run: facts of this run, as in its run.json: seconds, encoder and why, texts cross-checked, per-file counts.
         preview: what would be read and written, after a dry run; counts and run are empty then.
+        kept: it was finished before, and nothing was done.
     """
 
     path: Path
     counts: dict[str, int]
     run: dict[str, Any]
     preview: Preview | None = None
+    kept: bool = False
 
 
 def tokenize(
@@ -346,4 +348,4 @@ def _finished(out: outputs.Output) -> TokenizeResult:
     manifest = manifests.read(out.path)
     assert isinstance(manifest, StoreManifest)
     run = msgspec.json.decode((out.path / manifests.RUN).read_bytes(), type=dict[str, Any])
-    return TokenizeResult(out.path, manifest.counts, run)
+    return TokenizeResult(out.path, manifest.counts, run, kept=True)

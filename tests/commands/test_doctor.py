@@ -1,0 +1,60 @@
+"""`doctor` looks at what packtool needs, and says what to install."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from packtool.cli import run
+from packtool.commands.doctor import OPTIONAL, REQUIRED, doctor
+
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^\w-]", requirement)[0] for requirement in requirements}
+
+
+def without(monkeypatch: pytest.MonkeyPatch, absent: str) -> None:
+    real = importlib.import_module
+
+    def fake(name: str, package: str | None = None) -> ModuleType:
+        if name == absent:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, package)
+
+    monkeypatch.setattr(importlib, "import_module", fake)
+
+
+def test_it_looks_at_every_dependency() -> None:
+    extras = PROJECT["optional-dependencies"]
+    assert names(PROJECT["dependencies"]) == set(REQUIRED) | {"gigatoken"}
+    assert set(OPTIONAL) == {"gigatoken"} | set().union(*(names(extras[name]) for name in extras if name != "dev"))
+    assert {check.name for check in doctor()} >= set(REQUIRED) | set(OPTIONAL)
+
+
+def test_all_is_well_here(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "ok       encoders         " in text
+    assert "broken" not in text
+
+
+def test_an_extra_that_is_missing_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without(monkeypatch, "scipy")
+    assert run(["doctor"]) == 0
+    assert "missing  scipy            No module named 'scipy'; pack --optimize\n" in (text := capsys.readouterr().out)
+    assert "                          pip install 'packtool[optimize]'\n" in text
+
+
+def test_a_package_that_is_needed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    without(monkeypatch, "pyarrow")
+    assert run(["doctor", "--json"]) == 1
+    assert '"name":"pyarrow","state":"broken"' in capsys.readouterr().out
