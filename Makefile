@@ -6,12 +6,11 @@
 #
 # Needs Python 3.11 or later with venv, and a package index that pip knows. PYTHON=… names another Python.
 
+RECENT := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 ifeq ($(origin PYTHON),undefined)
-PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11; do \
-	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11; do $$python $(RECENT) && echo $$python && break; done)
 endif
 
-SHELL := /bin/bash
 BIN := .venv/bin
 PACKTOOL := $(BIN)/packtool
 PYTEST := $(BIN)/python -m pytest
@@ -63,7 +62,8 @@ bench: $(BIN)/installed
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 $(BIN)/installed: pyproject.toml constraints.txt
-	@[ -n "$(PYTHON)" ] || { echo "packtool needs Python 3.11 or later: install it, or name it with PYTHON=/path/to/python3" >&2; exit 1; }
+	@[ -n "$(PYTHON)" ] && $(PYTHON) $(RECENT) || \
+		{ echo "packtool needs Python 3.11 or later: install it, or name it with make PYTHON=/path/to/python3" >&2; exit 1; }
 	@echo "Installing packtool and what it needs into .venv (once) ..."
 	@rm -rf .venv && $(PYTHON) -m venv .venv
 	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
