@@ -104,7 +104,9 @@ def _figures(result: StageResult) -> dict[str, Any]:
     figures: dict[str, Any] = {name: facts[name] for name in ("documents", "rows", "tokens", "bytes") if name in facts}
     report = getattr(result.result, "report", None)
     if report:
-        figures |= {name: report["metrics"][name] for name in ("padding_ratio", "truncation_ratio")}
+        metrics = report["metrics"] or {}
+        figures |= {name: metrics[name] for name in ("padding_ratio", "truncation_ratio") if name in metrics}
+        figures |= {name: metrics[name] for name in ("dropped_ratio", "repeated_ratio") if metrics.get(name)}
     return figures
 
 

@@ -119,7 +119,9 @@ def _from_hub(repository: str, revision: str | None) -> tuple[bytes, list[Mappin
             remedy="pip install 'packtool[hub]', or download its tokenizer.json and give the file",
             where=repository,
         ) from None
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it reports each of its retries; what counts is how they end
+    logging.getLogger("huggingface_hub").setLevel(
+        logging.ERROR
+    )  # it reports each of its retries; what counts is how they end
     try:
         data = Path(hf_hub_download(repository, "tokenizer.json", revision=revision)).read_bytes()
     except EntryNotFoundError as error:
