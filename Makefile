@@ -53,6 +53,8 @@ test-interop: $(BIN)/installed
 	$(PYTEST) -m interop
 
 test-browser: $(BIN)/installed
+	@command -v chromium google-chrome >/dev/null || { echo "Installing Chromium ..." && \
+		$$([ "$$(id -u)" = 0 ] || echo sudo) sh -c 'apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium'; }
 	$(PYTEST) -m browser
 
 test-package: $(BIN)/installed

@@ -52,7 +52,12 @@ def advise(counts: LengthCounts, entries: Sequence[Json]) -> list[Advice]:
     if not counts.documents:
         return []
     sizes = sorted({e["sequence_length"] for e in entries if e["sequence_length"]})
-    return [*_atoms(counts, sizes), *_padding(counts, entries, sizes), *_truncation(counts, entries), *_spread(counts)]
+    return [
+        *_atoms(counts, sizes),
+        *_padding(counts, entries, sizes),
+        *_truncation(counts, entries),
+        *_spread(counts, entries),
+    ]
 
 
 def _atoms(counts: LengthCounts, sizes: Sequence[int]) -> Iterator[Advice]:
@@ -126,13 +131,20 @@ def _truncation(counts: LengthCounts, entries: Sequence[Json]) -> Iterator[Advic
         )
 
 
-def _spread(counts: LengthCounts) -> Iterator[Advice]:
+def _spread(counts: LengthCounts, entries: Sequence[Json]) -> Iterator[Advice]:
     median, long = counts.quantile(0.5), counts.quantile(0.99)
     if long >= _WIDE * median:
+        tried = next((e["metrics"] for e in entries if e["strategy"] == "buckets"), None)
         yield Advice(
             "Consider buckets, so that short documents need not share long rows and long ones are not cut.",
             f"Lengths spread widely: one document in a hundred has {count(long)} tokens or more, "
-            f"{number(long / median)} times the median of {count(median)}.",
+            f"{number(long / median)} times the median of {count(median)}."
+            + (
+                f" Algorithm 1 would cut {percent(tried['truncation_ratio'])} of the documents, for "
+                f"{percent(tried['padding_ratio'])} of padding."
+                if tried
+                else ""
+            ),
             f"{BUCKETS}, Tables 1 and 2",
             "Tested for speed and training loss of one 13-billion-parameter model. Not tested: downstream tasks, other "
             "bucket sizes.",

@@ -1,0 +1,168 @@
+"""`show`: one row of a packed dataset, piece by piece, decoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from packtool.errors import UsageError
+from packtool.plan import INSERTED_EOS, PADDING, offsets_of
+from packtool.storage.packed import PackedBucket, PackedDataset
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What lies together in a row.
+
+    Attributes:
+        kind: ``document``, ``eos`` (one that the strategy inserted), ``padding``, or ``unknown`` without segments.
+        tokens: its ids.
+        text: the tokens decoded; None without a tokenizer.
+        repeated: how many leading tokens an earlier row already has.
+        repeated_text: these decoded; `text` goes on after them.
+        document: its number in the dataset; None where there is none, as in all that follows.
+        source: number of the input store it came from.
+        number: its number in that store.
+        start: first token of the piece, counted from the document's first.
+        document_length: tokens of the document, EOS included.
+    """
+
+    kind: str
+    tokens: list[int]
+    text: str | None
+    repeated: int = 0
+    repeated_text: str | None = None
+    document: int | None = None
+    source: int | None = None
+    number: int | None = None
+    start: int | None = None
+    document_length: int | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row.
+
+    Attributes:
+        path: the dataset.
+        row: its number in the bucket.
+        rows: in the bucket.
+        sequence_length: its tokens.
+        pieces: in order.
+    """
+
+    path: Path
+    row: int
+    rows: int
+    sequence_length: int
+    pieces: list[Piece]
+
+
+def show(path: Path | str, row: int, *, bucket: int | None = None, tokenizer: str | Path | None = None) -> Row:
+    """One row of a packed dataset.
+
+    Args:
+        path: the dataset.
+        row: its number from 0; negative ones count from the end.
+        bucket: the row length meant, where the dataset has several.
+        tokenizer: tokenizer.json, directory or hub id, the one the dataset was made with. Not needed for the one that
+            comes with packtool; without it, other datasets show ids.
+
+    Raises:
+        UsageError: no such row or bucket, or another tokenizer.
+        DataError: the dataset is missing or damaged.
+    """
+    dataset = PackedDataset(path)
+    chosen = _bucket(dataset, bucket)
+    number = row + chosen.rows if row < 0 else row
+    if not 0 <= number < chosen.rows:
+        raise UsageError(
+            "bad-row", f"{row} is not among its {chosen.rows:,} rows", remedy="give a number from 0", where="--row"
+        )
+    decode = _Decoder(_tokenizer(dataset, tokenizer))
+    pieces = _pieces(dataset, chosen, number, decode)
+    return Row(Path(path), number, chosen.rows, chosen.sequence_length, pieces)
+
+
+def _bucket(dataset: PackedDataset, wanted: int | None) -> PackedBucket:
+    found = {bucket.sequence_length: bucket for bucket in dataset.buckets}
+    if wanted is None and len(found) == 1:
+        return dataset.buckets[0]
+    if wanted not in found:
+        what = "the dataset has rows of several lengths" if wanted is None else f"there are no rows of {wanted} tokens"
+        lengths = ", ".join(map(str, found))
+        raise UsageError("bad-bucket", what, remedy=f"give one of {lengths}", where="--bucket")
+    return found[wanted]
+
+
+def _tokenizer(dataset: PackedDataset, source: str | Path | None) -> Tokenizer | None:
+    from packtool.tokenizing.encoders import reference_tokenizer
+    from packtool.tokenizing.load import load
+
+    made_with = dataset.manifest.tokenizer
+    loaded = load(source, eos_token=made_with.eos_id if source is not None else None)
+    if loaded.info.sha256 == made_with.sha256:
+        return reference_tokenizer(loaded.data)
+    if source is None:
+        return None
+    raise UsageError(
+        "other-tokenizer",
+        f"its sha256 is {loaded.info.sha256[:12]}…, but the dataset was made with {made_with.sha256[:12]}…",
+        remedy="give the tokenizer that tokenize was given, or leave it out to see ids",
+        where="--tokenizer",
+    )
+
+
+class _Decoder:
+    """Ids to text, special tokens included; None without a tokenizer."""
+
+    def __init__(self, tokenizer: Tokenizer | None) -> None:
+        self._tokenizer = tokenizer
+
+    def __call__(self, ids: list[int]) -> str | None:
+        return None if self._tokenizer is None else str(self._tokenizer.decode(ids, skip_special_tokens=False))
+
+
+def _pieces(dataset: PackedDataset, bucket: PackedBucket, row: int, decode: _Decoder) -> list[Piece]:
+    tokens: list[int] = bucket.tokens(row, row + 1)[0].tolist()
+    if not dataset.has_segments:
+        return [Piece("unknown", tokens, decode(tokens))]
+    segments = bucket.segments(row, row + 1)
+    lengths: Any = dataset.lengths()
+    stores = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
+    out = []
+    at = 0
+    for document, start, length, repeated in zip(
+        segments.document.tolist(),
+        segments.start.tolist(),
+        segments.length.tolist(),
+        segments.repeated.tolist(),
+        strict=True,
+    ):
+        ids = tokens[at : at + length]
+        at += length
+        if document in (PADDING, INSERTED_EOS):
+            out.append(Piece("padding" if document == PADDING else "eos", ids, decode(ids)))
+            continue
+        source = int(np.searchsorted(stores, document, side="right")) - 1
+        out.append(
+            Piece(
+                "document",
+                ids,
+                decode(ids[repeated:]),
+                repeated,
+                decode(ids[:repeated]) if repeated else None,
+                document,
+                source,
+                document - int(stores[source]),
+                start,
+                int(lengths[document]),
+            )
+        )
+    return out

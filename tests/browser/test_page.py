@@ -1,0 +1,138 @@
+"""The page in a real browser: no console message, charts drawn, nothing wider than the screen, light and dark."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from packtool.comparison import candidates, compare
+from packtool.layout import Layout
+from packtool.metrics import LengthCounts, Tally
+from packtool.packing import PackOptions, plan
+from packtool.report import document
+from packtool.report.comparison import comparison_section
+from packtool.report.html import page
+from packtool.storage.manifest import Ledger
+
+pytestmark = pytest.mark.browser
+
+LENGTHS = np.clip(np.random.default_rng(4).lognormal(6, 1.2, 3000), 2, 50_000).astype(np.int64)
+# The page lies in a frame, since a window can't be as narrow as a telephone.
+AROUND = """<!DOCTYPE html><body>
+<iframe id="page" style="border: 0; width: {width}px; height: 900px" srcdoc="{page}"></iframe>
+<script>
+addEventListener("load", () => {{
+  const view = document.getElementById("page").contentWindow, all = s => [...view.document.querySelectorAll(s)];
+  const boxes = all("svg").map(s => s.getBoundingClientRect());
+  const texts = all("svg text").map(t => t.getBoundingClientRect());
+  const found = {{
+    width: view.innerWidth, scroll: view.document.documentElement.scrollWidth, charts: boxes.length,
+    smallest: Math.min(...boxes.map(b => Math.min(b.width, b.height))),
+    outside: texts.filter(t => t.left < -1 || t.right > view.innerWidth + 1).length,
+    letters: Math.min(...texts.map(t => t.height)),
+    ground: view.getComputedStyle(view.document.body).backgroundColor,
+    ink: view.getComputedStyle(view.document.body).color,
+  }};
+  const note = document.body.appendChild(document.createElement("pre"));
+  note.id = "found";
+  note.textContent = JSON.stringify(found);
+}});
+</script>"""
+
+
+def chromium() -> str:
+    found = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.fail("Chromium is not installed; make test-browser installs it")
+    return found
+
+
+def browse(tmp_path: Path, file: Path, *options: str) -> tuple[str, list[str]]:
+    """What the browser prints, and the messages on the page's console."""
+    command = [
+        *(chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+        *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars"),
+        *(f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", *options, file.as_uri()),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return done.stdout, re.findall(r"CONSOLE.*", done.stderr)
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    counts = LengthCounts.of(LENGTHS)
+    outcomes = list(compare(LENGTHS, candidates(["all"], [512, 2048])))
+    (whole,) = plan("bfd", LENGTHS, PackOptions(sequence_length=2048))
+    tally = Tally(LENGTHS, 2048)
+    tally.add(Layout(whole).segments(0, whole.rows))
+    made = tally.accounts()
+    ledger = Ledger(
+        input=made.placed,
+        placed=made.placed,
+        dropped=0,
+        repeated=0,
+        eos=made.eos,
+        eos_inserted=0,
+        eos_omitted=len(LENGTHS) - made.eos,
+        padding=made.padding,
+        output=made.output,
+        rows=made.rows,
+    )
+    store: dict[str, Any] = {
+        "path": "store",
+        **document.header("store"),
+        "counts": {"documents": counts.documents},
+        "batch_size": 256,
+        "lengths": document.lengths_section(counts, "tokens"),
+    }
+    packed = document.build([tally], ledger, strategy="bfd", options={"sequence_length": 2048}, shuffle=None)
+    return {
+        "comparison": page({**store, "comparison": comparison_section(outcomes, counts, 256)}),
+        "documents": page({**store, "comparison": None}),
+        "packed": page({"path": "packed", **packed, "mixing": []}),
+    }
+
+
+@pytest.mark.parametrize("name", ["comparison", "documents", "packed"])
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("dark", [False, True])
+def test_page(tmp_path: Path, pages: dict[str, str], name: str, width: int, dark: bool) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(AROUND.format(width=width, page=escape(pages[name], quote=True)), "utf-8")
+    scheme = "--blink-settings=preferredColorScheme=" + ("0" if dark else "1")
+    printed, console = browse(tmp_path, file, "--window-size=1400,1000", scheme, "--dump-dom")
+    assert console == []
+    found = json.loads(re.findall(r'<pre id="found">(.*?)</pre>', printed)[0])
+    assert found["charts"] == {"comparison": 17, "documents": 1, "packed": 4}[name]
+    assert found["smallest"] > 50
+    assert found["scroll"] <= found["width"] == width
+    assert found["outside"] == 0
+    assert found["letters"] >= 9
+    light, ink = ("rgb(18, 22, 29)", "rgb(231, 235, 242)") if dark else ("rgb(255, 255, 255)", "rgb(28, 35, 48)")
+    assert (found["ground"], found["ink"]) == (light, ink)
+
+
+def test_screenshot_and_print(tmp_path: Path, pages: dict[str, str]) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(pages["comparison"], "utf-8")
+    picture, paper = tmp_path / "page.png", tmp_path / "page.pdf"
+    browse(tmp_path, file, "--window-size=1280,4000", f"--screenshot={picture}")
+    browse(tmp_path, file, "--no-pdf-header-footer", f"--print-to-pdf={paper}")
+    assert picture.stat().st_size > 100_000
+    assert paper.read_bytes().startswith(b"%PDF")
+
+
+def test_the_console_is_watched(tmp_path: Path) -> None:
+    file = tmp_path / "bad.html"
+    file.write_text("<body><script>nothing.there()</script></body>", "utf-8")
+    _, console = browse(tmp_path, file, "--dump-dom")
+    assert len(console) == 1
+    assert "nothing is not defined" in console[0]

@@ -1,0 +1,74 @@
+"""Each rule of the advice: when it speaks, and that its figures are those of the corpus."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from packtool.comparison import candidates, compare
+from packtool.metrics import LengthCounts
+from packtool.report.advice import Advice, advise
+from packtool.report.comparison import comparison_section
+
+
+def advice_for(lengths: list[int], sizes: list[int], names: list[str] | None = None) -> list[Advice]:
+    array = np.array(lengths, np.int64)
+    counts = LengthCounts.of(array)
+    outcomes = list(compare(array, candidates(names or ["all"], sizes)))
+    return advise(counts, comparison_section(outcomes, counts, None)["entries"])
+
+
+def said(advice: list[Advice]) -> str:
+    return "\n".join(f"{a.advice} {a.reason}" for a in advice)
+
+
+def test_documents_longer_than_a_row() -> None:
+    text = said(advice_for([500] * 40, [64]))
+    assert "Keep the atom size at the sequence length (the default) for rows of 64 tokens." in text
+    assert "Rows of 64: padding if data is scarce, concat if time is." in text
+    assert "Do not use padding" not in text
+
+
+def test_rows_far_longer_than_documents() -> None:
+    text = said(advice_for([50] * 400, [512]))
+    assert (
+        "Do not use padding for rows of 512 tokens. A row is at least 2 times the mean document (50.0 tokens)" in text
+    )
+    assert "so that 90.43% of the output would be padding." in text
+    assert "atom size" not in text
+
+
+def test_truncation_gives_way_to_best_fit() -> None:
+    text = said(advice_for([300] * 400, [512]))
+    assert "If truncation hurts, use bfd or ffd for rows of 512 tokens." in text
+    assert "seamless" not in text
+
+
+def test_long_documents_suggest_seamless_and_say_what_it_costs() -> None:
+    text = said(advice_for([300] * 400 + [3000] * 40, [512]))
+    assert "Rows of 512: seamless if context in long documents matters" in text
+    assert "lose their end or are split" in text
+
+
+def test_wide_lengths_suggest_buckets() -> None:
+    text = said(advice_for([100] * 980 + [5000] * 20, [2048]))
+    assert "Consider buckets" in text
+    assert "one document in a hundred has 5,000 tokens or more, 50.0 times the median of 100" in text
+    assert "Algorithm 1 would cut 2.20% of the documents" in text
+    assert "Consider buckets" not in said(advice_for([100] * 1000, [2048]))
+
+
+def test_every_piece_has_its_source_and_its_limits() -> None:
+    for piece in advice_for([300] * 400 + [9000] * 40, [64, 512, 8192]):
+        assert piece.source.startswith(("Optimizing", "Seamless", "Bucket"))
+        assert "ested" in piece.untested
+
+
+@pytest.mark.parametrize("names", [["concat"], ["padding"], ["bfd", "buckets"]])
+def test_few_strategies_are_enough(names: list[str]) -> None:
+    for piece in advice_for([300] * 40 + [9000] * 4, [64, 512], names):
+        assert "None" not in piece.reason
+
+
+def test_no_documents_no_advice() -> None:
+    assert advice_for([], [64]) == []
