@@ -1,8 +1,8 @@
 """packtool turns text corpora into training-ready token shards, with every token accounted for.
 
 The commands are functions too: ``packtool.tokenize``, ``packtool.pack``, ``packtool.shuffle``, ``packtool.stats``,
-``packtool.verify``; ``packtool.open`` reads what they write. They are loaded on first use, so that importing
-packtool (and ``packtool --help``) costs next to nothing.
+``packtool.show``, ``packtool.verify``; ``packtool.open`` reads what they write. They are loaded on first use, so that
+importing packtool (and ``packtool --help``) costs next to nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from packtool.commands.info import info as info
     from packtool.commands.pack import pack as pack
     from packtool.commands.run import run as run
+    from packtool.commands.show import show as show
     from packtool.commands.shuffle import shuffle as shuffle
     from packtool.commands.stats import stats as stats
     from packtool.commands.tokenize import tokenize as tokenize
@@ -29,13 +30,14 @@ _PUBLIC = {
     "open": "packtool.dataset",
     "pack": "packtool.commands.pack",
     "run": "packtool.commands.run",
+    "show": "packtool.commands.show",
     "shuffle": "packtool.commands.shuffle",
     "stats": "packtool.commands.stats",
     "tokenize": "packtool.commands.tokenize",
     "verify": "packtool.commands.verify",
 }
 
-__all__ = ["__version__", "doctor", "info", "open", "pack", "run", "shuffle", "stats", "tokenize", "verify"]
+__all__ = ["__version__", "doctor", "info", "open", "pack", "run", "show", "shuffle", "stats", "tokenize", "verify"]
 
 
 def __getattr__(name: str) -> object:

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from packtool import __version__
-from packtool.cli import doctor, failures, info, options, pack, shuffle, stats, tokenize, verify
+from packtool.cli import doctor, failures, info, options, pack, show, shuffle, stats, tokenize, verify
 from packtool.cli import run as run_command
 from packtool.errors import PacktoolError
 
@@ -36,6 +36,7 @@ app.command("tokenize", short_help="Text files to a token store.")(tokenize.comm
 app.command("pack", short_help="Token stores to rows of equal length.")(pack.command)
 app.command("shuffle", short_help="Another order or another epoch, exact at any size.")(shuffle.command)
 app.command("stats", short_help="Measure a corpus or dataset; compare strategies.")(stats.command)
+app.command("show", short_help="One row of a packed dataset, decoded.")(show.command)
 app.command("run", short_help="All stages from one TOML file, kept up to date.")(run_command.command)
 app.command("info", short_help="What a path is, and what to do next.")(info.command)
 app.command("verify", short_help="Check files, checksums, segments and ledger.")(verify.command)

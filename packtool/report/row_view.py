@@ -45,11 +45,13 @@ def _heading(piece: Piece) -> str:
     if piece.start == 0 and end == piece.document_length:
         parts.append(f"whole, {tokens}")
     else:
-        parts.append(f"tokens {count(piece.start)} to {count(end - 1)} of {count(piece.document_length)}")
-        begins = [] if piece.start == 0 else ["begins elsewhere"]
-        parts += begins + ([] if end == piece.document_length else ["goes on elsewhere"])
+        parts.append(f"tokens {count(piece.start)}–{count(end - 1)} of {count(piece.document_length)}")
+        if piece.start and end < piece.document_length:
+            parts.append("cut at both ends")
+        else:
+            parts.append("cut at its start" if piece.start else "cut at its end")
     if piece.repeated:
-        parts.append(f"the first {count(piece.repeated)} repeated")
+        parts.append(f"first {count(piece.repeated)} repeated")
     return " · ".join(parts)
 
 

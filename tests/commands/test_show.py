@@ -1,0 +1,140 @@
+"""`show` against the row itself."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import packtool
+from packtool.cli import run
+from packtool.commands.show import Row, show
+from packtool.errors import UsageError
+from packtool.report.row_view import print_row
+
+TEXTS = [
+    "The first document, rather short.",
+    "A second one. " * 30,
+    "Third.\n\tWith \x1b[31mcolour\x1b[0m in it.",
+    "Four.",
+]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("show")
+    (place / "corpus.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    packtool.tokenize(place / "corpus.jsonl", place / "store")
+    return place / "store"
+
+
+@pytest.fixture(scope="module")
+def packed(store: Path) -> Path:
+    packtool.pack(store, store.parent / "packed", strategy="padding", sequence_length=32)
+    return store.parent / "packed"
+
+
+def printed(row: Row, **options: object) -> str:
+    out = io.StringIO()
+    print_row(row, Console(file=out, width=80, **options))  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def test_pieces_make_up_the_row(packed: Path) -> None:
+    dataset = packtool.open(packed)
+    texts = dict.fromkeys(range(len(TEXTS)), "")
+    pieces = []
+    for number in range(len(dataset)):
+        row = show(packed, number)
+        assert [token for piece in row.pieces for token in piece.tokens] == dataset[number].tolist()
+        pieces += [piece for piece in row.pieces if piece.kind == "document"]
+    for piece in sorted(pieces, key=lambda piece: (piece.document, piece.start)):
+        texts[piece.document] += piece.text
+    assert [text.replace("<|endoftext|>", "") for text in texts.values()] == TEXTS
+
+
+def test_boundaries_and_padding_are_visible_without_colour(packed: Path) -> None:
+    text = "\n".join(printed(show(packed, number)) for number in range(len(packtool.open(packed))))
+    assert "· cut at both ends" in text
+    assert "· cut at its end" in text
+    assert "── EOS that the strategy inserted" in text
+    assert "░░ padding ·" in text
+    assert "\x1b" not in text
+    assert "␛[31mcolour" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_documents_take_turns_in_colour(store: Path) -> None:
+    packtool.pack(store, store.parent / "long", strategy="ffd", sequence_length=512)
+    text = printed(show(store.parent / "long", 0), force_terminal=True, color_system="standard")
+    assert "\x1b[36m" in text
+    assert "\x1b[33m" in text
+    assert "whole" in text
+
+
+def test_repeats_are_marked(store: Path) -> None:
+    packtool.pack(
+        store, store.parent / "slid", strategy="seamless", sequence_length=48, extra_capacity=0, shuffle=False
+    )
+    rows = [show(store.parent / "slid", number) for number in range(len(packtool.open(store.parent / "slid")))]
+    repeating = [(row, piece) for row in rows for piece in row.pieces if piece.repeated]
+    assert repeating
+    for row, piece in repeating:
+        assert f"first {piece.repeated} repeated" in printed(row).replace("\n", " ")
+        assert piece.repeated_text
+
+
+def test_counts_rows_from_the_end(packed: Path) -> None:
+    last = len(packtool.open(packed)) - 1
+    assert show(packed, -1) == show(packed, last)
+
+
+def test_a_row_out_of_range(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", str(packed), "--row", "99"]) == 2
+    rows = len(packtool.open(packed))
+    assert f"--row: 99 is not among its {rows} rows. Give a number from 0." in capsys.readouterr().err
+
+
+def test_buckets_are_named(store: Path) -> None:
+    packtool.pack(store, store.parent / "buckets", strategy="buckets", buckets=[16, 64])
+    with pytest.raises(UsageError, match=r"--bucket: the dataset has rows of several lengths\. Give one of 16, 64\."):
+        show(store.parent / "buckets", 0)
+    with pytest.raises(UsageError, match=r"--bucket: there are no rows of 32 tokens"):
+        show(store.parent / "buckets", 0, bucket=32)
+    assert show(store.parent / "buckets", 0, bucket=64).sequence_length == 64
+
+
+def test_another_tokenizer_is_refused(packed: Path, tmp_path: Path) -> None:
+    data = (Path(packtool.__file__).parent / "assets" / "tokenizer.json").read_bytes()
+    (tmp_path / "tokenizer.json").write_bytes(data + b"\n")
+    with pytest.raises(UsageError, match=r"--tokenizer: its sha256 is .*but the dataset was made with"):
+        show(packed, 0, tokenizer=tmp_path)
+    (tmp_path / "tokenizer.json").write_bytes(data)
+    assert show(packed, 0, tokenizer=tmp_path) == show(packed, 0)
+
+
+def test_ids_where_the_tokenizer_is_not_known(packed: Path, store: Path, tmp_path: Path) -> None:
+    data = (Path(packtool.__file__).parent / "assets" / "tokenizer.json").read_bytes()
+    (tmp_path / "tokenizer.json").write_bytes(data + b"\n")
+    packtool.tokenize(store.parent / "corpus.jsonl", tmp_path / "store", tokenizer=str(tmp_path))
+    packtool.pack(tmp_path / "store", tmp_path / "packed", strategy="concat", sequence_length=32)
+    row = show(tmp_path / "packed", 0)
+    assert row.pieces[0].text is None
+    assert str(row.pieces[0].tokens[0]) in printed(row)
+
+
+def test_without_segments(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=32, segments=False)
+    row = show(tmp_path / "packed", 0)
+    assert [piece.kind for piece in row.pieces] == ["unknown"]
+    assert "boundaries unknown" in printed(row)
+
+
+def test_json(packed: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert run(["show", str(packed), "--row", "0", "--json"]) == 0
+    found = json.loads(capfdbinary.readouterr().out)
+    assert found["schema_version"] == 1
+    assert sum(len(piece["tokens"]) for piece in found["pieces"]) == 32
