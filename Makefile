@@ -1,7 +1,7 @@
 # make demo           sample corpus → tokens → packed rows → shuffled rows → a table; seconds the second time
 # make test           lint, formatting, types, then the tests (minutes)
 # make test-slow      the tests that take longer; test-interop, test-browser, test-package: see CONTRIBUTING.md
-# make bench          the benchmarks
+# make bench          the benchmarks (an hour)
 # make clean          remove what these made
 #
 # Needs Python 3.11 or later with venv, and a package index that pip knows. PYTHON=… names another Python.
@@ -16,7 +16,6 @@ PACKTOOL := $(BIN)/packtool
 PYTEST := $(BIN)/python -m pytest
 SOURCES := $(shell find packtool -name '*.py' -o -name '*.json')
 DEMO := demo-output
-BENCHMARKS := $(filter-out __init__ common,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DELETE_ON_ERROR:
 .PHONY: demo test check test-slow test-interop test-browser test-package bench clean
@@ -61,7 +60,7 @@ test-package: $(BIN)/installed
 	$(PYTEST) -m slow tests/test_package.py
 
 bench: $(BIN)/installed
-	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
+	$(BIN)/python -m benchmarks
 
 $(BIN)/installed: pyproject.toml constraints.txt
 	@[ -n "$(PYTHON)" ] && $(PYTHON) $(RECENT) || \
