@@ -14,6 +14,7 @@ CODES = frozenset(
         "encoder-fallback",
         "no-documents",
         "records-rejected",
+        "texts-truncated",
     }
 )
 

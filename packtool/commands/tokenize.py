@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import platform
-from collections.abc import Generator, Sequence
-from contextlib import closing
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +16,22 @@ from packtool.corpus import blocks
 from packtool.corpus.discover import FORMATS, STDIN, CorpusFile, copy_stdin, find
 from packtool.corpus.filters import Filters
 from packtool.corpus.open import is_remote
-from packtool.corpus.records import Block
 from packtool.errors import PacktoolError, UsageError
 from packtool.preview import Preview
-from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage import output as outputs
-from packtool.storage.files import FileEntry, sync_directory, write_bytes
-from packtool.storage.manifest import InputEntry, StoreManifest, TokenShard
+from packtool.storage.files import write_bytes
+from packtool.storage.manifest import StoreManifest
 from packtool.storage.token_store import token_dtype
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing import load
+from packtool.tokenizing.assemble import assemble
 from packtool.tokenizing.choose import choose
-from packtool.tokenizing.encoders import EncoderMismatchError
-from packtool.tokenizing.rejects import RejectJoiner
+from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError
+from packtool.tokenizing.job import Job
 from packtool.warnings import warn
+
+log = logging.getLogger(__name__)
 
 ON_ERROR = ("fail", "skip", "quarantine")
 
@@ -102,7 +100,7 @@ def tokenize(
         overwrite: replace an earlier output.
         resume: go on with an interrupted one.
         dry_run: look at options, tokenizer and inputs, and write nothing.
-        quiet: no progress.
+        quiet: no progress bar.
 
     Raises:
         PacktoolError: whatever is wrong with options, tokenizer, inputs or output.
@@ -122,8 +120,9 @@ def tokenize(
     }
     found = [None if str(each) == STDIN else find(each, format) for each in inputs]
     key = outputs.key_of(__version__, options, loaded.info, [_identity(files) for files in found])
+    log.info("encoder %s: %s", encoder_name, why)
     if dry_run:
-        return _preview(Path(output), key, [file for group in found for file in group or ()], loaded.info.vocab_size)
+        return _preview(Path(output), key, [file for files in found for file in files or ()], loaded.info.vocab_size)
     out = outputs.prepare(
         output,
         "tokenize",
@@ -146,23 +145,24 @@ def tokenize(
         on_error=on_error,
         max_errors=max_errors,
     )
-    job = _Job(context, files, workers or executor.available_cpus(), quiet)
+    job = Job(context, files, workers or executor.available_cpus(), quiet)
     try:
         try:
             job.run()
-        except EncoderMismatchError as error:
+        except (EncoderMismatchError, EncoderUnsuitableError) as error:
             if encoder == "gigatoken":
                 raise
-            why = f"fell back: {error.what}"
-            remedy = "nothing is lost: tokenizers encodes everything instead, only slower"
-            warn("encoder-fallback", error.what, remedy=remedy, where=error.where)
+            why = error.what
+            if isinstance(error, EncoderMismatchError):
+                remedy = "nothing is lost: tokenizers encodes everything instead, only slower"
+                warn("encoder-fallback", why, remedy=remedy, where=error.where)
             job.start_again("tokenizers")
             job.run()
     except PacktoolError:
         if not job.results:
             out.discard()  # nothing there that a resumed run could use
         raise
-    return _assemble(out, job, options, why, clock)
+    return TokenizeResult(out.path, *assemble(out, job, options, why, clock))
 
 
 def _check_options(
@@ -195,153 +195,22 @@ def _check_options(
         raise UsageError("stdin-no-resume", "standard input can't be resumed", remedy=remedy, where="--resume")
 
 
-def _preview(output: Path, key: str, files: Sequence[CorpusFile], vocab_size: int) -> TokenizeResult:
-    """What there is to read, and about what will be written: four bytes of text a token, archives a third of it."""
-    text = sum(file.bytes * (3 if file.compression or file.format == "parquet" else 1) for file in files)
-    figures = {
-        "files": len(files),
-        "input_bytes": sum(file.bytes for file in files),
-        "bytes": text // 4 * token_dtype(vocab_size).itemsize,
-    }
-    found = outputs.look(output, "tokenize", key)
-    return TokenizeResult(output, {}, {}, Preview("tokenize", output, found, figures, estimated=True))
-
-
 def _identity(files: Sequence[CorpusFile] | None) -> list[tuple[str, int, int]] | None:
     """What must not change between an interrupted run and the one that goes on."""
     return None if files is None else [(file.name, file.bytes, file.modified) for file in files]
 
 
-class _Job:
-    """The blocks of a run: those finished earlier, and those still to do."""
-
-    def __init__(self, context: tasks.Context, files: list[CorpusFile], workers: int, quiet: bool) -> None:
-        self.context = context
-        self.files = files
-        self.workers = workers
-        self.results: dict[int, tasks.BlockResult] = {}
-        self.digests: dict[int, str] = {}
-        self._quiet = quiet
-        self._blocks = blocks.plan(files)
-        self._work = Path(context.work)
-        for number in range(len(self._blocks)):
-            record = tasks.block_record(self._work, number)
-            if record.exists():
-                self.results[number] = msgspec.json.decode(record.read_bytes(), type=tasks.BlockResult)
-
-    def start_again(self, encoder: str) -> None:
-        """Forget what the other encoder did."""
-        for number in [n for n, result in self.results.items() if result.encoder != encoder]:
-            tasks.block_record(self._work, number).unlink()
-            del self.results[number]
-        self.context = msgspec.structs.replace(self.context, encoder=encoder)
-
-    def run(self) -> None:
-        """Do what is still to do."""
-        split = sorted({block[0].file for block in self._blocks if not block[0].whole} - self.digests.keys())
-        todo = [tasks.Task(-1, (), (self.files[number],)) for number in split]
-        for number, block in enumerate(self._blocks):
-            if number not in self.results:
-                todo.append(tasks.Task(number, block, tuple(self.files[span.file] for span in block)))
-        total = sum(file.bytes for file in self.files)
-        left = sum(self._bytes(block) for n, block in enumerate(self._blocks) if n not in self.results)
-        with (
-            Progress(total, "tokenize", initial=total - left, quiet=self._quiet) as progress,
-            closing(self._results(todo, progress)) as results,
-        ):
-            for number, result in results:
-                if isinstance(result, str):
-                    self.digests[split[number]] = result
-                else:
-                    self.results[todo[number].number] = result
-                    self._limit_errors()
-
-    def _results(
-        self, todo: list[tasks.Task], progress: Progress
-    ) -> Generator[tuple[int, tasks.BlockResult | str], None, None]:
-        function = partial(tasks.run, self.context)
-        yield from executor.run(function, todo, workers=self.workers, on_advance=progress.advance)
-
-    def _bytes(self, block: Block) -> int:
-        """Bytes of a block, for progress; where a file has several, about."""
-        if block[0].whole:
-            return sum(self.files[span.file].bytes for span in block)
-        number = block[0].file
-        return self.files[number].bytes // sum(other[0].file == number for other in self._blocks)
-
-    def _limit_errors(self) -> None:
-        limit = self.context.max_errors
-        if limit is not None and sum(span.rejects for r in self.results.values() for span in r.spans) > limit:
-            raise tasks.too_many(limit)
-
-    def in_order(self) -> list[tuple[Path, tasks.BlockResult]]:
-        """Each block's directory and result."""
-        return [(tasks.block_directory(self._work, number), self.results[number]) for number in sorted(self.results)]
-
-
-def _assemble(out: outputs.Output, job: _Job, options: dict[str, Any], why: str, clock: Clock) -> TokenizeResult:
-    """Give shards their final names, join what was rejected, write the manifest."""
-    shards: list[TokenShard] = []
-    documents = 0
-    per_file: dict[int, tasks.SpanCounts] = {}
-    with RejectJoiner(out.path, [file.name for file in job.files]) as joiner:
-        for directory, result in job.in_order():
-            joiner.add(directory)
-            for span in result.spans:
-                joiner.passed(span.file, span.records)
-                per_file.setdefault(span.file, tasks.SpanCounts(span.file)).add(span)
-            for shard in result.shards:
-                tokens = _place(out.path, directory, len(shards), shard.tokens)
-                offsets = _place(out.path, directory, len(shards), shard.offsets)
-                shards.append(TokenShard(tokens, offsets, documents))
-                documents += shard.offsets.shape[0] - 1
-    sync_directory(out.path)
-    total = tasks.SpanCounts(-1)
-    for counts in per_file.values():
-        total.add(counts)
-    inputs = [
-        InputEntry(file.name, file.bytes, job.digests.get(number) or per_file[number].digest)
-        for number, file in enumerate(job.files)
-    ]
-    manifest = StoreManifest(
-        options=options,
-        inputs=inputs,
-        tokenizer=job.context.tokenizer,
-        dtype=token_dtype(job.context.tokenizer.vocab_size).str,
-        counts=total.flat(),
-        shards=shards,
-    )
-    run = {
-        "written": clock.seconds(),
-        "workers": job.workers,
-        "encoder": job.context.encoder,
-        "encoder_why": why,
-        "texts_checked": sum(result.checked for _, result in job.in_order()),
-        "text_bytes": total.bytes,
-        "machine": {"system": platform.platform(), "python": platform.python_version(), "cpus": os.cpu_count()},
-        "files": [{"name": job.files[n].name, **counts.flat()} for n, counts in sorted(per_file.items())],
+def _preview(output: Path, key: str, files: Sequence[CorpusFile], vocab_size: int) -> TokenizeResult:
+    """What there is to read, and about what will be written: four bytes of text a token, archives a third of it."""
+    text = sum(file.bytes * (3 if file.compression or file.format == "parquet" else 1) for file in files)
+    figures = {
+        "files": len(files),
+        "blocks": len(blocks.plan(files)),
+        "input_bytes": sum(file.bytes for file in files),
+        "bytes": text // 4 * token_dtype(vocab_size).itemsize,
     }
-    out.finish(manifest, run)
-    _warn_of_gaps(out.path, manifest.counts)
-    return TokenizeResult(out.path, manifest.counts, run)
-
-
-def _warn_of_gaps(path: Path, counts: dict[str, int]) -> None:
-    if counts["rejected"]:
-        kept = path / outputs.REJECTED
-        remedy = f"see {kept}" if kept.exists() else "use --on-error quarantine to see which, with the reasons"
-        warn("records-rejected", f"{counts['rejected']:,} records could not be used", remedy=remedy, where=str(path))
-    if not counts["documents"]:
-        warn("no-documents", "no document is left", remedy="check the input and the filters", where=str(path))
-
-
-def _place(store: Path, directory: Path, number: int, entry: FileEntry) -> FileEntry:
-    """Move one file of a shard to its place. A resumed run may find it there already."""
-    name = f"{entry.name.partition('-')[0]}-{number:05d}.npy"
-    source = directory / entry.name
-    if source.exists():
-        source.rename(store / name)
-    return msgspec.structs.replace(entry, name=name)
+    found = outputs.look(output, "tokenize", key)
+    return TokenizeResult(output, {}, {}, Preview("tokenize", output, found, figures, estimated=True))
 
 
 def _finished(out: outputs.Output) -> TokenizeResult:

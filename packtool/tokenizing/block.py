@@ -120,10 +120,11 @@ class SpanCounts(msgspec.Struct):
 
 
 class BlockResult(msgspec.Struct):
-    """What a finished block left behind."""
+    """What a finished block left behind: which encoder ran, how many texts were cross-checked, how many truncated."""
 
     encoder: str
     checked: int
+    truncated: int
     spans: list[SpanCounts]
     shards: list[WrittenShard]
 
@@ -157,7 +158,7 @@ def run(context: Context, task: Task) -> BlockResult | str:
         ]
         writer.close()
     sync_directory(directory)
-    result = BlockResult(encoder.name, encoder.checked, counts, writer.shards)
+    result = BlockResult(encoder.name, encoder.checked, encoder.truncated, counts, writer.shards)
     write_bytes(block_record(work, task.number), msgspec.json.encode(result))
     return result
 

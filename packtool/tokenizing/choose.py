@@ -9,7 +9,7 @@ import msgspec
 
 from packtool.errors import UsageError
 from packtool.tokenizing import gigatoken
-from packtool.tokenizing.encoders import ReferenceEncoder
+from packtool.tokenizing.encoders import EncoderUnsuitableError, ReferenceEncoder
 from packtool.tokenizing.pieces import can_cut
 from packtool.tokenizing.verify import Verified, probes
 
@@ -40,7 +40,8 @@ def choose(spec: Mapping[str, Any], wanted: str = "auto") -> tuple[str, str]:
             return "gigatoken", "the tokenizer is one that gigatoken encodes exactly, verified as it runs"
         why = f"gigatoken does not support this tokenizer: {reason}"
     if wanted == "gigatoken":
-        raise UsageError("encoder-unsuitable", why, remedy="give --encoder auto or tokenizers", where="--encoder")
+        remedy = "give --encoder auto or tokenizers"
+        raise EncoderUnsuitableError("encoder-unsuitable", why, remedy=remedy, where="--encoder")
     return "tokenizers", why
 
 
@@ -53,13 +54,14 @@ def build(data: bytes, name: str, *, special_as_text: bool = False) -> Verified:
         special_as_text: encode special tokens that occur in a text as plain text.
 
     Raises:
-        EncoderMismatchError: the fast encoder differs from the reference on a probe.
+        EncoderUnsuitableError: the fast encoder does not support the tokenizer after all.
+        EncoderMismatchError: it differs from the reference on a probe.
     """
     spec = msgspec.json.decode(data, type=dict[str, Any])
     reference = ReferenceEncoder(data, special_as_text=special_as_text)
     if name == "tokenizers":
         return Verified(reference, None, cuttable=can_cut(spec))
     fast = gigatoken.GigatokenEncoder(data, special_as_text=special_as_text)
-    encoder = Verified(fast, reference, cuttable=can_cut(spec))
+    encoder = Verified(fast, reference, cuttable=can_cut(spec), normalizes=spec.get("normalizer") is not None)
     encoder.require(probes(spec))
     return encoder

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from packtool.errors import DataError, PacktoolError
+from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.plan import I64
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Encoder(Protocol):
     """Turns texts into ids."""
 
     name: str
+    truncated: int
 
     def encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
         """All ids, one text after another, and the number of ids of each text."""
@@ -37,7 +38,11 @@ class Encoder(Protocol):
 
 
 class EncoderMismatchError(PacktoolError):
-    """The fast encoder gave other ids than the reference."""
+    """The fast encoder gave other ids than the reference, or failed."""
+
+
+class EncoderUnsuitableError(UsageError):
+    """The fast encoder does not support this tokenizer."""
 
 
 @functools.lru_cache(maxsize=1)
@@ -51,7 +56,9 @@ def reference_tokenizer(data: bytes) -> Tokenizer:
 
     try:
         tokenizer = Tokenizer.from_buffer(data)
-    except Exception as error:  # the library raises plain Exception for anything it can't load
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # the library raises plain Exception, or panics: a BaseException
         raise DataError(
             "bad-tokenizer",
             f"the tokenizers library can't load it ({error})",
@@ -68,6 +75,9 @@ class ReferenceEncoder:
     Args:
         data: a tokenizer.json.
         special_as_text: encode special tokens that occur in a text as plain text.
+
+    Attributes:
+        truncated: texts that were cut, because the tokenizer.json asks for it.
     """
 
     name = "tokenizers"
@@ -75,16 +85,35 @@ class ReferenceEncoder:
     def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
         self._tokenizer = reference_tokenizer(data)
         self._tokenizer.encode_special_tokens = special_as_text
+        self._truncates = self._tokenizer.truncation is not None
+        self.truncated = 0
 
     def encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
         """See `Encoder.encode`."""
         ids: list[Any] = []
         with _one_thread():
             for part in _parts(texts, _REFERENCE_CHARS):
-                encodings = self._tokenizer.encode_batch_fast(part, add_special_tokens=False)
+                encodings = self._encode(part)
                 ids += [np.array(encoding.ids, np.uint32) for encoding in encodings]
+                if self._truncates:
+                    self.truncated += sum(bool(encoding.overflowing) for encoding in encodings)
         lengths = np.array([len(each) for each in ids], np.int64)
         return (np.concatenate(ids) if ids else np.empty(0, np.uint32)), lengths
+
+    def _encode(self, texts: list[str]) -> list[Any]:
+        try:
+            encodings: list[Any] = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # a panic in Rust arrives as a BaseException
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise DataError(
+                "tokenizer-failed",
+                f"the tokenizers library failed on a text with this tokenizer ({reason})",
+                remedy="check that the tokenizer.json is whole and consistent",
+                where="tokenizer.json",
+            ) from None
+        return encodings
 
 
 def _parts(texts: Sequence[str], chars: int) -> Iterator[list[str]]:

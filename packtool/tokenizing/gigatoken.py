@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from packtool.plan import I64
-from packtool.tokenizing.encoders import U32, EncoderMismatchError
+from packtool.tokenizing.encoders import U32, EncoderMismatchError, EncoderUnsuitableError
 
 
 def installed() -> bool:
@@ -87,6 +87,8 @@ def _around(spec: Mapping[str, Any]) -> str | None:
     for token in spec.get("added_tokens") or ():
         if token.get("single_word"):
             return f"its added token {token['content']!r} stands for single words only"
+        if token.get("normalized") and spec.get("normalizer"):
+            return f"its added token {token['content']!r} is looked for in normalized text"
     return None
 
 
@@ -98,10 +100,11 @@ class GigatokenEncoder:
         special_as_text: encode special tokens that occur in a text as plain text.
 
     Raises:
-        EncoderMismatchError: gigatoken does not take it as what the list says.
+        EncoderUnsuitableError: gigatoken does not support it after all.
     """
 
     name = "gigatoken"
+    truncated = 0
 
     def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
         from gigatoken.gigatoken_rs import BPETokenizer, load_hf_json
@@ -110,9 +113,12 @@ class GigatokenEncoder:
             spec = msgspec.json.decode(data, type=dict[str, Any])
             spec["added_tokens"] = [token for token in spec.get("added_tokens") or () if not token.get("special")]
             data = msgspec.json.encode(spec)
-        self._backend = _guarded(load_hf_json, data)
+        try:
+            self._backend = _guarded(load_hf_json, data)
+        except EncoderMismatchError as error:
+            raise _unsuitable(error.what) from None
         if not isinstance(self._backend, BPETokenizer):
-            raise _failure("it takes it for another kind of tokenizer")
+            raise _unsuitable("gigatoken takes this tokenizer for one of another kind")
 
     def encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
         """See `Encoder.encode`."""
@@ -137,9 +143,10 @@ def _guarded(function: Any, *arguments: Any, **options: Any) -> Any:
 
 
 def _failure(reason: str) -> EncoderMismatchError:
-    return EncoderMismatchError(
-        "encoder-mismatch",
-        f"gigatoken failed on this tokenizer ({reason})",
-        remedy="give --encoder tokenizers",
-        where="--encoder gigatoken",
-    )
+    what = f"gigatoken failed ({reason})"
+    return EncoderMismatchError("encoder-mismatch", what, remedy="give --encoder tokenizers", where="--encoder")
+
+
+def _unsuitable(what: str) -> EncoderUnsuitableError:
+    remedy = "give --encoder auto or tokenizers"
+    return EncoderUnsuitableError("encoder-unsuitable", what, remedy=remedy, where="--encoder")

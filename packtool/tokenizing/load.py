@@ -67,7 +67,8 @@ def load(
     if bos or bos_token is not None:
         bos_id, _ = _special("bos", bos_token, BOS_CANDIDATES, vocab, configs)
     size = max(vocab.values()) + 1
-    added = {token["content"]: vocab[token["content"]] for token in spec.get("added_tokens") or ()}
+    contents = (token["content"] for token in spec.get("added_tokens") or ())
+    added = {content: vocab[content] for content in contents if content in vocab}
     info = TokenizerInfo(hashlib.sha256(data).hexdigest(), size, eos_id, eos_text, bos_id, added)
     return LoadedTokenizer(data, spec, info)
 
@@ -119,9 +120,7 @@ def _from_hub(repository: str, revision: str | None) -> tuple[bytes, list[Mappin
             remedy="pip install 'packtool[hub]', or download its tokenizer.json and give the file",
             where=repository,
         ) from None
-    logging.getLogger("huggingface_hub").setLevel(
-        logging.ERROR
-    )  # it reports each of its retries; what counts is how they end
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it reports each of its retries
     try:
         data = Path(hf_hub_download(repository, "tokenizer.json", revision=revision)).read_bytes()
     except EntryNotFoundError as error:
@@ -195,10 +194,8 @@ def _vocabulary(spec: Mapping[str, Any], data: bytes, where: str) -> dict[str, i
         raise _bad_tokenizer("its model has no vocabulary", where)
     tokenizer = reference_tokenizer(data)
     for token in spec.get("added_tokens") or ():
-        number = tokenizer.token_to_id(token["content"])
-        if number is None:
-            raise _bad_tokenizer(f"its added token {token['content']!r} has no id", where)
-        ids[token["content"]] = number
+        if (number := tokenizer.token_to_id(token["content"])) is not None:
+            ids[token["content"]] = number
     if not ids:
         raise _bad_tokenizer("its vocabulary is empty", where)
     return ids

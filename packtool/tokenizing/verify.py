@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from packtool.plan import I64
 from packtool.tokenizing.encoders import U32, Encoder, EncoderMismatchError, ReferenceEncoder
+from packtool.tokenizing.nfc import version_dependent
 
 SAMPLE = 1536
 """One character in so many is encoded by the reference too. The reference is some 50 times slower, so this is about
@@ -56,19 +58,29 @@ class Verified:
         encoder: what encodes.
         reference: what it is checked against; None if `encoder` is the reference.
         cuttable: whether long texts may be cut (see pieces.py).
+        normalizes: the tokenizer applies NFC; texts on which versions of it differ go to the reference (see nfc.py).
     """
 
-    def __init__(self, encoder: Encoder, reference: ReferenceEncoder | None, *, cuttable: bool) -> None:
+    def __init__(
+        self, encoder: Encoder, reference: ReferenceEncoder | None, *, cuttable: bool, normalizes: bool = False
+    ) -> None:
         self.name = encoder.name
         self.cuttable = cuttable
         self.checked = 0
         self._encoder = encoder
         self._reference = reference
+        self._normalizes = normalizes
         self.restart()
+
+    @property
+    def truncated(self) -> int:
+        """Texts of this block that the tokenizer.json had cut."""
+        return self._encoder.truncated
 
     def restart(self) -> None:
         """Begin a block: its first texts will be checked. Resets `checked`, the number of texts compared."""
         self.checked = 0
+        self._encoder.truncated = 0
         self._seen = 0
         self._next = 0
         self._first = _FIRST
@@ -79,15 +91,25 @@ class Verified:
         Raises:
             EncoderMismatchError: on the first difference.
         """
-        ids, lengths = self._encoder.encode(texts)
+        ids, lengths = self._encode(texts)
         if self._reference is not None:
             self._sample(texts, ids, lengths)
         return ids, lengths
 
+    def _encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
+        if self._reference is None or not self._normalizes or not any(map(version_dependent, texts)):
+            return self._encoder.encode(texts)
+        ids, lengths = [], []
+        for special, group in groupby(texts, version_dependent):
+            some_ids, some_lengths = (self._reference if special else self._encoder).encode(list(group))
+            ids.append(some_ids)
+            lengths.append(some_lengths)
+        return np.concatenate(ids), np.concatenate(lengths)
+
     def require(self, texts: Sequence[str]) -> None:
         """Check all of `texts`."""
         if self._reference is not None:
-            self._compare(texts, *self._encoder.encode(texts))
+            self._compare(texts, *self._encode(texts))
 
     def _sample(self, texts: Sequence[str], ids: U32, lengths: I64) -> None:
         ends = self._seen + np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
@@ -99,13 +121,13 @@ class Verified:
                 number = max(number, int(np.searchsorted(ends, self._next, side="right")))
                 if number == len(texts):
                     break
+                self._next += SAMPLE * min(max(len(texts[number]), 64), _CHECK_CHARS)
             text = texts[number]
             if len(text) <= _CHECK_CHARS:
                 start = int(lengths[:number].sum())
                 self._compare([text], ids[start : start + lengths[number]], lengths[number : number + 1])
             else:
                 self.require([text[:_CHECK_CHARS]])
-            self._next += SAMPLE * min(max(len(text), 64), _CHECK_CHARS)
             number += 1
         self._seen = int(ends[-1]) if len(ends) else self._seen
 

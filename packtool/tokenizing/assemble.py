@@ -1,0 +1,105 @@
+"""From finished blocks to a token store: final names, joined rejects, manifest."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from packtool.clock import Clock
+from packtool.storage import output as outputs
+from packtool.storage.files import FileEntry, sync_directory
+from packtool.storage.manifest import InputEntry, StoreManifest, TokenShard
+from packtool.storage.token_store import token_dtype
+from packtool.tokenizing import block as tasks
+from packtool.tokenizing.job import Job
+from packtool.tokenizing.rejects import RejectJoiner
+from packtool.warnings import warn
+
+
+def assemble(
+    out: outputs.Output, job: Job, options: dict[str, Any], why: str, clock: Clock
+) -> tuple[dict[str, int], dict[str, Any]]:
+    """Give shards their final names, join what was rejected, write the manifest.
+
+    Doing it again after it was interrupted gives the same store.
+
+    Args:
+        out: the output.
+        job: with all blocks done.
+        options: for the manifest.
+        why: this encoder ran, for `run.json`.
+        clock: of the run.
+
+    Returns:
+        The manifest's counts, and the facts in `run.json`.
+    """
+    shards: list[TokenShard] = []
+    documents = 0
+    per_file: dict[int, tasks.SpanCounts] = {}
+    with RejectJoiner(out.path, [file.name for file in job.files]) as joiner:
+        for directory, result in job.in_order():
+            joiner.add(directory)
+            for span in result.spans:
+                joiner.passed(span.file, span.records)
+                per_file.setdefault(span.file, tasks.SpanCounts(span.file)).add(span)
+            for shard in result.shards:
+                tokens = _place(out.path, directory, len(shards), shard.tokens)
+                offsets = _place(out.path, directory, len(shards), shard.offsets)
+                shards.append(TokenShard(tokens, offsets, documents))
+                documents += shard.offsets.shape[0] - 1
+    sync_directory(out.path)
+    total = tasks.SpanCounts(-1)
+    for counts in per_file.values():
+        total.add(counts)
+    inputs = [
+        InputEntry(file.name, file.bytes, job.digests.get(number) or per_file[number].digest)
+        for number, file in enumerate(job.files)
+    ]
+    truncated = sum(result.truncated for _, result in job.in_order())
+    manifest = StoreManifest(
+        options=options,
+        inputs=inputs,
+        tokenizer=job.context.tokenizer,
+        dtype=token_dtype(job.context.tokenizer.vocab_size).str,
+        counts={**total.flat(), **({"truncated": truncated} if truncated else {})},
+        shards=shards,
+    )
+    run = {
+        "written": clock.seconds(),
+        "workers": job.workers,
+        "encoder": ", ".join(sorted({result.encoder for _, result in job.in_order()})) or job.context.encoder,
+        "encoder_why": why,
+        "texts_checked": sum(result.checked for _, result in job.in_order()),
+        "text_bytes": total.bytes,
+        "machine": {"system": platform.platform(), "python": platform.python_version(), "cpus": os.cpu_count()},
+        "files": [{"name": job.files[n].name, **counts.flat()} for n, counts in sorted(per_file.items())],
+    }
+    out.finish(manifest, run)
+    _warn(out.path, manifest.counts)
+    return manifest.counts, run
+
+
+def _warn(path: Path, counts: dict[str, int]) -> None:
+    if counts["rejected"]:
+        kept = path / outputs.REJECTED
+        remedy = f"see {kept}" if kept.exists() else "use --on-error quarantine to see which, with the reasons"
+        warn("records-rejected", f"{counts['rejected']:,} records could not be used", remedy=remedy, where=str(path))
+    if counts.get("truncated"):
+        what = f"the tokenizer.json truncates, and cut {counts['truncated']:,} documents"
+        remedy = 'set "truncation" to null in it to keep whole documents'
+        warn("texts-truncated", what, remedy=remedy, where=str(path))
+    if not counts["documents"]:
+        warn("no-documents", "no document is left", remedy="check the input and the filters", where=str(path))
+
+
+def _place(store: Path, directory: Path, number: int, entry: FileEntry) -> FileEntry:
+    """Move one file of a shard to its place. A resumed run may find it there already."""
+    name = f"{entry.name.partition('-')[0]}-{number:05d}.npy"
+    source = directory / entry.name
+    if source.exists():
+        source.rename(store / name)
+    return msgspec.structs.replace(entry, name=name)

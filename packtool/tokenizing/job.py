@@ -1,0 +1,84 @@
+"""The blocks of a run of `tokenize`: which are done, which are still to do, and doing them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from packtool import executor
+from packtool.corpus import blocks
+from packtool.corpus.discover import CorpusFile
+from packtool.corpus.records import Block
+from packtool.progress import Progress
+from packtool.tokenizing import block as tasks
+
+
+class Job:
+    """The blocks of a run: those finished earlier, and those still to do."""
+
+    def __init__(self, context: tasks.Context, files: list[CorpusFile], workers: int, quiet: bool) -> None:
+        self.context = context
+        self.files = files
+        self.workers = workers
+        self.results: dict[int, tasks.BlockResult] = {}
+        self.digests: dict[int, str] = {}
+        self._quiet = quiet
+        self._blocks = blocks.plan(files)
+        self._work = Path(context.work)
+        for number in range(len(self._blocks)):
+            record = tasks.block_record(self._work, number)
+            if record.exists():
+                self.results[number] = msgspec.json.decode(record.read_bytes(), type=tasks.BlockResult)
+
+    def start_again(self, encoder: str) -> None:
+        """Forget what the other encoder did."""
+        for number in [n for n, result in self.results.items() if result.encoder != encoder]:
+            tasks.block_record(self._work, number).unlink()
+            del self.results[number]
+        self.context = msgspec.structs.replace(self.context, encoder=encoder)
+
+    def run(self) -> None:
+        """Do what is still to do."""
+        split = sorted({block[0].file for block in self._blocks if not block[0].whole} - self.digests.keys())
+        todo = [tasks.Task(-1, (), (self.files[number],)) for number in split]
+        for number, block in enumerate(self._blocks):
+            if number not in self.results:
+                todo.append(tasks.Task(number, block, tuple(self.files[span.file] for span in block)))
+        total = sum(file.bytes for file in self.files)
+        left = sum(self._bytes(block) for n, block in enumerate(self._blocks) if n not in self.results)
+        with (
+            Progress(total, "tokenize", initial=total - left, quiet=self._quiet) as progress,
+            closing(self._results(todo, progress)) as results,
+        ):
+            for number, result in results:
+                if isinstance(result, str):
+                    self.digests[split[number]] = result
+                else:
+                    self.results[todo[number].number] = result
+                    self._limit_errors()
+
+    def _results(
+        self, todo: list[tasks.Task], progress: Progress
+    ) -> Generator[tuple[int, tasks.BlockResult | str], None, None]:
+        function = partial(tasks.run, self.context)
+        yield from executor.run(function, todo, workers=self.workers, on_advance=progress.advance)
+
+    def _bytes(self, block: Block) -> int:
+        """Bytes of a block, for progress; where a file has several, about."""
+        if block[0].whole:
+            return sum(self.files[span.file].bytes for span in block)
+        number = block[0].file
+        return self.files[number].bytes // sum(other[0].file == number for other in self._blocks)
+
+    def _limit_errors(self) -> None:
+        limit = self.context.max_errors
+        if limit is not None and sum(span.rejects for r in self.results.values() for span in r.spans) > limit:
+            raise tasks.too_many(limit)
+
+    def in_order(self) -> list[tuple[Path, tasks.BlockResult]]:
+        """Each block's directory and result."""
+        return [(tasks.block_directory(self._work, number), self.results[number]) for number in sorted(self.results)]

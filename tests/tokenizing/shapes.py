@@ -1,0 +1,198 @@
+"""Tokenizers of many shapes, trained on a few sentences, and texts to try them on."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+from typing import Any
+
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from packtool.tokenizing.pieces import GPT2
+
+GPT4 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+QWEN2 = GPT4.replace("{1,3}", "")
+EOS = "<|endoftext|>"
+_SAMPLE = [
+    "The quick brown fox jumps over the lazy dog's back; it didn't mind, and they'll say so in 2024.",
+    "def main(argv):\n    for i in range(100):\n        print(f'{i:03d}')\n    return 0\n",
+    "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich. Ça va? Déjà vu à l'été.",
+    "Съешь же ещё этих мягких французских булок, да выпей чаю. 今天天气很好，我们去公园。日本語の文章です。",
+    "http://example.org/path?query=1&other=%20x  <b>bold</b> 3.14159 1,000,000 $5.00 50%   \t\r\n  end",
+    "é e\u0301 ﬁ ½ Å \u212b 😀👍🏽 \u200d\ufeff\u00a0\u3000",
+]
+
+
+@functools.cache
+def trained() -> str:
+    """A small byte-level BPE, as JSON."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=900,
+        special_tokens=[EOS],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_SAMPLE * 4, trainer)
+    return str(tokenizer.to_str())
+
+
+def spec(**changes: Any) -> dict[str, Any]:
+    """The tokenizer.json of `trained`, parsed, with some top-level entries replaced."""
+    return {**json.loads(trained()), **changes}
+
+
+def data(spec: dict[str, Any]) -> bytes:
+    """A parsed tokenizer.json as bytes."""
+    return json.dumps(spec).encode()
+
+
+def split(pattern: str = GPT2, **changes: Any) -> dict[str, Any]:
+    """Pre-tokenizer that isolates a pattern, then ByteLevel without its own."""
+    isolate = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False, **changes}
+    return {"type": "Sequence", "pretokenizers": [isolate, byte_level(use_regex=False)]}
+
+
+def byte_level(**changes: Any) -> dict[str, Any]:
+    """ByteLevel pre-tokenizer."""
+    return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True, **changes}
+
+
+def with_added(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:
+    """With more added tokens."""
+    tokenizer = Tokenizer.from_str(json.dumps(spec(**changes)))
+    for token in tokens:
+        (tokenizer.add_special_tokens if token.special else tokenizer.add_tokens)([token])
+    parsed: dict[str, Any] = json.loads(tokenizer.to_str())
+    return parsed
+
+
+NFC = json.loads(normalizers.NFC().__getstate__())
+LISTED = {
+    "GPT-2": spec(),
+    "NFC": spec(normalizer=NFC),
+    "split as GPT-4": spec(pre_tokenizer=split(GPT4)),
+    "split as Qwen 2": spec(pre_tokenizer=split(QWEN2), normalizer=NFC),
+    "ignoring merges": spec(model={**spec()["model"], "ignore_merges": True}, pre_tokenizer=split(GPT4)),
+    "special tokens": with_added(AddedToken("<|im_start|>", special=True), AddedToken("<pad>", special=True)),
+    "added words": with_added(AddedToken("brown fox", normalized=False), AddedToken("def", normalized=True)),
+    "stripping tokens": with_added(AddedToken("<mask>", lstrip=True, special=True), AddedToken("<end>", rstrip=True)),
+    "nested tokens": with_added(AddedToken("<a>", special=True), AddedToken("<a><b>", special=True)),
+    "tokens and NFC": with_added(AddedToken("été", normalized=False), normalizer=NFC),
+}
+"""Shapes on the list: gigatoken must give the ids of tokenizers."""
+
+
+def _model(**changes: Any) -> dict[str, Any]:
+    return spec(model={**spec()["model"], **changes})
+
+
+UNLISTED = {
+    "no pre-tokenizer": (spec(pre_tokenizer=None), "it has no pre-tokenizer"),
+    "ByteLevel without its pattern": (spec(pre_tokenizer=byte_level(use_regex=False)), "ByteLevel without its pattern"),
+    "digits in the sequence": (
+        spec(
+            pre_tokenizer={
+                "type": "Sequence",
+                "pretokenizers": [{"type": "Digits", "individual_digits": True}, byte_level()],
+            }
+        ),
+        "its pre-tokenizer is Digits + ByteLevel",
+    ),
+    "prefix space": (spec(pre_tokenizer=byte_level(add_prefix_space=True)), "it adds a space before texts"),
+    "split and ByteLevel's own": (
+        spec(pre_tokenizer={"type": "Sequence", "pretokenizers": [split(GPT4)["pretokenizers"][0], byte_level()]}),
+        "does more than isolate one pattern",
+    ),
+    "removing split": (spec(pre_tokenizer=split(behavior="Removed")), "does more than isolate one pattern"),
+    "single words": (with_added(AddedToken("fox", single_word=True)), "'fox' stands for single words only"),
+    "normalized tokens": (
+        with_added(AddedToken("é", normalized=True), normalizer=NFC),
+        "'é' is looked for in normalized text",
+    ),
+    "word suffix": (_model(end_of_word_suffix="</w>"), "it has a suffix on words"),
+    "word prefix": (_model(continuing_subword_prefix="##"), "it has a prefix on continuing subwords"),
+    "dropout": (_model(dropout=0.5), "it has BPE dropout"),
+    "unknown token": (_model(unk_token=EOS), "it has an unknown token"),
+    "byte fallback": (_model(byte_fallback=True), "it has byte fallback"),
+    "lower case": (spec(normalizer={"type": "Lowercase"}), "its normalizer is Lowercase, not NFC or none"),
+    "truncation": (
+        spec(truncation={"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0}),
+        "it truncates",
+    ),
+    "padding": (
+        spec(
+            padding={
+                "strategy": {"Fixed": 20},
+                "direction": "Right",
+                "pad_to_multiple_of": None,
+                "pad_id": 0,
+                "pad_type_id": 0,
+                "pad_token": EOS,
+            }
+        ),
+        "it pads",
+    ),
+}
+"""Shapes that are not, and why."""
+
+
+def texts(count: int, seed: int) -> list[str]:
+    """Random texts: pieces of sentences, of any script, spaces, controls, special tokens, combining marks."""
+    rng = random.Random(seed)
+    words = [word for sentence in _SAMPLE for word in sentence.split(" ")]
+    odd = [
+        EOS,
+        "<|im_start|>",
+        "<pad>",
+        "<mask>",
+        "<end>",
+        "<a>",
+        "<a><b>",
+        "brown fox",
+        "def",
+        "été",
+        "é",
+        "'s",
+        "'LL",
+        "’t",
+    ]
+    spaces = [
+        " ",
+        "  ",
+        "\n",
+        "\n\n",
+        "\t",
+        "\r\n",
+        "\u00a0",
+        "\u2003",
+        "\u3000",
+        "\u200b",
+        "\x0b",
+        "\x85",
+        "\u2028",
+        "",
+    ]
+    ranges = [(0, 0x7F), (0x80, 0x24F), (0x300, 0x36F), (0x370, 0x5FF), (0x600, 0x11FF), (0x1F00, 0x2BFF)]
+    ranges += [(0x3000, 0x9FFF), (0xAC00, 0xD7FF), (0xE000, 0xFFFF), (0x10000, 0x1FFFF), (0x20000, 0x10FFFF)]
+
+    def piece() -> str:
+        kind = rng.random()
+        if kind < 0.4:
+            return rng.choice(words)
+        if kind < 0.6:
+            return rng.choice(spaces) * rng.choice([1, 1, 1, 2, 3, 17])
+        if kind < 0.7:
+            return rng.choice(odd)
+        if kind < 0.8:
+            return str(rng.randrange(10 ** rng.randrange(1, 12)))
+        low, high = rng.choice(ranges)
+        return "".join(chr(rng.randint(low, high)) for _ in range(rng.randrange(1, 6)))
+
+    return ["".join(piece() for _ in range(rng.randrange(0, 12))) for _ in range(count)]
