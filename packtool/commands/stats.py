@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from packtool.commands.stats_corpus import CorpusOptions, corpus_lengths
 from packtool.comparison import Candidate, candidates
 from packtool.comparison import compare as compare_all
 from packtool.errors import UsageError
@@ -22,6 +23,7 @@ from packtool.report.html import page
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import PackedManifest
+from packtool.storage.output import UNFINISHED
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import TokenStore
 
@@ -39,17 +41,25 @@ def stats(
     buckets: Sequence[int] | None = None,
     batch_size: int | None = None,
     html: Path | str | None = None,
+    tokenizer: str | Path | None = None,
+    eos_token: str | int | None = None,
+    text_field: str | None = None,
+    format: str | None = None,
+    workers: int | None = None,
     quiet: bool = True,
 ) -> Json:
     """Measure what lies at `path`.
 
     Args:
-        path: a token store or a packed dataset.
-        compare: strategies to try on the documents of a token store, or ``all``.
+        path: a token store, a packed dataset, or text files as `packtool.tokenize` reads them.
+        compare: strategies to try on the documents of a token store or of text files, or ``all``.
         sequence_length: row lengths to try them with.
         buckets: row lengths for the strategies that take several; default theirs.
         batch_size: rows in a batch, for steps per epoch and mixing (with several buckets: of the longest rows).
         html: file to write the report to, as one self-contained page.
+        tokenizer: for text files: count tokens with it. With `compare`, default the one that comes with packtool.
+        eos_token, text_field, format: for text files, as `packtool.tokenize` takes them.
+        workers: for text files: processes; None for all processors.
         quiet: no progress bar.
 
     Returns:
@@ -61,11 +71,26 @@ def stats(
     """
     if batch_size is not None and batch_size < 1:
         raise UsageError("bad-option", f"{batch_size} is out of range", remedy="give 1 or more", where="--batch-size")
-    place = Path(path)
-    report = {"path": str(place), **_measure(place, _candidates(compare, sequence_length, buckets), batch_size, quiet)}
+    tried = _candidates(compare, sequence_length, buckets)
+    if _is_dataset(path):
+        given = {"--tokenizer": tokenizer, "--eos-token": eos_token, "--text-field": text_field, "--format": format}
+        for option in (name for name, value in given.items() if value is not None):
+            remedy = "leave it out: this directory holds tokens already"
+            raise UsageError("option-not-taken", "only text files take this option", remedy=remedy, where=option)
+        measured = _measure(Path(path), tried, batch_size, quiet)
+    else:
+        options = CorpusOptions(tokenizer, eos_token, text_field or "text", format, workers)
+        measured = corpus_report(str(path), options, tried, batch_size, quiet=quiet)
+    report = {"path": str(path), **measured}
     if html is not None:
         write_bytes(Path(html), page(report).encode())
     return report
+
+
+def _is_dataset(path: Path | str) -> bool:
+    """Whether a directory is what a packtool command wrote, finished or not."""
+    place = Path(path)
+    return (place / manifests.MANIFEST).exists() or (place / UNFINISHED).is_dir() or any(place.glob("tokens-*.npy"))
 
 
 def _measure(place: Path, tried: Sequence[Candidate], batch_size: int | None, quiet: bool) -> Json:
@@ -108,6 +133,30 @@ def store_report(store: TokenStore, tried: Sequence[Candidate], batch_size: int 
         "batch_size": batch_size,
         "lengths": document.lengths_section(counts, "tokens"),
         "comparison": _comparison(lengths, counts, tried, batch_size, quiet=quiet),
+    }
+
+
+def corpus_report(
+    location: str, options: CorpusOptions, tried: Sequence[Candidate], batch_size: int | None, *, quiet: bool
+) -> Json:
+    """The report of text files, with what each candidate would make of them."""
+    found = corpus_lengths(location, options, tokens=bool(tried), quiet=quiet)
+    words = document.lengths_section(LengthCounts.of(found.words), "words")
+    comparison = None
+    lengths = words
+    if found.tokens is not None:
+        counts = LengthCounts.of(found.tokens)
+        lengths = document.lengths_section(counts, "tokens")
+        comparison = _comparison(found.tokens, counts, tried, batch_size, quiet=quiet)
+    return {
+        **document.header("corpus"),
+        "tokenizer": msgspec.to_builtins(found.tokenizer),
+        "counts": found.counts,
+        "batch_size": batch_size,
+        "lengths": lengths,
+        "words": words,
+        "characters": document.lengths_section(LengthCounts.of(found.characters), "characters"),
+        "comparison": comparison,
     }
 
 

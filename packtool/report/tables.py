@@ -46,11 +46,22 @@ def print_stats(report: Json, console: Console) -> None:
             console.print()
             console.print(mixing_table(report["mixing"]))
         return
+    console.print(counts_line(report))
     console.print(lengths_view(report["lengths"]))
     if report["comparison"] is not None:
         from packtool.report.comparison_tables import print_comparison
 
         print_comparison(report["comparison"], console)
+
+
+def counts_line(report: Json) -> RenderableType:
+    """What a store or a corpus holds and what was left out."""
+    counts = dict(report["counts"])
+    left_out = {name: counts.pop(name, 0) for name in ("empty", "filtered", "rejected")}
+    figures = [f"{count(counts[name])} {name}" for name in ("files", "documents", "tokens") if name in counts]
+    figures += [f"{count(report[unit]['total'])} {unit}" for unit in ("words", "characters") if unit in report]
+    figures += [f"{count(value)} {name}" for name, value in left_out.items() if value]
+    return Padding(Text.assemble((report["path"], "bold"), f" · {', '.join(figures)}"), (1, 0, 0, 0))
 
 
 def title(report: Json) -> RenderableType:

@@ -1,0 +1,208 @@
+"""`stats` on text files: lengths in words, characters and tokens. Writes nothing but a copy of standard input."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from packtool import executor
+from packtool.corpus import blocks
+from packtool.corpus.discover import STDIN, CorpusFile, copy_stdin, find
+from packtool.corpus.filters import size
+from packtool.corpus.read import read
+from packtool.corpus.records import Document
+from packtool.plan import I64
+from packtool.progress import Progress
+from packtool.storage.manifest import TokenizerInfo
+from packtool.tokenizing.block import Task
+from packtool.tokenizing.choose import build, choose
+from packtool.tokenizing.encoders import EncoderMismatchError
+from packtool.tokenizing.load import load
+from packtool.tokenizing.pieces import pieces
+from packtool.tokenizing.verify import Verified
+from packtool.warnings import warn
+
+_ENCODE_CHARS = 1 << 21  # handed to the encoder at once
+
+
+class CorpusOptions(msgspec.Struct, frozen=True):
+    """How to read text files.
+
+    Attributes:
+        tokenizer: tokenizer.json, directory or hub id; None to count no tokens, or for the one that comes with packtool
+            where tokens are needed.
+        eos_token: as `tokenize` takes it.
+        text_field: name of the text field or column.
+        format: of all files; None to tell by name and content.
+        workers: processes; None for all processors.
+    """
+
+    tokenizer: str | Path | None = None
+    eos_token: str | int | None = None
+    text_field: str = "text"
+    format: str | None = None
+    workers: int | None = None
+
+
+class CorpusLengths(msgspec.Struct):
+    """What the documents of a corpus measure, in their order.
+
+    Attributes:
+        words, characters: of every document.
+        tokens: of every document that has any, EOS included; None without a tokenizer.
+        tokenizer: that they were counted with.
+        counts: files, bytes (as they lie there), documents, empty documents, and rejected records by reason.
+    """
+
+    words: I64
+    characters: I64
+    tokens: I64 | None
+    tokenizer: TokenizerInfo | None
+    counts: dict[str, int]
+
+
+class _Context(msgspec.Struct, frozen=True):
+    text_field: str
+    tokenizer: str | None
+    encoder: str
+
+
+class _Measured(msgspec.Struct):
+    words: list[int]
+    characters: list[int]
+    tokens: list[int]
+    rejected: dict[str, int]
+
+
+def corpus_lengths(location: str, options: CorpusOptions, *, tokens: bool, quiet: bool) -> CorpusLengths:
+    """Read text files and measure every document.
+
+    Args:
+        location: file, directory, glob, URL, or "-" for standard input.
+        options: how to read it.
+        tokens: count tokens even without a tokenizer named.
+        quiet: no progress bar.
+
+    Raises:
+        DataError: nothing there, or it can't be read. Records that can't be used are counted, with a warning.
+        UsageError: no EOS is known for the tokenizer.
+    """
+    with tempfile.TemporaryDirectory(prefix="packtool-") as scratch:
+        folder = Path(scratch)
+        files = [copy_stdin(folder, options.format)] if location == STDIN else find(location, options.format)
+        context, info = _Context(options.text_field, None, ""), None
+        if tokens or options.tokenizer is not None:
+            loaded = load(options.tokenizer, eos_token=options.eos_token)
+            (folder / "tokenizer.json").write_bytes(loaded.data)
+            context = _Context(options.text_field, str(folder / "tokenizer.json"), choose(loaded.spec)[0])
+            info = loaded.info
+        workers = options.workers or executor.available_cpus()
+        try:
+            measured = _run(context, files, workers, quiet)
+        except EncoderMismatchError as error:
+            warn("encoder-fallback", error.what, remedy="nothing is lost, tokenizers is only slower", where=location)
+            measured = _run(msgspec.structs.replace(context, encoder="tokenizers"), files, workers, quiet)
+    return _join(measured, files, info, location)
+
+
+def _run(context: _Context, files: Sequence[CorpusFile], workers: int, quiet: bool) -> list[_Measured]:
+    plan = blocks.plan(files)
+    tasks = [Task(n, block, tuple(files[span.file] for span in block)) for n, block in enumerate(plan)]
+    found: dict[int, _Measured] = {}
+    function = functools.partial(_measure, context)
+    with (
+        Progress(sum(file.bytes for file in files), "stats", quiet=quiet) as progress,
+        closing(executor.run(function, tasks, workers=workers, on_advance=progress.advance)) as results,  # type: ignore[type-var]
+    ):
+        for number, result in results:
+            found[number] = result
+    return [found[number] for number in range(len(tasks))]
+
+
+def _measure(context: _Context, task: Task) -> _Measured:
+    encoder = None
+    if context.tokenizer is not None:
+        encoder = _encoder(context.tokenizer, context.encoder)
+        encoder.restart()
+    out = _Measured([], [], [], {})
+    for span, file in zip(task.spans, task.files, strict=True):
+        for batch in read(file, span, context.text_field):
+            sizes = [size(document) for document in batch.documents]
+            out.words += [words for words, _ in sizes]
+            out.characters += [characters for _, characters in sizes]
+            if encoder is not None:
+                out.tokens += _tokens(batch.documents, encoder)
+            for reject in batch.rejects:
+                out.rejected[reject.code] = out.rejected.get(reject.code, 0) + 1
+            executor.advance(batch.progress)
+    return out
+
+
+@functools.lru_cache(maxsize=1)
+def _encoder(path: str, name: str) -> Verified:
+    return build(Path(path).read_bytes(), name)
+
+
+def _tokens(documents: Sequence[Document], encoder: Verified) -> list[int]:
+    """Tokens of each document, without EOS."""
+    totals = np.zeros(len(documents), np.int64)
+    texts: list[str] = []
+    owners: list[int] = []
+    held = 0
+
+    def count() -> None:
+        np.add.at(totals, owners, encoder.encode(texts)[1])
+
+    for number, document in enumerate(documents):
+        for piece in pieces(document, encoder.cuttable):
+            texts.append(piece)
+            owners.append(number)
+            held += len(piece)
+            if held >= _ENCODE_CHARS:
+                count()
+                texts, owners, held = [], [], 0
+    if texts:
+        count()
+    found: list[int] = totals.tolist()
+    return found
+
+
+def _join(
+    measured: Sequence[_Measured], files: Sequence[CorpusFile], info: TokenizerInfo | None, location: str
+) -> CorpusLengths:
+    def column(name: str) -> Any:
+        return np.array([value for part in measured for value in getattr(part, name)], np.int64)
+
+    characters = column("characters")
+    tokens = None if info is None else column("tokens")
+    empty = int(np.count_nonzero((characters if tokens is None else tokens) == 0))
+    rejected: dict[str, int] = {}
+    for part in measured:
+        for code, times in part.rejected.items():
+            rejected[code] = rejected.get(code, 0) + times
+    total = sum(rejected.values())
+    if total:
+        remedy = "packtool tokenize tells where the first one is"
+        warn("records-rejected", f"{total:,} records can't be used and are left out", remedy=remedy, where=location)
+    counts = {
+        "files": len(files),
+        "bytes": sum(file.bytes for file in files),
+        "documents": len(characters) - empty,
+        "empty": empty,
+        "rejected": total,
+        **{f"rejected_{code.replace('-', '_')}": rejected[code] for code in sorted(rejected)},
+    }
+    return CorpusLengths(
+        words=column("words"),
+        characters=characters,
+        tokens=None if tokens is None else tokens[tokens > 0] + 1,
+        tokenizer=info,
+        counts=counts,
+    )
