@@ -6,6 +6,7 @@ Arrow, xxhash and the kernel release the interpreter lock for the heavy parts, s
 
 from __future__ import annotations
 
+import shutil
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,17 +15,20 @@ from pathlib import Path
 from threading import Semaphore
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.layout import Layout
+from packtool.layout import BATCH_TOKENS, Layout
 from packtool.metrics import Tally
+from packtool.partition import Budget, partition
 from packtool.plan import Ints, Plan, Segments
+from packtool.shuffling.atom import AtomShuffle
+from packtool.sources import Fetch, Source
+from packtool.storage.files import open_array, write_bytes
 from packtool.storage.manifest import Bucket, PackedShard
-from packtool.storage.packed import ShardWriter
+from packtool.storage.packed import ShardWriter, from_table
 
-Fetch = Callable[[int, int, Segments | None], npt.NDArray[Any]]
-"""(first row, last row, their pieces) to the tokens of these rows."""
 Progress = Callable[[int], object]
 """Told the bytes written since the last call."""
 
@@ -44,6 +48,7 @@ class RowWriter:
         with_segments: write the segment table.
         workers: threads.
         progress: told how many bytes of tokens were written.
+        notes: directory for notes on finished shards: a shard that has one there is not written again.
     """
 
     directory: Path
@@ -53,10 +58,12 @@ class RowWriter:
     with_segments: bool
     workers: int
     progress: Progress
+    notes: Path
 
     def write(self, layout: Layout, fetch: Fetch) -> tuple[list[PackedShard], Tally | None]:
         """Write all rows; return the shards in order and the tally of all rows."""
         self.directory.mkdir(parents=True, exist_ok=True)
+        self.notes.mkdir(parents=True, exist_ok=True)
         step = max(1, self.shard_tokens // layout.plan.sequence_length)
         parts = [(number, row, min(row + step, layout.rows)) for number, row in enumerate(range(0, layout.rows, step))]
         total = None if self.lengths is None else Tally(self.lengths, layout.plan.sequence_length)
@@ -80,6 +87,9 @@ class RowWriter:
         self, busy: Semaphore, layout: Layout, fetch: Fetch, number: int, first: int, last: int
     ) -> tuple[PackedShard, Tally | None]:
         length = layout.plan.sequence_length
+        note = self._note(number)
+        if note.exists():
+            return self._finished(note, length)
         tally = None if self.lengths is None else Tally(self.lengths, length)
         writer = ShardWriter(
             self.directory,
@@ -99,7 +109,70 @@ class RowWriter:
                     tokens = fetch(a, b, rows)
                     writer.add(tokens, rows)
                     self.progress(tokens.nbytes)
-            return writer.close(layout.atoms(first, last)), tally
+            shard = writer.close(layout.atoms(first, last))
+        if shard.segments is not None or tally is None:  # else it could not be counted again
+            write_bytes(note, msgspec.json.encode(shard))
+        return shard, tally
+
+    def complete(self, plan: Plan) -> bool:
+        """Whether an earlier run wrote all shards."""
+        step = max(1, self.shard_tokens // plan.sequence_length)
+        return all(self._note(number).exists() for number in range(-(-plan.rows // step)))
+
+    def _note(self, number: int) -> Path:
+        return self.notes / f"shard-{number:05d}.json"
+
+    def _finished(self, note: Path, sequence_length: int) -> tuple[PackedShard, Tally | None]:
+        """A shard that an earlier run wrote, and its tally from its segment table."""
+        shard = msgspec.json.decode(note.read_bytes(), type=PackedShard)
+        tokens = open_array(self.directory, shard.tokens)
+        self.progress(tokens.nbytes)
+        if self.lengths is None or shard.segments is None or shard.segment_offsets is None:
+            return shard, None
+        tally = Tally(self.lengths, sequence_length)
+        table = open_array(self.directory, shard.segments)
+        offsets = open_array(self.directory, shard.segment_offsets)
+        step = max(1, BATCH_TOKENS // sequence_length)
+        for first in range(0, len(tokens), step):
+            near = offsets[first : first + step + 1]
+            tally.add(from_table(table[near[0] : near[-1]], near - near[0]))
+        return shard, tally
+
+
+def write_shuffled(
+    writer: RowWriter, source: Source, shuffle: AtomShuffle | None, *, memory: int, scratch: Path
+) -> tuple[list[PackedShard], Tally | None]:
+    """Write the rows of a plan in a new order, within a budget of memory; the bytes do not depend on it.
+
+    Args:
+        shuffle: of the plan's atoms; None keeps its order.
+        memory: bytes for tokens. Where the source is larger, it goes through parts on disk first.
+        scratch: directory for the parts; gone afterwards.
+    """
+    budget = Budget(memory, writer.workers)
+    if shuffle is None or budget.holds(source) or writer.complete(source.plan):
+        layout = Layout(source.plan, None if shuffle is None else shuffle.order())
+        fetch = source.fetch(layout)
+        if not budget.holds(source):
+            fetch = _releasing(fetch, source)
+    else:
+        layout = partition(source, shuffle.keys(), scratch, budget=budget, progress=writer.progress)
+        fetch = layout.fetch
+    result = writer.write(layout, fetch)
+    source.release()
+    shutil.rmtree(scratch, ignore_errors=True)
+    return result
+
+
+def _releasing(fetch: Fetch, source: Source) -> Fetch:
+    """Read, and give back the memory that maps what was read."""
+
+    def rows(first: int, last: int, pieces: Segments | None) -> npt.NDArray[Any]:
+        tokens = fetch(first, last, pieces)
+        source.release()
+        return tokens
+
+    return rows
 
 
 def bucket_entry(directory: str, plan: Plan, shards: list[PackedShard]) -> Bucket:

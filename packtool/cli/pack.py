@@ -72,6 +72,7 @@ def command(
     segments: Annotated[
         bool, typer.Option("--segments/--no-segments", help="Write the table of which document lies where, or not.")
     ] = True,
+    memory: options.Memory = "1GiB",
     workers: options.Workers = None,
     config: options.Config = None,
     overwrite: options.Overwrite = False,
@@ -114,6 +115,7 @@ def command(
         optimize=optimize,
         shard_tokens=shard_tokens,
         segments=segments,
+        memory=memory,
         workers=workers,
         overwrite=overwrite,
         resume=resume,

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from packtool import packing
-from packtool.assemble import Fetch, RowWriter, bucket_entry
+from packtool.assemble import RowWriter, bucket_entry, write_shuffled
 from packtool.clock import Clock
 from packtool.commands.pack_options import DEFAULT_SEED, DEFAULT_SHARD_TOKENS, check_options, describe, padding_id
-from packtool.gather import Gatherer
-from packtool.layout import Layout
 from packtool.ledger import balance
 from packtool.metrics import Tally
 from packtool.plan import Plan
 from packtool.preview import Preview
 from packtool.progress import Progress
 from packtool.report.document import build
-from packtool.shuffling.arrange import arrange
+from packtool.shuffling.atom import atom_shuffles
+from packtool.sizes import parse_bytes
+from packtool.sources import corpus_source
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
 from packtool.storage.manifest import Bucket, PackedManifest, Shuffle
@@ -72,6 +72,7 @@ def pack(
     optimize: bool = False,
     shard_tokens: int = DEFAULT_SHARD_TOKENS,
     segments: bool = True,
+    memory: str | int = "1GiB",
     workers: int | None = None,
     overwrite: bool = False,
     resume: bool = False,
@@ -89,6 +90,7 @@ def pack(
         pad_token: id, or text of an added token of the tokenizer; default the EOS id.
         shard_tokens: a shard closes before it would exceed this many tokens.
         segments: False leaves the segment table out.
+        memory: memory for tokens, in bytes or such as ``1GiB``; where they are more, a shuffle moves them twice.
         workers: threads; default one for each CPU. The output does not depend on it.
         overwrite: replace what packtool left in the output.
         resume: keep what an earlier run with the same options and inputs finished; do again what it did not finish.
@@ -115,6 +117,7 @@ def pack(
         window_tokens=window_tokens,
         optimize=optimize,
     )
+    budget = parse_bytes(memory)
     paths = [Path(p) for p in ([stores] if isinstance(stores, str | Path) else stores)]
     corpus = Corpus(paths)
     pad_id = padding_id(pad_token, corpus.tokenizer)
@@ -136,13 +139,23 @@ def pack(
     entries: list[Bucket] = []
     tallies: list[Tally] = []
     with Progress(sum(p.rows * p.sequence_length for p in plans) * corpus.dtype.itemsize, "pack", quiet=quiet) as bar:
-        for layout in arrange(plans, seed if shuffle else None):
-            directory = bucket_directory(layout.plan.sequence_length) if chosen.multi_bucket else ""
+        shuffles = atom_shuffles(plans, seed=seed) if shuffle else [None] * len(plans)
+        for plan, each in zip(plans, shuffles, strict=True):
+            directory = bucket_directory(plan.sequence_length) if chosen.multi_bucket else ""
             writer = RowWriter(
-                place.path / directory, corpus.dtype, shard_tokens, lengths, segments, threads, bar.advance
+                directory=place.path / directory,
+                dtype=corpus.dtype,
+                shard_tokens=shard_tokens,
+                lengths=lengths,
+                with_segments=segments,
+                workers=threads,
+                progress=bar.advance,
+                notes=place.work / "shards" / directory,
             )
-            shards, tally = writer.write(layout, _fetch(corpus, layout, pad_id))
-            entries.append(bucket_entry(directory, layout.plan, shards))
+            source = corpus_source(corpus, plan, pad_id)
+            scratch = place.work / "parts" / directory
+            shards, tally = write_shuffled(writer, source, each, memory=budget, scratch=scratch)
+            entries.append(bucket_entry(directory, plan, shards))
             tallies.extend([tally] if tally else [])
 
     ledger = balance(corpus.tokens, corpus.documents, plans, [tally.accounts() for tally in tallies])
@@ -178,15 +191,3 @@ def _preview(output: Path, key: str, corpus: Corpus, plans: Sequence[Plan]) -> P
         "bytes": tokens * corpus.dtype.itemsize,
     }
     return PackResult(output, {}, {}, Preview("pack", output, look(output, "pack", key), figures))
-
-
-def _fetch(corpus: Corpus, layout: Layout, pad_id: int) -> Fetch:
-    gather = Gatherer(
-        corpus.shards,
-        corpus.locate,
-        dtype=corpus.dtype,
-        pad_id=pad_id,
-        eos_id=corpus.tokenizer.eos_id,
-        longest_fill=layout.plan.sequence_length,
-    )
-    return lambda first, last, rows: gather(layout.segments(first, last) if rows is None else rows)

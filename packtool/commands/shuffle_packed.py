@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool import __version__
-from packtool.assemble import Fetch, RowWriter, bucket_entry
+from packtool.assemble import RowWriter, bucket_entry, write_shuffled
 from packtool.commands.shuffle_job import Job, ShuffleResult
 from packtool.errors import DataError, UsageError
-from packtool.layout import Layout
 from packtool.metrics import Tally
-from packtool.plan import I64
 from packtool.progress import Progress
 from packtool.report.document import build
-from packtool.shuffling.atom import atom_orders, reorder
+from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.shuffling.bucket import batches
+from packtool.sources import stored_source
 from packtool.storage import manifest as manifests
 from packtool.storage.files import FileEntry, write_array
 from packtool.storage.manifest import Bucket, Ledger, OrderManifest, PackedManifest, Shuffle
 from packtool.storage.packed import BATCHES, LENGTHS, ORDER, PackedDataset
 from packtool.storage.stored_plan import StoredPlan, stored_atom_size, stored_plans
-from packtool.storage.units import UnitReader
 
 
 def require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:
@@ -94,14 +93,13 @@ def with_batches(
     return record, table
 
 
-def _orders(plans: Sequence[StoredPlan], before: Shuffle | None, after: Shuffle) -> Iterator[I64]:
-    """The stored atom at each place of the new order, bucket by bucket."""
-    wanted = atom_orders(plans, seed=after.seed, epoch=after.epoch)
+def _shuffles(plans: Sequence[StoredPlan], before: Shuffle | None, after: Shuffle) -> list[AtomShuffle]:
+    """What each bucket goes through, from the order that it is stored in."""
+    wanted = atom_shuffles(plans, seed=after.seed, epoch=after.epoch)
     if before is None:
-        yield from wanted
-    else:
-        stored = atom_orders(plans, seed=before.seed, epoch=before.epoch)
-        yield from map(reorder, stored, wanted)
+        return wanted
+    stored = atom_shuffles(plans, seed=before.seed, epoch=before.epoch)
+    return [replace(new, stored=old) for new, old in zip(wanted, stored, strict=True)]
 
 
 def write_order(job: Job, dataset: PackedDataset, record: Shuffle, table: npt.NDArray[Any] | None) -> ShuffleResult:
@@ -112,10 +110,10 @@ def write_order(job: Job, dataset: PackedDataset, record: Shuffle, table: npt.ND
     if isinstance(place, ShuffleResult):
         return place
     entries = []
-    for bucket, order in zip(dataset.buckets, _orders(plans, dataset.manifest.shuffle, record), strict=True):
-        directory = place.path / bucket.entry.directory
-        directory.mkdir(exist_ok=True)
-        entries.append(_named(write_array(directory / ORDER, order), bucket.entry.directory))
+    for plan, shuffle in zip(plans, _shuffles(plans, dataset.manifest.shuffle, record), strict=True):
+        directory = plan.bucket.entry.directory
+        (place.path / directory).mkdir(exist_ok=True)
+        entries.append(_named(write_array(place.path / directory / ORDER, shuffle.order()), directory))
     manifest = OrderManifest(
         base=manifests.input_entry(dataset.path),
         shuffle=record,
@@ -140,19 +138,21 @@ def write_rows(job: Job, dataset: PackedDataset, record: Shuffle, table: npt.NDA
     entries: list[Bucket] = []
     tallies: list[Tally] = []
     with Progress(figures["bytes"], "shuffle", quiet=job.quiet) as bar:
-        for plan, order in zip(plans, _orders(plans, base.shuffle, record), strict=True):
+        for plan, shuffle in zip(plans, _shuffles(plans, base.shuffle, record), strict=True):
             directory = plan.bucket.entry.directory
             writer = RowWriter(
-                place.path / directory,
-                dataset.dtype,
-                base.options["shard_tokens"],
-                lengths,
-                lengths is not None,
-                job.workers,
-                bar.advance,
+                directory=place.path / directory,
+                dtype=dataset.dtype,
+                shard_tokens=base.options["shard_tokens"],
+                lengths=lengths,
+                with_segments=lengths is not None,
+                workers=job.workers,
+                progress=bar.advance,
+                notes=place.work / "shards" / directory,
             )
-            layout = Layout(plan, order)
-            shards, tally = writer.write(layout, _fetch(layout, plan, base.pad_id))
+            source = stored_source(plan, base.pad_id)
+            scratch = place.work / "parts" / directory
+            shards, tally = write_shuffled(writer, source, shuffle, memory=job.memory, scratch=scratch)
             entries.append(bucket_entry(directory, plan, shards))
             tallies.extend([tally] if tally else [])
     _require_same(base.ledger, tallies, str(dataset.path))
@@ -175,18 +175,6 @@ def write_rows(job: Job, dataset: PackedDataset, record: Shuffle, table: npt.NDA
 
 def _named(entry: FileEntry, directory: str) -> FileEntry:
     return msgspec.structs.replace(entry, name=str(Path(directory) / entry.name)) if directory else entry
-
-
-def _fetch(layout: Layout, plan: StoredPlan, pad_id: int) -> Fetch:
-    read = UnitReader(plan.bucket, plan.unit)
-    per_row = plan.sequence_length // plan.unit
-
-    def fetch(first: int, last: int, _: object) -> npt.NDArray[Any]:
-        tokens = read(layout.units(first * per_row, min(last * per_row, plan.units)))
-        lacking = (last - first) * per_row - len(tokens)
-        return np.pad(tokens, ((0, lacking), (0, 0)), constant_values=pad_id) if lacking else tokens
-
-    return fetch
 
 
 def _require_same(ledger: Ledger, tallies: Sequence[Tally], where: str) -> None:

@@ -57,7 +57,16 @@ def write_partial(job: Job, record: Shuffle, sequence_length: int) -> ShuffleRes
     )
     layout = Layout(plan)
     with Progress(figures["bytes"], "shuffle", quiet=job.quiet) as bar:
-        writer = RowWriter(place.path, corpus.dtype, DEFAULT_SHARD_TOKENS, lengths, True, job.workers, bar.advance)
+        writer = RowWriter(
+            directory=place.path,
+            dtype=corpus.dtype,
+            shard_tokens=DEFAULT_SHARD_TOKENS,
+            lengths=lengths,
+            with_segments=True,
+            workers=job.workers,
+            progress=bar.advance,
+            notes=place.work / "shards",
+        )
         shards, tally = writer.write(layout, lambda a, b, rows: gather(rows or layout.segments(a, b)))
     assert tally is not None
     ledger = balance(corpus.tokens, corpus.documents, [plan], [tally.accounts()])

@@ -5,20 +5,51 @@ Paper: Optimizing Packing and Shuffling Strategies for Enhanced Performance in G
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from packtool.plan import I64, Plan
-from packtool.shuffling.permutation import permutation
+from packtool.shuffling.permutation import ATOM_ORDER, keys, permutation
+
+Keys = Callable[[int, int], npt.NDArray[np.uint64]]
+"""(first atom, number of atoms) to the keys that sort them; ties go by index."""
 
 
-def atom_orders(plans: Sequence[Plan], *, seed: int, epoch: int = 0) -> Iterator[I64]:
-    """For each plan, the movable atom at each place of the new order; the atoms of all plans are numbered through."""
-    first = 0
-    for plan in plans:
-        yield permutation(plan.movable_atoms, seed=seed, epoch=epoch, first=first)
-        first += plan.movable_atoms
+@dataclass(frozen=True)
+class AtomShuffle:
+    """The permutation of one plan's movable atoms.
+
+    Attributes:
+        atoms: how many there are.
+        first: index of the first in the stream of keys.
+        stored: the shuffle they lie in already; None for corpus order.
+    """
+
+    atoms: int
+    first: int
+    seed: int
+    epoch: int
+    stored: AtomShuffle | None = None
+
+    def order(self) -> I64:
+        """The stored atom at each place of the new order."""
+        wanted = permutation(self.atoms, seed=self.seed, epoch=self.epoch, first=self.first)
+        return wanted if self.stored is None else reorder(self.stored.order(), wanted)
+
+    def keys(self) -> Keys:
+        """What sorts the stored atoms into the new order, drawn as needed where they lie in corpus order."""
+        if self.stored is not None:
+            return ranked(self.order())
+        return lambda first, count: keys(self.seed, ATOM_ORDER, self.epoch, self.first + first, count)
+
+
+def atom_shuffles(plans: Sequence[Plan], *, seed: int, epoch: int = 0) -> list[AtomShuffle]:
+    """The permutation of each plan; the atoms of all plans are numbered through."""
+    atoms = [plan.movable_atoms for plan in plans]
+    return [AtomShuffle(count, sum(atoms[:number]), seed, epoch) for number, count in enumerate(atoms)]
 
 
 def reorder(stored: I64, wanted: I64) -> I64:
@@ -39,3 +70,14 @@ def reorder(stored: I64, wanted: I64) -> I64:
     place = np.empty_like(stored)
     place[stored] = np.arange(len(stored))
     return place[wanted]
+
+
+def ranked(order: I64) -> Keys:
+    """Keys for an order that is known; `order` is the stored atom at each place.
+
+    >>> [int(key) >> 62 for key in ranked(np.array([2, 0, 1]))(0, 3)]
+    [1, 2, 0]
+    """
+    rank = np.empty(len(order), np.uint64)
+    rank[order] = np.arange(len(order), dtype=np.uint64) << np.uint64(64 - len(order).bit_length())
+    return lambda first, count: rank[first : first + count]

@@ -4,8 +4,9 @@ they are written."""
 from __future__ import annotations
 
 import io
+import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -144,6 +145,14 @@ def open_array(directory: Path, entry: FileEntry) -> np.ndarray[Any, Any]:
             where=str(path),
         )
     return array
+
+
+def release(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
+    """Give back the memory that maps these arrays' files; what is read again is mapped again."""
+    for array in arrays:
+        mapped: Any = array.base
+        if isinstance(mapped, mmap.mmap):
+            mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def write_bytes(path: Path, data: bytes) -> None:

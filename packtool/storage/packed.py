@@ -8,6 +8,7 @@ account for every token.
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ import numpy.typing as npt
 from packtool.errors import DataError, UsageError
 from packtool.plan import I64, Ints, Segments, offsets_of
 from packtool.storage import manifest as manifests
-from packtool.storage.files import NpyWriter, open_array, write_array
+from packtool.storage.files import NpyWriter, open_array, release, write_array
 from packtool.storage.manifest import Bucket, PackedManifest, PackedShard
 
 LENGTHS = "lengths.npy"
 ORDER = "order.npy"
 BATCHES = "batches.npy"
+_SPOOL_BYTES = 1 << 25
 SEGMENT = np.dtype([("document", "<i8"), ("start", "<u4"), ("length", "<u4"), ("repeated", "<u4")])
 """One piece of a row as stored. `document` -1 is padding, -2 an EOS that the strategy inserted."""
 
@@ -61,8 +63,10 @@ class ShardWriter:
         self._number = number
         self._tokens = NpyWriter(self._path("tokens"), dtype, (rows, sequence_length))
         self._with_segments = with_segments
-        self._tables: list[npt.NDArray[Any]] = []
-        self._counts: list[I64] = []
+        self._pieces = 0
+        # Where atoms are small, the segments of a shard can take more memory than its tokens.
+        self._table = tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=str(directory))  # noqa: SIM115
+        self._counts: list[npt.NDArray[np.uint32]] = []
 
     def _path(self, kind: str) -> Path:
         return self._directory / f"{kind}-{self._number:05d}.npy"
@@ -72,22 +76,27 @@ class ShardWriter:
         return self
 
     def __exit__(self, *failure: Any) -> None:
+        self._table.close()
         self._tokens.__exit__(*failure)
 
     def add(self, tokens: npt.NDArray[Any], rows: Segments | None) -> None:
         """Append the tokens of whole rows (any shape, row after row) and their pieces."""
         self._tokens.write(tokens)
         if self._with_segments and rows is not None:
-            self._tables.append(to_table(rows))
-            self._counts.append(np.diff(rows.offsets))
+            self._table.write(to_table(rows).tobytes())
+            self._pieces += len(rows)
+            self._counts.append(np.diff(rows.offsets).astype(np.uint32))
 
     def close(self, atoms: I64 | None = None) -> PackedShard:
         """Finish the shard's files; `atoms` are the rows of this shard at which an atom begins."""
         segments = segment_offsets = None
         if self._with_segments:
-            table = np.concatenate([np.empty(0, SEGMENT), *self._tables])
-            counts = np.concatenate([np.empty(0, np.int64), *self._counts])
-            segments = write_array(self._path("segments"), table)
+            self._table.seek(0)
+            with NpyWriter(self._path("segments"), SEGMENT, (self._pieces,)) as out:
+                while block := self._table.read(_SPOOL_BYTES):
+                    out.write(block)
+                segments = out.close()
+            counts = np.concatenate([np.empty(0, np.uint32), *self._counts])
             segment_offsets = write_array(self._path("segment_offsets"), offsets_of(counts))
         entry = None if atoms is None else write_array(self._path("atoms"), atoms)
         return PackedShard(self._tokens.close(), segments, segment_offsets, entry)
@@ -163,6 +172,12 @@ class PackedBucket:
             parts.append(table[near[0] : near[-1]])
             counts.append(np.diff(near))
         return from_table(np.concatenate(parts), offsets_of(np.concatenate(counts)))
+
+    def release(self) -> None:
+        """Give back the memory that maps the tokens and segments read so far."""
+        release(self.shards)
+        for tables in self._tables or ():
+            release(tables)
 
     def atom_offsets(self) -> I64 | None:
         """First row of each atom, then the number of rows; None where atoms are uniform."""

@@ -14,7 +14,7 @@ import numpy as np
 from packtool.errors import DataError, UsageError
 from packtool.plan import I64, Ints, offsets_of
 from packtool.storage import manifest as manifests
-from packtool.storage.files import FileEntry, NpyWriter, open_array, write_array
+from packtool.storage.files import FileEntry, NpyWriter, open_array, release, write_array
 from packtool.storage.manifest import StoreManifest
 
 SMALL = np.dtype("<u2")
@@ -139,6 +139,10 @@ class Corpus:
         if self._lengths is None:
             self._lengths = np.concatenate([store.lengths() for store in self.stores])
         return self._lengths
+
+    def release(self) -> None:
+        """Give back the memory that maps the tokens and offsets read so far."""
+        release([*self.shards, *(offsets for store in self.stores for offsets in store.offsets)])
 
     def locate(self, document: I64) -> I64:
         """Place of each document's first token in the stream of all shards, one after the other."""
