@@ -11,10 +11,13 @@ from packtool.cli import options
 
 
 def command(
-    path: Annotated[Path, typer.Argument(help="A token store or a packed dataset.", metavar="PATH")],
+    path: Annotated[
+        str,
+        typer.Argument(help="Text files as tokenize reads them, a token store, or a packed dataset.", metavar="PATH"),
+    ],
     compare: Annotated[
         str | None,
-        typer.Option(help="Strategies to try on a token store, such as concat,bfd; or all.", metavar="NAME,..."),
+        typer.Option(help="Strategies to try on documents, such as concat,bfd; or all.", metavar="NAME,..."),
     ] = None,
     sequence_length: Annotated[
         str | None,
@@ -33,11 +36,18 @@ def command(
     ] = None,
     tokenizer: Annotated[
         str | None,
-        typer.Option(help="Text files: count tokens with it; --compare needs it or takes the one that comes along."),
+        typer.Option(
+            help="Text files: count tokens with it; with --compare, default the one of packtool.",
+            metavar="FILE|DIR|HUB_ID",
+        ),
     ] = None,
     eos_token: Annotated[str | None, typer.Option(help="Text files: as tokenize takes it.", metavar="TEXT|ID")] = None,
-    text_field: Annotated[str | None, typer.Option(help="Text files: field or column with the text.")] = None,
-    format: Annotated[str | None, typer.Option(help="Text files: jsonl, parquet, text or lines.")] = None,
+    text_field: Annotated[
+        str | None, typer.Option(help="Text files: field or column with the text.", metavar="NAME")
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option(help="Text files: jsonl, parquet, text or lines.", metavar="NAME")
+    ] = None,
     workers: options.Workers = None,
     config: options.Config = None,
     quiet: options.Quiet = False,
@@ -52,8 +62,8 @@ def command(
     \b
     Examples:
     packtool stats packed --batch-size 256
-    packtool stats store --compare all --sequence-length 2048,8192 --html report.html
-    packtool stats corpus.jsonl.gz --tokenizer openai-community/gpt2 --compare concat,bfd -L 2048
+    packtool stats store --compare all -L 2048,8192 --html report.html
+    packtool stats corpus.jsonl.gz --compare concat,bfd -L 2048
     """
     from packtool.cli.results import print_json
     from packtool.commands.stats import stats
