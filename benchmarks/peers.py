@@ -1,0 +1,47 @@
+"""Other packing tools, each in an environment of its own under `work/`, made when first asked for.
+
+    python -m benchmarks.peers trl olmo
+
+They are installed without most of what they ask for: their packing needs little of it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+from benchmarks.common import WORK
+
+PEERS = {
+    "trl": ("trl==1.16.0", ["datasets", "transformers", "numpy", "pyarrow"]),
+    "olmo": (
+        "ai2-olmo-core==3.0.0",
+        [
+            *["torch>=2.10,<2.14", "numpy", "rich", "requests", "packaging", "pyyaml", "safetensors"],
+            *["cached-path", "dataclass-extensions", "importlib_resources", "bettermap", "pandas"],
+        ],
+    ),
+}
+
+
+def environment(name: str) -> Path:
+    """The Python of a peer's environment."""
+    place = WORK / "peers" / name
+    python = place / "bin" / "python"
+    done = place / "installed"
+    if not done.exists():
+        print(f"installing {name} into {place} (minutes, once)", file=sys.stderr)
+        venv.create(place, with_pip=True, clear=True)
+        peer, needs = PEERS[name]
+        pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        subprocess.run([*pip, "--no-deps", peer], check=True)
+        subprocess.run([*pip, *needs], check=True)
+        done.touch()
+    return python
+
+
+if __name__ == "__main__":
+    for peer in sys.argv[1:]:
+        print(environment(peer))

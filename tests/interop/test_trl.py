@@ -1,0 +1,39 @@
+"""TRL's best-fit-decreasing packing, its own code in an environment of its own, makes the bins of `bfd`."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from packtool.packing import PackOptions, plan
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.fixture(scope="module")
+def trl() -> Path:
+    """The Python that has TRL."""
+    made = subprocess.run(
+        [sys.executable, "-m", "benchmarks.peers", "trl"], cwd=ROOT, stdout=subprocess.PIPE, check=True
+    )
+    return Path(made.stdout.decode().strip())
+
+
+@pytest.mark.parametrize(("sequence_length", "documents"), [(512, 20_000), (2048, 100_000), (8192, 100_000)])
+def test_bins_are_those_of_trl(trl, tmp_path, sequence_length, documents):
+    lengths = np.round(np.random.default_rng(0).lognormal(np.log(400), 1.2, documents)).astype(np.int64) + 1
+    # TRL keeps a chunk of EOS alone, packtool leaves it out.
+    lengths += lengths % sequence_length == 1
+    np.save(tmp_path / "lengths.npy", lengths)
+    command = [trl, ROOT / "benchmarks" / "peer_plan.py", "trl", tmp_path / "lengths.npy", str(sequence_length)]
+    subprocess.run([*command, tmp_path / "bins.npz"], check=True, stdout=subprocess.PIPE)
+    expected = np.load(tmp_path / "bins.npz")
+    (only,) = plan("bfd", lengths, PackOptions(sequence_length=sequence_length))
+    pieces = only.segments(np.arange(only.units))
+    np.testing.assert_array_equal(pieces.offsets, expected["offsets"])
+    np.testing.assert_array_equal(pieces.document, expected["document"])
+    np.testing.assert_array_equal(pieces.length, expected["size"])
