@@ -144,11 +144,16 @@ def _generate(
                     added.append(pattern)
             if added:
                 break
-        if not added or used.sum() - best < 1:
+        if not added or _whole(float(used.sum())) <= _whole(best):
             break
         patterns += added
     used = np.append(used, np.zeros(len(patterns) - len(used)))
-    return patterns, used, math.ceil(best * (1 - 1e-9))
+    return patterns, used, _whole(best)
+
+
+def _whole(bins: float) -> int:
+    """The least number of bins that is no smaller, but for rounding errors."""
+    return math.ceil(bins * (1 - 1e-9))
 
 
 def _knapsack(lengths: I64, prices: F64, capacity: int) -> tuple[F64, I64]:
