@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 NAMES = ("tokenize", "plan", "pack", "shuffle", "stats")
+ALL_OF_IT = {"plan": ("--billion", "--optimize", "--peers")}
 
 
 def main() -> None:
@@ -14,7 +15,7 @@ def main() -> None:
         if name not in NAMES:
             raise SystemExit(f"there is no benchmark {name!r}: choose from {', '.join(NAMES)}")
         print(f"\n== {name}\n", flush=True)
-        subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=True)
+        subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *ALL_OF_IT.get(name, ())], check=True)
 
 
 main()
