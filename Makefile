@@ -21,8 +21,8 @@ DEMO := demo-output
 .PHONY: demo test check test-slow test-interop test-browser test-package bench clean
 
 demo: $(DEMO)/shuffled/manifest.json
-	@$(PACKTOOL) stats $(DEMO)/shuffled
-	@echo "The figures of this table: $(DEMO)/shuffled/report.json"
+	@$(PACKTOOL) stats $(DEMO)/shuffled --html $(DEMO)/report.html
+	@echo "The report as a page: $(DEMO)/report.html; as JSON: $(DEMO)/shuffled/report.json"
 
 # Each stage writes its manifest last, so the manifest is the target.
 $(DEMO)/corpus/reference.jsonl.gz: scripts/sample_corpus.py scripts/stdlib_text.py | $(BIN)/installed

@@ -1,7 +1,7 @@
 """Documentation stays true: every `python` and `sh` block runs, in order, beside a small corpus and what is made of it.
 
-A page's blocks share one namespace and one directory, which holds `corpus.jsonl`, its token store `tokens` and the
-packed dataset `packed`. Blocks marked `console` or `text` are shown, not run.
+A page's blocks share one namespace and one directory, which holds `corpus.jsonl`, its token store `tokens`, the packed
+dataset `packed`, and `configs/`. Blocks marked `console` or `text` are shown, not run.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "corpus.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     packtool.tokenize(place / "corpus.jsonl", place / "tokens")
     packtool.pack(place / "tokens", place / "packed", strategy="concat", sequence_length=128, shard_tokens=4096)
+    shutil.copytree(ROOT / "configs", place / "configs")
     script = place / "bin" / "packtool"
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m packtool "$@"\n', encoding="utf-8")
