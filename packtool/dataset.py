@@ -190,14 +190,20 @@ def open(path: str | Path, *, order: str | Path | None = None) -> Dataset | Buck
     where, batches = packed.path, packed.manifest.batches
     if order is not None:
         where = Path(order)
-        manifest = _order_of(where, packed)
+        manifest, orders = read_order(where, packed)
         batches = manifest.batches
-        plans = stored_plans(packed, manifest.shuffle.atom_size)
-        orders = [open_array(where, entry) for entry in manifest.orders]
-        rows = [OrderedRows(plan, each, packed.manifest.pad_id) for plan, each in zip(plans, orders, strict=True)]
+        rows = [OrderedRows(plan, each, packed.manifest.pad_id) for plan, each in orders]
     if len(rows) == 1 and not packed.manifest.buckets[0].directory:
         return Dataset(packed, rows)
     return BucketDataset(packed, rows, None if batches is None else open_array(where, batches))
+
+
+def read_order(path: Path, base: PackedDataset) -> tuple[OrderManifest, list[tuple[StoredPlan, I64]]]:
+    """What ``packtool shuffle --order-only`` wrote: its manifest, and the plan and order of each bucket of the base."""
+    manifest = _order_of(path, base)
+    plans = stored_plans(base, manifest.shuffle.atom_size)
+    orders = [open_array(path, entry) for entry in manifest.orders]
+    return manifest, list(zip(plans, orders, strict=True))
 
 
 def _order_of(path: Path, base: PackedDataset) -> OrderManifest:

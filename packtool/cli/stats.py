@@ -34,6 +34,10 @@ def command(
         Path | None,
         typer.Option(help="Also write the report to this file, as one self-contained page.", metavar="FILE"),
     ] = None,
+    order: Annotated[
+        Path | None,
+        typer.Option(help="Packed dataset: measure it in this order, from shuffle --order-only.", metavar="DIR"),
+    ] = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
@@ -75,6 +79,7 @@ def command(
         buckets=None if buckets is None else options.sizes(buckets, "--buckets"),
         batch_size=batch_size,
         html=html,
+        order=order,
         tokenizer=tokenizer,
         eos_token=eos_token,
         text_field=text_field,

@@ -11,8 +11,9 @@ import msgspec
 from packtool.commands.stats_corpus import CorpusOptions, corpus_lengths
 from packtool.comparison import Candidate, candidates
 from packtool.comparison import compare as compare_all
+from packtool.dataset import read_order
 from packtool.errors import UsageError
-from packtool.layout import BATCH_TOKENS
+from packtool.layout import BATCH_TOKENS, Layout
 from packtool.metrics import LengthCounts, Tally
 from packtool.metrics.mixing import Mixing
 from packtool.plan import Ints
@@ -22,7 +23,7 @@ from packtool.report.comparison import comparison_section
 from packtool.report.html import page
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
-from packtool.storage.manifest import PackedManifest
+from packtool.storage.manifest import OrderManifest, Shuffle, StoreManifest
 from packtool.storage.output import UNFINISHED
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import TokenStore
@@ -41,6 +42,7 @@ def stats(
     buckets: Sequence[int] | None = None,
     batch_size: int | None = None,
     html: Path | str | None = None,
+    order: Path | str | None = None,
     tokenizer: str | Path | None = None,
     eos_token: str | int | None = None,
     text_field: str | None = None,
@@ -57,6 +59,7 @@ def stats(
         buckets: row lengths for the strategies that take several; default theirs.
         batch_size: rows in a batch, for steps per epoch and mixing (with several buckets: of the longest rows).
         html: file to write the report to, as one self-contained page.
+        order: for a packed dataset: what ``packtool shuffle --order-only`` wrote; its rows are measured in that order.
         tokenizer: for text files: count tokens with it. With `compare`, default the one that comes with packtool.
         eos_token, text_field, format: for text files, as `packtool.tokenize` takes them.
         workers: for text files: processes; None for all processors.
@@ -77,8 +80,9 @@ def stats(
         for option in (name for name, value in given.items() if value is not None):
             remedy = "leave it out: this directory holds tokens already"
             raise UsageError("option-not-taken", "only text files take this option", remedy=remedy, where=option)
-        measured = _measure(Path(path), tried, batch_size, quiet)
+        measured = _measure(Path(path), None if order is None else Path(order), tried, batch_size, quiet)
     else:
+        _refuse_order(order)
         options = CorpusOptions(tokenizer, eos_token, text_field or "text", format, workers)
         measured = corpus_report(str(path), options, tried, batch_size, quiet=quiet)
     report = {"path": str(path), **measured}
@@ -93,8 +97,17 @@ def _is_dataset(path: Path | str) -> bool:
     return (place / manifests.MANIFEST).exists() or (place / UNFINISHED).is_dir() or any(place.glob("tokens-*.npy"))
 
 
-def _measure(place: Path, tried: Sequence[Candidate], batch_size: int | None, quiet: bool) -> Json:
-    if not isinstance(manifests.read(place), PackedManifest):
+def _measure(place: Path, order: Path | None, tried: Sequence[Candidate], batch_size: int | None, quiet: bool) -> Json:
+    manifest = manifests.read(place)
+    if isinstance(manifest, OrderManifest):
+        raise UsageError(
+            "not-a-dataset",
+            "an order, which has no rows of its own",
+            remedy=f"give the packed dataset it orders, with --order {place}",
+            where=str(place),
+        )
+    if isinstance(manifest, StoreManifest):
+        _refuse_order(order)
         return store_report(TokenStore(place), tried, batch_size, quiet=quiet)
     if tried:
         raise UsageError(
@@ -103,7 +116,13 @@ def _measure(place: Path, tried: Sequence[Candidate], batch_size: int | None, qu
             remedy="give the token store it was packed from, or leave --compare out",
             where=str(place),
         )
-    return packed_report(PackedDataset(place), batch_size, quiet=quiet)
+    return packed_report(PackedDataset(place), order, batch_size, quiet=quiet)
+
+
+def _refuse_order(order: Path | str | None) -> None:
+    if order is not None:
+        remedy = "give it with the packed dataset that it orders"
+        raise UsageError("option-not-taken", "only packed datasets take an order", remedy=remedy, where="--order")
 
 
 def _candidates(
@@ -169,20 +188,25 @@ def _comparison(
         return comparison_section(list(compare_all(lengths, tried, progress.advance)), counts, batch_size)
 
 
-def packed_report(dataset: PackedDataset, batch_size: int | None, *, quiet: bool) -> Json:
+def packed_report(dataset: PackedDataset, order: Path | None, batch_size: int | None, *, quiet: bool) -> Json:
     """The report of a packed dataset, counted anew from its segment table, and how well mixed it is."""
     manifest = dataset.manifest
+    shuffle = manifest.shuffle
+    sources: list[PackedBucket | Layout] = list(dataset.buckets)
+    if order is not None:
+        followed, orders = read_order(order, dataset)
+        shuffle = followed.shuffle
+        sources = [Layout(plan, each) for plan, each in orders]
     tallies: list[Tally] = []
     mixing: list[Json] = []
     if dataset.has_segments:
         lengths = dataset.lengths()
-        longest = max(bucket.sequence_length for bucket in dataset.buckets)
+        batch_tokens = _batch_tokens(dataset, shuffle, batch_size)
         with Progress(manifest.ledger.rows, "stats", unit=" rows", quiet=quiet) as progress:
-            for bucket in dataset.buckets:
+            for bucket, rows in zip(dataset.buckets, sources, strict=True):
                 tally = Tally(lengths, bucket.sequence_length)
-                rows_in_batch = (batch_size or MIXING_BATCH) * longest // bucket.sequence_length
-                mixed = Mixing(manifest.store_documents, rows_in_batch)
-                _read(bucket, tally, mixed, progress)
+                mixed = Mixing(manifest.store_documents, max(1, batch_tokens // bucket.sequence_length))
+                _count(rows, bucket.sequence_length, tally, mixed, progress)
                 tallies.append(tally)
                 mixing.append(document.mixing_section(mixed.result(), bucket.sequence_length))
     return {
@@ -191,18 +215,30 @@ def packed_report(dataset: PackedDataset, batch_size: int | None, *, quiet: bool
             manifest.ledger,
             strategy=manifest.strategy,
             options=manifest.options,
-            shuffle=manifest.shuffle,
+            shuffle=shuffle,
             batch_size=batch_size,
         ),
         "mixing": mixing,
     }
 
 
-def _read(bucket: PackedBucket, tally: Tally, mixing: Mixing, progress: Progress) -> None:
+def _batch_tokens(dataset: PackedDataset, shuffle: Shuffle | None, batch_size: int | None) -> int:
+    """Tokens of the batches that mixing is measured in: as asked for, else as the shuffle made them."""
+    longest = max(bucket.sequence_length for bucket in dataset.buckets)
+    if batch_size is None and shuffle is not None:
+        if shuffle.batch_tokens is not None:
+            return shuffle.batch_tokens
+        batch_size = shuffle.batch_size
+    return (batch_size or MIXING_BATCH) * longest
+
+
+def _count(
+    source: PackedBucket | Layout, sequence_length: int, tally: Tally, mixing: Mixing, progress: Progress
+) -> None:
     batch = mixing.batch_size
-    step = max(1, BATCH_TOKENS // (bucket.sequence_length * batch)) * batch
-    for first in range(0, bucket.rows, step):
-        rows = bucket.segments(first, min(first + step, bucket.rows))
+    step = max(1, BATCH_TOKENS // (sequence_length * batch)) * batch
+    for first in range(0, source.rows, step):
+        rows = source.segments(first, min(first + step, source.rows))
         tally.add(rows)
         mixing.add(rows)
         progress.advance(rows.groups)

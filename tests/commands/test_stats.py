@@ -173,3 +173,67 @@ def test_refuses_to_compare_on_a_packed_dataset(store: Path, tmp_path: Path) -> 
 def test_refuses_what_makes_no_sense(store: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         packtool.stats(store, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"strategy": "concat", "sequence_length": 16, "atom_size": 4},
+        {"strategy": "concat", "sequence_length": 16, "atom_size": 64},
+        {"strategy": "concat", "sequence_length": 16, "atom_size": 2, "remainder": "drop"},
+        {"strategy": "padding", "sequence_length": 16, "atom_size": 4},
+        {"strategy": "padding", "sequence_length": 16, "atom_size": 32},
+        {"strategy": "seamless", "sequence_length": 16, "extra_capacity": 3, "remainder": "drop"},
+        {"strategy": "decompose", "sequence_length": 16, "min_bucket": 4},
+        {"strategy": "bfd-extra", "sequence_length": 16, "extra_capacity": 5, "window_tokens": 500},
+    ],
+)
+def test_figures_are_those_of_the_shards(store: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+    lengths = np.random.default_rng(5).integers(2, 90, 300)
+    packtool.pack(store, tmp_path / "packed", **options)
+    report = packtool.stats(tmp_path / "packed")
+    count_by_hand(tmp_path / "packed", lengths, report)
+    assert {name: report[name] for name in manifests.read_report(tmp_path / "packed")} == manifests.read_report(
+        tmp_path / "packed"
+    )
+
+
+@pytest.mark.parametrize("atom_size", [4, 16, 32])
+def test_an_order_is_measured_like_the_rows_it_stands_for(store: Path, tmp_path: Path, atom_size: int) -> None:
+    lengths = np.random.default_rng(5).integers(2, 90, 300)
+    packtool.pack(store, tmp_path / "base", strategy="concat", sequence_length=16, shuffle=False)
+    given: dict[str, Any] = {"method": "atom", "atom_size": atom_size, "epoch": 3}
+    packtool.shuffle(tmp_path / "base", tmp_path / "rows", **given)
+    packtool.shuffle(tmp_path / "base", tmp_path / "order", order_only=True, **given)
+    written = packtool.stats(tmp_path / "rows", batch_size=8)
+    ordered = packtool.stats(tmp_path / "base", order=tmp_path / "order", batch_size=8)
+    count_by_hand(tmp_path / "rows", lengths, written)
+    for name in ("metrics", "mixing", "buckets", "documents_per_row", "context", "shuffle"):
+        assert ordered[name] == written[name]
+    assert written["mixing"][0]["median_distance"] > packtool.stats(tmp_path / "base")["mixing"][0]["median_distance"]
+
+
+def test_of_a_partial_shuffle(store: Path, tmp_path: Path) -> None:
+    packtool.shuffle(store, tmp_path / "rows", method="partial", batch_size=4, sequence_length=16)
+    report = packtool.stats(tmp_path / "rows")
+    count_by_hand(tmp_path / "rows", np.random.default_rng(5).integers(2, 90, 300), report)
+    assert report["mixing"][0]["batch_size"] == 4
+
+
+def test_of_a_bucket_shuffle(store: Path, tmp_path: Path) -> None:
+    packtool.pack([store, store], tmp_path / "packed", strategy="buckets", buckets=[32, 128])
+    packtool.shuffle(tmp_path / "packed", tmp_path / "rows", method="bucket", batch_tokens=512)
+    report = packtool.stats(tmp_path / "rows")
+    assert [m["batch_size"] for m in report["mixing"]] == [512 // 32, 512 // 128]
+    assert report["mixing"][0]["sources"]["mean"] > 1
+    assert sum(b["row_share"] for b in report["buckets"]) == pytest.approx(1)
+    count_by_hand(tmp_path / "rows", np.tile(np.random.default_rng(5).integers(2, 90, 300), 2), report)
+
+
+def test_an_order_alone_has_no_rows(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "base", strategy="concat", sequence_length=16)
+    packtool.shuffle(tmp_path / "base", tmp_path / "order", method="atom", order_only=True)
+    with pytest.raises(UsageError, match=r"an order, which has no rows of its own\. Give the packed dataset it orders"):
+        packtool.stats(tmp_path / "order")
+    with pytest.raises(UsageError, match="--order: only packed datasets take an order"):
+        packtool.stats(store, order=tmp_path / "order")
