@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,6 +119,20 @@ def test_a_breach_is_found(path: str, source: str, message: str) -> None:
     found = breaches(path, source)
     assert len(found) == 1
     assert message in found[0]
+
+
+def test_what_is_imported_is_declared() -> None:
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    required = {re.split(r"[^\w-]", line)[0] for line in project["dependencies"]}
+    optional = {re.split(r"[^\w-]", line)[0] for name in extras if name != "dev" for line in extras[name]}
+
+    def third_party(*, top_level: bool) -> set[str]:
+        names = {name for path in modules() for name in imports(path.read_text(encoding="utf-8"), top_level=top_level)}
+        return {name.partition(".")[0] for name in names if not standard(name)} - {"packtool"}
+
+    assert third_party(top_level=False) <= required | optional
+    assert third_party(top_level=True) <= required - {"gigatoken"}, "gigatoken is not there on every platform"
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["pack", "--help"], ["--version"]])
