@@ -84,8 +84,9 @@ def histogram(
     """
     low = max(0.5, bins[0].first - 0.5) if logarithmic else bins[0].first - 0.5
     high = bins[-1].last + 0.5
-    if logarithmic:
-        high = max(high, *(mark * 1.1 for mark in marks)) if marks else high
+    if logarithmic and marks:
+        # Room for the last mark's label to its right.
+        high = max(high, low * (max(marks) / low) ** 1.2)
     x = horizontal(low, high, math.log if logarithmic else float)
     y = vertical(0, max(b.value for b in [*bins, *outline]) * 1.08 or 1)
     ticks = log_ticks(low, high) if logarithmic else [t for t in round_ticks(low, high) if t == int(t)]
@@ -108,10 +109,10 @@ def histogram(
 
 
 def _mark(at: float, words: str, line: int) -> str:
-    bottom, top = HEIGHT - BOTTOM, TOP + 11 * (line % 4) + 4
-    side = "end" if at > WIDTH - 90 else "start"
-    return f'<line class="mark" x1="{at:g}" x2="{at:g}" y1="{top - 8:g}" y2="{bottom}"/>' + text(
-        at + (-4 if side == "end" else 4), top, words, anchor=side, css="mark-label"
+    """A line whose label stands to its right, each lower than the one before, so that none is crossed."""
+    top = TOP + 11 * line + 4
+    return f'<line class="mark" x1="{at:g}" x2="{at:g}" y1="{top - 8:g}" y2="{HEIGHT - BOTTOM}"/>' + text(
+        at + 4, top, words, css="mark-label"
     )
 
 
@@ -160,8 +161,9 @@ def scatter(title: str, points: Sequence[Series], *, x_label: str, y_label: str)
             Axis(y, [s for s in shares if s <= y.high], y_label, tick_percent),
         )
     ]
-    taken: list[tuple[float, float, float, float]] = []
-    for (at, level), group in _together(points, x, y):
+    groups = _together(points, x, y)
+    taken = [(at - 5, level - 5, at + 5, level + 5) for (at, level), _ in groups]
+    for (at, level), group in groups:
         (a, b), colour = group[0].points[0], group[0].colour % COLOURS
         name = ", ".join(s.name for s in group)
         parts.append(

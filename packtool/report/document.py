@@ -141,5 +141,6 @@ def _context(pieces: I64) -> list[Json]:
     total = int(with_at_least[0])
     if not total:
         return []
-    steps = np.unique(np.arange(_CONTEXT_STEPS + 1) * longest // _CONTEXT_STEPS)
+    even = np.arange(_CONTEXT_STEPS + 1) * longest // _CONTEXT_STEPS
+    steps = np.union1d(even, 2 ** np.arange(longest.bit_length()))
     return [{"tokens": int(c), "share": int(with_at_least[c]) / total} for c in steps]

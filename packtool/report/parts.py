@@ -12,6 +12,9 @@ from packtool.report.definitions import count, number, percent
 
 Json = dict[str, Any]
 
+_MARKS = 6
+"""Row lengths marked in a chart of lengths; of more, the longest only."""
+
 
 def figure(title: str, drawing: str, caption: str = "", legend: str = "") -> str:
     """A chart with its heading, legend and caption."""
@@ -36,7 +39,7 @@ def length_chart(lengths: Json, marks: Sequence[int]) -> str:
         bins,
         label=f"{unit} in a document" + (", EOS included" if unit == "tokens" else ""),
         unit="share of all",
-        marks=marks,
+        marks=marks if len(marks) <= _MARKS else marks[-1:],
         logarithmic=True,
         outline=held,
         write=percent,

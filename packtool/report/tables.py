@@ -58,7 +58,11 @@ def counts_line(report: Json) -> RenderableType:
     """What a store or a corpus holds and what was left out."""
     counts = dict(report["counts"])
     left_out = {name: counts.pop(name, 0) for name in ("empty", "filtered", "rejected")}
-    figures = [f"{count(counts[name])} {name}" for name in ("files", "documents", "tokens") if name in counts]
+    figures = [
+        f"{count(counts[name])} {name if counts[name] != 1 else name[:-1]}"
+        for name in ("files", "documents", "tokens")
+        if name in counts
+    ]
     figures += [f"{count(report[unit]['total'])} {unit}" for unit in ("words", "characters") if unit in report]
     figures += [f"{count(value)} {name}" for name, value in left_out.items() if value]
     return Padding(Text.assemble((report["path"], "bold"), f" · {', '.join(figures)}"), (1, 0, 0, 0))

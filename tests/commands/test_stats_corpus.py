@@ -96,7 +96,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def test_terminal(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["stats", str(corpus), "--compare", "concat,bfd", "-L", "32"]) == 0
     text = capsys.readouterr().out
-    assert "· 1 files, 4 documents" in " ".join(text.split())
+    assert "· 1 file, 4 documents" in " ".join(text.split())
     assert "Document length in tokens" in text
     assert "Rows of 32 tokens" in text
 
