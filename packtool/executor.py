@@ -5,20 +5,20 @@ Tasks must be idempotent: a task writes to temporary names and renames at its en
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from multiprocessing.connection import Connection
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from packtool.errors import PacktoolError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+    from multiprocessing.connection import Connection
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -86,6 +86,10 @@ def _run_here(
 def _run_pool(
     function: Callable[[Task], Result], tasks: Sequence[Task], workers: int, on_advance: Advance | None
 ) -> Iterator[tuple[int, Result]]:
+    import multiprocessing  # these cost more than a small run
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
     context = multiprocessing.get_context("spawn")
     lifeline, anchor = context.Pipe(duplex=False)
     receiver, sender = context.Pipe(duplex=False)
@@ -113,6 +117,8 @@ def _run_pool(
 def _submit(
     pool: Executor, function: Callable[[Task], Result], tasks: Sequence[Task], at_once: int
 ) -> Iterator[tuple[int, Result]]:
+    from concurrent.futures import FIRST_COMPLETED, wait
+
     running: dict[Future[Result], int] = {}
     failed: dict[int, BaseException] = {}
     waiting = iter(enumerate(tasks))

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -87,7 +88,7 @@ def _local(location: str) -> list[tuple[str, str]]:
     elif path.exists():
         return [(path.name, location)]
     elif glob.has_magic(location):
-        base = Path(*_fixed_parts(location)) if _fixed_parts(location) else Path()
+        base = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts))
         matches = [Path(match) for match in sorted(glob.glob(location, recursive=True))]  # noqa: PTH207 - also absolute
         found = [(os.path.relpath(file, base), str(file)) for file in matches if file.is_file()]
         what = "no file matches"
@@ -96,15 +97,6 @@ def _local(location: str) -> list[tuple[str, str]]:
     if not found:
         raise DataError("missing-input", what, remedy="check the path", where=location)
     return found
-
-
-def _fixed_parts(pattern: str) -> list[str]:
-    parts: list[str] = []
-    for part in Path(pattern).parts:
-        if glob.has_magic(part):
-            break
-        parts.append(part)
-    return parts
 
 
 def _walk(top: Path) -> Iterable[Path]:
@@ -118,16 +110,15 @@ def _walk(top: Path) -> Iterable[Path]:
 def _remote(location: str) -> list[tuple[str, str]]:
     from pyarrow import fs
 
-    scheme = location.partition("://")[0]
     pattern = location if glob.has_magic(location) else None
-    base = "/".join(location.split("/")[: len(_fixed_parts(location))]) if pattern else location
-    base = base.replace(f"{scheme}:/", f"{scheme}://", 1) if "://" not in base else base
+    base = "/".join(takewhile(lambda part: not glob.has_magic(part), location.split("/")))
     store, path = filesystem(base)
     try:
         info = store.get_file_info(path)
         if info.type == fs.FileType.File:
             return [(PurePosixPath(path).name, location)]
-        selected = store.get_file_info(fs.FileSelector(path, recursive=True)) if info.is_file is False else []
+        selector = fs.FileSelector(path, recursive=True, allow_not_found=True)
+        selected = store.get_file_info(selector)
     except OSError as error:
         what = str(error).splitlines()[0].rstrip(".")
         raise DataError("store-unreachable", what, remedy="check the URL and the network", where=location) from None

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from packtool.corpus.lines import line_chunks
 from packtool.corpus.open import Readable
@@ -19,6 +20,7 @@ LONG = 1 << 23
 """Lines of more bytes are never held as one `str`, which can take four bytes for each character."""
 _PIECE = 1 << 20
 _BOM = b"\xef\xbb\xbf"
+_NEWLINE, _RETURN, _OPEN, _CLOSE = b"\n\r{}"
 
 
 def read_jsonl(stream: Readable, field: str, start: int = 0, stop: int = -1) -> Iterator[Batch]:
@@ -89,19 +91,24 @@ class _Parser:
         Where every line begins with { and ends with }, no object can go on over a newline; so an equal number of
         objects means one on each line.
         """
-        if len(lines) > LONG:
+        if len(lines) > LONG or lines[:1] != b"{":
             return None
-        count = lines.count(b"\n") + (lines[-1:] != b"\n")
-        inner = b"}\r\n{" if b"\r\n" in lines[:LONG] and lines.count(b"}\r\n{") else b"}\n{"
-        if lines[:1] != b"{" or lines.count(inner) != count - 1 or lines[-3:].rstrip()[-1:] != b"}":
+        text = np.frombuffer(lines, np.uint8)
+        ends = np.flatnonzero(text == _NEWLINE)
+        if len(ends) == 0 or ends[-1] != len(text) - 1:
+            ends = np.append(ends, len(text))
+        last = text[ends - 1]
+        if last[0] == _RETURN:
+            last = text[ends - 2]
+        if (last != _CLOSE).any() or (text[ends[:-1] + 1] != _OPEN).any():
             return None
         try:
             records = self._decoder.decode_lines(lines)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return None
-        if len(records) != count:
+        if len(records) != len(ends):
             return None
-        return Batch(documents=list(map(self._value, records)), records=count)
+        return Batch(documents=list(map(self._value, records)), records=len(records))
 
     def slow(self, lines: bytes | bytearray) -> Batch:
         """One line after another, with the reason for each that can't be used."""
@@ -171,7 +178,10 @@ class _Parser:
         try:
             raw = _descend(line, self._path) or _descend(line, [self._field])
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise _UnusableError("invalid-json", f"not valid JSON: {error}") from None
+            reason = str(error).removeprefix("JSON is malformed: ")
+            if "utf-16" in reason or "hex escape" in reason:
+                raise _UnusableError("lone-surrogate", "lone surrogate, or another bad \\u escape") from None
+            raise _UnusableError("invalid-json", f"not valid JSON: {reason}") from None
         if raw is None:
             raise _UnusableError("missing-text", f"no text field {self._field!r}")
         text = memoryview(raw)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
 import lzma
 import zlib
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
+from packtool.corpus.decompress import Members, Zstd
 from packtool.corpus.records import UnusableFileError
 from packtool.errors import DataError
 
@@ -20,6 +19,8 @@ _MAGIC = {
 }
 PARQUET_MAGIC = b"PAR1"
 SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz": "xz"}
+_STEP = 1 << 15
+"""Bytes decompressed at once: what one step brings is lost if it meets damage."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -94,34 +95,35 @@ def open_stream(location: str, compression: str) -> Any:
     `read` raises UnusableFileError where the stream is damaged.
     """
     raw = open_raw(location)
-    if compression == "gzip":
-        return DecompressedStream(compression, gzip.GzipFile(fileobj=raw), raw)
-    if compression == "bz2":
-        return DecompressedStream(compression, bz2.BZ2File(raw), raw)
-    if compression == "xz":
-        return DecompressedStream(compression, lzma.LZMAFile(raw), raw)
-    if compression == "zstd":
-        import pyarrow as pa
-
-        return DecompressedStream(compression, pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd"), raw)
-    return raw
+    if not compression:
+        return raw
+    return DecompressedStream(compression, Zstd(raw) if compression == "zstd" else Members(raw, compression), raw)
 
 
 class DecompressedStream:
-    """A decompressing stream whose many kinds of complaint become one."""
+    """A decompressing stream whose many kinds of complaint become one, raised after all that came before the damage."""
 
-    def __init__(self, kind: str, stream: Any, raw: IO[bytes]) -> None:
+    def __init__(self, kind: str, source: Members | Zstd, raw: Any) -> None:
         self._kind = kind
-        self._stream = stream
+        self._source = source
         self._raw = raw
+        self._damage: UnusableFileError | None = None
 
     def read(self, size: int, /) -> bytes:
+        if self._damage is not None:
+            raise self._damage
+        parts: list[bytes] = []
+        held = 0
         try:
-            data: bytes = self._stream.read(size)
+            while held < size and (part := self._source.read(min(size - held, _STEP))):
+                parts.append(part)
+                held += len(part)
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             text = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-            raise UnusableFileError("damaged-file", f"damaged {self._kind} stream: {text}") from None
-        return data
+            self._damage = UnusableFileError("damaged-file", f"damaged {self._kind} stream: {text}")
+            if not held:
+                raise self._damage from None
+        return b"".join(parts)
 
     def seek(self, offset: int, /) -> object:
         raise io.UnsupportedOperation("compressed streams are read from start to end")
@@ -132,7 +134,6 @@ class DecompressedStream:
         return position
 
     def close(self) -> None:
-        self._stream.close()
         self._raw.close()
 
 

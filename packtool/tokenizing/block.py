@@ -6,7 +6,7 @@ import functools
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import msgspec
 
@@ -19,7 +19,7 @@ from packtool.errors import DataError
 from packtool.storage.files import sync_directory, write_bytes
 from packtool.storage.manifest import TokenizerInfo
 from packtool.tokenizing.choose import build
-from packtool.tokenizing.pieces import pieces
+from packtool.tokenizing.pieces import PIECE, pieces
 from packtool.tokenizing.rejects import RejectLog
 from packtool.tokenizing.store_writer import ShardWriter, WrittenShard
 from packtool.tokenizing.verify import Verified
@@ -199,7 +199,8 @@ def _calls(documents: Iterable[Document], cuttable: bool) -> Iterator[tuple[list
     ends: list[bool] = []
     size = 0
     for document in documents:
-        for piece in pieces(document, cuttable):
+        short = isinstance(document, str) and len(document) <= PIECE  # spares a generator each
+        for piece in (cast("str", document),) if short else pieces(document, cuttable):
             if size >= _ENCODE_CHARS:
                 yield texts, ends
                 texts, ends, size = [], [], 0

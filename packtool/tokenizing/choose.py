@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from packtool.errors import UsageError
 from packtool.tokenizing import gigatoken
 from packtool.tokenizing.encoders import EncoderUnsuitableError, ReferenceEncoder
 from packtool.tokenizing.pieces import can_cut
+from packtool.tokenizing.spec import parse
 from packtool.tokenizing.verify import Verified, probes
 
 ENCODERS = ("auto", "tokenizers", "gigatoken")
@@ -57,7 +56,7 @@ def build(data: bytes, name: str, *, special_as_text: bool = False) -> Verified:
         EncoderUnsuitableError: the fast encoder does not support the tokenizer after all.
         EncoderMismatchError: it differs from the reference on a probe.
     """
-    spec = msgspec.json.decode(data, type=dict[str, Any])
+    spec = parse(data, vocabulary=False)
     reference = ReferenceEncoder(data, special_as_text=special_as_text)
     if name == "tokenizers":
         return Verified(reference, None, cuttable=can_cut(spec))

@@ -92,8 +92,15 @@ def _around(spec: Mapping[str, Any]) -> str | None:
     return None
 
 
+SEPARATOR = "\U0010fffepacktool\U0010fffe"
+"""Stands between the texts of a batch, as a special token of its own, which no pre-token crosses."""
+
+
 class GigatokenEncoder:
     """gigatoken, on one thread, fed with our batches.
+
+    A batch is encoded as one text with separators: an array comes back, without the import of a whole library for
+    nested arrays that gigatoken's own batches need.
 
     Args:
         data: a tokenizer.json on the list.
@@ -107,30 +114,71 @@ class GigatokenEncoder:
     truncated = 0
 
     def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
-        from gigatoken.gigatoken_rs import BPETokenizer, load_hf_json
-
+        tokens = _added_tokens(data)
         if special_as_text:
-            spec = msgspec.json.decode(data, type=dict[str, Any])
-            spec["added_tokens"] = [token for token in spec.get("added_tokens") or () if not token.get("special")]
-            data = msgspec.json.encode(spec)
-        try:
-            self._backend = _guarded(load_hf_json, data)
-        except EncoderMismatchError as error:
-            raise _unsuitable(error.what) from None
-        if not isinstance(self._backend, BPETokenizer):
-            raise _unsuitable("gigatoken takes this tokenizer for one of another kind")
+            tokens = [token for token in tokens if not token.get("special")]
+        self._separator = 1 + max([*_vocabulary(data).values(), *(token["id"] for token in _added_tokens(data))])
+        separator = {"id": self._separator, "content": SEPARATOR, "special": True, "normalized": False}
+        flags = {"single_word": False, "lstrip": False, "rstrip": False}
+        self._without_separator = _with_tokens(data, tokens)
+        self._backend = _load(_with_tokens(data, [*tokens, {**separator, **flags}]))
 
     def encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
         """See `Encoder.encode`."""
         if not texts:
             return np.empty(0, np.uint32), np.empty(0, np.int64)
-        layout = _guarded(self._backend.encode_batch, list(texts), parallel=False).layout
-        offsets = np.asarray(layout.offsets.data)
-        ids = np.asarray(layout.content.data)[offsets[0] : offsets[-1]]
-        lengths = np.diff(offsets)
-        if ids.dtype != np.uint32 or len(lengths) != len(texts):
-            raise _failure("it returned something other than ids for each text")
-        return ids, lengths
+        joined = SEPARATOR.encode().join([text.encode() for text in texts])
+        ids = np.asarray(_guarded(self._backend.encode, joined))
+        ends = np.flatnonzero(ids == self._separator)
+        if len(ends) != len(texts) - 1:
+            return self._encode_singly(texts)
+        lengths = np.diff(ends, prepend=-1, append=len(ids)) - 1
+        return ids[ids != self._separator], lengths
+
+    def _encode_singly(self, texts: Sequence[str]) -> tuple[U32, I64]:
+        """For the one batch in the world with our separator in a text."""
+        backend = _load(self._without_separator)
+        ids = [np.asarray(_guarded(backend.encode, text.encode())) for text in texts]
+        return np.concatenate(ids), np.array([len(each) for each in ids], np.int64)
+
+
+def _load(data: bytes) -> Any:
+    from gigatoken.gigatoken_rs import BPETokenizer, load_hf_json
+
+    try:
+        backend = _guarded(load_hf_json, data)
+    except EncoderMismatchError as error:
+        raise _unsuitable(error.what) from None
+    if not isinstance(backend, BPETokenizer):
+        raise _unsuitable("gigatoken takes this tokenizer for one of another kind")
+    return backend
+
+
+def _added_tokens(data: bytes) -> list[dict[str, Any]]:
+    return msgspec.json.decode(data, type=_AddedTokens).added_tokens or []
+
+
+def _vocabulary(data: bytes) -> dict[str, int]:
+    return msgspec.json.decode(data, type=_WithModel).model.vocab
+
+
+def _with_tokens(data: bytes, tokens: list[dict[str, Any]]) -> bytes:
+    """The tokenizer.json with other added tokens; all else is copied, not parsed."""
+    entries = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    entries["added_tokens"] = msgspec.Raw(msgspec.json.encode(tokens))
+    return msgspec.json.encode(entries)
+
+
+class _AddedTokens(msgspec.Struct):
+    added_tokens: list[dict[str, Any]] | None = None
+
+
+class _Model(msgspec.Struct):
+    vocab: dict[str, int]
+
+
+class _WithModel(msgspec.Struct):
+    model: _Model
 
 
 def _guarded(function: Any, *arguments: Any, **options: Any) -> Any:

@@ -15,6 +15,7 @@ import msgspec
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.storage.manifest import TokenizerInfo
 from packtool.tokenizing.encoders import reference_tokenizer
+from packtool.tokenizing.spec import parse
 
 EOS_CANDIDATES = ("<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>")
 BOS_CANDIDATES = ("<s>", "<|begin_of_text|>", "<bos>", "<|startoftext|>")
@@ -27,7 +28,7 @@ class LoadedTokenizer:
 
     Attributes:
         data: the bytes of the tokenizer.json.
-        spec: the same, parsed.
+        spec: the same, parsed; without merges.
         info: what the manifest records.
     """
 
@@ -170,12 +171,9 @@ def _config(path: Path) -> Mapping[str, Any]:
 
 def _parse(data: bytes, where: str) -> dict[str, Any]:
     try:
-        spec = msgspec.json.decode(data, type=dict[str, Any])
+        return parse(data)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise _bad_tokenizer(f"not valid JSON ({error})", where) from None
-    if not isinstance(spec.get("model"), dict):
-        raise _bad_tokenizer("has no model", where)
-    return spec
+        raise _bad_tokenizer(f"not a tokenizer.json ({error})", where) from None
 
 
 def _bad_tokenizer(what: str, where: str) -> DataError:

@@ -42,6 +42,14 @@ def test_ids_on_listed_shapes(name: str, special_as_text: bool) -> None:
     assert ids(encoder, texts) == expected(spec, texts, special_as_text)
 
 
+@needs_gigatoken
+def test_a_text_with_our_own_separator() -> None:
+    texts = ["a", f"b{gigatoken.SEPARATOR}c", "", "d"]
+    encoder = build(shapes.data(shapes.spec()), "gigatoken")
+    assert ids(encoder, texts) == expected(shapes.spec(), texts)
+    assert ids(encoder, [gigatoken.SEPARATOR]) == expected(shapes.spec(), [gigatoken.SEPARATOR])
+
+
 @pytest.mark.slow
 @needs_gigatoken
 @pytest.mark.parametrize("name", shapes.LISTED)

@@ -1,0 +1,109 @@
+"""Decompression member by member, strictly: what follows the last member must be another one, or padding.
+
+The standard library's file classes take the end of a member for the end of the file when what follows is cut short or
+damaged, and would lose it silently.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from typing import Any
+
+_READ = 1 << 16
+
+
+class Members:
+    """gzip, bz2 or xz, in any number of members.
+
+    Args:
+        raw: the file.
+        kind: gzip, bz2 or xz.
+    """
+
+    def __init__(self, raw: Any, kind: str) -> None:
+        self._raw = raw
+        self._kind = kind
+        self._waiting = b""
+        self._member: Any = None
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes; none at the end.
+
+        Raises:
+            EOFError, OSError, zlib.error, lzma.LZMAError: damaged.
+        """
+        while True:
+            if self._member is None and not self._begin():
+                return b""
+            data = b""
+            if self._member.needs_input:
+                data, self._waiting = self._waiting or self._raw.read(_READ), b""
+                if not data:
+                    raise EOFError("it ends too early")
+            out: bytes = self._member.decompress(data, size)
+            if self._member.eof:
+                self._waiting = self._member.unused_data
+                self._member = None
+            if out:
+                return out
+
+    def _begin(self) -> bool:
+        """Start the next member; whether there is one."""
+        while True:
+            data = self._waiting or self._raw.read(_READ)
+            # gzip and xz files may be padded with zeros to whole blocks.
+            self._waiting = data if self._kind == "bz2" else data.lstrip(b"\0")
+            if self._waiting or not data:
+                break
+        if self._waiting:
+            self._member = {"gzip": _Gzip, "bz2": bz2.BZ2Decompressor, "xz": lzma.LZMADecompressor}[self._kind]()
+        return bool(self._waiting)
+
+
+class _Gzip:
+    """zlib's decompressor with the manners of those of bz2 and lzma."""
+
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        self._full = False
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._zlib.unconsumed_tail and not self._full
+
+    @property
+    def eof(self) -> bool:
+        return self._zlib.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._zlib.unused_data
+
+    def decompress(self, data: bytes, size: int) -> bytes:
+        out = self._zlib.decompress(self._zlib.unconsumed_tail + data, size)
+        self._full = len(out) == size  # there may be more to come without input
+        return out
+
+
+class Zstd:
+    """zstd, in any number of frames.
+
+    Args:
+        raw: the file.
+    """
+
+    def __init__(self, raw: Any) -> None:
+        import pyarrow as pa
+
+        self._stream = pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd")
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes; none at the end.
+
+        Raises:
+            OSError: damaged.
+        """
+        data: bytes = self._stream.read(size)
+        return data

@@ -1,0 +1,146 @@
+"""JSON Lines, read in any division, give the same documents and name the same bad lines."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from packtool.corpus import jsonl, lines
+from packtool.corpus.jsonl import LongString, read_jsonl
+from packtool.corpus.lines import line_chunks
+
+
+def documents(data: bytes, field: str = "text", start: int = 0, stop: int = -1) -> list[str]:
+    found: list[str] = []
+    for batch in read_jsonl(io.BytesIO(data), field, start, stop):
+        assert not batch.rejects, batch.rejects
+        found += [text if isinstance(text, str) else "".join(text) for text in batch.documents]
+    return found
+
+
+def rejects(data: bytes, field: str = "text") -> list[tuple[int, str, str]]:
+    found, before = [], 0
+    for batch in read_jsonl(io.BytesIO(data), field):
+        found += [(before + each.record, each.code, each.reason) for each in batch.rejects]
+        before += batch.records
+    return found
+
+
+@given(
+    st.lists(st.binary(max_size=30).map(lambda line: line.replace(b"\n", b"")), max_size=30),
+    st.booleans(),
+    st.lists(st.integers(0, 400), max_size=5),
+    st.integers(1, 50),
+)
+def test_ranges_cover_every_line_once(parts: list[bytes], ended: bool, cuts: list[int], chunk: int) -> None:
+    data = b"\n".join(parts) + (b"\n" if ended else b"")
+    bounds = sorted({0, *(cut for cut in cuts if cut < len(data))})
+    before, lines.CHUNK = lines.CHUNK, chunk
+    try:
+        read = [
+            bytes(piece)
+            for start, stop in zip(bounds, [*bounds[1:], -1], strict=True)
+            for piece in line_chunks(io.BytesIO(data), start, stop)
+        ]
+    finally:
+        lines.CHUNK = before
+    assert b"".join(read) == data
+    assert all(piece.endswith(b"\n") for piece in read[:-1])
+
+
+@given(st.lists(st.text(max_size=40), max_size=20), st.sampled_from(["\n", "\r\n", "\n\n", "\n \t\n"]), st.booleans())
+def test_texts_come_back(texts: list[str], ending: str, ascii_only: bool) -> None:
+    texts = [text.encode(errors="ignore").decode() for text in texts]
+    raw = "".join(json.dumps({"x": [1, {}], "text": t}, ensure_ascii=ascii_only) + ending for t in texts)
+    assert documents(raw.encode()) == texts
+    assert documents(b"\xef\xbb\xbf" + raw.encode()) == texts
+
+
+def test_nested_and_dotted_fields() -> None:
+    data = b'{"a": {"b": "in"}}\n{"a.b": "dotted"}\n{"a": {"b": "in"}, "a.b": "out"}\n{"a": 5, "a.b": "out"}\n'
+    assert documents(data, "a.b") == ["in", "dotted", "in", "out"]
+    assert rejects(b'{"a": {"c": 1}}\n{"a": {"b": 1}}\n', "a.b") == [
+        (1, "missing-text", "no text field 'a.b'"),
+        (2, "missing-text", "text field 'a.b' is a number, not a string"),
+    ]
+
+
+def test_each_bad_line_has_its_reason() -> None:
+    bad = {
+        b'{"text": "a"': ("invalid-json", "not valid JSON: Expecting ',' delimiter at column 13"),
+        b'{"text": "a"} {"text": "b"}': ("invalid-json", "not valid JSON: Extra data at column 15"),
+        b'["text"]': ("invalid-json", "not a JSON object but an array"),
+        b'"text"': ("invalid-json", "not a JSON object but a string"),
+        b'{"text": "\xe9"}': ("invalid-utf8", "not valid UTF-8"),
+        b'{"text": "\xed\xa0\x80"}': ("invalid-utf8", "not valid UTF-8"),
+        b'{"text": "\\ud83d"}': ("lone-surrogate", "lone surrogate in text field 'text'"),
+        b'{"text": "\\ude00\\ud83d"}': ("lone-surrogate", "lone surrogate in text field 'text'"),
+        b'{"TEXT": "a"}': ("missing-text", "no text field 'text'"),
+        b'{"text": null}': ("missing-text", "text field 'text' is null, not a string"),
+        b'{"text": true}': ("missing-text", "text field 'text' is true or false, not a string"),
+        b'{"text": ["a"]}': ("missing-text", "text field 'text' is an array, not a string"),
+        b'{"text": {}}': ("missing-text", "text field 'text' is an object, not a string"),
+        b"[" * 100_000: ("invalid-json", "not valid JSON: nested too deep, or a number too long"),
+    }
+    good = b'{"text": "good"}'
+    data = b"\n".join(line for pair in bad for line in (good, pair)) + b"\n"
+    assert rejects(data) == [(2 * number, *reason) for number, reason in enumerate(bad.values(), 1)]
+    texts = [text for batch in read_jsonl(io.BytesIO(data), "text") for text in batch.documents]
+    assert texts == ["good"] * len(bad)
+
+
+def test_what_other_tools_write_is_taken() -> None:
+    data = b'{"score": NaN, "text": "a"}\n{"id": "\\ud800", "text": "b"}\n  {"text": "c"}  \n{"text": "\\ud83d\\ude00"}'
+    assert documents(data) == ["a", "b", "c", "😀"]
+
+
+def test_an_object_over_two_lines_is_two_bad_lines() -> None:
+    # One line too many and one too few: counting objects alone would not notice.
+    data = b'{"text":"a"}{"text":"b"}\n{"text":\n"c"}\n'
+    assert [line for line, _, _ in rejects(data)] == [1, 2, 3]
+
+
+@pytest.fixture
+def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "LONG", 64)
+    monkeypatch.setattr(jsonl, "_PIECE", 16)
+
+
+@given(st.text(), st.booleans(), st.integers(12, 40))
+def test_long_strings_come_back_in_pieces(text: str, ascii_only: bool, piece: int) -> None:
+    text = text.encode(errors="ignore").decode()
+    before, jsonl._PIECE = jsonl._PIECE, piece
+    try:
+        raw = memoryview(json.dumps(text, ensure_ascii=ascii_only).encode())
+        assert "".join(LongString(raw)) == text
+    finally:
+        jsonl._PIECE = before
+
+
+@pytest.mark.usefixtures("short_limits")
+def test_long_lines() -> None:
+    text = 'é😀 \\ "quoted" \n line \u2028 日本語 ' * 20
+    data = b"".join(
+        json.dumps({"n": 1, "a": {"b": text}, "text": text}, ensure_ascii=flag).encode() + b"\n"
+        for flag in (True, False)
+    )
+    assert documents(data) == [text, text]
+    assert documents(data, "a.b") == [text, text]
+    pad = b"x" * 100
+    assert rejects(b'{"pad": "' + pad + b'"}\n{"text": 5, "pad": "' + pad + b'"}\n{"text": "' + pad + b"\n") == [
+        (1, "missing-text", "no text field 'text'"),
+        (2, "missing-text", "text field 'text' is not a string"),
+        (3, "invalid-json", "not valid JSON: invalid character (byte 110)"),
+    ]
+    assert [code for _, code, _ in rejects(b'{"text": "' + pad + b'\xff"}\n')] == ["invalid-utf8"]
+    assert [code for _, code, _ in rejects(b'{"text": "\\ud800 ' + pad + b'"}\n')] == ["lone-surrogate"]
+
+
+def test_only_the_first_bytes_of_a_file_are_a_mark(tmp_path: Path) -> None:
+    data = b'{"text": "a"}\n\xef\xbb\xbf{"text": "b"}\n'
+    assert [line for line, _, _ in rejects(data)] == [2]
