@@ -2,6 +2,10 @@
 
 A page's blocks share one namespace and one directory, which holds `corpus.jsonl`, its token store `tokens`, the packed
 dataset `packed`, and `configs/`. Blocks marked `console` or `text` are shown, not run.
+=======
+A page's blocks share one namespace and one directory, which holds `corpus.jsonl`, its token store `tokens` and the
+packed dataset `packed`. A block whose language is followed by a file name is written to that file, for the blocks after
+it. Blocks marked `console` or `text` are shown, not run.
 """
 
 from __future__ import annotations
@@ -20,14 +24,14 @@ import packtool
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
-def blocks(page: Path) -> list[tuple[str, str]]:
-    """(language, code) of the fenced blocks of a page that are to be run."""
+def blocks(page: Path) -> list[tuple[str, str | None, str]]:
+    """(language, file name, code) of the fenced blocks of a page that are to be run, or written to a file."""
     found = [match.groups() for match in FENCE.finditer(page.read_text(encoding="utf-8"))]
-    return [(language, code) for language, code in found if language in ("python", "sh")]
+    return [(language, name, code) for language, name, code in found if name or language in ("python", "sh")]
 
 
 @pytest.fixture(scope="session")
@@ -40,10 +44,11 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     packtool.tokenize(place / "corpus.jsonl", place / "tokens")
     packtool.pack(place / "tokens", place / "packed", strategy="concat", sequence_length=128, shard_tokens=4096)
     shutil.copytree(ROOT / "configs", place / "configs")
-    script = place / "bin" / "packtool"
-    script.parent.mkdir()
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m packtool "$@"\n', encoding="utf-8")
-    script.chmod(0o755)
+    (place / "bin").mkdir()
+    for name, command in (("packtool", " -m packtool"), ("python", "")):
+        script = place / "bin" / name
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}"{command} "$@"\n', encoding="utf-8")
+        script.chmod(0o755)
     return place
 
 
@@ -55,8 +60,10 @@ def test_blocks_run(page: Path, workshop: Path, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("PATH", f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     namespace: dict[str, object] = {"__name__": "documentation"}
-    for language, code in blocks(page):
-        if language == "python":
+    for language, name, code in blocks(page):
+        if name is not None:
+            (place / name).write_text(code, encoding="utf-8")
+        elif language == "python":
             exec(compile(code, f"{page.name}: {code.splitlines()[0]}", "exec"), namespace)
         else:
             run = subprocess.run(["bash", "-euo", "pipefail", "-c", code], capture_output=True, text=True, check=False)
