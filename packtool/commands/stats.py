@@ -74,6 +74,9 @@ def stats(
     """
     if batch_size is not None and batch_size < 1:
         raise UsageError("bad-option", f"{batch_size} is out of range", remedy="give 1 or more", where="--batch-size")
+    if html is not None and (Path(html).is_dir() or not Path(html).absolute().parent.is_dir()):
+        what = f"{html} can't be written: it is a directory, or lies in one that does not exist"
+        raise UsageError("bad-option", what, remedy="give a file in an existing directory", where="--html")
     tried = _candidates(compare, sequence_length, buckets)
     if _is_dataset(path):
         given = {"--tokenizer": tokenizer, "--eos-token": eos_token, "--text-field": text_field, "--format": format}

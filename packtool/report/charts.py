@@ -11,7 +11,6 @@ from packtool.report.axes import (
     BOTTOM,
     HEIGHT,
     LEFT,
-    RIGHT,
     TOP,
     WIDTH,
     Axis,
@@ -268,18 +267,3 @@ def legend(entries: Sequence[tuple[str, str]]) -> str:
     """Names of series or parts: (name, style class of its swatch)."""
     items = "".join(f'<li><span class="swatch {css}"></span>{escape(name)}</li>' for name, css in entries)
     return f'<ul class="legend">{items}</ul>'
-
-
-__all__ = [
-    "COLOURS",
-    "LEFT",
-    "RIGHT",
-    "Bin",
-    "Series",
-    "histogram",
-    "legend",
-    "lines",
-    "scatter",
-    "stacked",
-    "whiskers",
-]

@@ -16,7 +16,6 @@ from packtool.report.parts import buckets_table, facts, figure, grid, length_cha
 Json = dict[str, Any]
 
 _LEDGER = (("placed", "text, once"), ("repeated", "text, repeated"), ("eos", "EOS"), ("padding", "padding"))
-_HIDDEN = {"histogram", "unit"}
 
 
 def page(report: Json) -> str:
@@ -50,7 +49,7 @@ def _sections(report: Json) -> Iterable[str]:
         yield from _packed_sections(report)
     else:
         lengths, comparison = report["lengths"], report["comparison"]
-        yield tiles(_lengthtiles(lengths))
+        yield tiles(_length_tiles(lengths))
         marks = sorted({e["sequence_length"] for e in comparison["entries"]} - {None}) if comparison else []
         drawings = [length_chart(lengths, marks), lengths_figure(lengths)]
         if comparison:
@@ -62,7 +61,7 @@ def _sections(report: Json) -> Iterable[str]:
 
 def _packed_sections(report: Json) -> Iterable[str]:
     metrics = report["metrics"]
-    yield tiles(_packedtiles(report))
+    yield tiles(_packed_tiles(report))
     drawings = [_ledger_chart(report["ledger"])]
     if metrics is not None:
         sizes = [bucket["sequence_length"] for bucket in report["buckets"]]
@@ -103,7 +102,7 @@ def metrics_table(metrics: Json) -> str:
     return f"<table class='meanings'><tbody>{body}</tbody></table>"
 
 
-def _lengthtiles(lengths: Json) -> list[tuple[str, str]]:
+def _length_tiles(lengths: Json) -> list[tuple[str, str]]:
     return [
         ("documents", short(lengths["documents"])),
         (lengths["unit"], short(lengths["total"])),
@@ -114,7 +113,7 @@ def _lengthtiles(lengths: Json) -> list[tuple[str, str]]:
     ]
 
 
-def _packedtiles(report: Json) -> list[tuple[str, str]]:
+def _packed_tiles(report: Json) -> list[tuple[str, str]]:
     ledger, metrics = report["ledger"], report["metrics"]
     shown = [("rows", short(ledger["rows"])), ("tokens", short(ledger["output"]))]
     if metrics is not None:

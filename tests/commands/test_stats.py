@@ -168,6 +168,10 @@ def test_refuses_to_compare_on_a_packed_dataset(store: Path, tmp_path: Path) -> 
         ({"compare": "concat"}, r"--sequence-length: the strategy concat needs the length of a row\. Give --seq"),
         ({"sequence_length": 32}, r"--sequence-length: only strategies take this option\. Add --compare all\."),
         ({"compare": "concat", "sequence_length": 1}, r"--sequence-length: 1 is out of range\."),
+        (
+            {"html": "nowhere/page.html"},
+            r"--html: nowhere/page\.html can't be written: .*\. Give a file in an existing",
+        ),
     ],
 )
 def test_refuses_what_makes_no_sense(store: Path, options: dict[str, Any], message: str) -> None:
