@@ -1,11 +1,8 @@
 """Documentation stays true: every `python` and `sh` block runs, in order, beside a small corpus and what is made of it.
 
 A page's blocks share one namespace and one directory, which holds `corpus.jsonl`, its token store `tokens`, the packed
-dataset `packed`, and `configs/`. Blocks marked `console` or `text` are shown, not run.
-=======
-A page's blocks share one namespace and one directory, which holds `corpus.jsonl`, its token store `tokens` and the
-packed dataset `packed`. A block whose language is followed by a file name is written to that file, for the blocks after
-it. Blocks marked `console` or `text` are shown, not run.
+dataset `packed`, and `configs/`. A block whose language is followed by a file name is written to that file, for the
+blocks after it. Blocks marked `console` or `text` are shown, not run.
 """
 
 from __future__ import annotations
