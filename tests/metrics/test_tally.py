@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from packtool.layout import Layout
 from packtool.metrics import Accounts, Tally, measure
-from packtool.plan import INSERTED_EOS, PADDING, BinPlan, Segments
+from packtool.plan import INSERTED_EOS, PADDING, Segments
+from tests.bins import BinPlan
 
 Row = list[tuple[int, int, int, int]]
 """Pieces of a row: (document, start, length, repeated)."""
