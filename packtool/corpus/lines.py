@@ -70,10 +70,17 @@ def _joined(pending: bytes | bytearray, data: bytes) -> bytes | bytearray:
     return grown
 
 
-def count_lines(stream: Readable, stop: int) -> int:
-    """Newlines before byte `stop`: what turns a line number within a range into one within the file."""
-    count = 0
-    while stop > 0 and (data := stream.read(min(CHUNK, stop))):
+def lines_before(stream: Readable, start: int) -> int:
+    """Lines that begin before byte `start`: what turns a line number within a range into one within the file.
+
+    >>> import io
+    >>> [lines_before(io.BytesIO(b"a\\nbc\\n"), start) for start in range(6)]
+    [0, 1, 1, 2, 2, 2]
+    """
+    if start == 0:
+        return 0
+    count, left = 1, start - 1
+    while left > 0 and (data := stream.read(min(CHUNK, left))):
         count += data.count(b"\n")
-        stop -= len(data)
+        left -= len(data)
     return count

@@ -8,7 +8,7 @@ import xxhash
 
 from packtool.corpus.discover import CorpusFile
 from packtool.corpus.jsonl import read_jsonl
-from packtool.corpus.lines import count_lines
+from packtool.corpus.lines import lines_before
 from packtool.corpus.open import DecompressedStream, open_raw, open_stream
 from packtool.corpus.parquet import read_parquet, rows_before
 from packtool.corpus.records import Batch, Reject, Span, UnusableFileError
@@ -63,7 +63,7 @@ def records_before(file: CorpusFile, span: Span) -> int:
         return 0
     raw = open_raw(file.location)
     try:
-        return rows_before(raw, span.start) if file.format == "parquet" else count_lines(raw, span.start)
+        return rows_before(raw, span.start) if file.format == "parquet" else lines_before(raw, span.start)
     finally:
         raw.close()
 

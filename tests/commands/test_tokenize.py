@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import bz2
 import gzip
 import json
 import lzma
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +21,13 @@ from pyarrow import parquet
 from tokenizers import Tokenizer
 
 import packtool
+from packtool.corpus import blocks
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.storage import manifest as manifests
 from packtool.storage.token_store import TokenStore
+from packtool.tokenizing import block, gigatoken, pieces
+from packtool.tokenizing.encoders import EncoderMismatchError
+from packtool.warnings import PacktoolWarning
 
 ASSET = Path(packtool.__file__).parent / "assets" / "tokenizer.json"
 TEXTS = [
@@ -155,3 +164,271 @@ def test_uint32_where_uint16_is_too_small(tmp_path: Path) -> None:
     store = TokenStore(result.path)
     assert store.dtype == np.dtype("<u4")
     assert 70000 in store.document(0)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 2000)
+    monkeypatch.setattr(blocks.plan, "__defaults__", (2000,))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_the_store_depends_neither_on_workers_nor_on_the_encoder(corpus: Path, tmp_path: Path) -> None:
+    (corpus / "big.jsonl").write_bytes(jsonl(TEXTS * 20))
+    stores = [
+        contents(run(corpus, tmp_path / f"{workers}-{encoder}", workers=workers, encoder=encoder).path)
+        for workers, encoder in ((1, "auto"), (2, "auto"), (1, "tokenizers"))
+    ]
+    assert stores[0] == stores[1] == stores[2]
+    assert sum(name.startswith("tokens-") for name in stores[0]) > 5
+    assert len(documents(tmp_path / "1-auto")) == len(TEXTS) * 27
+
+
+def test_big_files_of_every_format_keep_their_order(tmp_path: Path, small_blocks: None) -> None:
+    texts = [f"document number {n} " * (n % 7 + 1) for n in range(500)]
+    (tmp_path / "a.jsonl").write_bytes(jsonl(texts))
+    parquet.write_table(pa.table({"text": texts}), tmp_path / "b.parquet", row_group_size=40)
+    (tmp_path / "c.txt").write_text("\n".join(texts))
+    for name, format in (("a.jsonl", None), ("b.parquet", None), ("c.txt", "lines")):
+        result = run(tmp_path / name, tmp_path / f"store-{name}", format=format)
+        assert documents(result.path) == reference(texts)
+        assert len(manifests.read(result.path).shards) > 5  # type: ignore[union-attr]
+
+
+def test_bos_and_special_tokens_as_text(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl(["a<|endoftext|>b", "", "c"]))
+    plain = documents(run(tmp_path / "a.jsonl", tmp_path / "plain").path)
+    text = run(tmp_path / "a.jsonl", tmp_path / "text", special_tokens="text", bos_token="!", encoder="auto")
+    tokenizer = Tokenizer.from_file(str(ASSET))
+    eos, bos = tokenizer.token_to_id("<|endoftext|>"), tokenizer.token_to_id("!")
+    assert plain[0].count(eos) == 2
+    tokenizer.encode_special_tokens = True
+    expected = [[bos, *tokenizer.encode(t, add_special_tokens=False).ids, eos] for t in ("a<|endoftext|>b", "c")]
+    assert documents(text.path) == expected
+    assert text.counts["empty"] == 1
+    assert text.counts["tokens"] == sum(map(len, expected))
+    manifest = manifests.read(text.path)
+    assert isinstance(manifest, manifests.StoreManifest)
+    assert (manifest.tokenizer.bos_id, manifest.tokenizer.eos_id) == (bos, eos)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_quarantine_keeps_every_bad_record_and_its_place(tmp_path: Path) -> None:
+    lines = [json.dumps({"text": f"good {n} " * 5}).encode() for n in range(200)]
+    for at, bad in ((3, b'{"text": 1}'), (77, b"nonsense"), (150, b'{"text": "\xff"}'), (199, b'{"text": "\\udc00"}')):
+        lines[at] = bad
+    (tmp_path / "bad.jsonl").write_bytes(b"\n".join(lines))
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(jsonl(TEXTS))[:-1])
+    inputs = [tmp_path / "bad.jsonl", tmp_path / "cut.jsonl.gz"]
+    stores = {}
+    for workers in (1, 2):
+        with pytest.warns(PacktoolWarning, match="5 records could not be used"):
+            result = run(inputs, tmp_path / f"q{workers}", on_error="quarantine", workers=workers)
+        stores[workers] = contents(result.path)
+    assert stores[1] == stores[2]
+    rejected = [json.loads(line) for line in stores[1]["rejected.jsonl"].splitlines()]
+    assert [(r["file"], r.get("record"), r["code"], r.get("raw")) for r in rejected] == [
+        ("bad.jsonl", 4, "missing-text", '{"text": 1}'),
+        ("bad.jsonl", 78, "invalid-json", "nonsense"),
+        ("bad.jsonl", 151, "invalid-utf8", None),
+        ("bad.jsonl", 200, "lone-surrogate", '{"text": "\\udc00"}'),
+        ("cut.jsonl.gz", None, "damaged-file", None),
+    ]
+    assert base64.b64decode(rejected[2]["raw_base64"]) == b'{"text": "\xff"}'
+    assert result.counts["documents"] == 196 + len(TEXTS)
+    assert result.counts["rejected"] == 5
+    assert result.counts["rejected_invalid_json"] == 1
+    with pytest.warns(PacktoolWarning):
+        skipped = run(inputs, tmp_path / "skip", on_error="skip")
+    assert not (skipped.path / "rejected.jsonl").exists()
+    assert skipped.counts == result.counts
+    with pytest.warns(PacktoolWarning):
+        assert run(inputs, tmp_path / "m5", on_error="skip", max_errors=5).counts["rejected"] == 5
+    for workers in (1, 2):
+        message = fails(DataError, inputs, tmp_path / f"m{workers}", on_error="skip", max_errors=4, workers=workers)
+        assert message.startswith("--max-errors: more than 4 records can't be used")
+        message = fails(DataError, inputs[0], tmp_path / f"f{workers}", workers=workers)
+        assert message.startswith(f"{inputs[0]}:4: text field 'text' is a number")
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_failing_line_is_named_by_its_number_in_the_file(tmp_path: Path) -> None:
+    lines = jsonl(["some words " * 10] * 300)
+    (tmp_path / "a.jsonl").write_bytes(lines + b"{}\n" + lines)
+    assert f"{tmp_path / 'a.jsonl'}:301: no text field 'text'" in fails(DataError, tmp_path / "a.jsonl", tmp_path / "o")
+    table = pa.table({"text": ["x" * 30] * 250 + [None] + ["x"] * 50})
+    parquet.write_table(table, tmp_path / "b.parquet", row_group_size=20)
+    assert f"{tmp_path / 'b.parquet'}:251: text column 'text' is null" in fails(
+        DataError, tmp_path / "b.parquet", tmp_path / "p"
+    )
+
+
+def test_filters_count_what_they_leave_out(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl(["one two three", "one", "x" * 50, "", "four five six"]))
+    (tmp_path / "b.jsonl").write_bytes(jsonl(["lonely", "a b"]))
+    inputs = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    result = run(inputs, tmp_path / "o", min_words=2, min_chars=4, max_chars=40)
+    assert documents(result.path) == reference(["one two three", "four five six"])
+    assert (result.counts["filtered"], result.counts["filtered_words"], result.counts["filtered_characters"]) == (
+        5,
+        1 + 1 + 0 + 1 + 2,
+        3 + 50 + 0 + 6 + 3,
+    )
+    assert [(file["name"], file["filtered"]) for file in result.run["files"]] == [("a.jsonl", 3), ("b.jsonl", 2)]
+
+
+def test_empty_files_give_an_empty_store(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").touch()
+    (tmp_path / "b.txt").touch()
+    (tmp_path / "c.jsonl").write_bytes(b"\n\r\n \n")
+    inputs = [tmp_path / name for name in ("a.jsonl", "b.txt", "c.jsonl")]
+    with pytest.warns(PacktoolWarning, match="no document is left"):
+        result = run(inputs, tmp_path / "o")
+    assert TokenStore(result.path).documents == 0
+    assert TokenStore(result.path).lengths().tolist() == []
+
+
+def test_standard_input(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "packtool", "tokenize", "-", "-o", "o", "--json", "--workers", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(packtool.__file__).parents[1])}
+    raw = gzip.compress(jsonl(TEXTS))
+    done = subprocess.run(command, input=raw, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    shown = json.loads(done.stdout)
+    assert shown["schema_version"] == 1
+    assert shown["counts"]["documents"] == len(TEXTS)
+    assert done.stderr == b""
+    assert documents(tmp_path / "o") == reference(TEXTS)
+    manifest = manifests.read(tmp_path / "o")
+    assert isinstance(manifest, manifests.StoreManifest)
+    assert manifest.inputs[0].name == "-"
+    assert sorted(p.name for p in (tmp_path / "o").iterdir())[-1] == "tokens-00000.npy"
+    assert "can't be resumed" in fails(UsageError, "-", tmp_path / "p", resume=True)
+    assert "named twice" in fails(UsageError, ["-", "-"], tmp_path / "p")
+
+
+def test_options_that_make_no_sense(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
+    for options, text in (
+        ({"on_error": "ignore"}, "--on-error: 'ignore' is none of fail, skip, quarantine"),
+        ({"format": "csv"}, "--format: 'csv' is none of jsonl, parquet, text, lines"),
+        ({"special_tokens": "x"}, "--special-tokens: 'x' is none of token, text"),
+        ({"max_errors": 3}, "--max-errors: without effect while --on-error is fail"),
+        ({"encoder": "x"}, "--encoder: no encoder 'x'"),
+        ({"eos_token": "<nope>"}, "--eos-token: '<nope>' is not in the vocabulary"),
+        ({"eos_token": 99999999}, "--eos-token: no token has the id 99999999"),
+    ):
+        assert fails(UsageError, tmp_path / "a.jsonl", tmp_path / "o", **options).startswith(text)
+    assert "the output lies inside the input" in fails(UsageError, tmp_path, tmp_path / "o")
+
+
+KILLED = """
+import os, signal, sys, threading
+from packtool.corpus import blocks
+from packtool import tokenize
+if __name__ == "__main__":
+    blocks.plan.__defaults__ = (20_000,)
+    threading.Timer(float(sys.argv[4]), os.kill, (os.getpid(), signal.SIGKILL)).start()
+    tokenize(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]), resume=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_killed_at_any_moment_resume_ends_with_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks.plan, "__defaults__", (20_000,))
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.jsonl").write_bytes(jsonl([f"{n} {text}" for n in range(60) for text in TEXTS]))
+    (corpus / "b.jsonl.gz").write_bytes(gzip.compress(jsonl(TEXTS * 40)))
+    expected = contents(run(corpus, tmp_path / "undisturbed").path)
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    environment = {**os.environ, "PYTHONPATH": str(Path(packtool.__file__).parents[1])}
+    for attempt, delay in enumerate((0.25, 0.45, 0.6, 0.7, 0.8, 0.9)):
+        command = [sys.executable, script, corpus, tmp_path / "o", str(1 + attempt % 2), str(delay)]
+        done = subprocess.run([str(part) for part in command], env=environment, capture_output=True, check=False)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+    assert contents(run(corpus, tmp_path / "o", resume=True).path) == expected
+    assert run(corpus, tmp_path / "o", resume=True).kept
+    with pytest.raises(UsageError, match="begun with other options or inputs"):
+        run(corpus, tmp_path / "o", resume=True, min_words=2)
+    (corpus / "a.jsonl").write_bytes(jsonl(TEXTS))
+    with pytest.raises(UsageError, match="begun with other options or inputs"):
+        run(corpus, tmp_path / "o", resume=True)
+
+
+def test_finished_blocks_are_not_done_again(
+    tmp_path: Path, small_blocks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS * 40))
+    expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole").path)
+    done: list[int] = []
+    original = block.run
+
+    def stop_after_three(context: block.Context, task: block.Task) -> Any:
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(task.number)
+        return original(context, task)
+
+    monkeypatch.setattr(block, "run", stop_after_three)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "a.jsonl", tmp_path / "o")
+    first = set(done)
+    done[:] = []
+    monkeypatch.setattr(block, "run", lambda context, task: (done.append(task.number), original(context, task))[1])
+    result = run(tmp_path / "a.jsonl", tmp_path / "o", resume=True)
+    assert contents(result.path) == expected
+    assert not (first - {-1}) & set(done)
+
+
+def test_a_mismatch_falls_back_for_everything(
+    tmp_path: Path, small_blocks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl([*TEXTS * 20, *["Zebra crossing"] * 100, *TEXTS]))
+    expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole", encoder="tokenizers").path)
+    original = gigatoken.GigatokenEncoder.encode
+
+    def wrong(self: Any, texts: Any) -> Any:
+        return original(self, [text.replace("Zebra", "zebra") for text in texts])
+
+    monkeypatch.setattr(gigatoken.GigatokenEncoder, "encode", wrong)
+    block._encoder.cache_clear()
+    with pytest.warns(PacktoolWarning, match="give different ids for a text") as caught:
+        result = run(tmp_path / "a.jsonl", tmp_path / "o")
+    assert len(caught) == 1
+    assert contents(result.path) == expected
+    assert result.run["encoder"] == "tokenizers"
+    assert "give different ids" in result.run["encoder_why"]
+    with pytest.raises(EncoderMismatchError, match="Give --encoder tokenizers"):
+        run(tmp_path / "a.jsonl", tmp_path / "p", encoder="gigatoken")
+    block._encoder.cache_clear()
+
+
+def test_truncation_is_the_tokenizers_and_is_counted(tmp_path: Path) -> None:
+    spec = json.loads(ASSET.read_text())
+    spec["truncation"] = {"direction": "Right", "max_length": 5, "strategy": "LongestFirst", "stride": 0}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(spec))
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
+    with pytest.warns(PacktoolWarning, match="the tokenizer.json truncates, and cut 28 documents"):
+        result = run(tmp_path / "a.jsonl", tmp_path / "o", tokenizer=tmp_path)
+    assert max(map(len, documents(result.path))) == 6
+    assert result.run["encoder"] == "tokenizers"
+    assert result.counts["truncated"] == 28
+
+
+def test_long_documents_are_encoded_in_pieces_to_the_same_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from packtool.corpus import jsonl as jsonl_reader
+    from packtool.tokenizing import block as blocks_of
+
+    words = ["The", "quick\nbrown", "fox.", "It's", "", "été", "日本語", "def", "x(y):\n\n"]
+    text = " ".join(f"{word}{n}" for n, word in enumerate(words * 400))
+    (tmp_path / "a.jsonl").write_bytes(jsonl(["short", text, "short"]))
+    expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole", bos_token="!").path)
+    monkeypatch.setattr(jsonl_reader, "LONG", 2000)
+    monkeypatch.setattr(jsonl_reader, "_PIECE", 700)
+    monkeypatch.setattr(pieces, "PIECE", 300)
+    monkeypatch.setattr(blocks_of, "PIECE", 300)
+    monkeypatch.setattr(blocks_of, "_ENCODE_CHARS", 1000)
+    for encoder in ("auto", "tokenizers"):
+        store = run(tmp_path / "a.jsonl", tmp_path / encoder, encoder=encoder, bos_token="!").path
+        assert contents(store) == expected
