@@ -34,7 +34,7 @@ class Mixed:
         same_batch: share of pairs that begin in the same batch.
         median_distance: rows from where one begins to where the other begins, over pairs in different rows.
         mean_distance: the same, averaged.
-        expected_distance: mean distance of two rows drawn at random, (rows + 1) / 3.
+        expected_distance: mean distance of two different rows drawn at random, (rows + 1) / 3; 0 for fewer than two.
         documents: distinct documents in a batch.
         sources: distinct input stores in a batch.
     """
@@ -115,7 +115,7 @@ class Mixing:
             same_batch=ratio(int(np.count_nonzero(one // self.batch_size == other // self.batch_size)), len(distance)),
             median_distance=quantile(np.bincount(apart), 0.5) if len(apart) else 0,
             mean_distance=ratio(int(apart.sum()), len(apart)),
-            expected_distance=(self._rows + 1) / 3,
+            expected_distance=(self._rows + 1) / 3 if self._rows > 1 else 0.0,
             documents=_spread(self._documents_in, whole),
             sources=_spread(self._sources_in, whole),
         )

@@ -159,25 +159,25 @@ def buckets_table(buckets: Sequence[Json]) -> RenderableType:
 
 def mixing_table(mixing: Sequence[Json]) -> RenderableType:
     """How well mixed the rows of each bucket are."""
-    table = plain_table("mixing", *(count(m["sequence_length"]) for m in mixing))
-    table.add_column("meaning", style="dim", overflow="fold")
-
-    def line(name: str, values: Sequence[str], meaning: str) -> None:
-        table.add_row(name, *values, meaning)
-
-    line(
-        "neighbours apart",
-        [count(m["median_distance"]) for m in mixing],
-        "rows between corpus neighbours, median",
+    table = plain_table("mixing", "apart", "mean", "random", "in row", "in batch", "batch", "docs", "sources")
+    for m in mixing:
+        table.add_row(
+            count(m["sequence_length"]),
+            short(m["median_distance"]),
+            short(m["mean_distance"]),
+            short(m["expected_distance"]),
+            percent(m["same_row"]),
+            percent(m["same_batch"]),
+            short(m["batch_size"]),
+            number(m["documents"]["mean"]),
+            number(m["sources"]["mean"]),
+        )
+    note = (
+        "apart: rows between corpus neighbours (documents that follow each other) that are not in one row, median; "
+        "mean: their mean, and what it is at random; in row, in batch: neighbours that begin in the same one; batch: "
+        "rows in a batch; docs, sources: distinct documents and input stores in a batch, mean."
     )
-    line("  mean", [number(m["mean_distance"]) for m in mixing], "the same, averaged")
-    line("  at random", [number(m["expected_distance"]) for m in mixing], "what a uniform shuffle gives on average")
-    line("in the same row", [percent(m["same_row"]) for m in mixing], "of neighbours")
-    line("in the same batch", [percent(m["same_batch"]) for m in mixing], "of neighbours")
-    line("batch size", [count(m["batch_size"]) for m in mixing], "rows; change it with --batch-size")
-    line("documents per batch", [number(m["documents"]["mean"]) for m in mixing], "distinct, mean")
-    line("sources per batch", [number(m["sources"]["mean"]) for m in mixing], "distinct input stores, mean")
-    return table
+    return Group(table, Text(note, "dim"))
 
 
 def lengths_view(lengths: Json) -> RenderableType:
