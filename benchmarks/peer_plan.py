@@ -14,17 +14,32 @@ import numpy as np
 
 
 def trl(lengths: np.ndarray, sequence_length: int) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    """`_pack_bfd` on lists of documents' numbers for the small, of nulls, which cost nothing to move, for the large."""
+    """`_pack_bfd`, without the seconds in which it moves tokens.
+
+    Tokens are the numbers of their documents where these are few, so that the bins can be compared; else single bytes.
+    """
     import pyarrow as pa
+    import pyarrow.compute as pc
     from trl.data_utils import _pack_bfd
+
+    moving = 0.0
+    take = pc.take
+
+    def timed_take(*arguments: object) -> object:
+        nonlocal moving
+        began = time.process_time()
+        taken = take(*arguments)
+        moving += time.process_time() - began
+        return taken
 
     ends = np.concatenate([[0], np.cumsum(lengths)])
     small = ends[-1] < 1 << 28
-    values = pa.array(np.repeat(np.arange(len(lengths)), lengths)) if small else pa.nulls(int(ends[-1]))
-    table = pa.table({"tokens": pa.LargeListArray.from_arrays(pa.array(ends), values)})
+    tokens = np.repeat(np.arange(len(lengths)), lengths) if small else np.zeros(ends[-1], np.int8)
+    table = pa.table({"tokens": pa.LargeListArray.from_arrays(pa.array(ends), pa.array(tokens))})
+    pc.take = timed_take
     began = time.process_time()
     packed = _pack_bfd(table, sequence_length, on_seq_length_overflow="split")
-    seconds = time.process_time() - began
+    seconds = time.process_time() - began - moving
     pieces = packed["seq_lengths"].chunk(0)
     size = pieces.values.to_numpy()
     documents = np.full(len(size), -1)

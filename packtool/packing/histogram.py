@@ -18,9 +18,6 @@ import numpy as np
 
 from packtool.plan import I64, Ints, offsets_of
 
-_BITS = 9  # of a length that lie within a word
-_MASK = (1 << _BITS) - 1
-
 Entry = tuple[int, int, int]
 """Length, items of that length in each bin, first of them among the items of that length."""
 
@@ -161,6 +158,7 @@ def best_fit(counts: Ints, capacity: int) -> Runs:
     if not present:
         return Runs.of([])
     rooms = _Rooms(capacity, shortest=present[0])
+    layers = _Layers()
     opened = 0
     for length in reversed(present):
         items = int(counts[length])
@@ -171,53 +169,84 @@ def best_fit(counts: Ints, capacity: int) -> Runs:
             if room is None:
                 room = capacity
                 each = room // length
-                first_bin, bins, under = opened, -(-(items - item) // each), None
+                first_bin, bins, under = opened, -(-(items - item) // each), -1
                 opened += bins
             else:
                 each = room // length
                 first_bin, bins, under = rooms.take(room, -(-(items - item) // each))
             full = min(bins, (items - item) // each)
             if full:
-                rooms.add(room - each * length, (first_bin, full, (under, length, each, first_bin, item)))
+                layer = layers.add(under, length, each, first_bin, item)
+                rooms.add(room - each * length, (first_bin, full, layer))
                 item += full * each
             if full < bins:
                 last, rest = first_bin + full, items - item
-                rooms.add(room - rest * length, (last, 1, (under, length, rest, last, item)))
+                layer = layers.add(under, length, rest, last, item)
+                rooms.add(room - rest * length, (last, 1, layer))
                 item = items
-    return Runs.of([(bins, _entries(first_bin, top)) for first_bin, bins, top in sorted(rooms.all(), key=_first_bin)])
+    return layers.runs(rooms.all())
 
 
-# The inner loop makes tens of thousands of these: plain tuples take a fraction of the time of classes.
-_Layer: TypeAlias = "tuple[_Layer | None, int, int, int, int]"
-"""Items put into bins alike: the layer under them, their length, items in each bin, first bin, first item."""
-_Group: TypeAlias = "tuple[int, int, _Layer | None]"
-"""Bins filled alike: the first, how many, their top layer."""
+_Group: TypeAlias = tuple[int, int, int]
+"""Bins filled alike: the first of them, how many, the layer on top."""
 
 
-def _first_bin(group: _Group) -> int:
-    return group[0]
+class _Layers:
+    """Items that were put into bins alike, one layer on another.
 
+    There are tens of thousands: columns of numbers take a fraction of the time of objects.
+    """
 
-def _entries(first_bin: int, top: _Layer | None) -> list[Entry]:
-    """The entries of the bins from `first_bin` on that were filled up to the layer `top`."""
-    entries: list[Entry] = []
-    while top is not None:
-        top, length, each, layer_bin, item = top
-        entries.append((length, each, item + (first_bin - layer_bin) * each))
-    return entries[::-1]
+    def __init__(self) -> None:
+        self._under: list[int] = []
+        self._length: list[int] = []
+        self._each: list[int] = []
+        self._first_bin: list[int] = []
+        self._first_item: list[int] = []
+
+    def add(self, under: int, length: int, each: int, first_bin: int, first_item: int) -> int:  # noqa: PLR0917
+        """A layer: the one under it (or -1), its items' length, items in a bin, first bin, first item."""
+        self._under.append(under)
+        self._length.append(length)
+        self._each.append(each)
+        self._first_bin.append(first_bin)
+        self._first_item.append(first_item)
+        return len(self._under) - 1
+
+    def runs(self, groups: list[_Group]) -> Runs:
+        """The runs of these groups of bins, which begin at different bins."""
+        columns = (self._under, self._length, self._each, self._first_bin, self._first_item)
+        under, length, each, layer_bin, item = (np.array(column, np.int64) for column in columns)
+        first_bin, bins, top = np.array(sorted(groups), np.int64).T
+        run = np.arange(len(bins))
+        found: list[tuple[I64, I64]] = []
+        while len(top):
+            found.append((run, top))
+            covers = under[top] >= 0
+            run, top = run[covers], under[top[covers]]
+        # Lowest layers first, then run after run.
+        run, layer = (np.concatenate(column[::-1]) for column in zip(*found, strict=True))
+        order = np.argsort(run, kind="stable")
+        run, layer = run[order], layer[order]
+        skipped = first_bin[run] - layer_bin[layer]
+        offsets = offsets_of(np.bincount(run, minlength=len(bins)))
+        return Runs(bins, offsets, length[layer], each[layer], item[layer] + skipped * each[layer])
 
 
 class _Rooms:
     """Groups of bins by the room they have left; in each room, first come, first out.
 
-    The rooms that occur are bits of words, with one summary word of the words that are not zero.
+    The rooms that occur are bits of words, with one summary word of the words that are not zero; all words are about as
+    long as there are words.
     """
 
     def __init__(self, capacity: int, shortest: int) -> None:
         self._shortest = shortest
         self._groups: dict[int, deque[_Group]] = {}
         self._closed: list[_Group] = []
-        self._words = [0] * ((capacity >> _BITS) + 1)
+        self._bits = (capacity.bit_length() + 1) // 2
+        self._mask = (1 << self._bits) - 1
+        self._words = [0] * ((capacity >> self._bits) + 1)
         self._summary = 0
 
     def add(self, room: int, group: _Group) -> None:
@@ -226,18 +255,21 @@ class _Rooms:
             self._closed.append(group)
             return
         queue = self._groups.get(room)
+        if queue:
+            queue.append(group)
+            return
         if queue is None:
             self._groups[room] = deque((group,))
         else:
             queue.append(group)
-        word = room >> _BITS
-        self._words[word] |= 1 << (room & _MASK)
+        word = room >> self._bits
+        self._words[word] |= 1 << (room & self._mask)
         self._summary |= 1 << word
 
     def least(self, length: int) -> int | None:
         """The least room that holds an item of this length."""
-        word = length >> _BITS
-        here = self._words[word] >> (length & _MASK)
+        word = length >> self._bits
+        here = self._words[word] >> (length & self._mask)
         if here:
             return length + (here & -here).bit_length() - 1
         above = self._summary >> (word + 1)
@@ -245,7 +277,7 @@ class _Rooms:
             return None
         word += (above & -above).bit_length()
         here = self._words[word]
-        return (word << _BITS) + (here & -here).bit_length() - 1
+        return (word << self._bits) + (here & -here).bit_length() - 1
 
     def take(self, room: int, bins: int) -> _Group:
         """Take at most this many bins out of the first group of a room."""
@@ -256,10 +288,10 @@ class _Rooms:
             queue.appendleft((first_bin + bins, there - bins, top))
             return first_bin, bins, top
         if not queue:
-            word = room >> _BITS
-            self._words[word] &= ~(1 << (room & _MASK))
+            word = room >> self._bits
+            self._words[word] ^= 1 << (room & self._mask)
             if not self._words[word]:
-                self._summary &= ~(1 << word)
+                self._summary ^= 1 << word
         return group
 
     def all(self) -> list[_Group]:
