@@ -204,7 +204,7 @@ class _Layers:
         self._first_bin: list[int] = []
         self._first_item: list[int] = []
 
-    def add(self, under: int, length: int, each: int, first_bin: int, first_item: int) -> int:  # noqa: PLR0917
+    def add(self, under: int, length: int, each: int, first_bin: int, first_item: int) -> int:
         """A layer: the one under it (or -1), its items' length, items in a bin, first bin, first item."""
         self._under.append(under)
         self._length.append(length)
