@@ -17,7 +17,6 @@ import typer
 from packtool import __version__
 from packtool.cli import doctor, failures, info, options, pack, show, shuffle, stats, tokenize, verify
 from packtool.cli import run as run_command
-from packtool.errors import PacktoolError
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # what a shell reports for a process that SIGPIPE ended
@@ -83,15 +82,21 @@ def run(arguments: Sequence[str] | None = None) -> int:
             if failure is None:
                 raise
             failure = options.locate(failure)
-            _complain(failure)
+            failures.say(f"packtool: error[{failure.code}]: {failure}")
             status = failure.exit_code
     if status == INTERRUPTED:
-        sys.stderr.write("packtool: interrupted\n")
+        failures.say(f"packtool: interrupted{_way_on(sys.argv[1:] if arguments is None else arguments)}")
     elif status == BROKEN_PIPE:
         # Keep the interpreter from complaining about it while it shuts down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
     return status if isinstance(status, int) else 0
 
 
-def _complain(error: PacktoolError) -> None:
-    sys.stderr.write(f"packtool: error[{error.code}]: {error}\n")
+def _way_on(arguments: Sequence[str]) -> str:
+    """How to go on after Ctrl-C."""
+    command = arguments[0] if arguments else ""
+    if command == "run":
+        return "; the same command goes on from here"
+    if command in ("tokenize", "pack", "shuffle") and "-" not in arguments:
+        return "; with --resume, what is finished is kept"
+    return ""

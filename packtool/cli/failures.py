@@ -24,6 +24,17 @@ _SYSTEM = {
 }
 
 
+def say(message: str) -> None:
+    """Write a line on standard error; on a terminal, broken between words."""
+    if sys.stderr.isatty():
+        import shutil
+        import textwrap
+
+        width = shutil.get_terminal_size().columns
+        message = textwrap.fill(message, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    sys.stderr.write(message + "\n")
+
+
 def explain(error: Exception) -> PacktoolError | None:
     """The error as the user should read it; None for a bug, which keeps its traceback."""
     if isinstance(error, PacktoolError):
@@ -53,7 +64,7 @@ def show_warnings() -> None:
     ) -> None:
         if isinstance(message, PacktoolWarning) and str(message) not in shown:
             shown.add(str(message))
-            sys.stderr.write(f"packtool: warning[{message.code}]: {message}\n")
+            say(f"packtool: warning[{message.code}]: {message}")
 
     warnings.simplefilter("always", PacktoolWarning)
     warnings.showwarning = show

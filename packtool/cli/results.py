@@ -120,7 +120,8 @@ def describe_figures(figures: dict[str, Any], *, estimated: bool = False) -> lis
         elif name.endswith("_ratio"):
             words += [f"{name.removesuffix('_ratio')} {100 * value:.2f} %"] if value is not None else []
         else:
-            words.append(f"{value:,} {name.replace('_', ' ')}")
+            unit = name.replace("_", " ")
+            words.append(f"{value:,} {unit.removesuffix('s') if value == 1 else unit}")
     return words
 
 
@@ -135,7 +136,7 @@ def print_json(value: Any) -> None:
 
 def print_problems(problems: list[PacktoolError]) -> None:
     """Print what a check found, one problem in a line, on standard error."""
-    import sys
+    from packtool.cli.failures import say
 
     for problem in problems:
-        sys.stderr.write(f"packtool: error[{problem.code}]: {problem}\n")
+        say(f"packtool: error[{problem.code}]: {problem}")

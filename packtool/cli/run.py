@@ -112,6 +112,7 @@ def _figures(result: StageResult) -> dict[str, Any]:
 
 def _print(results: list[StageResult]) -> None:
     from packtool.cli.results import describe_figures
+    from packtool.sizes import show_bytes
 
     width = max(len(_target(result.stage)) for result in results)
     for result in results:
@@ -121,6 +122,9 @@ def _print(results: list[StageResult]) -> None:
         typer.echo(f"{result.stage.name:8}  {_target(result.stage):{width}}  {result.state}{note}")
         if figures:
             typer.echo(f"{'':10}{figures}")
+    previews = [result.preview for result in results if result.preview is not None]
+    if previews:
+        typer.echo(f"{show_bytes(previews[0].free_bytes)} free")
     measured = [result.result for result in results if result.stage.output is None and result.result is not None]
     if measured:
         from rich.console import Console

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -154,5 +155,6 @@ def summary(result: TokenizeResult) -> str:
     left_out = {name: counts[name] for name in ("empty", "filtered", "rejected") if counts[name]}
     if left_out:
         lines.append("left out: " + ", ".join(f"{count:,} {name}" for name, count in left_out.items()))
-    lines.append(f"Wrote {result.path}")
+    lines.append(f"Wrote {result.path}. What each strategy would make of it:")
+    lines.append(f"packtool stats {shlex.quote(str(result.path))} --compare all --sequence-length 2048")
     return "\n".join(lines)

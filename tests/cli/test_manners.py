@@ -159,7 +159,7 @@ def test_ctrl_c_leaves_nothing_that_looks_whole(place: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, error = process.communicate()
     assert process.returncode == 130
-    assert error == "packtool: interrupted\n"
+    assert error == "packtool: interrupted; with --resume, what is finished is kept\n"
     assert not (place / "p" / "manifest.json").exists()
 
 

@@ -154,6 +154,31 @@ def test_killed_at_any_time_it_ends_with_the_same_bytes(place: Path) -> None:
     assert contents(place / "out") == contents(place / "undisturbed")
 
 
+def test_from_text_to_rows(place: Path) -> None:
+    """A corpus that is tokenized on the way; touching it makes everything that depends on it anew."""
+    corpus = place / "corpus.jsonl"
+    corpus.write_text("".join(f'{{"text": "number {n} {"again " * (n % 9)}"}}\n' for n in range(200)), encoding="utf-8")
+    config = place / "text.toml"
+    config.write_text("[tokenize]\n[pack]\nstrategy = 'bfd'\nsequence-length = 16\n", encoding="utf-8")
+
+    def states(**options: object) -> list[str]:
+        results = run(config, input=corpus, output=place / "out", **options)  # type: ignore[arg-type]
+        return [result.state for result in results]
+
+    assert states(dry_run=True) == ["would do", "would do"]
+    assert states() == ["done", "done"]
+    assert states(dry_run=True) == ["would keep", "would keep"]
+    assert states(workers=2) == ["kept", "kept"]
+    assert packtool.open(place / "out" / "packed").manifest.ledger.rows > 0
+    with corpus.open("a", encoding="utf-8") as file:
+        file.write('{"text": "one more"}\n')
+    assert states(dry_run=True) == ["would refuse", "would compare"]
+    with pytest.raises(UsageError, match="begun with other options or inputs. Give --overwrite"):
+        states()
+    assert states(overwrite=True) == ["done", "done"]
+    assert packtool.info(place / "out" / "tokens").facts["documents"] == 201
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
