@@ -173,7 +173,7 @@ def test_from_text_to_rows(place: Path) -> None:
     with corpus.open("a", encoding="utf-8") as file:
         file.write('{"text": "one more"}\n')
     assert states(dry_run=True) == ["would refuse", "would compare"]
-    with pytest.raises(UsageError, match="begun with other options or inputs. Give --overwrite"):
+    with pytest.raises(UsageError, match=r"begun with other options or inputs\. Give --overwrite"):
         states()
     assert states(overwrite=True) == ["done", "done"]
     assert packtool.info(place / "out" / "tokens").facts["documents"] == 201
