@@ -25,6 +25,7 @@ import xxhash
 from packtool.layout import Layout, join
 from packtool.plan import I64, Plan, Segments, offsets_of, ranges
 from packtool.shuffling.atom import Keys
+from packtool.shuffling.permutation import order_by
 from packtool.sources import Source
 from packtool.storage import parts
 from packtool.storage.files import write_bytes
@@ -116,7 +117,7 @@ def partition(
             pool.shutdown(wait=True, cancel_futures=True)
             raise
     # Where atoms differ, the plan lists them all in memory; so may the order.
-    order = None if plan.atom_offsets is None else np.argsort(keys(0, plan.movable_atoms), kind="stable")
+    order = None if plan.atom_offsets is None else order_by(keys(0, plan.movable_atoms))
     return PartedLayout(source, directory, contents, order)
 
 
@@ -250,7 +251,7 @@ class _Part:
 
     def __init__(self, chunk: Chunk) -> None:
         self.chunk = chunk
-        order = np.argsort(chunk.keys, kind="stable")
+        order = order_by(chunk.keys)
         counts = chunk.atom_units.astype(np.int64)
         self.units = ranges(offsets_of(counts)[order], counts[order], offsets_of(counts[order]))
         self.piece_offsets = offsets_of(chunk.unit_pieces)

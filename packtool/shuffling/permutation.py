@@ -51,5 +51,22 @@ def permutation(atoms: int, *, seed: int, epoch: int = 0, purpose: int = ATOM_OR
 
 
 def order_by(drawn: npt.NDArray[np.uint64]) -> I64:
-    """Indices in ascending order of their keys, ties by index."""
-    return np.argsort(drawn, kind="stable")
+    """Indices in ascending order of their keys, ties by index.
+
+    Sorting numbers is several times as fast as sorting indices, so the index takes the place of a key's low bits; where
+    the high bits are equal, which is rare, the whole keys decide.
+
+    >>> order_by(np.array([5, 1, 5, 0], np.uint64))
+    array([3, 1, 0, 2])
+    """
+    low = np.uint64((1 << max(1, (len(drawn) - 1).bit_length())) - 1)
+    packed = (drawn & ~low) | np.arange(len(drawn), dtype=np.uint64)
+    packed.sort()
+    equal = np.zeros(len(drawn) + 1, np.bool_)
+    np.less_equal(packed[1:] ^ packed[:-1], low, out=equal[1:-1])
+    order = (packed & low).astype(np.int64)
+    unsure = np.flatnonzero(equal[1:] | equal[:-1])
+    if len(unsure):
+        indices = order[unsure]
+        order[unsure] = indices[np.lexsort((indices, drawn[indices]))]
+    return order

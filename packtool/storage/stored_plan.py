@@ -53,13 +53,25 @@ class StoredPlan(Plan):
 
     @cached_property
     def _begins(self) -> I64:
-        """Where each piece begins, in tokens from the first row's first."""
+        """Where each piece begins, in tokens from the first row's first; then where the last one ends."""
         return offsets_of(self._table["length"])
+
+    @cached_property
+    def _firsts(self) -> Ints:
+        """The piece that each unit begins in; then the number of pieces."""
+        firsts = np.searchsorted(self._begins, np.arange(self.units + 1) * self.unit, side="right") - 1
+        return firsts.astype(np.uint32) if len(self._begins) < 1 << 32 else firsts
 
     def segments(self, units: Ints) -> Segments:
         if self.unit < self.sequence_length:
             begin = np.asarray(units, np.int64) * self.unit
-            return _cut(self._table, self._begins, begin, self.unit)
+            first, last = self._firsts[units].astype(np.int64), self._firsts[np.asarray(units) + 1].astype(np.int64)
+            counts = last - first + (self._begins[last] < begin + self.unit)
+            offsets = offsets_of(counts)
+            piece = ranges(first, counts, offsets)
+            skipped = np.maximum(np.repeat(begin, counts) - self._begins[piece], 0)
+            ends = np.minimum(np.repeat(begin + self.unit, counts), self._begins[piece + 1])
+            return _cut(from_table(self._table[piece], offsets), skipped, ends - self._begins[piece] - skipped)
         first = self._row_offsets[units]
         counts = self._row_offsets[np.asarray(units) + 1] - first
         offsets = offsets_of(counts)
@@ -71,21 +83,20 @@ class StoredPlan(Plan):
         row = first // per_row
         rows = self.bucket.segments(row, -(-last // per_row))
         begin = np.arange(first - row * per_row, last - row * per_row) * self.unit
-        return _cut(rows, offsets_of(rows.length), begin, self.unit)
+        piece, skipped, length, offsets = between(offsets_of(rows.length), begin, begin + self.unit)
+        pieces = Segments(rows.document[piece], rows.start[piece], rows.length[piece], rows.repeated[piece], offsets)
+        return _cut(pieces, skipped, length)
 
 
-def _cut(table: Segments | npt.NDArray[Any], begins: I64, begin: I64, unit: int) -> Segments:
-    """The pieces of units that begin at these tokens: pieces of rows, cut where a unit ends."""
-    piece, skipped, length, offsets = between(begins, begin, begin + unit)
-
-    def column(name: str) -> I64:
-        values = getattr(table, name) if isinstance(table, Segments) else table[name]
-        return values[piece].astype(np.int64, copy=False)
-
-    document = column("document")
-    start = column("start") + np.where(document >= 0, skipped, 0)
-    repeated = np.clip(column("repeated") - skipped, 0, length)
-    return Segments(document, start, length, repeated, offsets)
+def _cut(pieces: Segments, skipped: I64, length: I64) -> Segments:
+    """Pieces without their first `skipped` tokens, and of the given length from there."""
+    return Segments(
+        pieces.document,
+        pieces.start + np.where(pieces.document >= 0, skipped, 0),
+        length,
+        np.clip(pieces.repeated - skipped, 0, length),
+        pieces.offsets,
+    )
 
 
 def stored_plans(dataset: PackedDataset, atom_size: int | None = None) -> list[StoredPlan]:
