@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -70,19 +71,16 @@ def bare_move(source: Path, output: Path) -> None:
     for plan, shuffle in zip(plans, atom_shuffles(plans, seed=42), strict=True):
         layout = Layout(plan, shuffle.order())
         fetch = stored_source(plan, 0).fetch(layout)
-        row_bytes = plan.sequence_length * plan.bucket.dtype.itemsize
         with (output / "moved").open("wb", buffering=0) as file, ThreadPoolExecutor(available_cpus()) as pool:
-            batches = [
-                pool.submit(
-                    lambda a, b: os.pwrite(file.fileno(), fetch(a, b, None).reshape(-1).view(np.uint8), a * row_bytes),
-                    first,
-                    last,
-                )
-                for first, last in layout.batches(0, layout.rows)
-            ]
+            batches = [pool.submit(_move, fetch, file.fileno(), *batch) for batch in layout.batches(0, layout.rows)]
             for batch in batches:
                 batch.result()
     print(json.dumps({"wall": time.perf_counter() - began, "cpu": time.process_time() - cpu}))
+
+
+def _move(fetch: Callable[[int, int, None], Any], file: int, first: int, last: int) -> None:
+    tokens = fetch(first, last, None).reshape(-1).view(np.uint8)
+    os.pwrite(file, tokens, first * (len(tokens) // (last - first)))
 
 
 def inner(result: Run) -> Run:
