@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.layout import Layout, join, merge
-from packtool.plan import PADDING, Plan, Segments, offsets_of, ranges
+from packtool.plan import PADDING, BinPlan, Plan, Segments, offsets_of, ranges
 from packtool.plan import Ints as Numbers
-from tests.bins import BinPlan
 
 
 def columns(pieces: Segments) -> list[list[tuple[int, int, int, int]]]:

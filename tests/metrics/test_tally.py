@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from packtool.layout import Layout
 from packtool.metrics import Accounts, Tally, measure
-from packtool.plan import INSERTED_EOS, PADDING, Segments
-from tests.bins import BinPlan
+from packtool.plan import INSERTED_EOS, PADDING, BinPlan, Segments
 
 Row = list[tuple[int, int, int, int]]
 """Pieces of a row: (document, start, length, repeated)."""

@@ -9,9 +9,9 @@ import pytest
 
 from packtool.layout import Layout
 from packtool.metrics import Tally
+from packtool.plan import BinPlan
 from packtool.report import document
 from packtool.storage.manifest import Ledger, Shuffle
-from tests.bins import BinPlan
 
 
 @pytest.fixture(scope="session")
