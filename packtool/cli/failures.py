@@ -117,7 +117,7 @@ def _need(parameter: Any, command: str) -> str:
 def _name(parameter: Any) -> str:
     """The long flag of an option, or an argument's metavar."""
     flags = [flag for flag in parameter.opts if flag.startswith("--")]
-    return flags[0] if flags else str(parameter.metavar or parameter.name).upper()
+    return flags[0] if flags else str(parameter.metavar or parameter.name.upper())
 
 
 def _refusal(error: Any) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -118,6 +122,23 @@ def test_quiet_says_nothing(place: Path) -> None:
 def test_verbose_says_what_is_done(place: Path) -> None:
     result = packtool("pack", "store", "-o", "p", "--strategy", "concat", "-L", "16", "-q", "-v")
     assert result.stderr.startswith("packtool: concat: 3 documents planned in ")
+
+
+def test_messages_break_between_words_on_a_terminal(place: Path) -> None:
+    terminal, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    command = [sys.executable, "-m", "packtool", "info", "a-name-that-is-longer-than-the-terminal-is-wide"]
+    environment = {name: value for name, value in ENVIRONMENT.items() if name != "COLUMNS"}
+    subprocess.run(command, stderr=child, stdin=child, env={**environment, "COLUMNS": "40"}, check=False)
+    os.close(child)
+    assert os.read(terminal, 10_000).decode().split("\r\n") == [
+        "packtool: error[missing-input]:",
+        "  a-name-that-is-longer-than-the-terminal-is-wide:",
+        "  no such file or directory. Check the",
+        "  path.",
+        "",
+    ]
+    os.close(terminal)
 
 
 def test_no_colour_unless_on_a_terminal(place: Path) -> None:

@@ -1,0 +1,100 @@
+"""What `packtool run` prints, and where."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from packtool.cli import run
+from tests.stores import write_store
+
+CONFIG = """
+[[pack]]
+output = "a"
+strategy = "concat"
+sequence-length = 16
+
+[[pack]]
+output = "b"
+strategy = "bfd-extra"
+sequence-length = 16
+extra-capacity = 3
+
+[[stats]]
+input = "a"
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_store(Path("store"), [3 + n * n % 40 for n in range(60)])
+    Path("c.toml").write_text(CONFIG, encoding="utf-8")
+    return tmp_path
+
+
+def test_stages_are_announced_and_summed_up(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "c.toml", "-i", "store", "-o", "out"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ("packtool: [1/3] pack out/a\npacktool: [2/3] pack out/b\npacktool: [3/3] stats out/a\n")
+    lines = captured.out.splitlines()
+    assert lines[0].startswith("pack      out/a  done (")
+    assert lines[1].startswith("          60 documents, ")
+    assert ", padding 0." in lines[1]
+    assert ", dropped " in lines[3]
+    assert lines[4].startswith("stats     out/a  done (")
+    assert any(line.startswith("input text ") for line in lines[5:])
+    assert run(["run", "c.toml", "-i", "store", "-o", "out"]) == 0
+    assert capsys.readouterr().out.startswith("pack      out/a  kept\n")
+
+
+def test_dry_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "c.toml", "-i", "store", "-o", "out", "--dry-run"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out.startswith("pack      out/a  would do\n          60 documents, ")
+    assert captured.out.endswith(" free\n")
+    (place / "out" / "a").mkdir(parents=True)
+    (place / "out" / "a" / "letter.txt").touch()
+    run(["run", "c.toml", "-i", "store", "-o", "out", "--dry-run"])
+    expected = "pack      out/a  would refuse (holds something else; --overwrite would replace it)\n"
+    assert capsys.readouterr().out.startswith(expected)
+
+
+def test_json(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "c.toml", "-i", "store", "-o", "out", "--json", "-q"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    found = json.loads(captured.out)
+    assert found["schema_version"] == 1
+    assert [(s["stage"], s["output"], s["state"]) for s in found["stages"]] == [
+        ("pack", "out/a", "done"),
+        ("pack", "out/b", "done"),
+        ("stats", None, "done"),
+    ]
+    assert found["stages"][0]["figures"]["documents"] == 60
+    assert found["stages"][2]["report"]["kind"] == "packed"
+
+
+def test_quiet(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "c.toml", "-i", "store", "-o", "out", "-q"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["run"], 2, "CONFIG.toml: packtool run needs it. See packtool run --help."),
+        (["run", "nowhere.toml"], 1, "nowhere.toml: no such file. Check the path."),
+        (["run", "c.toml"], 2, "c.toml:2: pack has no input. Give --input, or name it in the table."),
+        (["run", "c.toml", "-i", "nowhere"], 1, "nowhere: no such directory. Check the path."),
+        (["run", "c.toml", "-i", "-"], 2, "c.toml:2: standard input can't be read twice"),
+    ],
+)
+def test_refusals(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, message: str
+) -> None:
+    assert run(arguments) == status
+    assert message in capsys.readouterr().err
