@@ -9,10 +9,10 @@ Source: the greedy algorithms of Johnson, Near-optimal bin packing algorithms (1
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 
@@ -109,36 +109,46 @@ def first_fit(counts: Ints, capacity: int) -> Runs:
     """
     left = counts.tolist()
     used = [0] * len(left)
-    # below[x] leads to the longest length of at most x that has items left; 0 is the end.
+    # below[x] leads to the longest length of at most x that has items left; 0 is the end. Found paths are cut short.
     below = [length if items else length - 1 for length, items in enumerate(left)]
     below[0] = 0
-
-    def longest(limit: int) -> int:
-        found = limit
-        while below[found] != found:
-            found = below[found]
-        while below[limit] != found:
-            below[limit], limit = found, below[limit]
-        return found
-
-    runs: list[tuple[int, list[Entry]]] = []
-    while length := longest(len(left) - 1):
-        room = capacity
-        entries: list[Entry] = []
-        bins = left[length]
+    longest = len(left) - 1
+    bins_of: list[int] = []
+    ends = [0]
+    lengths: list[int] = []
+    counts_of: list[int] = []
+    firsts: list[int] = []
+    while True:
+        while below[longest] != longest:
+            longest = below[longest]
+        if not longest:
+            break
+        # The loop over the entries of a bin is where the time goes: no calls in it.
+        room, length, bins = capacity, longest, left[longest]
         while length:
-            count = min(room // length, left[length])
-            entries.append((length, count, used[length]))
-            bins = min(bins, left[length] // count)
+            items = left[length]
+            count = items if items * length <= room else room // length
+            lengths.append(length)
+            counts_of.append(count)
+            firsts.append(used[length])
+            if bins * count > items:
+                bins = items // count
             room -= count * length
-            length = longest(min(length - 1, room))
-        for length, count, _ in entries:
-            used[length] += bins * count
-            left[length] -= bins * count
+            length = length - 1 if length <= room else room
+            found = length
+            while below[found] != found:
+                found = below[found]
+            while length != found:
+                below[length], length = found, below[length]
+        for entry in range(ends[-1], len(lengths)):
+            length, taken = lengths[entry], bins * counts_of[entry]
+            used[length] += taken
+            left[length] -= taken
             if not left[length]:
                 below[length] = length - 1
-        runs.append((bins, entries))
-    return Runs.of(runs)
+        bins_of.append(bins)
+        ends.append(len(lengths))
+    return Runs(*(np.array(column, np.int64) for column in (bins_of, ends, lengths, counts_of, firsts)))
 
 
 def best_fit(counts: Ints, capacity: int) -> Runs:
@@ -155,144 +165,82 @@ def best_fit(counts: Ints, capacity: int) -> Runs:
     [[5, 2, 1], [4], [2]]
     """
     present = [length for length in np.flatnonzero(counts).tolist() if length]
-    if not present:
-        return Runs.of([])
-    rooms = _Rooms(capacity, shortest=present[0])
-    layers = _Layers()
+    # A layer is items put into consecutive bins alike; it lies on another, or on the floor, -1. As numbers in a row,
+    # far quicker than objects: the layer under it, the length of its items, items in a bin, first bin, first item.
+    layers: list[int] = []
+    # Of each layer, the bins on which no other lies yet: the first, and how many.
+    open_first: list[int] = []
+    open_bins: list[int] = []
+    # Layers with open bins by the room they leave, in the order in which they reached it; and the rooms that occur.
+    waiting: dict[int, deque[int]] = {}
+    rooms: list[int] = []
     opened = 0
+
+    def fill(under: int, first_bin: int, bins: int, room: int, length: int, each: int, item: int) -> None:
+        """Put a layer on bins that have `room` left."""
+        layers.extend((under, length, each, first_bin, item))
+        open_first.append(first_bin)
+        open_bins.append(bins)
+        room -= each * length
+        if room < present[0]:
+            return
+        queue = waiting.get(room)
+        if queue is None:
+            queue = waiting[room] = deque()
+        if not queue:
+            insort(rooms, room)
+        queue.append(len(open_bins) - 1)
+
     for length in reversed(present):
         items = int(counts[length])
         item = 0
         while item < items:
             # No smaller room holds an item, so a bin takes one after the other until the next does not fit.
-            room = rooms.least(length)
-            if room is None:
-                room = capacity
-                each = room // length
-                first_bin, bins, under = opened, -(-(items - item) // each), -1
+            least = bisect_left(rooms, length)
+            room = rooms[least] if least < len(rooms) else capacity
+            each = room // length
+            bins = -(-(items - item) // each)
+            if least == len(rooms):
+                under, first_bin = -1, opened
                 opened += bins
             else:
-                each = room // length
-                first_bin, bins, under = rooms.take(room, -(-(items - item) // each))
+                under = waiting[room][0]
+                first_bin, bins = open_first[under], min(bins, open_bins[under])
+                open_first[under] += bins
+                open_bins[under] -= bins
+                if not open_bins[under]:
+                    waiting[room].popleft()
+                    if not waiting[room]:
+                        del rooms[least]
             full = min(bins, (items - item) // each)
             if full:
-                layer = layers.add(under, length, each, first_bin, item)
-                rooms.add(room - each * length, (first_bin, full, layer))
+                fill(under, first_bin, full, room, length, each, item)
                 item += full * each
             if full < bins:
-                last, rest = first_bin + full, items - item
-                layer = layers.add(under, length, rest, last, item)
-                rooms.add(room - rest * length, (last, 1, layer))
+                fill(under, first_bin + full, 1, room, length, items - item, item)
                 item = items
-    return layers.runs(rooms.all())
+    return _runs_of(layers, open_first, open_bins)
 
 
-_Group: TypeAlias = tuple[int, int, int]
-"""Bins filled alike: the first of them, how many, the layer on top."""
-
-
-class _Layers:
-    """Items that were put into bins alike, one layer on another.
-
-    There are tens of thousands: columns of numbers take a fraction of the time of objects.
-    """
-
-    def __init__(self) -> None:
-        self._under: list[int] = []
-        self._length: list[int] = []
-        self._each: list[int] = []
-        self._first_bin: list[int] = []
-        self._first_item: list[int] = []
-
-    def add(self, under: int, length: int, each: int, first_bin: int, first_item: int) -> int:
-        """A layer: the one under it (or -1), its items' length, items in a bin, first bin, first item."""
-        self._under.append(under)
-        self._length.append(length)
-        self._each.append(each)
-        self._first_bin.append(first_bin)
-        self._first_item.append(first_item)
-        return len(self._under) - 1
-
-    def runs(self, groups: list[_Group]) -> Runs:
-        """The runs of these groups of bins, which begin at different bins."""
-        columns = (self._under, self._length, self._each, self._first_bin, self._first_item)
-        under, length, each, layer_bin, item = (np.array(column, np.int64) for column in columns)
-        first_bin, bins, top = np.array(sorted(groups), np.int64).T
-        run = np.arange(len(bins))
-        found: list[tuple[I64, I64]] = []
-        while len(top):
-            found.append((run, top))
-            covers = under[top] >= 0
-            run, top = run[covers], under[top[covers]]
-        # Lowest layers first, then run after run.
-        run, layer = (np.concatenate(column[::-1]) for column in zip(*found, strict=True))
-        order = np.argsort(run, kind="stable")
-        run, layer = run[order], layer[order]
-        skipped = first_bin[run] - layer_bin[layer]
-        offsets = offsets_of(np.bincount(run, minlength=len(bins)))
-        return Runs(bins, offsets, length[layer], each[layer], item[layer] + skipped * each[layer])
-
-
-class _Rooms:
-    """Groups of bins by the room they have left; in each room, first come, first out.
-
-    The rooms that occur are bits of words, with one summary word of the words that are not zero; all words are about as
-    long as there are words.
-    """
-
-    def __init__(self, capacity: int, shortest: int) -> None:
-        self._shortest = shortest
-        self._groups: dict[int, deque[_Group]] = {}
-        self._closed: list[_Group] = []
-        self._bits = (capacity.bit_length() + 1) // 2
-        self._mask = (1 << self._bits) - 1
-        self._words = [0] * ((capacity >> self._bits) + 1)
-        self._summary = 0
-
-    def add(self, room: int, group: _Group) -> None:
-        """Groups without room for the shortest item are closed."""
-        if room < self._shortest:
-            self._closed.append(group)
-            return
-        queue = self._groups.get(room)
-        if queue:
-            queue.append(group)
-            return
-        if queue is None:
-            self._groups[room] = deque((group,))
-        else:
-            queue.append(group)
-        word = room >> self._bits
-        self._words[word] |= 1 << (room & self._mask)
-        self._summary |= 1 << word
-
-    def least(self, length: int) -> int | None:
-        """The least room that holds an item of this length."""
-        word = length >> self._bits
-        here = self._words[word] >> (length & self._mask)
-        if here:
-            return length + (here & -here).bit_length() - 1
-        above = self._summary >> (word + 1)
-        if not above:
-            return None
-        word += (above & -above).bit_length()
-        here = self._words[word]
-        return (word << self._bits) + (here & -here).bit_length() - 1
-
-    def take(self, room: int, bins: int) -> _Group:
-        """Take at most this many bins out of the first group of a room."""
-        queue = self._groups[room]
-        group = queue.popleft()
-        first_bin, there, top = group
-        if there > bins:
-            queue.appendleft((first_bin + bins, there - bins, top))
-            return first_bin, bins, top
-        if not queue:
-            word = room >> self._bits
-            self._words[word] ^= 1 << (room & self._mask)
-            if not self._words[word]:
-                self._summary ^= 1 << word
-        return group
-
-    def all(self) -> list[_Group]:
-        return self._closed + [group for queue in self._groups.values() for group in queue]
+def _runs_of(layers: list[int], open_first: list[int], open_bins: list[int]) -> Runs:
+    """The layers in each run of bins that have the same layer on top; see `best_fit`."""
+    if not layers:
+        return Runs.of([])
+    under, length, each, first_bin, first_item = np.array(layers, np.int64).reshape(-1, 5).T
+    begin, bins = np.array(open_first, np.int64), np.array(open_bins, np.int64)
+    top = np.flatnonzero(bins)
+    top = top[np.argsort(begin[top], kind="stable")]
+    begin, bins = begin[top], bins[top]
+    run = np.arange(len(bins))
+    found: list[tuple[I64, I64]] = []
+    while len(top):
+        found.append((run, top))
+        covers = under[top] >= 0
+        run, top = run[covers], under[top[covers]]
+    # Lowest layers first, then run after run.
+    run, layer = (np.concatenate(column[::-1]) for column in zip(*found, strict=True))
+    order = np.argsort(run, kind="stable")
+    run, layer = run[order], layer[order]
+    skipped = (begin[run] - first_bin[layer]) * each[layer]
+    offsets = offsets_of(np.bincount(run, minlength=len(bins)))
+    return Runs(bins, offsets, length[layer], each[layer], first_item[layer] + skipped)
