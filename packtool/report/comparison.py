@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any
 
 import msgspec
 
-from packtool.comparison import Outcome
+from packtool.comparison import Candidate, Outcome
 from packtool.metrics import LengthCounts, measure
 from packtool.metrics.sliding import sliding
 from packtool.metrics.summary import ratio
+from packtool.packing import STRATEGIES
 from packtool.report.advice import advise
 from packtool.report.definitions import Figure
 from packtool.report.document import metrics_section, rows_section
@@ -71,6 +72,7 @@ def _entry(outcome: Outcome, batch_size: int | None, baseline_pairs: int) -> Jso
     return {
         "strategy": outcome.candidate.strategy,
         "sequence_length": outcome.candidate.options.sequence_length,
+        "options": _options(outcome.candidate),
         "ledger": msgspec.to_builtins(outcome.ledger),
         "metrics": metrics_section(metrics),
         "attention": ratio(metrics.attention_full, baseline_pairs),
@@ -79,6 +81,21 @@ def _entry(outcome: Outcome, batch_size: int | None, baseline_pairs: int) -> Jso
         "documents_per_row": section["documents_per_row"],
         "context": section["context"],
     }
+
+
+def _options(candidate: Candidate) -> Json:
+    """The options that the strategy takes, as it was tried, defaults included."""
+    strategy, given = STRATEGIES[candidate.strategy], candidate.options
+    settled: Json = {
+        "atom_size": lambda: given.atom,
+        "buckets": lambda: list(given.bucket_sizes),
+        "extra_capacity": lambda: given.extra,
+        "min_bucket": lambda: given.smallest_bucket,
+    }
+    names = [field.name for field in fields(given) if field.name in strategy.accepts]
+    names += ["window_tokens"] if strategy.windowed else []
+    values = {name: settled[name]() if name in settled else getattr(given, name) for name in names}
+    return {name: float(value) if isinstance(value, Fraction) else value for name, value in values.items()}
 
 
 def _sliding(counts: LengthCounts, sequence_length: int) -> Json:

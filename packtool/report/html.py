@@ -217,9 +217,11 @@ def _configuration(report: Json) -> list[tuple[str, str]]:
         known.append(("strategy", report["strategy"]))
         known += [(name.replace("_", " "), _plain(value)) for name, value in report["options"].items()]
         shuffle = report["shuffle"] or {"method": "none"}
-        known.append(("shuffle", ", ".join(f"{name} {_plain(value)}" for name, value in shuffle.items())))
+        known.append(("shuffle", _listed(shuffle)))
     else:
         known += [(name.replace("_", " "), count(value)) for name, value in report.get("counts", {}).items()]
+    if report.get("comparison"):
+        known += _tried(report["comparison"]["entries"])
     if report["batch_size"] is not None:
         known.append(("batch size", count(report["batch_size"])))
     for name, value in (report.get("tokenizer") or {}).items():
@@ -228,9 +230,23 @@ def _configuration(report: Json) -> list[tuple[str, str]]:
     return [*known, ("packtool", report["packtool_version"]), ("report schema", str(report["schema_version"]))]
 
 
+def _tried(entries: Sequence[Json]) -> list[tuple[str, str]]:
+    """The options that strategies were tried with, but the row length; once where they do not depend on it."""
+    found = []
+    for entry in entries:
+        options = {k: v for k, v in entry["options"].items() if k not in ("sequence_length", "atom_size")}
+        found.append((entry["strategy"], _listed(options)))
+    return list(dict.fromkeys(found))
+
+
+def _listed(options: Json) -> str:
+    given = {name: value for name, value in options.items() if value is not None and value is not False}
+    return ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in given.items())
+
+
 def _plain(value: Any) -> str:
     if value is None:
-        return "default"
+        return "none"
     if isinstance(value, list | tuple):
-        return ", ".join(map(_plain, value))
+        return " ".join(map(_plain, value))
     return str(value)

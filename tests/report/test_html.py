@@ -87,6 +87,7 @@ def test_page_of_a_comparison() -> None:
     assert "L = 128" in text
     assert "&lt;store&gt; &amp; more" in text
     assert "class='best'" in text
+    assert "<dt>seamless</dt><dd>max repetition 0.3, extra capacity 31" in text.replace("remainder pad, ", "")
 
 
 def test_page_of_documents_alone() -> None:
