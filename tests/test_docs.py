@@ -77,5 +77,5 @@ def test_the_reading_order_names_every_module() -> None:
     order = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     names = {path.relative_to(ROOT).as_posix() for path in (ROOT / "packtool").rglob("*.py") if path.stat().st_size}
     named = {name for name in names if f"`{name}`" in order or f"`{name.rpartition('/')[0]}/`" in order}
-    assert sorted(names - named) == []
+    assert sorted(names - named) == [], "a new module: give it its place in docs/architecture.md"
     assert [name for name in re.findall(r"`(packtool/[\w/]+(?:\.py|/))`", order) if not (ROOT / name).exists()] == []
