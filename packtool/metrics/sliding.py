@@ -46,12 +46,14 @@ def sliding(counts: LengthCounts, sequence_length: int, max_repetition: Fraction
     long = counts.values > size
     length, documents = counts.values[long], counts.counts[long]
     interval = (length - 1) // size  # (k L, (k + 1) L]
-    stays = np.maximum(0, max_repetition.denominator - interval * max_repetition.numerator) / max_repetition.denominator
+    top, bottom = max_repetition.numerator, max_repetition.denominator
+    # In whole numbers, so that the figures are the same everywhere.
+    stays = np.maximum(0, bottom - interval * top)
     slides = can_slide(length, size, max_repetition)
     return Sliding(
         max_repetition=max_repetition,
-        predicted_texts=float(((1 - stays) * documents).sum()),
-        predicted_tokens=float((stays * documents * stays * size / 2).sum()),
+        predicted_texts=int((bottom - stays) @ documents) / bottom,
+        predicted_tokens=int((stays * stays) @ documents) * size / (2 * bottom * bottom),
         texts=int(documents[slides].sum()),
         tokens=int((documents * (length % size))[~slides].sum()),
     )

@@ -16,7 +16,7 @@ from packtool.metrics.summary import ratio
 from packtool.packing import STRATEGIES
 from packtool.report.advice import advise
 from packtool.report.definitions import Figure
-from packtool.report.document import metrics_section, rows_section
+from packtool.report.document import metrics_section, rows_section, sliding_section
 
 Json = dict[str, Any]
 
@@ -103,8 +103,5 @@ def _sliding(counts: LengthCounts, sequence_length: int) -> Json:
         "sequence_length": sequence_length,
         "longer_texts": counts.documents - counts.at_most(sequence_length),
         "longer_tokens": counts.tokens_over(sequence_length),
-        "steps": [
-            {**asdict(found), "max_repetition": float(found.max_repetition)}
-            for found in (sliding(counts, sequence_length, share) for share in REPETITIONS)
-        ],
+        "steps": [sliding_section(sliding(counts, sequence_length, share)) for share in REPETITIONS],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import msgspec
@@ -12,7 +13,9 @@ import numpy as np
 from packtool import __version__
 from packtool.metrics import LengthCounts, Metrics, Tally, measure
 from packtool.metrics.mixing import Mixed
+from packtool.metrics.sliding import Sliding, sliding
 from packtool.metrics.summary import histogram_sum, ratio
+from packtool.packing import PackOptions
 from packtool.plan import I64
 from packtool.storage.manifest import Ledger, Shuffle
 
@@ -43,6 +46,7 @@ def build(
         ledger, strategy, options, shuffle: as in the dataset's manifest.
         batch_size: rows of the longest bucket in a batch, for steps per epoch; not part of `report.json`.
     """
+    counts = LengthCounts.of(tallies[0].lengths) if tallies else None
     return {
         **header("packed"),
         "strategy": strategy,
@@ -50,8 +54,9 @@ def build(
         "shuffle": msgspec.to_builtins(shuffle),
         "batch_size": batch_size,
         "ledger": msgspec.to_builtins(ledger),
-        "lengths": lengths_section(LengthCounts.of(tallies[0].lengths), "tokens") if tallies else None,
+        "lengths": None if counts is None else lengths_section(counts, "tokens"),
         **rows_section(tallies, batch_size),
+        "sliding": _sliding(counts, options) if counts is not None and strategy == "seamless" else None,
     }
 
 
@@ -108,6 +113,16 @@ def rows_section(tallies: Sequence[Tally], batch_size: int | None) -> Json:
 def metrics_section(metrics: Metrics) -> Json:
     """Metrics as JSON, under the names of `packtool.metrics.Metrics`."""
     return dataclasses.asdict(metrics)
+
+
+def sliding_section(found: Sliding) -> Json:
+    """Texts that slide and tokens that are left, under the names of `packtool.metrics.sliding.Sliding`."""
+    return {**dataclasses.asdict(found), "max_repetition": float(found.max_repetition)}
+
+
+def _sliding(counts: LengthCounts, options: Mapping[str, Any]) -> Json:
+    share = Fraction(str(options.get("max_repetition", PackOptions.max_repetition)))
+    return sliding_section(sliding(counts, int(options["sequence_length"]), share))
 
 
 def mixing_section(mixed: Mixed, sequence_length: int) -> Json:

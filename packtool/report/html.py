@@ -72,14 +72,14 @@ def _packed_sections(report: Json) -> Iterable[str]:
     if metrics is None:
         yield "<p>Document boundaries are not known (--no-segments), so there are no metrics.</p>"
         return
-    yield "<h2>Metrics</h2>" + metrics_table(metrics)
+    yield "<h2>Metrics</h2>" + metrics_table(metrics, report["sliding"])
     if len(report["buckets"]) > 1:
         yield "<h2>Buckets</h2>" + buckets_table(report["buckets"])
     if report["mixing"]:
         yield "<h2>Mixing</h2>" + _mixing_table(report["mixing"])
 
 
-def metrics_table(metrics: Json) -> str:
+def metrics_table(metrics: Json, slid: Json | None) -> str:
     """Every metric with its meaning."""
     rows = [
         (f.label, f.write(f.of(metrics)), f.meaning[:1].upper() + f.meaning[1:] + ".")
@@ -90,6 +90,10 @@ def metrics_table(metrics: Json) -> str:
     spread = f"p50 {per_row['p50']}, p99 {per_row['p99']}, max {per_row['max']}"
     rows.append(("documents per row", number(per_row["mean"]), f"Distinct documents in a row, mean; {spread}."))
     rows.append(("overlapping documents", count(metrics["overlapping_documents"]), "Documents with repeated tokens."))
+    if slid is not None:
+        texts, tokens = count(slid["predicted_texts"]), count(slid["predicted_tokens"])
+        rows.append(("texts that slide", count(slid["texts"]), f"Equation 6 of the paper predicts {texts}."))
+        rows.append(("tokens left over", count(slid["tokens"]), f"Of other long texts; equation 7 predicts {tokens}."))
     full = metrics["attention_full"]
     masked = percent(metrics["attention_masked"] / full if full else 0.0)
     rows.append(

@@ -132,6 +132,11 @@ def metrics_table(report: Json) -> RenderableType:
     )
     if metrics["overlapping_documents"]:
         table.add_row("overlapping", count(metrics["overlapping_documents"]), "documents with tokens repeated in a row")
+    if report["sliding"] is not None:
+        found = report["sliding"]
+        texts, tokens = count(found["predicted_texts"]), count(found["predicted_tokens"])
+        table.add_row("  slide", count(found["texts"]), f"long texts in overlapping rows; equation 6 predicts {texts}")
+        table.add_row("  tokens left", count(found["tokens"]), f"of the other long texts; equation 7 predicts {tokens}")
     full, masked = metrics["attention_full"], metrics["attention_masked"]
     table.add_row(
         "masked attention",
