@@ -86,6 +86,7 @@ class Plan(ABC):
         last_atom_stays: the last atom is incomplete, so a shuffle leaves it at the end.
         dropped: text tokens (not EOS) of the input that no unit holds.
         eos_omitted: stored EOS tokens that no unit holds.
+        least_rows: a proof: no packing of the same pieces has fewer rows; None where nothing is proven.
         eos_inserted: EOS tokens the units hold that no document has.
     """
 
@@ -107,6 +108,7 @@ class Plan(ABC):
         self.units = units
         self.dropped = dropped
         self.eos_omitted = eos_omitted
+        self.least_rows: int | None = None
         self.eos_inserted = eos_inserted
         self.atom_units = atom_units
         self.atom_offsets = atom_offsets

@@ -39,6 +39,10 @@ def show(
             console.print()
             if report["metrics"] is not None:
                 console.print(key_figures(report["metrics"]), highlight=False)
+        if "least_rows" in run:
+            console.print(
+                f"Proven: no packing of these pieces has fewer than {run['least_rows']:,} rows.", highlight=False
+            )
         seconds = run["written"]
         done = f"Wrote {path} in {seconds['wall']:.1f} s ({seconds['cpu']:.1f} CPU s)."
         console.print(finished(path) if kept else done, highlight=False, soft_wrap=True)

@@ -160,7 +160,9 @@ def pack(
 
     ledger = balance(corpus.tokens, corpus.documents, plans, [tally.accounts() for tally in tallies])
     report = build(strategy=strategy, options=described, shuffle=order, ledger=ledger, tallies=tallies)
-    run = {"workers": threads, "planned": planned, "written": clock.seconds()}
+    run: dict[str, Any] = {"workers": threads, "planned": planned, "written": clock.seconds()}
+    if proven := [plan.least_rows for plan in plans if plan.least_rows is not None]:
+        run["least_rows"] = sum(proven)
     place.finish(
         PackedManifest(
             strategy=strategy,

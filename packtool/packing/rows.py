@@ -54,8 +54,6 @@ class Bins:
 class RowsPlan(Plan):
     """Long rows, then bins. A row of either is a unit; what a bin holds beyond L tokens is left out.
 
-    Where the strategy proves a bound, `least_rows` is a number of rows below which no packing of its pieces goes.
-
     Args:
         sequence_length: tokens in a row, L.
         lengths: tokens of each document with its EOS.
@@ -91,7 +89,6 @@ class RowsPlan(Plan):
             dropped=dropped,
             eos_omitted=eos_omitted,
         )
-        self.least_rows: int | None = None
         self._lengths = lengths
         self._long = long
         self._bins = bins

@@ -1,5 +1,6 @@
 """`--optimize`: never worse than the greedy packing, and a bound that holds."""
 
+import json
 import sys
 from functools import cache
 
@@ -8,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from packtool.cli import run
 from packtool.errors import UsageError
 from packtool.packing import PackOptions, plan
 from packtool.packing.histogram import best_fit
 from packtool.packing.optimize import near_optimal
+from tests.stores import write_store
 
 
 def fewest(items: tuple[int, ...], capacity: int) -> int:
@@ -64,3 +67,11 @@ def test_without_scipy(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     with pytest.raises(UsageError, match=r"--optimize: optimising needs scipy, .* Install packtool\[optimize\]"):
         plan("bfd", np.array([3]), PackOptions(sequence_length=8, optimize=True))
+
+
+def test_pack_says_what_is_proven(tmp_path, capsys):
+    store = write_store(tmp_path / "store", [6, 6, 4, 4, 3, 3])
+    command = ["pack", str(store), "-o", str(tmp_path / "rows"), "--strategy", "bfd", "--sequence-length", "13"]
+    assert run([*command, "--optimize"]) == 0
+    assert "Proven: no packing of these pieces has fewer than 2 rows." in capsys.readouterr().out
+    assert json.loads((tmp_path / "rows" / "run.json").read_text())["least_rows"] == 2
