@@ -140,17 +140,16 @@ class RowWriter:
 
 
 def write_shuffled(
-    writer: RowWriter, source: Source, shuffle: AtomShuffle | None, *, memory: int, scratch: Path
+    writer: RowWriter, source: Source, shuffle: AtomShuffle | None, *, budget: Budget, scratch: Path
 ) -> tuple[list[PackedShard], Tally | None]:
     """Write the rows of a plan in a new order, within a budget of memory; the bytes do not depend on it.
 
     Args:
         shuffle: of the plan's atoms; None keeps its order.
-        memory: bytes for tokens. Where the source is larger, it goes through parts on disk first.
+        budget: where the source is larger, it goes through parts on disk first.
         scratch: directory for the parts; gone afterwards.
     """
-    budget = Budget(memory, writer.workers)
-    if shuffle is None or budget.holds(source) or writer.complete(source.plan):
+    if shuffle is None or moves(source, shuffle, budget) == 1 or writer.complete(source.plan):
         layout = Layout(source.plan, None if shuffle is None else shuffle.order())
         fetch = source.fetch(layout)
         if not budget.holds(source):
@@ -162,6 +161,11 @@ def write_shuffled(
     source.release()
     shutil.rmtree(scratch, ignore_errors=True)
     return result
+
+
+def moves(source: Source, shuffle: AtomShuffle | None, budget: Budget) -> int:
+    """How often `write_shuffled` moves each token, and so how much progress it reports."""
+    return 1 if shuffle is None or budget.holds(source) else 2
 
 
 def _releasing(fetch: Fetch, source: Source) -> Fetch:

@@ -49,6 +49,11 @@ class Source:
         return self.plan.unit * self.dtype.itemsize
 
     @property
+    def bytes_written(self) -> int:
+        """Bytes of the tokens of its rows."""
+        return self.plan.rows * self.plan.sequence_length * self.dtype.itemsize
+
+    @property
     def bytes(self) -> int:
         """Memory that all of it would take, with its order."""
         return self.plan.units * (self.unit_bytes + 32) + self.pieces * SEGMENT.itemsize
@@ -85,6 +90,8 @@ def stored_source(plan: StoredPlan, pad_id: int) -> Source:
 
     def fetch(layout: Layout) -> Fetch:
         read = UnitReader(bucket, plan.unit)
+        if tables:
+            plan.segments(np.empty(0, np.int64))  # reads the table now, before several threads do
 
         def rows(first: int, last: int, _: object) -> npt.NDArray[Any]:
             tokens = read(layout.units(first * per_row, min(last * per_row, plan.units)))

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from packtool import packing
-from packtool.assemble import RowWriter, bucket_entry, write_shuffled
+from packtool.assemble import RowWriter, bucket_entry, moves, write_shuffled
 from packtool.clock import Clock
 from packtool.commands.pack_options import DEFAULT_SEED, DEFAULT_SHARD_TOKENS, check_options, describe, padding_id
 from packtool.ledger import balance
 from packtool.metrics import Tally
+from packtool.partition import Budget
 from packtool.plan import Plan
 from packtool.preview import Preview
 from packtool.progress import Progress
@@ -117,7 +118,7 @@ def pack(
         window_tokens=window_tokens,
         optimize=optimize,
     )
-    budget = parse_bytes(memory)
+    most = parse_bytes(memory)
     paths = [Path(p) for p in ([stores] if isinstance(stores, str | Path) else stores)]
     corpus = Corpus(paths)
     pad_id = padding_id(pad_token, corpus.tokenizer)
@@ -138,9 +139,13 @@ def pack(
     threads = workers or os.cpu_count() or 1
     entries: list[Bucket] = []
     tallies: list[Tally] = []
-    with Progress(sum(p.rows * p.sequence_length for p in plans) * corpus.dtype.itemsize, "pack", quiet=quiet) as bar:
-        shuffles = atom_shuffles(plans, seed=seed) if shuffle else [None] * len(plans)
-        for plan, each in zip(plans, shuffles, strict=True):
+    budget = Budget(most, threads)
+    sources = [corpus_source(corpus, plan, pad_id) for plan in plans]
+    shuffles = atom_shuffles(plans, seed=seed) if shuffle else [None] * len(plans)
+    work = sum(each.bytes_written * moves(each, how, budget) for each, how in zip(sources, shuffles, strict=True))
+    with Progress(work, "pack", quiet=quiet) as bar:
+        for source, how in zip(sources, shuffles, strict=True):
+            plan = source.plan
             directory = bucket_directory(plan.sequence_length) if chosen.multi_bucket else ""
             writer = RowWriter(
                 directory=place.path / directory,
@@ -152,9 +157,8 @@ def pack(
                 progress=bar.advance,
                 notes=place.work / "shards" / directory,
             )
-            source = corpus_source(corpus, plan, pad_id)
             scratch = place.work / "parts" / directory
-            shards, tally = write_shuffled(writer, source, each, memory=budget, scratch=scratch)
+            shards, tally = write_shuffled(writer, source, how, budget=budget, scratch=scratch)
             entries.append(bucket_entry(directory, plan, shards))
             tallies.extend([tally] if tally else [])
 

@@ -12,17 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool import __version__
-from packtool.assemble import RowWriter, bucket_entry, write_shuffled
+from packtool.assemble import RowWriter, bucket_entry, moves, write_shuffled
 from packtool.commands.shuffle_job import Job, ShuffleResult
 from packtool.errors import DataError, UsageError
 from packtool.metrics import Tally
+from packtool.partition import Budget
 from packtool.progress import Progress
 from packtool.report.document import build
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.shuffling.bucket import batches
 from packtool.sources import stored_source
 from packtool.storage import manifest as manifests
-from packtool.storage.files import FileEntry, write_array
+from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.manifest import Bucket, Ledger, OrderManifest, PackedManifest, Shuffle
 from packtool.storage.packed import BATCHES, LENGTHS, ORDER, PackedDataset
 from packtool.storage.stored_plan import StoredPlan, stored_atom_size, stored_plans
@@ -113,7 +114,10 @@ def write_order(job: Job, dataset: PackedDataset, record: Shuffle, table: npt.ND
     for plan, shuffle in zip(plans, _shuffles(plans, dataset.manifest.shuffle, record), strict=True):
         directory = plan.bucket.entry.directory
         (place.path / directory).mkdir(exist_ok=True)
-        entries.append(_named(write_array(place.path / directory / ORDER, shuffle.order()), directory))
+        with NpyWriter(place.path / directory / ORDER, "<i8", (shuffle.atoms,)) as out:
+            for part in shuffle.order_parts(job.memory):
+                out.write(part)
+            entries.append(_named(out.close(), directory))
     manifest = OrderManifest(
         base=manifests.input_entry(dataset.path),
         shuffle=record,
@@ -137,8 +141,12 @@ def write_rows(job: Job, dataset: PackedDataset, record: Shuffle, table: npt.NDA
     lengths = dataset.lengths() if dataset.has_segments else None
     entries: list[Bucket] = []
     tallies: list[Tally] = []
-    with Progress(figures["bytes"], "shuffle", quiet=job.quiet) as bar:
-        for plan, shuffle in zip(plans, _shuffles(plans, base.shuffle, record), strict=True):
+    budget = Budget(job.memory, job.workers)
+    sources = [stored_source(plan, base.pad_id) for plan in plans]
+    shuffles = _shuffles(plans, base.shuffle, record)
+    work = sum(each.bytes_written * moves(each, how, budget) for each, how in zip(sources, shuffles, strict=True))
+    with Progress(work, "shuffle", quiet=job.quiet) as bar:
+        for plan, source, how in zip(plans, sources, shuffles, strict=True):
             directory = plan.bucket.entry.directory
             writer = RowWriter(
                 directory=place.path / directory,
@@ -150,9 +158,8 @@ def write_rows(job: Job, dataset: PackedDataset, record: Shuffle, table: npt.NDA
                 progress=bar.advance,
                 notes=place.work / "shards" / directory,
             )
-            source = stored_source(plan, base.pad_id)
             scratch = place.work / "parts" / directory
-            shards, tally = write_shuffled(writer, source, shuffle, memory=job.memory, scratch=scratch)
+            shards, tally = write_shuffled(writer, source, how, budget=budget, scratch=scratch)
             entries.append(bucket_entry(directory, plan, shards))
             tallies.extend([tally] if tally else [])
     _require_same(base.ledger, tallies, str(dataset.path))

@@ -33,6 +33,17 @@ def test_ties_by_index() -> None:
     assert order_by(np.array([5, 1, 5, 1], np.uint64)).tolist() == [1, 3, 0, 2]
 
 
+@given(st.lists(st.integers(0, 5), max_size=40), st.sampled_from([0, 1, 40, 61]))
+def test_order_by_is_a_stable_sort(drawn: list[int], shift: int) -> None:
+    some = np.array(drawn, np.uint64) << np.uint64(shift)
+    np.testing.assert_array_equal(order_by(some), np.argsort(some, kind="stable"))
+
+
+def test_order_by_of_many_keys_that_share_high_bits() -> None:
+    drawn = np.random.default_rng(0).integers(0, 1 << 20, 5000, dtype=np.uint64)
+    np.testing.assert_array_equal(order_by(drawn), np.argsort(drawn, kind="stable"))
+
+
 def test_this_permutation_never_changes() -> None:
     """Datasets are reproducible for as long as this holds."""
     assert permutation(10, seed=42).tolist() == [7, 3, 4, 6, 0, 5, 9, 2, 8, 1]
