@@ -6,6 +6,7 @@ import glob
 import os
 import re
 import shutil
+import stat
 import sys
 from collections.abc import Iterable
 from itertools import takewhile
@@ -183,6 +184,13 @@ def _stat(location: str) -> tuple[int, int]:
         info: Any = store.get_file_info(path)
         return int(info.size or 0), int(info.mtime_ns or 0)
     found = Path(location).stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise DataError(
+            "not-a-file",
+            "a pipe or device, which can't be read twice",
+            remedy="send it to standard input and give - instead",
+            where=location,
+        )
     return found.st_size, found.st_mtime_ns
 
 

@@ -6,7 +6,8 @@ import io
 from collections.abc import Iterator
 from typing import IO, Any
 
-from packtool.corpus.records import Batch, Reject, UnusableFileError
+from packtool.corpus.records import Batch, Document, Reject, UnusableFileError
+from packtool.corpus.text import LONG, LongStream
 
 _SLICE_BYTES = 1 << 22
 _SLICE_ROWS = 4096
@@ -107,25 +108,35 @@ def _descend(table: Any, path: list[str]) -> Any:
 
 def _batch(array: Any, column: str) -> Batch:
     batch = Batch()
+    texts: list[Document | bytes | None]
     try:
-        texts = array.to_pylist()
+        texts = array.to_pylist() if array.nbytes <= LONG else [_text(value) for value in array]
     except UnicodeDecodeError:
         texts = [_text(value) for value in array]
     for number, text in enumerate(texts, 1):
-        if isinstance(text, str):
-            batch.documents.append(text)
-        elif text is None:
+        if text is None:
             batch.rejects.append(Reject(number, "missing-text", f"text column {column!r} is null"))
-        else:
+        elif isinstance(text, bytes):
             batch.rejects.append(Reject(number, "invalid-utf8", "not valid UTF-8", text))
+        else:
+            batch.documents.append(text)
     return batch
 
 
-def _text(value: Any) -> str | bytes | None:
-    """The text of one scalar; its bytes where they are not UTF-8."""
+def _text(scalar: Any) -> Document | bytes | None:
+    """The text of one value; its bytes where they are not UTF-8."""
+    import pyarrow as pa
+
+    if not scalar.is_valid:
+        return None
+    buffer = (scalar.value if isinstance(scalar, pa.DictionaryScalar) else scalar).as_buffer()
     try:
-        text: str | None = value.as_py()
-        return text
+        if buffer.size <= LONG:
+            return str(buffer, "utf-8")
+        document = LongStream(lambda: pa.BufferReader(buffer), "utf-8")
+        for _ in document:
+            pass
     except UnicodeDecodeError:
-        raw: bytes = value.as_buffer().to_pybytes()
+        raw: bytes = buffer.to_pybytes()
         return raw
+    return document

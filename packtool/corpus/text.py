@@ -32,18 +32,20 @@ def read_lines(stream: Readable, start: int = 0, stop: int = -1) -> Iterator[Bat
         yield batch
 
 
-class LongFile:
-    """A long file as one document, decoded piece by piece.
+class LongStream:
+    """A long stream of UTF-8 as one document, decoded piece by piece.
 
     Args:
         reopen: gives the stream again, from its beginning.
+        encoding: utf-8, or utf-8-sig to leave out a byte order mark.
     """
 
-    def __init__(self, reopen: Callable[[], Readable]) -> None:
+    def __init__(self, reopen: Callable[[], Readable], encoding: str) -> None:
         self._reopen = reopen
+        self._encoding = encoding
 
     def __iter__(self) -> Iterator[str]:
-        decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        decoder = codecs.getincrementaldecoder(self._encoding)()
         stream = self._reopen()
         try:
             while data := stream.read(CHUNK):
@@ -73,7 +75,7 @@ def read_file(reopen: Callable[[], Readable]) -> Iterator[Batch]:
             size += len(data)
     finally:
         stream.close()
-    document = LongFile(reopen)
+    document = LongStream(reopen, "utf-8-sig")
     try:
         for _ in document:
             pass

@@ -153,6 +153,21 @@ def test_parquet_with_bytes_that_are_no_text(tmp_path: Path) -> None:
     ]
 
 
+def test_long_values_in_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from packtool.corpus import parquet as parquet_files
+
+    texts = ["short", "\ufefflong 😀 " * 100, None, "日本語 " * 100]
+    table = pa.table({"text": texts, "coded": pa.array(texts).dictionary_encode()})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    monkeypatch.setattr(parquet_files, "LONG", 50)
+    monkeypatch.setattr(text_files, "CHUNK", 7)
+    [file] = find(tmp_path / "x.parquet")
+    for column in ("text", "coded"):
+        [batch] = read(file, Span(0), column)
+        assert ["".join(document) for document in batch.documents] == [text for text in texts if text]
+        assert [reject.record for reject in batch.rejects] == [3]
+
+
 @pytest.mark.parametrize("cut", [0, 3, 100, -1])
 def test_damaged_parquet(tmp_path: Path, cut: int) -> None:
     parquet.write_table(pa.table({"text": ["some text"] * 500}), tmp_path / "x.parquet")
@@ -192,6 +207,12 @@ def test_finding_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for nothing in (tmp_path / "empty", tmp_path / "gone", "*.none"):
         with pytest.raises(DataError, match=r"(empty directory|no such file|no file matches)"):
             find(nothing)
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="send it to standard input|Send it to standard input"):
+        find(tmp_path / "pipe")
 
 
 def test_object_stores_go_through_arrow(tmp_path: Path) -> None:
