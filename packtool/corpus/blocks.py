@@ -9,11 +9,18 @@ from packtool.corpus.open import open_raw
 from packtool.corpus.parquet import row_groups
 from packtool.corpus.records import Block, Span, UnusableFileError
 
-BLOCK_BYTES = 1 << 26
-"""Files above this are divided, where their format allows it; smaller ones are read together up to it."""
+SMALLEST, LARGEST = 1 << 24, 1 << 26
+"""Bounds of a block's size, in bytes."""
+_BLOCKS = 256
+"""Blocks of a corpus between the bounds: enough for many workers."""
 
 
-def plan(files: Sequence[CorpusFile], size: int = BLOCK_BYTES) -> list[Block]:
+def block_bytes(files: Sequence[CorpusFile]) -> int:
+    """Size of a block of this corpus: files above it are divided, smaller ones read together up to it."""
+    return min(max(sum(file.bytes for file in files) // _BLOCKS, SMALLEST), LARGEST)
+
+
+def plan(files: Sequence[CorpusFile], size: int | None = None) -> list[Block]:
     """Blocks in the order of the files.
 
     Uncompressed lines are divided into equal byte ranges, Parquet files at row groups; a compressed file and a text
@@ -21,7 +28,7 @@ def plan(files: Sequence[CorpusFile], size: int = BLOCK_BYTES) -> list[Block]:
 
     Args:
         files: the corpus.
-        size: bytes of a block, about.
+        size: bytes of a block, about; None for `block_bytes`.
 
     >>> small = CorpusFile("a", "a", 10, "jsonl")
     >>> big = CorpusFile("b", "b", 150, "jsonl")
@@ -31,6 +38,7 @@ def plan(files: Sequence[CorpusFile], size: int = BLOCK_BYTES) -> list[Block]:
     [(2, 0, 75)]
     [(2, 75, -1)]
     """
+    size = size or block_bytes(files)
     blocks: list[Block] = []
     together: list[Span] = []
     room = size

@@ -15,7 +15,7 @@ from packtool.tokenizing.nfc import version_dependent
 SAMPLE = 1536
 """One character in so many is encoded by the reference too. The reference is some 50 times slower, so this is about
 three per cent of the time. Of texts up to some 1500 characters it is one in a thousand."""
-_FIRST = 4
+_FIRST = 2
 """Texts at the beginning of a block that are checked in any case."""
 _CHECK_CHARS = 2048
 """Of longer texts, only so much is checked."""

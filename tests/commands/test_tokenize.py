@@ -168,8 +168,7 @@ def test_uint32_where_uint16_is_too_small(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 2000)
-    monkeypatch.setattr(blocks.plan, "__defaults__", (2000,))
+    monkeypatch.setattr(blocks, "SMALLEST", 2000)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -326,7 +325,7 @@ import os, signal, sys, threading
 from packtool.corpus import blocks
 from packtool import tokenize
 if __name__ == "__main__":
-    blocks.plan.__defaults__ = (20_000,)
+    blocks.SMALLEST = 20_000
     threading.Timer(float(sys.argv[4]), os.kill, (os.getpid(), signal.SIGKILL)).start()
     tokenize(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]), resume=True)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -334,7 +333,7 @@ if __name__ == "__main__":
 
 
 def test_killed_at_any_moment_resume_ends_with_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks.plan, "__defaults__", (20_000,))
+    monkeypatch.setattr(blocks, "SMALLEST", 20_000)
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     (corpus / "a.jsonl").write_bytes(jsonl([f"{n} {text}" for n in range(60) for text in TEXTS]))
