@@ -6,6 +6,7 @@ place turns errors into messages and exit codes: 0 done, 1 data or run time, 2 u
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
@@ -59,6 +60,9 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a character is no reason to stop
     sys.exit(run(arguments))
 
 

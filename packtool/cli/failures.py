@@ -71,9 +71,10 @@ def show_warnings() -> None:
 
 
 def _from_system(error: OSError) -> DataError | None:
-    if error.errno not in _SYSTEM:
+    if error.errno is None:
         return None
-    code, what, remedy = _SYSTEM[error.errno]
+    reason = (error.strerror or "failed").lower()
+    code, what, remedy = _SYSTEM.get(error.errno, ("system-error", reason, "check the path and the machine"))
     where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else None
     return DataError(code, what, remedy=remedy, where=where)
 

@@ -80,6 +80,20 @@ def _defaults(context: typer.Context, table: Table) -> dict[str, Any]:
     return defaults
 
 
+def strategies() -> list[str]:
+    """Names of the strategies, for the shell to complete."""
+    from packtool.packing import STRATEGIES
+
+    return list(STRATEGIES)
+
+
+def methods() -> list[str]:
+    """Names of the shuffles, for the shell to complete."""
+    from packtool.shuffling import METHODS
+
+    return list(METHODS)
+
+
 def locate(error: PacktoolError) -> PacktoolError:
     """The error, pointing into the configuration file if the option it is about was given there."""
     configured = _configured.get()

@@ -20,6 +20,7 @@ def command(
         typer.Option(
             help="concat, padding, ffd, bfd, bfd-extra, seamless, buckets, length-buckets or decompose.",
             metavar="NAME",
+            autocompletion=options.strategies,
         ),
     ],
     sequence_length: Annotated[

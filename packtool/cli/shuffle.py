@@ -15,7 +15,10 @@ def command(
         Path, typer.Argument(help="A packed dataset; for --method partial a token store.", metavar="SOURCE")
     ],
     output: options.Output,
-    method: Annotated[str, typer.Option("--method", "-m", help="atom, partial or bucket.", metavar="NAME")] = "atom",
+    method: Annotated[
+        str,
+        typer.Option("--method", "-m", help="atom, partial or bucket.", metavar="NAME", autocompletion=options.methods),
+    ] = "atom",
     atom_size: Annotated[
         int | None,
         typer.Option(

@@ -137,6 +137,9 @@ def _do(stage: Stage, options: dict[str, Any], overwrite: bool) -> StageResult:
     clock = Clock()
     function = _function(stage.name)
     if stage.output is None:
+        for name in pipeline.REPORT_FILES:
+            if name in options:
+                Path(options[name]).parent.mkdir(parents=True, exist_ok=True)
         return StageResult(stage, "done", result=function(*stage.arguments(), **options), seconds=_wall(clock))
     try:
         result = function(*stage.arguments(), **options, resume=True)

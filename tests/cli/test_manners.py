@@ -184,12 +184,35 @@ def test_ctrl_c_leaves_nothing_that_looks_whole(place: Path) -> None:
     assert not (place / "p" / "manifest.json").exists()
 
 
-def test_completion(place: Path) -> None:
-    words = {"_PACKTOOL_COMPLETE": "complete_bash", "COMP_WORDS": "packtool sh", "COMP_CWORD": "1"}
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("sh", ["shuffle", "show"]),
+        ("pack --strategy bfd", ["bfd", "bfd-extra"]),
+        ("shuffle --method p", ["partial"]),
+        ("pack --seq", ["--sequence-length"]),
+    ],
+)
+def test_completion(typed: str, completed: list[str]) -> None:
+    words = {"_PACKTOOL_COMPLETE": "complete_bash", "COMP_WORDS": f"packtool {typed}"}
+    environment = {**ENVIRONMENT, **words, "COMP_CWORD": str(len(typed.split()))}
     command = [sys.executable, "-m", "packtool"]
-    result = subprocess.run(command, capture_output=True, text=True, env={**ENVIRONMENT, **words}, check=False)
-    assert result.stdout.split()[0] == "shuffle"
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert result.stdout.split() == completed
     assert result.stderr == ""
+
+
+def test_a_terminal_that_lacks_characters(place: Path) -> None:
+    command = [sys.executable, "-m", "packtool", "pack", "store", "-o", "p", "--strategy", "concat", "-L", "16"]
+    environment = {**ENVIRONMENT, "PYTHONIOENCODING": "latin-1"}
+    result = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_a_refusal_of_the_system(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["info", "n" * 5000]) == 1
+    message = f"packtool: error[system-error]: {'n' * 5000}: file name too long. Check the path and the machine.\n"
+    assert capsys.readouterr().err == message
 
 
 CONFIG = """

@@ -203,6 +203,12 @@ def test_an_output_of_another_command_is_refused_first(place: Path) -> None:
     assert not (place / "out" / "concat").exists()
 
 
+def test_a_page_may_be_the_only_output(place: Path) -> None:
+    (place / "c.toml").write_text("[stats]\nhtml = 'pages/report.html'\n", encoding="utf-8")
+    assert go(place) == ["done"]
+    assert (place / "out" / "pages" / "report.html").exists()
+
+
 def test_standard_input_is_refused(place: Path) -> None:
     with pytest.raises(UsageError, match=r"c.toml:2: standard input can't be read twice"):
         run(place / "c.toml", input="-", output=place / "out")
