@@ -129,23 +129,26 @@ class RowsPlan(Plan):
         return joined
 
     def segments(self, units: Ints) -> Segments:
-        units = np.asarray(units, np.int64)
-        is_bin = units >= self._long.offsets[-1]
-        bin = units[is_bin] - self._long.offsets[-1]
-        first = self._bins.offsets[bin]
-        in_bin = self._bins.offsets[bin + 1] - first
-        counts = np.ones(len(units), np.int64)
-        counts[is_bin] = in_bin
+        rows: I64 = np.asarray(units, np.int64)
+        long_rows = self._long.offsets[-1]
+        in_bins = np.flatnonzero(rows >= long_rows)
+        first, counts = np.zeros(len(rows), np.int64), np.ones(len(rows), np.int64)
+        bin = rows[in_bins] - long_rows
+        first[in_bins] = self._bins.offsets[bin]
+        counts[in_bins] = self._bins.offsets[bin + 1] - first[in_bins]
         offsets = offsets_of(counts)
-        columns = np.empty((4, offsets[-1]), np.int64)
-        columns[:, offsets[:-1][~is_bin]] = self._long_pieces(units[~is_bin])
-        inside = offsets_of(in_bin)
-        columns[:, ranges(offsets[:-1][is_bin], in_bin, inside)] = self._bin_pieces(ranges(first, in_bin, inside))
-        document, start, length, repeated = columns
+        # Long rows stand for a piece of some bin at first, then get their own.
+        document, start, length = self._bin_pieces(ranges(first, counts, offsets))
+        repeated = np.zeros_like(document)
+        if len(in_bins) < len(rows):
+            is_long = np.flatnonzero(rows < long_rows)
+            at = offsets[is_long]
+            document[at], start[at], repeated[at] = self._long_pieces(rows[is_long])
+            length[at] = self.sequence_length
         return self._clip(Segments(document, start, length, repeated, offsets))
 
-    def _long_pieces(self, rows: I64) -> I64:
-        """Document, start, length and repeated tokens of long rows."""
+    def _long_pieces(self, rows: I64) -> tuple[I64, I64, I64]:
+        """Document, start and repeated tokens of long rows."""
         size = self.sequence_length
         at = np.searchsorted(self._long.offsets, rows, side="right") - 1
         document = self._long.document[at].astype(np.int64)
@@ -155,28 +158,30 @@ class RowsPlan(Plan):
         gaps = np.maximum(of - 1, 1)
         start = np.where(slides, row * (tokens - size) // gaps, row * size)
         before = np.where(slides, (row - 1) * (tokens - size) // gaps + size, start)
-        repeated = np.where(row > 0, before - start, 0)
-        return np.stack([document, start, np.full(len(rows), size), repeated])
+        return document, start, np.where(row > 0, before - start, 0)
 
-    def _bin_pieces(self, pieces: I64) -> I64:
-        """Document, start, length and repeated tokens of pieces in bins."""
+    def _bin_pieces(self, pieces: I64) -> tuple[I64, I64, I64]:
+        """Document, start and length of pieces in bins."""
+        if not len(self._bins.document):
+            return np.empty_like(pieces), np.empty_like(pieces), np.empty_like(pieces)
         document = self._bins.document[pieces].astype(np.int64)
         tokens = self._lengths[document].astype(np.int64)
-        start = np.zeros_like(tokens) if self._whole else tokens - tokens % self.sequence_length
-        length = tokens - start
+        length = tokens if self._whole else tokens % self.sequence_length
+        start = tokens - length
         if len(self._bins.listed):
             at = np.minimum(np.searchsorted(self._bins.listed, pieces), len(self._bins.listed) - 1)
             listed = self._bins.listed[at] == pieces
             start[listed] = self._bins.start[at[listed]]
             length[listed] = self._bins.length[at[listed]]
-        return np.stack([document, start, length, np.zeros_like(document)])
+        return document, start, length
 
     def _clip(self, rows: Segments) -> Segments:
         """Rows without their tokens beyond L."""
         ends = offsets_of(rows.length)
-        excess = ends[1:] - np.repeat(ends[rows.offsets[:-1]], np.diff(rows.offsets)) - self.sequence_length
-        if not len(excess) or excess.max() <= 0:
+        begins = ends[rows.offsets]
+        if (np.diff(begins) <= self.sequence_length).all():
             return rows
+        excess = ends[1:] - np.repeat(begins[:-1], np.diff(rows.offsets)) - self.sequence_length
         length = rows.length - np.maximum(excess, 0)
         kept = length > 0
         return Segments(
