@@ -23,7 +23,7 @@ from packtool.progress import Progress
 from packtool.storage.manifest import TokenizerInfo
 from packtool.tokenizing.block import Task
 from packtool.tokenizing.choose import build, choose
-from packtool.tokenizing.encoders import EncoderMismatchError
+from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.tokenizing.load import load
 from packtool.tokenizing.pieces import pieces
 from packtool.tokenizing.verify import Verified
@@ -106,7 +106,7 @@ def corpus_lengths(location: str, options: CorpusOptions, *, tokens: bool, quiet
         workers = options.workers or executor.available_cpus()
         try:
             measured = _run(context, files, workers, quiet)
-        except EncoderMismatchError as error:
+        except (EncoderMismatchError, EncoderUnsuitableError) as error:
             warn("encoder-fallback", error.what, remedy="nothing is lost, tokenizers is only slower", where=location)
             measured = _run(msgspec.structs.replace(context, encoder="tokenizers"), files, workers, quiet)
     return _join(measured, files, info, location)

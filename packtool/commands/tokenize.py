@@ -26,7 +26,7 @@ from packtool.storage.token_store import token_dtype
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing import load
 from packtool.tokenizing.assemble import assemble
-from packtool.tokenizing.choose import choose
+from packtool.tokenizing.choose import choose, recipe
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.tokenizing.job import Job
 from packtool.warnings import warn
@@ -138,8 +138,7 @@ def tokenize(
     context = tasks.Context(
         work=str(out.work),
         tokenizer=loaded.info,
-        encoder=encoder_name,
-        special_as_text=special_tokens == "text",
+        recipe=recipe(loaded.spec, encoder_name, loaded.info.vocab_size, special_as_text=special_tokens == "text"),
         text_field=text_field,
         filters=filters,
         on_error=on_error,

@@ -18,7 +18,7 @@ from packtool.corpus.records import Batch, Block, Document, Reject, Span
 from packtool.errors import DataError
 from packtool.storage.files import sync_directory, write_bytes
 from packtool.storage.manifest import TokenizerInfo
-from packtool.tokenizing.choose import build
+from packtool.tokenizing.choose import Recipe, follow
 from packtool.tokenizing.pieces import PIECE, pieces
 from packtool.tokenizing.rejects import RejectLog
 from packtool.tokenizing.store_writer import ShardWriter, WrittenShard
@@ -40,8 +40,7 @@ class Context(msgspec.Struct, frozen=True):
     Attributes:
         work: directory for finished blocks; it holds tokenizer.json.
         tokenizer: ids and vocabulary size.
-        encoder: "tokenizers" or "gigatoken".
-        special_as_text: encode special tokens that occur in a text as plain text.
+        recipe: of the encoder.
         text_field: name of the text field or column.
         filters: which documents to keep.
         on_error: fail, skip or quarantine.
@@ -50,8 +49,7 @@ class Context(msgspec.Struct, frozen=True):
 
     work: str
     tokenizer: TokenizerInfo
-    encoder: str
-    special_as_text: bool
+    recipe: Recipe
     text_field: str
     filters: Filters
     on_error: str
@@ -147,7 +145,7 @@ def run(context: Context, task: Task) -> BlockResult | str:
     directory = block_directory(work, task.number)
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir()
-    encoder = _encoder(str(work / "tokenizer.json"), context.tokenizer.sha256, context.encoder, context.special_as_text)
+    encoder = _encoder(work / "tokenizer.json", context.tokenizer.sha256, context.recipe)
     encoder.restart()
     info = context.tokenizer
     with RejectLog(directory, keep=context.on_error == "quarantine") as log:
@@ -164,9 +162,9 @@ def run(context: Context, task: Task) -> BlockResult | str:
 
 
 @functools.lru_cache(maxsize=1)
-def _encoder(path: str, sha256: str, name: str, special_as_text: bool) -> Verified:
+def _encoder(path: Path, sha256: str, recipe: Recipe) -> Verified:
     del sha256  # part of the cache's key: another run in this process may use the same path
-    return build(Path(path).read_bytes(), name, special_as_text=special_as_text)
+    return follow(recipe, path.read_bytes())
 
 
 def _read_span(

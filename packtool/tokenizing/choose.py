@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from packtool.errors import UsageError
 from packtool.tokenizing import gigatoken
 from packtool.tokenizing.encoders import EncoderUnsuitableError, ReferenceEncoder
+from packtool.tokenizing.load import vocabulary_size
 from packtool.tokenizing.pieces import can_cut
 from packtool.tokenizing.spec import parse
 from packtool.tokenizing.verify import Verified, probes
@@ -44,23 +47,59 @@ def choose(spec: Mapping[str, Any], wanted: str = "auto") -> tuple[str, str]:
     return "tokenizers", why
 
 
-def build(data: bytes, name: str, *, special_as_text: bool = False) -> Verified:
+class Recipe(msgspec.Struct, frozen=True):
+    """What a worker must know to load an encoder, beside the tokenizer.json itself.
+
+    Attributes:
+        encoder: as `choose` returned it.
+        vocab_size: one more than the largest id.
+        special_as_text: encode special tokens that occur in a text as plain text.
+        cuttable: whether long texts may be cut (see pieces.py).
+        normalizes: whether the tokenizer applies NFC (of those that gigatoken is used for).
+        added_tokens: texts of its added tokens.
+    """
+
+    encoder: str
+    vocab_size: int
+    special_as_text: bool
+    cuttable: bool
+    normalizes: bool
+    added_tokens: tuple[str, ...]
+
+
+def recipe(spec: Mapping[str, Any], encoder: str, vocab_size: int, *, special_as_text: bool = False) -> Recipe:
+    """The recipe for a parsed tokenizer.json."""
+    return Recipe(
+        encoder=encoder,
+        vocab_size=vocab_size,
+        special_as_text=special_as_text,
+        cuttable=can_cut(spec),
+        normalizes=spec.get("normalizer") is not None,
+        added_tokens=tuple(token["content"] for token in spec.get("added_tokens") or ()),
+    )
+
+
+def build(data: bytes, encoder: str) -> Verified:
+    """Load an encoder from a tokenizer.json alone; see `follow`."""
+    spec = parse(data)
+    return follow(recipe(spec, encoder, vocabulary_size(spec, data)), data)
+
+
+def follow(recipe: Recipe, data: bytes) -> Verified:
     """Load an encoder; the fast one is probed first.
 
     Args:
+        recipe: what to load.
         data: the tokenizer.json.
-        name: as `choose` returned it.
-        special_as_text: encode special tokens that occur in a text as plain text.
 
     Raises:
         EncoderUnsuitableError: the fast encoder does not support the tokenizer after all.
         EncoderMismatchError: it differs from the reference on a probe.
     """
-    spec = parse(data, vocabulary=False)
-    reference = ReferenceEncoder(data, special_as_text=special_as_text)
-    if name == "tokenizers":
-        return Verified(reference, None, cuttable=can_cut(spec))
-    fast = gigatoken.GigatokenEncoder(data, special_as_text=special_as_text)
-    encoder = Verified(fast, reference, cuttable=can_cut(spec), normalizes=spec.get("normalizer") is not None)
-    encoder.require(probes(spec))
+    reference = ReferenceEncoder(data, special_as_text=recipe.special_as_text)
+    if recipe.encoder == "tokenizers":
+        return Verified(reference, None, cuttable=recipe.cuttable)
+    fast = gigatoken.GigatokenEncoder(data, recipe.vocab_size, special_as_text=recipe.special_as_text)
+    encoder = Verified(fast, reference, cuttable=recipe.cuttable, normalizes=recipe.normalizes)
+    encoder.require(probes(recipe.added_tokens))
     return encoder

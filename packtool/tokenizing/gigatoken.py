@@ -104,6 +104,7 @@ class GigatokenEncoder:
 
     Args:
         data: a tokenizer.json on the list.
+        vocab_size: one more than its largest id.
         special_as_text: encode special tokens that occur in a text as plain text.
 
     Raises:
@@ -113,15 +114,14 @@ class GigatokenEncoder:
     name = "gigatoken"
     truncated = 0
 
-    def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
-        tokens = _added_tokens(data)
-        if special_as_text:
-            tokens = [token for token in tokens if not token.get("special")]
-        self._separator = 1 + max([*_vocabulary(data).values(), *(token["id"] for token in _added_tokens(data))])
-        separator = {"id": self._separator, "content": SEPARATOR, "special": True, "normalized": False}
-        flags = {"single_word": False, "lstrip": False, "rstrip": False}
-        self._without_separator = _with_tokens(data, tokens)
-        self._backend = _load(_with_tokens(data, [*tokens, {**separator, **flags}]))
+    def __init__(self, data: bytes, vocab_size: int, *, special_as_text: bool = False) -> None:
+        entries = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        tokens = msgspec.json.decode(entries["added_tokens"]) if "added_tokens" in entries else []
+        tokens = [token for token in tokens or () if not (special_as_text and token.get("special"))]
+        self._plain = entries, tokens
+        self._separator = vocab_size
+        flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+        self._backend = _load(entries, [*tokens, {"id": vocab_size, "content": SEPARATOR, **flags}])
 
     def encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
         """See `Encoder.encode`."""
@@ -137,48 +137,23 @@ class GigatokenEncoder:
 
     def _encode_singly(self, texts: Sequence[str]) -> tuple[U32, I64]:
         """For the one batch in the world with our separator in a text."""
-        backend = _load(self._without_separator)
+        backend = _load(*self._plain)
         ids = [np.asarray(_guarded(backend.encode, text.encode())) for text in texts]
         return np.concatenate(ids), np.array([len(each) for each in ids], np.int64)
 
 
-def _load(data: bytes) -> Any:
+def _load(entries: dict[str, msgspec.Raw], tokens: list[dict[str, Any]]) -> Any:
+    """gigatoken for a tokenizer.json with these added tokens; all else is copied, not parsed."""
     from gigatoken.gigatoken_rs import BPETokenizer, load_hf_json
 
+    changed = {**entries, "added_tokens": msgspec.Raw(msgspec.json.encode(tokens))}
     try:
-        backend = _guarded(load_hf_json, data)
+        backend = _guarded(load_hf_json, msgspec.json.encode(changed))
     except EncoderMismatchError as error:
         raise _unsuitable(error.what) from None
     if not isinstance(backend, BPETokenizer):
         raise _unsuitable("gigatoken takes this tokenizer for one of another kind")
     return backend
-
-
-def _added_tokens(data: bytes) -> list[dict[str, Any]]:
-    return msgspec.json.decode(data, type=_AddedTokens).added_tokens or []
-
-
-def _vocabulary(data: bytes) -> dict[str, int]:
-    return msgspec.json.decode(data, type=_WithModel).model.vocab
-
-
-def _with_tokens(data: bytes, tokens: list[dict[str, Any]]) -> bytes:
-    """The tokenizer.json with other added tokens; all else is copied, not parsed."""
-    entries = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    entries["added_tokens"] = msgspec.Raw(msgspec.json.encode(tokens))
-    return msgspec.json.encode(entries)
-
-
-class _AddedTokens(msgspec.Struct):
-    added_tokens: list[dict[str, Any]] | None = None
-
-
-class _Model(msgspec.Struct):
-    vocab: dict[str, int]
-
-
-class _WithModel(msgspec.Struct):
-    model: _Model
 
 
 def _guarded(function: Any, *arguments: Any, **options: Any) -> Any:

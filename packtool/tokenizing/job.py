@@ -39,7 +39,8 @@ class Job:
         for number in [n for n, result in self.results.items() if result.encoder != encoder]:
             tasks.block_record(self._work, number).unlink()
             del self.results[number]
-        self.context = msgspec.structs.replace(self.context, encoder=encoder)
+        recipe = msgspec.structs.replace(self.context.recipe, encoder=encoder)
+        self.context = msgspec.structs.replace(self.context, recipe=recipe)
 
     def run(self) -> None:
         """Do what is still to do."""

@@ -176,6 +176,11 @@ def _parse(data: bytes, where: str) -> dict[str, Any]:
         raise _bad_tokenizer(f"not a tokenizer.json ({error})", where) from None
 
 
+def vocabulary_size(spec: Mapping[str, Any], data: bytes) -> int:
+    """One more than the largest id, for a parsed tokenizer.json and its bytes."""
+    return 1 + max(_vocabulary(spec, data, "tokenizer.json").values())
+
+
 def _bad_tokenizer(what: str, where: str) -> DataError:
     remedy = "give a tokenizer.json as the tokenizers library writes it"
     return DataError("bad-tokenizer", what, remedy=remedy, where=where)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
@@ -40,10 +39,10 @@ _PROBES = (
 )
 
 
-def probes(spec: Mapping[str, Any]) -> list[str]:
-    """Texts that exercise a tokenizer: scripts, spaces, digits, controls, and each of its added tokens in context."""
+def probes(added_tokens: Sequence[str]) -> list[str]:
+    """Texts that exercise a tokenizer: scripts, spaces, digits, controls, and its added tokens in context."""
     texts = list(_PROBES)
-    tokens = [token["content"] for token in spec.get("added_tokens") or ()]
+    tokens = list(added_tokens)
     for token in tokens[:64]:
         texts += [token, f"a{token}b", f" {token} {token}\n{token}{token}", token[:-1] + " " + token[1:]]
     if tokens:

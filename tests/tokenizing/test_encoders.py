@@ -11,13 +11,20 @@ from tokenizers import Tokenizer
 
 from packtool.errors import DataError, UsageError
 from packtool.tokenizing import gigatoken
-from packtool.tokenizing.choose import build, choose
+from packtool.tokenizing.choose import choose, follow, recipe
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, ReferenceEncoder
+from packtool.tokenizing.load import vocabulary_size
 from packtool.tokenizing.nfc import version_dependent
+from packtool.tokenizing.spec import parse
 from packtool.tokenizing.verify import SAMPLE, Verified
 from tests.tokenizing import shapes
 
 needs_gigatoken = pytest.mark.skipif(not gigatoken.installed(), reason="there is no gigatoken for this platform")
+
+
+def build(data: bytes, encoder: str, special_as_text: bool = False) -> Verified:
+    spec = parse(data)
+    return follow(recipe(spec, encoder, vocabulary_size(spec, data), special_as_text=special_as_text), data)
 
 
 def ids(encoder: Any, texts: list[str]) -> list[list[int]]:
