@@ -12,7 +12,7 @@ from packtool.errors import UsageError
 from packtool.packing import bfd, bfd_extra, buckets, concat, decompose, ffd, length_buckets, padding, seamless
 from packtool.packing.options import PackOptions, Strategy, check
 from packtool.packing.rows import RowsPlan
-from packtool.packing.windows import windows
+from packtool.packing.windows import in_windows
 from packtool.plan import Ints, Plan
 
 __all__ = ["STRATEGIES", "PackOptions", "Strategy", "plan", "plan_windows", "strategy"]
@@ -89,6 +89,6 @@ def plan_windows(name: str, blocks: Iterable[Ints], options: PackOptions) -> Ite
     chosen = strategy(name)
     check(chosen, options)
     first = 0
-    for lengths in windows(blocks, options.window_tokens):
+    for lengths in in_windows(blocks, options.window_tokens):
         yield first, chosen.plan(lengths, options)
         first += len(lengths)

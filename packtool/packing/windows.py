@@ -11,7 +11,7 @@ from packtool.plan import Ints
 _BATCH = 1 << 18  # documents that are added up at a time
 
 
-def windows(blocks: Iterable[Ints], tokens: int) -> Iterator[Ints]:
+def in_windows(blocks: Iterable[Ints], tokens: int) -> Iterator[Ints]:
     """Lengths of the documents of each window: as many as hold `tokens` tokens, at least one.
 
     Windows do not depend on how the lengths are divided into blocks.
@@ -20,7 +20,7 @@ def windows(blocks: Iterable[Ints], tokens: int) -> Iterator[Ints]:
         blocks: lengths of consecutive documents.
         tokens: tokens in a window at most, unless one document alone holds more.
 
-    >>> [window.tolist() for window in windows([np.array([3, 2]), np.array([2, 9, 1])], tokens=7)]
+    >>> [window.tolist() for window in in_windows([np.array([3, 2]), np.array([2, 9, 1])], tokens=7)]
     [[3, 2, 2], [9], [1]]
     """
     waiting: list[Ints] = []
