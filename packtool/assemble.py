@@ -89,7 +89,9 @@ class RowWriter:
         length = layout.plan.sequence_length
         note = self._note(number)
         if note.exists():
-            return self._finished(note, length)
+            finished = self._finished(note, length)
+            layout.consume(first, last)
+            return finished
         tally = None if self.lengths is None else Tally(self.lengths, length)
         writer = ShardWriter(
             self.directory,
@@ -112,6 +114,7 @@ class RowWriter:
             shard = writer.close(layout.atoms(first, last))
         if shard.segments is not None or tally is None:  # else it could not be counted again
             write_bytes(note, msgspec.json.encode(shard))
+            layout.consume(first, last)
         return shard, tally
 
     def complete(self, plan: Plan) -> bool:

@@ -63,6 +63,9 @@ class Layout:
         units = self.units(first_row * per_row, min(last_row * per_row, plan.units))
         return join(plan.segments(units), plan.unit, plan.sequence_length)
 
+    def consume(self, first_row: int, last_row: int) -> None:
+        """Called when these rows are finished and will not be asked for again."""
+
     def batches(self, first_row: int, last_row: int) -> Iterator[tuple[int, int]]:
         """Ranges of rows of about `BATCH_TOKENS` tokens."""
         step = max(1, BATCH_TOKENS // self.plan.sequence_length)

@@ -35,7 +35,7 @@ from packtool.storage.parts import Chunk
 _LAST = np.uint64(np.iinfo(np.uint64).max)
 _MOST_TASKS = 16
 _TASK_BYTES = 1 << 28
-_BLOCK_BYTES = 1 << 25
+_BLOCK_BYTES = 1 << 24
 _UNIT_BYTES = 256  # of working memory for each unit, beside its tokens
 
 
@@ -195,6 +195,8 @@ class PartedLayout(Layout):
         self._contents = contents
         self._counts = np.array([[each.atoms, each.units, each.pieces] for each in contents], np.int64).sum(0).T
         self._firsts = offsets_of(self._counts[:, 1])
+        self._left = self._counts[:, 1].copy()
+        self._lock = threading.Lock()
         self._mine = _Mine()
 
     def segments(self, first_row: int, last_row: int) -> Segments:
@@ -206,6 +208,18 @@ class PartedLayout(Layout):
         _, tokens = self._batch(first_row, last_row)
         lacking = (last_row - first_row) * (self.plan.sequence_length // self.plan.unit) - len(tokens)
         return np.pad(tokens, ((0, lacking), (0, 0)), constant_values=self._source.pad_id) if lacking else tokens
+
+    def consume(self, first_row: int, last_row: int) -> None:
+        """Rows ``first_row:last_row`` are safe elsewhere: parts that no other row needs are removed."""
+        per_row = self.plan.sequence_length // self.plan.unit
+        first, last = first_row * per_row, min(last_row * per_row, self.plan.units)
+        touched = np.minimum(self._firsts[1:], last) - np.maximum(self._firsts[:-1], first)
+        with self._lock:
+            self._left -= np.maximum(touched, 0)
+            used_up = np.flatnonzero((touched > 0) & (self._left == 0))
+        for number in used_up.tolist():
+            for path in self._directory.glob(f"{number:05d}-*.part"):
+                path.unlink(missing_ok=True)
 
     def _batch(self, first_row: int, last_row: int) -> tuple[Segments, npt.NDArray[Any]]:
         if self._mine.rows != (first_row, last_row):
@@ -240,8 +254,11 @@ class PartedLayout(Layout):
                 for task, each in enumerate(self._contents)
                 if each.atoms[number]
             ]
-            atoms, units, pieces = self._counts[number].tolist()
-            chunk = parts.read(files, (atoms, units, pieces), self.plan.unit, self._source.dtype)
+            if self._mine.space is None:
+                most = self._counts.max(0).tolist()
+                self._mine.space = parts.empty_chunk(*most, unit=self.plan.unit, dtype=self._source.dtype)
+            chunk = self._mine.space.head(*self._counts[number].tolist())
+            parts.read(files, chunk)
             self._mine.part, self._mine.number = _Part(chunk), number
         return self._mine.part
 
@@ -261,6 +278,8 @@ class _Mine(threading.local):
     """What a thread holds: one part, and the batch that was read last (first its segments are asked for, then its
     tokens)."""
 
+    space: Chunk | None = None
+    """As large as the largest part: new memory costs more than reading does."""
     part: _Part | None = None
     number: int = -1
     rows: tuple[int, int] = (-1, -1)

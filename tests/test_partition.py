@@ -16,7 +16,9 @@ import pytest
 import packtool
 from packtool import partition
 from packtool.errors import DataError
+from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.permutation import keys
+from packtool.sources import stored_source
 from packtool.storage.packed import PackedDataset
 from packtool.storage.stored_plan import stored_plans
 from tests.commands.test_shuffle import contents
@@ -170,6 +172,27 @@ def test_killed_and_resumed(store: Path, tmp_path: Path, kind: str, memory: str)
     subprocess.run([sys.executable, "-m", "packtool", "shuffle", *command, "--resume"], check=True, env=os.environ)
     assert contents(tmp_path / "out") == contents(tmp_path / "expected")
     assert packtool.verify(tmp_path / "out").problems == []
+
+
+def test_parts_go_when_their_rows_are_written(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat-8"])
+    (plan,) = stored_plans(PackedDataset(tmp_path / "corpus"))
+    (shuffle,) = atom_shuffles([plan], seed=42)
+    layout = partition.partition(
+        stored_source(plan, 0),
+        shuffle.keys(),
+        tmp_path / "parts",
+        budget=partition.Budget(50_000, 1),
+        progress=lambda _: None,
+    )
+    counts = [len(list((tmp_path / "parts").rglob("*.part")))]
+    third = layout.rows // 3
+    for rows in [(2 * third, layout.rows), (0, third), (third, 2 * third)]:
+        layout.consume(*rows)
+        counts.append(len(list((tmp_path / "parts").rglob("*.part"))))
+        if rows == (0, third):  # what is left still serves the rows between
+            layout.segments(third, 2 * third)
+    assert counts[0] > counts[1] > counts[2] > counts[3] == 0
 
 
 def test_a_part_that_changed_since(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

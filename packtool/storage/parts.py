@@ -46,14 +46,18 @@ class Chunk:
         """Atoms, units and pieces."""
         return len(self.keys), len(self.tokens), len(self.pieces)
 
+    def head(self, atoms: int, units: int, pieces: int) -> Chunk:
+        """Its first atoms, units and pieces."""
+        counts = atoms, atoms, units, pieces, units
+        return Chunk(*(column[:count] for column, count in zip(self.columns, counts, strict=True)))
+
     @property
     def columns(self) -> tuple[npt.NDArray[Any], ...]:
         return self.keys, self.atom_units, self.unit_pieces, self.pieces, self.tokens
 
 
-def empty_chunk(counts: tuple[int, int, int], unit: int, dtype: np.dtype[Any]) -> Chunk:
+def empty_chunk(atoms: int, units: int, pieces: int, *, unit: int, dtype: np.dtype[Any]) -> Chunk:
     """A chunk of this size, to be filled."""
-    atoms, units, pieces = counts
     return Chunk(
         np.empty(atoms, np.uint64),
         np.empty(atoms, np.uint32),
@@ -72,17 +76,16 @@ def append(path: Path, chunk: Chunk, hashed: xxhash.xxh3_128) -> None:
             file.write(view)
 
 
-def read(files: Iterable[tuple[Path, str]], counts: tuple[int, int, int], unit: int, dtype: np.dtype[Any]) -> Chunk:
-    """All chunks of these files as one.
+def read(files: Iterable[tuple[Path, str]], whole: Chunk) -> None:
+    """Read all chunks of these files as one.
 
     Args:
         files: paths, and the xxh3-128 of each one's bytes.
-        counts: atoms, units and pieces in all of them.
+        whole: as large as all of them, to be filled.
 
     Raises:
         DataError: a file is not what was written.
     """
-    whole = empty_chunk(counts, unit, dtype)
     first = np.zeros(3, np.int64)
     for path, digest in files:
         hashed = xxhash.xxh3_128()
@@ -102,4 +105,3 @@ def read(files: Iterable[tuple[Path, str]], counts: tuple[int, int, int], unit: 
                 remedy="start again with --overwrite",
                 where=str(path),
             )
-    return whole
