@@ -65,7 +65,7 @@ def command(
     """Write the rows of a packed dataset in another order: exact, reproducible, within --memory.
 
     The rows depend on the corpus, on seed and epoch only, not on the order they had before. Moves each token once, or
-    twice where the dataset is larger than --memory, and then needs its size once more on the output's disk.
+    twice where the dataset is larger than --memory.
 
     \b
     Examples:
