@@ -238,6 +238,35 @@ def test_options_come_from_a_file_and_flags_win(place: Path, capsys: pytest.Capt
     assert "STORE" in capsys.readouterr().err, "an earlier call's file is forgotten"
 
 
+def test_lists_and_switches_from_a_file(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "c.toml").write_text(
+        """
+        [stats]
+        input = "store"
+        compare = ["concat", "bfd"]
+        sequence-length = [16, 32]
+        [pack]
+        input = "store"
+        strategy = "seamless"
+        sequence-length = 16
+        max-repetition = 0.25
+        shuffle = false
+        segments = false
+        """,
+        encoding="utf-8",
+    )
+    assert run(["stats", "--config", "c.toml", "--json"]) == 0
+    entries = json.loads(capsys.readouterr().out)["comparison"]["entries"]
+    assert {(row["strategy"], row["sequence_length"]) for row in entries} == {
+        (strategy, length) for strategy in ("concat", "bfd") for length in (16, 32)
+    }
+    assert run(["pack", "--config", "c.toml", "-o", "p", "-q", "--segments"]) == 0
+    manifest = json.loads((place / "p" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["shuffle"] is None
+    assert manifest["options"]["max_repetition"] == "1/4"
+    assert manifest["lengths"] is not None, "the flag wins"
+
+
 def test_an_option_in_a_file_is_blamed_there(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "c.toml").write_text(CONFIG, encoding="utf-8")
     assert run(["pack", "--config", "c.toml", "-o", "p"]) == 2
