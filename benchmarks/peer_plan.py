@@ -1,6 +1,6 @@
 """Runs in a peer's environment: plan a corpus with its own best-fit-decreasing packing.
 
-    PYTHON benchmarks/peer_plan.py trl|olmo LENGTHS.npy SEQUENCE_LENGTH BINS.npz
+    PYTHON -m benchmarks.peer_plan trl|olmo LENGTHS.npy SEQUENCE_LENGTH BINS.npz
 
 Prints the CPU seconds of the planning; writes the length and number of each piece in bin order, and bin offsets.
 """

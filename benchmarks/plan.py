@@ -94,7 +94,7 @@ def peers(rounds: int) -> list[dict[str, Any]]:
         found.append(_peer("packtool bfd", length, ours["cpu"], 1.0, ours["rows"]))
         for name in ("trl", "olmo"):
             target = WORK / "bins.npz"
-            command = [environment(name), "benchmarks/peer_plan.py", name, WORK / "lengths.npy", str(length), target]
+            command = [environment(name), "-m", "benchmarks.peer_plan", name, WORK / "lengths.npy", str(length), target]
             cpu = statistics.median(float(run(command).output.split()[-1]) for _ in range(rounds))
             rows = len(np.load(target)["offsets"]) - 1
             found.append(_peer(name, length, cpu, cpu / ours["cpu"], rows))
@@ -119,26 +119,25 @@ def main() -> None:
         return
 
     few = min(10**7, int(options.largest))
-    figures = {
-        "strategies": [repeated(options.rounds, name, few, 8192) for name in STRATEGIES],
-        "curve": [
-            repeated(options.rounds, "bfd", 10**power, 8192) for power in range(5, 9) if 10**power <= options.largest
-        ],
-        "padding": [repeated(1, name, 10**6, 2048) for name in ("ffd", "bfd")],
-        "windows": [],
-        "optimize": [],
-        "peers": peers(options.rounds) if options.peers else [],
+    powers = [power for power in range(5, 9) if 10**power <= options.largest]
+    sections = {
+        "curve": lambda: [repeated(options.rounds, "bfd", 10**power, 8192) for power in powers],
+        "strategies": lambda: [repeated(options.rounds, name, few, 8192) for name in STRATEGIES],
+        "padding": lambda: [repeated(1, name, 10**6, 2048) for name in ("ffd", "bfd")],
     }
     if options.billion:
-        figures["windows"] = [repeated(1, name, 10**9, 8192, BILLION_WINDOW) for name in ("ffd", "bfd")]
+        sections["windows"] = lambda: [repeated(1, name, 10**9, 8192, BILLION_WINDOW) for name in ("ffd", "bfd")]
+    if options.peers:
+        sections["peers"] = lambda: peers(options.rounds)
     if options.optimize:
-        figures["optimize"] = [repeated(1, "bfd", 10**6, 2048, ONE_WINDOW, optimize=True)]
-    save("plan", figures)
-    for name, rows in figures.items():
-        if rows:
-            print(f"\n{name}\n")
-            header = list(dict.fromkeys(key for row in rows for key in row))
-            table(header, [[row.get(key, "") for key in header] for row in rows])
+        sections["optimize"] = lambda: [repeated(1, "bfd", 10**6, 2048, ONE_WINDOW, optimize=True)]
+    figures: dict[str, Any] = {}
+    for name, section in sections.items():
+        rows = figures[name] = section()
+        save("plan", figures)
+        print(f"\n{name}\n")
+        header = list(dict.fromkeys(key for row in rows for key in row))
+        table(header, [[row.get(key, "") for key in header] for row in rows])
 
 
 if __name__ == "__main__":
