@@ -18,7 +18,7 @@ import pytest
 
 from packtool.cli import app, run
 from packtool.warnings import warn
-from tests.stores import write_store
+from tests.stores import write_store, write_uniform_store
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
@@ -172,7 +172,7 @@ def test_standard_output_that_is_full(place: Path) -> None:
 
 
 def test_ctrl_c_leaves_nothing_that_looks_whole(place: Path) -> None:
-    write_store(place / "large", [50 + n % 700 for n in range(20000)], per_shard=10000)
+    write_uniform_store(place / "large", 20_000, 400)
     command = [sys.executable, "-m", "packtool", "pack", "large", "-o", "p", "--strategy", "concat", "-L", "16"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
     while not (place / "p" / "unfinished").exists():

@@ -16,7 +16,7 @@ from packtool.commands.run import StageResult, run
 from packtool.errors import DataError, UsageError
 from packtool.pipeline import Stage
 from packtool.storage import manifest as manifests
-from tests.stores import write_store
+from tests.stores import write_store, write_uniform_store
 
 CONFIG = """
 [[pack]]
@@ -134,7 +134,7 @@ def test_an_interrupted_run_continues(place: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_killed_at_any_time_it_ends_with_the_same_bytes(place: Path) -> None:
-    write_store(place / "large", [50 + n % 700 for n in range(3000)], per_shard=1000)
+    write_uniform_store(place / "large", 3_000, 401)
     command = [sys.executable, "-m", "packtool", "run", "c.toml", "-i", "large", "-q", "-o"]
     root = Path(__file__).parents[2]
 
