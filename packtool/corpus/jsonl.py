@@ -65,9 +65,12 @@ _UNITS = re.compile(
 
 
 def _cut(raw: memoryview, at: int, limit: int, end: int) -> int:
-    """The last place up to `limit` that splits neither an escape, nor a surrogate pair, nor a character."""
+    """A place up to `limit`, the last but a few, that splits neither escape, nor surrogate pair, nor character."""
     if limit == end:
         return end
+    space = bytes(raw[at:limit]).rfind(b" ")  # no escape has one
+    if space > 0:
+        return at + space
     match = _UNITS.match(raw, at, limit)
     cut = match.end() if match else at
     while cut > at and raw[cut] & 0xC0 == 0x80:

@@ -29,16 +29,12 @@ def line_chunks(stream: Readable, start: int = 0, stop: int = -1) -> Iterator[by
         if 0 <= stop <= at + len(pending):
             end = pending.find(b"\n", max(stop - 1 - at, searched))
             if end >= 0:
-                yield pending[: end + 1]
+                yield _cut(pending, end + 1)
                 return
         cut = pending.rfind(b"\n", searched) + 1
         if cut:
             rest = bytes(pending[cut:])
-            if isinstance(pending, bytearray):
-                del pending[cut:]  # no second copy of a very long line
-            else:
-                pending = pending[:cut]
-            yield pending
+            yield _cut(pending, cut)
             at += cut
             pending = rest
         data = stream.read(CHUNK)
@@ -68,6 +64,14 @@ def _joined(pending: bytes | bytearray, data: bytes) -> bytes | bytearray:
     grown = pending if isinstance(pending, bytearray) else bytearray(pending)
     grown += data
     return grown
+
+
+def _cut(pending: bytes | bytearray, size: int) -> bytes | bytearray:
+    """The first bytes, in place where they may be many: there must be no second copy of a very long line."""
+    if isinstance(pending, bytes):
+        return pending[:size]
+    del pending[size:]
+    return pending
 
 
 def lines_before(stream: Readable, start: int) -> int:
