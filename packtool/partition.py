@@ -22,10 +22,12 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from packtool.errors import UsageError
 from packtool.layout import Layout, join
 from packtool.plan import I64, Plan, Segments, offsets_of, ranges
 from packtool.shuffling.atom import Keys
 from packtool.shuffling.permutation import order_by
+from packtool.sizes import show_bytes
 from packtool.sources import Source
 from packtool.storage import parts
 from packtool.storage.files import write_bytes
@@ -36,6 +38,7 @@ _LAST = np.uint64(np.iinfo(np.uint64).max)
 _MOST_TASKS = 16
 _TASK_BYTES = 1 << 28
 _BLOCK_BYTES = 1 << 24
+_MOST_BITS = 14
 _UNIT_BYTES = 256  # of working memory for each unit, beside its tokens
 
 
@@ -51,8 +54,20 @@ class Budget:
         return source.bytes <= self.memory
 
     def bits(self, source: Source) -> int:
-        """Top bits of a key that name its part: as many as make a part and its sorting fit, for every worker."""
-        return max(1, (4 * self.workers * source.bytes // self.memory).bit_length())
+        """Top bits of a key that name its part: as many as make a part and its sorting fit, for every worker.
+
+        Raises:
+            UsageError: that would be more parts than a file system takes gladly.
+        """
+        wanted = 4 * self.workers * source.bytes
+        if wanted // self.memory >> _MOST_BITS:
+            raise UsageError(
+                "memory-too-small",
+                f"{show_bytes(self.memory)} for {self.workers} workers are too small a share of what is to be shuffled",
+                remedy=f"give at least {show_bytes((wanted >> _MOST_BITS) + 1)}, or fewer --workers",
+                where="--memory",
+            )
+        return max(1, (wanted // self.memory).bit_length())
 
     def block_units(self, source: Source) -> int:
         """Units that a worker reads at a time in the first pass."""
