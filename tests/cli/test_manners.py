@@ -159,6 +159,15 @@ def test_a_reader_that_leaves_early_is_no_error(place: Path) -> None:
     os.close(sender)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "status"), [("info store --json >&-", 0), ("info store >&-", 0), ("info nowhere 2>&-", 1)]
+)
+def test_streams_that_are_closed(place: Path, arguments: str, status: int) -> None:
+    command = f'exec "{sys.executable}" -m packtool {arguments}'
+    result = subprocess.run(["sh", "-c", command], capture_output=True, env=ENVIRONMENT, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (status, b"", b"")
+
+
 def test_standard_output_that_is_full(place: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
