@@ -39,7 +39,7 @@ def measure(strategy: str, documents: int, length: int, window: int, optimize: b
         began = time.process_time()
         rows = sum(only.rows for _, (only,) in plan_windows(strategy, _blocks(pool, documents), options))
         return {"cpu": time.process_time() - began, "rows": rows}
-    lengths = few_to_a_row(documents) if optimize else lognormal_lengths(documents)
+    lengths = few_to_a_row(documents) if optimize else draw(documents)
     began = time.process_time()
     plans = plan(strategy, lengths, options)
     seconds = time.process_time() - began
@@ -50,6 +50,15 @@ def measure(strategy: str, documents: int, length: int, window: int, optimize: b
         if optimize:
             figures["bound"] = 1 - tokens / (plans[0].least_rows * length)
     return figures
+
+
+def draw(documents: int) -> Any:
+    """Lengths drawn block by block, so that drawing them takes no memory that planning does not."""
+    lengths = np.empty(documents, np.uint32)
+    for seed, first in enumerate(range(0, documents, POOL // 16)):
+        part = lengths[first : first + POOL // 16]
+        part[:] = lognormal_lengths(len(part), seed=seed)
+    return lengths
 
 
 def few_to_a_row(documents: int) -> Any:
