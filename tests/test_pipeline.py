@@ -64,6 +64,48 @@ def test_several_stores_and_packs(tmp_path: Path) -> None:
     assert first.needs == ()
 
 
+def test_several_corpora_are_packed_together(tmp_path: Path) -> None:
+    text = """
+    [[tokenize]]
+    input = "web.jsonl"
+    output = "web"
+    [[tokenize]]
+    input = ["code/*.py", "more"]
+    output = "code"
+    [pack]
+    [stats]
+    """
+    assert flow(tmp_path, text) == [
+        ("tokenize", ("web.jsonl",), "out/web"),
+        ("tokenize", ("code/*.py", "more"), "out/code"),
+        ("pack", ("out/web", "out/code"), "out/packed"),
+        ("stats", ("out/packed",), None),
+    ]
+    assert "[ambiguous-input] FILE:2: tokenize: one of several" in refused(tmp_path, text, "x.jsonl")
+
+
+def test_what_works_on_tokens_reads_the_store(tmp_path: Path) -> None:
+    text = """
+    [tokenize]
+    [pack]
+    [shuffle]
+    method = "partial"
+    [[stats]]
+    compare = "all"
+    html = "page.html"
+    [[stats]]
+    """
+    found = plan(tmp_path, text, ("corpus",))
+    assert [stage.inputs for stage in found] == [
+        ("corpus",),
+        ("out/tokens",),
+        ("out/tokens",),
+        ("out/tokens",),
+        ("out/shuffled",),
+    ]
+    assert found[3].options == {"compare": "all", "html": "out/page.html"}
+
+
 def test_options_are_passed_on(tmp_path: Path) -> None:
     (stage,) = plan(tmp_path, "[pack]\nsequence-length = 8\noutput = 'x'\ninput = 's'\nmax-repetition = 0.1\n")
     assert stage.options == {"sequence_length": 8, "max_repetition": "0.1"}
