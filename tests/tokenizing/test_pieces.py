@@ -1,0 +1,49 @@
+"""Long texts cut into pieces give the ids of the whole text; where that is not certain, they are not cut."""
+
+from __future__ import annotations
+
+import json
+from itertools import chain
+
+import pytest
+from tokenizers import Tokenizer
+
+from packtool.tokenizing import pieces as pieces_module
+from packtool.tokenizing.pieces import can_cut, pieces
+from tests.tokenizing import shapes
+
+CUT = {name: spec for name, spec in shapes.LISTED.items() if can_cut(spec)}
+
+
+def test_which_tokenizers_allow_it() -> None:
+    assert CUT.keys() == shapes.LISTED.keys() - {"added words", "stripping tokens"}
+    assert not any(can_cut(spec) for name, (spec, _) in shapes.UNLISTED.items() if name not in _HARMLESS)
+    assert not can_cut(shapes.spec(pre_tokenizer=shapes.split(r"\w+ ?|\W")))
+    assert not can_cut({"model": {"type": "Unigram"}})
+
+
+_HARMLESS = {"padding", "dropout", "unknown token", "byte fallback", "word prefix", "word suffix", "normalized tokens"}
+"""Shapes that gigatoken is not used for, though they never join a letter to the whitespace after it."""
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_pieces_give_the_ids_of_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = Tokenizer.from_str(json.dumps(CUT[name]))
+    monkeypatch.setattr(pieces_module, "PIECE", 12)
+    cuts = 0
+    texts = shapes.texts(1500, seed=7)
+    for text in map(" ".join, zip(texts[::3], texts[1::3], texts[2::3], strict=True)):
+        parts = list(pieces(text, True))
+        assert "".join(parts) == text
+        cuts += len(parts) - 1
+        encoded = [tokenizer.encode(part, add_special_tokens=False).ids for part in parts]
+        assert list(chain.from_iterable(encoded)) == tokenizer.encode(text, add_special_tokens=False).ids
+    assert cuts > 300
+
+
+def test_the_same_pieces_however_a_text_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces_module, "PIECE", 12)
+    for text in shapes.texts(200, seed=8):
+        arriving = [text[at : at + 5] for at in range(0, len(text), 5)]
+        assert "".join(pieces(arriving, True)) == text
+        assert list(pieces(arriving, False)) == [text]
