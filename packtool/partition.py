@@ -182,7 +182,7 @@ def _scatter(source: Source, keys: Keys, first: int, last: int, bits: int) -> It
         unit_pieces, table = np.zeros(len(unit), np.int64), np.empty(0, SEGMENT)
     else:
         unit_pieces = np.diff(pieces.offsets)[unit]
-        table = to_table(pieces)[ranges(pieces.offsets[unit], unit_pieces, offsets_of(unit_pieces))]
+        table = np.take(to_table(pieces), ranges(pieces.offsets[unit], unit_pieces, offsets_of(unit_pieces)))
     piece_offsets = offsets_of(unit_pieces)
     for number in np.unique(part).tolist():
         a, b = offsets[number : number + 2]
@@ -255,7 +255,8 @@ class PartedLayout(Layout):
                 unit = part.units[first - begin : stop - begin]
                 held = part.chunk.unit_pieces[unit].astype(np.int64)
                 counts.append(held)
-                tables.append(part.chunk.pieces[ranges(part.piece_offsets[unit], held, offsets_of(held))])
+                piece = ranges(part.piece_offsets[unit], held, offsets_of(held))
+                tables.append(np.take(part.chunk.pieces, piece))
                 tokens.append(np.take(part.chunk.tokens, unit, axis=0))
             first, number = stop, number + 1
         pieces = from_table(np.concatenate(tables), offsets_of(np.concatenate(counts)))

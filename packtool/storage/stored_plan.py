@@ -69,13 +69,14 @@ class StoredPlan(Plan):
             counts = last - first + (self._begins[last] < begin + self.unit)
             offsets = offsets_of(counts)
             piece = ranges(first, counts, offsets)
-            skipped = np.maximum(np.repeat(begin, counts) - self._begins[piece], 0)
-            ends = np.minimum(np.repeat(begin + self.unit, counts), self._begins[piece + 1])
-            return _cut(from_table(self._table[piece], offsets), skipped, ends - self._begins[piece] - skipped)
+            pieces = from_table(np.take(self._table, piece), offsets)
+            ahead = np.repeat(begin, counts) - self._begins[piece]
+            skipped = np.maximum(ahead, 0)
+            return _cut(pieces, skipped, np.minimum(ahead + self.unit, pieces.length) - skipped)
         first = self._row_offsets[units]
         counts = self._row_offsets[np.asarray(units) + 1] - first
         offsets = offsets_of(counts)
-        return from_table(self._table[ranges(first, counts, offsets)], offsets)
+        return from_table(np.take(self._table, ranges(first, counts, offsets)), offsets)
 
     def stretch(self, first: int, last: int) -> Segments:
         """The pieces of units ``first:last``, without reading the rest of the table."""
