@@ -93,10 +93,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
             status = failure.exit_code
     if status == INTERRUPTED:
         failures.say(f"packtool: interrupted{_way_on(sys.argv[1:] if arguments is None else arguments)}")
-    elif status == BROKEN_PIPE:
+    elif status == BROKEN_PIPE or not _flushed():
         # Keep the interpreter from complaining about it while it shuts down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
     return status if isinstance(status, int) else 0
+
+
+def _flushed() -> bool:
+    """Whether standard output has taken everything; where it has not, that was the error, and was reported."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return False
+    return True
 
 
 def _way_on(arguments: Sequence[str]) -> str:
