@@ -84,7 +84,7 @@ def command(
 ) -> None:
     """Tokenize text files into a token store: every document's tokens, each document ended by EOS.
 
-    Reads JSON Lines, Parquet and plain text, also compressed (gz, zst, bz2, xz). About 100 MB of text per CPU second
+    Reads JSON Lines, Parquet and plain text, also compressed (gz, zst, bz2, xz). Tens of MB of text per CPU second
     for byte-level BPE tokenizers. Memory: up to 600 MB a worker, however large the corpus.
 
     \b
