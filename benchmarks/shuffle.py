@@ -169,7 +169,7 @@ def main() -> None:
             for row in rows
         ],
     )
-    save("shuffle", {"rows": rows})
+    save("shuffle", {"load_average": os.getloadavg()[-1], "rows": rows})
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ def _scatter(source: Source, keys: Keys, first: int, last: int, bits: int) -> It
         unit_pieces = np.diff(pieces.offsets)[unit]
         table = np.take(to_table(pieces), ranges(pieces.offsets[unit], unit_pieces, offsets_of(unit_pieces)))
     piece_offsets = offsets_of(unit_pieces)
-    for number in np.unique(part).tolist():
+    for number in np.flatnonzero(np.diff(offsets)).tolist():
         a, b = offsets[number : number + 2]
         u, v = unit_offsets[[a, b]]
         p, q = piece_offsets[[u, v]]
