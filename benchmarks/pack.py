@@ -89,7 +89,7 @@ def main() -> None:
         return inner(prepared([sys.executable, "-m", "benchmarks.pack", "--gather", str(store), str(out), strategy]))
 
     def pack_of(strategy: str) -> Run:
-        arguments = ("--strategy", strategy, "-L", str(LENGTH), "--memory", "64GiB", "--overwrite", "--json", "-q")
+        arguments = ("--strategy", strategy, "-L", str(LENGTH), "--overwrite", "--json", "-q")
         return inner(prepared(packtool("pack", store, "-o", out, *arguments)))
 
     names = ["cp", "cp && sync", "gather bfd", "gather concat", "pack bfd", "pack concat"]

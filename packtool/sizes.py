@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
 from packtool.errors import UsageError
 
@@ -19,6 +21,16 @@ def parse_bytes(text: str | int, option: str = "--memory") -> int:
     if match is None or match[2] not in _UNITS or not float(match[1]):
         raise UsageError("bad-size", f"{text!r} is not a size", remedy="write it like 512MiB or 4GiB", where=option)
     return int(float(match[1]) * _UNITS[match[2]])
+
+
+def machine_memory() -> int:
+    """Bytes of memory this process may hope for: the machine's, or the limit of its container."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return total
+    return min(total, int(limit)) if limit.isdecimal() else total
 
 
 def show_bytes(count: float) -> str:

@@ -73,7 +73,10 @@ def command(
     segments: Annotated[
         bool, typer.Option("--segments/--no-segments", help="Write the table of which document lies where, or not.")
     ] = True,
-    memory: options.Memory = "1GiB",
+    memory: Annotated[
+        str | None,
+        typer.Option(help="Tokens beyond it move twice; default half of the machine's memory.", metavar="SIZE"),
+    ] = None,
     workers: options.Workers = None,
     config: options.Config = None,
     overwrite: options.Overwrite = False,

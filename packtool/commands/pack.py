@@ -22,7 +22,7 @@ from packtool.preview import Preview
 from packtool.progress import Progress
 from packtool.report.document import build
 from packtool.shuffling.atom import atom_shuffles
-from packtool.sizes import parse_bytes
+from packtool.sizes import machine_memory, parse_bytes
 from packtool.sources import corpus_source
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
@@ -73,7 +73,7 @@ def pack(
     optimize: bool = False,
     shard_tokens: int = DEFAULT_SHARD_TOKENS,
     segments: bool = True,
-    memory: str | int = "1GiB",
+    memory: str | int | None = None,
     workers: int | None = None,
     overwrite: bool = False,
     resume: bool = False,
@@ -91,7 +91,8 @@ def pack(
         pad_token: id, or text of an added token of the tokenizer; default the EOS id.
         shard_tokens: a shard closes before it would exceed this many tokens.
         segments: False leaves the segment table out.
-        memory: memory for tokens, in bytes or such as ``1GiB``; where they are more, a shuffle moves them twice.
+        memory: memory for tokens, in bytes or such as ``1GiB``; default half of the machine's. Up to it, tokens move
+            once, straight from the memory-mapped stores; beyond it twice, each time in sequence.
         workers: threads; default one for each CPU. The output does not depend on it.
         overwrite: replace what packtool left in the output.
         resume: keep what an earlier run with the same options and inputs finished; do again what it did not finish.
@@ -118,7 +119,7 @@ def pack(
         window_tokens=window_tokens,
         optimize=optimize,
     )
-    most = parse_bytes(memory)
+    most = machine_memory() // 2 if memory is None else parse_bytes(memory)
     paths = [Path(p) for p in ([stores] if isinstance(stores, str | Path) else stores)]
     corpus = Corpus(paths)
     pad_id = padding_id(pad_token, corpus.tokenizer)
