@@ -22,6 +22,8 @@ HEADER_BYTES = 4096
 """Size of every `.npy` header packtool writes, so that the array begins on a page of its own."""
 FLUSH_BYTES = 1 << 26
 """Bytes after which a file that is being written is flushed to the disk in the background."""
+WRITE_BYTES = 1 << 20
+"""Bytes hashed and written at a time: more would leave the cache in between, and cost the system half as much again."""
 PARTIAL = ".partial"
 """Suffix of a file that is still being written."""
 
@@ -82,10 +84,12 @@ class NpyWriter:
 
     def _put(self, data: bytes | memoryview) -> None:
         view = memoryview(data)
-        self._hash.update(view)
         self._bytes += len(view)
-        while view:
-            view = view[self._file.write(view) :]
+        for first in range(0, len(view), WRITE_BYTES):
+            part = view[first : first + WRITE_BYTES]
+            self._hash.update(part)
+            while part:
+                part = part[self._file.write(part) :]
         if self._bytes - self._flushed >= FLUSH_BYTES and (self._flushing is None or self._flushing.done()):
             self._flushed = self._bytes
             self._flushing = _FLUSHER.submit(os.fdatasync, self._file.fileno())
