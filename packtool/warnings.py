@@ -12,6 +12,7 @@ import warnings
 CODES = frozenset(
     {
         "encoder-fallback",
+        "input-named-twice",
         "no-documents",
         "records-rejected",
         "texts-truncated",

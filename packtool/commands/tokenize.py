@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,6 +135,7 @@ def tokenize(
     if out.finished:
         return _finished(out)
     files = [file for group in found for file in group or [copy_stdin(out.work, format)]]
+    _warn_of_repeats(files)
     write_bytes(out.work / "tokenizer.json", loaded.data)
     context = tasks.Context(
         work=str(out.work),
@@ -192,6 +194,19 @@ def _check_options(
     if stdin and resume:
         remedy = "write it to a file first, or give --overwrite"
         raise UsageError("stdin-no-resume", "standard input can't be resumed", remedy=remedy, where="--resume")
+
+
+def _warn_of_repeats(files: Sequence[CorpusFile]) -> None:
+    """A file that is named twice, perhaps once by a glob, is read twice: perhaps not what was meant."""
+    times = Counter(file.location for file in files)
+    repeated = [location for location, count in times.items() if count > 1]
+    if repeated:
+        what = (
+            f"{len(repeated)} files are named more than once, and are read as often"
+            if len(repeated) > 1
+            else (f"named {times[repeated[0]]} times, and read as often")
+        )
+        warn("input-named-twice", what, remedy="name each file once, unless it is meant", where=repeated[0])
 
 
 def _identity(files: Sequence[CorpusFile] | None) -> list[tuple[str, int, int]] | None:
