@@ -434,7 +434,9 @@ def test_long_documents_are_encoded_in_pieces_to_the_same_ids(tmp_path: Path, mo
 
 
 def test_a_file_named_twice_is_read_twice_and_said_so(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n')
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.jsonl").write_text('{"text": "one"}\n')
     with pytest.warns(PacktoolWarning, match=r"a\.jsonl: named 2 times, and read as often"):
-        result = packtool.tokenize([tmp_path, tmp_path / "a.jsonl"], tmp_path / "store")
+        result = packtool.tokenize([corpus, corpus / "a.jsonl"], tmp_path / "store")
     assert result.counts["documents"] == 2
