@@ -129,7 +129,7 @@ def _print(results: list[StageResult]) -> None:
     if measured:
         from rich.console import Console
 
-        from packtool.report.tables import print_stats
+        from packtool.report.terminal import print_stats
 
         for report in measured:
             print_stats(report, Console())

@@ -92,6 +92,6 @@ def command(
     else:
         from rich.console import Console
 
-        from packtool.report.tables import print_stats
+        from packtool.report.terminal import print_stats
 
         print_stats(report, Console())

@@ -1,5 +1,5 @@
 """Reports: one JSON document of what was measured, shown in the terminal or as a page. See docs/report-schema.md.
 
-tallies, ledger, lengths ─document.build─▶ report (plain JSON types) ─tables.print_report─▶ terminal
+tallies, ledger, lengths ─document.build─▶ report (plain JSON types) ─terminal.print_report─▶ terminal
                                                                      ─html.page─▶ one self-contained page
 """

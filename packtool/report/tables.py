@@ -1,4 +1,4 @@
-"""Reports in the terminal: tables and small histograms that fit 80 columns."""
+"""Tables and small histograms of reports, for terminals of 80 columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -18,40 +18,6 @@ Json = dict[str, Any]
 _BAR = "▏▎▍▌▋▊▉█"
 _BAR_WIDTH = 30
 _LINES = 14  # of a histogram, at most
-
-
-def print_report(report: Json, console: Console) -> None:
-    """Print the report of a packed dataset (`packtool.report.document.build`)."""
-    console.print(title(report))
-    console.print()
-    console.print(ledger_table(report["ledger"]))
-    console.print()
-    if report["metrics"] is None:
-        console.print("Document boundaries are not known (--no-segments), so there are no metrics.")
-        return
-    console.print(metrics_table(report))
-    if len(report["buckets"]) > 1:
-        console.print()
-        console.print(buckets_table(report["buckets"]))
-    console.print(lengths_view(report["lengths"]))
-    console.print(heading("Documents per row"))
-    console.print(bars([(span(b["from"], b["to"]), b["rows"]) for b in report["documents_per_row"]], "rows"))
-
-
-def print_stats(report: Json, console: Console) -> None:
-    """Print whatever `packtool.stats` reports."""
-    if report["kind"] == "packed":
-        print_report(report, console)
-        if report["mixing"]:
-            console.print()
-            console.print(mixing_table(report["mixing"]))
-        return
-    console.print(counts_line(report))
-    console.print(lengths_view(report["lengths"]))
-    if report["comparison"] is not None:
-        from packtool.report.comparison_tables import print_comparison
-
-        print_comparison(report["comparison"], console)
 
 
 def counts_line(report: Json) -> RenderableType:

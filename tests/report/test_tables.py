@@ -7,7 +7,7 @@ import numpy as np
 from rich.console import Console
 
 from packtool.metrics import Tally
-from packtool.report import document, tables
+from packtool.report import document, tables, terminal
 from packtool.storage.manifest import Ledger
 
 NOTHING = Ledger(
@@ -17,7 +17,7 @@ NOTHING = Ledger(
 
 def printed(report: dict[str, Any], width: int = 80) -> str:
     out = io.StringIO()
-    tables.print_report(report, Console(file=out, width=width))
+    terminal.print_report(report, Console(file=out, width=width))
     return out.getvalue()
 
 
