@@ -30,9 +30,7 @@ class PacktoolError(Exception):
         super().__init__(code, what, remedy, where)
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
-        stop = "" if self.remedy.endswith("?") else "."
-        return f"{place}{self.what}. {self.remedy[:1].upper()}{self.remedy[1:]}{stop}"
+        return message(self.what, self.remedy, self.where)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only parameters: pickling between worker processes needs help.
@@ -51,3 +49,14 @@ class DataError(PacktoolError):
 
 def _rebuild(kind: type[PacktoolError], code: str, what: str, remedy: str, where: str | None) -> PacktoolError:
     return kind(code, what, remedy=remedy, where=where)
+
+
+def message(what: str, remedy: str, where: str | None) -> str:
+    """The parts of an error or warning as people read them.
+
+    >>> message("no such file", "check the path", "a.jsonl")
+    'a.jsonl: no such file. Check the path.'
+    """
+    place = f"{where}: " if where else ""
+    stop = "" if remedy.endswith("?") else "."
+    return f"{place}{what}. {remedy[:1].upper()}{remedy[1:]}{stop}"

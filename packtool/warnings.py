@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import warnings
 
+from packtool.errors import message
+
 CODES = frozenset(
     {
         "encoder-fallback",
@@ -35,8 +37,7 @@ class PacktoolWarning(UserWarning):
         super().__init__(code, what, remedy, where)
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
-        return f"{place}{self.what}. {self.remedy[:1].upper()}{self.remedy[1:]}."
+        return message(self.what, self.remedy, self.where)
 
 
 def warn(code: str, what: str, *, remedy: str, where: str | None = None) -> None:
