@@ -54,7 +54,7 @@ class Gatherer:
         self._sources = [*shards, *fills]
         self._fill = {PADDING: len(shards), INSERTED_EOS: len(shards) + 1}
         self._locate = locate
-        self._bases = offsets_of(np.array([len(shard) for shard in shards], np.int64))
+        self._shard_of = _ShardOf(offsets_of(np.array([len(shard) for shard in shards], np.int64)))
         self._dtype = dtype
         self._buffers: list[pa.Buffer] = []
         first = []
@@ -85,8 +85,8 @@ class Gatherer:
     def _place(self, document: I64, start: I64) -> tuple[I64, I64]:
         """Shard of each piece, and where in it the piece begins."""
         place = self._locate(document) + start
-        shard = np.searchsorted(self._bases, place, side="right") - 1
-        return shard, place - self._bases[shard]
+        shard = self._shard_of(place)
+        return shard, place - self._shard_of.bases[shard]
 
     def copy(self, source: I64, place: I64, length: I64) -> npt.NDArray[Any]:
         """Tokens ``place:place + length`` of each source, joined. Sources are the shards, padding, EOS, in order."""
@@ -122,6 +122,31 @@ class Gatherer:
             at = np.minimum(place[mine, None] + column, len(shard) - 1)
             out[mine] = np.where(wanted[mine], shard[at], 0)
         return out.view(np.int32)
+
+
+class _ShardOf:
+    """The shard of each place in the stream of all shards: a table lookup, several times as fast as a search.
+
+    Args:
+        bases: shards + 1 offsets of the shards in the stream.
+
+    >>> _ShardOf(np.array([0, 3, 3, 10]))(np.array([9, 0, 2, 3]))
+    array([2, 0, 0, 2])
+    """
+
+    def __init__(self, bases: I64) -> None:
+        self.bases = bases
+        total, shards = int(bases[-1]), len(bases) - 1
+        self._shift = max(0, total.bit_length() - max(12, shards.bit_length() + 2))
+        firsts = np.arange(0, total + 1, 1 << self._shift)
+        self._table = np.searchsorted(bases[:-1], firsts, side="right") - 1
+        self._most = int(np.diff(self._table, append=shards - 1).max())
+
+    def __call__(self, place: I64) -> I64:
+        shard = self._table[place >> self._shift]
+        for _ in range(self._most):  # a shard may begin between the table's entries
+            shard += place >= self.bases[shard + 1]
+        return shard
 
 
 def coalesce(source: I64, place: I64, length: I64) -> tuple[I64, I64, I64]:
