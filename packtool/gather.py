@@ -54,7 +54,7 @@ class Gatherer:
         self._sources = [*shards, *fills]
         self._fill = {PADDING: len(shards), INSERTED_EOS: len(shards) + 1}
         self._locate = locate
-        self._shard_of = _ShardOf(offsets_of(np.array([len(shard) for shard in shards], np.int64)))
+        self._source_of = _SourceOf(offsets_of(np.array([len(source) for source in self._sources], np.int64)))
         self._dtype = dtype
         self._buffers: list[pa.Buffer] = []
         first = []
@@ -67,26 +67,23 @@ class Gatherer:
 
     def __call__(self, pieces: Segments) -> npt.NDArray[Any]:
         """The tokens of all pieces, in order, as one 1-D array."""
-        source, place = self._sources_of(pieces)
-        source, place, length = coalesce(source, place, pieces.length)
-        return self.copy(source, place, length)
+        place = self._places(pieces)
+        joined, length = coalesce(place, pieces.length)
+        source = self._source_of(joined)
+        if (joined + length > self._source_of.bases[source + 1]).any():  # joined across the end of a shard
+            joined, length, source = place, pieces.length, self._source_of(place)
+        return self.copy(source, joined - self._source_of.bases[source], length)
 
-    def _sources_of(self, pieces: Segments) -> tuple[I64, I64]:
+    def _places(self, pieces: Segments) -> I64:
+        """Where each piece begins in the stream of all sources, one after the other."""
         real = pieces.document >= 0
         if real.all():
-            return self._place(pieces.document, pieces.start)
-        source = np.empty(len(pieces), np.int64)
-        place = np.zeros(len(pieces), np.int64)
+            return self._locate(pieces.document) + pieces.start
+        place = np.empty(len(pieces), np.int64)
         for document, number in self._fill.items():
-            source[pieces.document == document] = number
-        source[real], place[real] = self._place(pieces.document[real], pieces.start[real])
-        return source, place
-
-    def _place(self, document: I64, start: I64) -> tuple[I64, I64]:
-        """Shard of each piece, and where in it the piece begins."""
-        place = self._locate(document) + start
-        shard = self._shard_of(place)
-        return shard, place - self._shard_of.bases[shard]
+            place[pieces.document == document] = self._source_of.bases[number]
+        place[real] = self._locate(pieces.document[real]) + pieces.start[real]
+        return place
 
     def copy(self, source: I64, place: I64, length: I64) -> npt.NDArray[Any]:
         """Tokens ``place:place + length`` of each source, joined. Sources are the shards, padding, EOS, in order."""
@@ -124,44 +121,42 @@ class Gatherer:
         return out.view(np.int32)
 
 
-class _ShardOf:
-    """The shard of each place in the stream of all shards: a table lookup, several times as fast as a search.
+class _SourceOf:
+    """The source of each place in the stream of all of them: a table lookup, several times as fast as a search.
 
     Args:
-        bases: shards + 1 offsets of the shards in the stream.
+        bases: sources + 1 offsets of the sources in the stream.
 
-    >>> _ShardOf(np.array([0, 3, 3, 10]))(np.array([9, 0, 2, 3]))
+    >>> _SourceOf(np.array([0, 3, 3, 10]))(np.array([9, 0, 2, 3]))
     array([2, 0, 0, 2])
     """
 
     def __init__(self, bases: I64) -> None:
         self.bases = bases
-        total, shards = int(bases[-1]), len(bases) - 1
-        self._shift = max(0, total.bit_length() - max(12, shards.bit_length() + 2))
+        total, sources = int(bases[-1]), len(bases) - 1
+        self._shift = max(0, total.bit_length() - max(12, sources.bit_length() + 2))
         firsts = np.arange(0, total + 1, 1 << self._shift)
         self._table = np.searchsorted(bases[:-1], firsts, side="right") - 1
-        self._most = int(np.diff(self._table, append=shards - 1).max())
+        self._most = int(np.diff(self._table, append=sources - 1).max())
 
     def __call__(self, place: I64) -> I64:
-        shard = self._table[place >> self._shift]
-        for _ in range(self._most):  # a shard may begin between the table's entries
-            shard += place >= self.bases[shard + 1]
-        return shard
+        source: I64 = self._table[place >> self._shift]
+        for _ in range(self._most):  # a source may begin between the table's entries
+            source += place >= self.bases[source + 1]
+        return source
 
 
-def coalesce(source: I64, place: I64, length: I64) -> tuple[I64, I64, I64]:
-    """One piece for pieces that follow each other in their source.
+def coalesce(place: I64, length: I64) -> tuple[I64, I64]:
+    """One piece for pieces that follow each other.
 
     >>> one = np.array
-    >>> coalesce(one([0, 0, 1]), one([4, 6, 7]), one([2, 3, 1]))
-    (array([0, 1]), array([4, 7]), array([5, 1]))
+    >>> coalesce(one([4, 6, 7]), one([2, 3, 1]))
+    (array([4, 7]), array([5, 1]))
     """
-    if len(source) < 2:
-        return source, place, length
-    head = np.empty(len(source), bool)
-    head[0] = True
-    np.logical_or(source[1:] != source[:-1], place[1:] != place[:-1] + length[:-1], out=head[1:])
+    head = np.empty(len(place), bool)
+    head[:1] = True
+    np.not_equal(place[1:], place[:-1] + length[:-1], out=head[1:])
     first = np.flatnonzero(head)
-    if len(first) == len(source):
-        return source, place, length
-    return source[first], place[first], np.add.reduceat(length, first)
+    if len(first) == len(place):
+        return place, length
+    return place[first], np.add.reduceat(length, first)

@@ -62,6 +62,14 @@ def test_shards_beyond_the_reach_of_a_view_are_seen_through_windows(monkeypatch:
     np.testing.assert_array_equal(got, np.concatenate([stream[a : a + 29] for a in place]))
 
 
-def test_coalescing_keeps_the_tokens_and_joins_neighbours_only() -> None:
-    source, place, length = coalesce(np.array([0, 0, 0, 1]), np.array([0, 4, 9, 13]), np.array([4, 4, 4, 4]))
-    assert (source.tolist(), place.tolist(), length.tolist()) == ([0, 0, 1], [0, 9, 13], [8, 4, 4])
+def test_coalescing_joins_neighbours_only() -> None:
+    place, length = coalesce(np.array([0, 4, 9, 13]), np.array([4, 4, 4, 4]))
+    assert (place.tolist(), length.tolist()) == ([0, 9], [8, 8])
+    place, length = coalesce(np.empty(0, np.int64), np.empty(0, np.int64))
+    assert (len(place), len(length)) == (0, 0)
+
+
+def test_neighbours_in_the_stream_that_lie_in_two_shards_are_not_joined() -> None:
+    gather = gatherer([np.array([1, 2], "<u2"), np.array([], "<u2"), np.array([3, 4], "<u2")], np.array([0, 2]))
+    table = np.array([(0, 0, 2, 0), (1, 0, 2, 0), (PADDING, 0, 1, 0), (INSERTED_EOS, 0, 1, 0)])
+    assert gather(Segments(*table.T, np.array([0, 4]))).tolist() == [1, 2, 3, 4, PAD, EOS]
