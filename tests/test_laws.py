@@ -35,7 +35,7 @@ def options_of(name: str, size: int, draw: st.DataObject | None = None) -> PackO
         **choose("extra_capacity", [1, 0, size - 1]),
         **choose("optimize", [False, True]),
         **choose("min_bucket", [1, 2, 1 << size.bit_length() - 1]),
-        window_tokens=1 << 30 if draw is None else draw.draw(st.sampled_from([1 << 30, 40, 7]), label="window"),
+        window_tokens=1 << 34 if draw is None else draw.draw(st.sampled_from([1 << 34, 40, 7]), label="window"),
     )
 
 

@@ -64,7 +64,7 @@ def command(
     ] = None,
     min_bucket: Annotated[int | None, typer.Option(help="decompose: the shortest row; default 1.", metavar="N")] = None,
     window_tokens: Annotated[
-        int | None, typer.Option(help="Tokens planned together; changes the output; default 2^30.", metavar="N")
+        int | None, typer.Option(help="Tokens planned together; changes the output; default 2^34.", metavar="N")
     ] = None,
     optimize: Annotated[
         bool, typer.Option("--optimize", help="ffd, bfd: near-optimal bins by linear programming (packtool[optimize]).")

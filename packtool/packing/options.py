@@ -40,7 +40,7 @@ class PackOptions:
     max_repetition: Fraction = Fraction(3, 10)
     extra_capacity: int | None = None
     min_bucket: int | None = None
-    window_tokens: int = 1 << 30
+    window_tokens: int = 1 << 34
     optimize: bool = False
 
     @property
