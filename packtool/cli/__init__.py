@@ -60,6 +60,7 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start threads for algebra that nobody does here
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the caller: say it to nobody, and keep its number from data files

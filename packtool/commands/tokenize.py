@@ -27,7 +27,7 @@ from packtool.storage.token_store import token_dtype
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing import load
 from packtool.tokenizing.assemble import assemble
-from packtool.tokenizing.choose import choose, recipe
+from packtool.tokenizing.choose import choose, recipe, spared
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.tokenizing.job import Job
 from packtool.warnings import warn
@@ -121,7 +121,6 @@ def tokenize(
     }
     found = [None if str(each) == STDIN else find(each, format) for each in inputs]
     key = outputs.key_of(__version__, options, loaded.info, [_identity(files) for files in found])
-    log.info("encoder %s: %s", encoder_name, why)
     if dry_run:
         return _preview(Path(output), key, [file for files in found for file in files or ()], loaded.info.vocab_size)
     out = outputs.prepare(
@@ -136,6 +135,9 @@ def tokenize(
         return _finished(out)
     files = [file for group in found for file in group or [copy_stdin(out.work, format)]]
     _warn_of_repeats(files)
+    if encoder == "auto" and not any(file.compression or file.format == "parquet" for file in files):
+        encoder_name, why = spared(encoder_name, why, sum(file.bytes for file in files))
+    log.info("encoder %s: %s", encoder_name, why)
     write_bytes(out.work / "tokenizer.json", loaded.data)
     context = tasks.Context(
         work=str(out.work),

@@ -15,6 +15,8 @@ from packtool.tokenizing.pieces import can_cut
 from packtool.tokenizing.spec import parse
 from packtool.tokenizing.verify import Verified, probes
 
+SMALL_INPUT = 1 << 18
+"""Bytes of input that the reference encodes in less time than it takes to load another encoder beside it."""
 ENCODERS = ("auto", "tokenizers", "gigatoken")
 
 
@@ -45,6 +47,18 @@ def choose(spec: Mapping[str, Any], wanted: str = "auto") -> tuple[str, str]:
         remedy = "give --encoder auto or tokenizers"
         raise EncoderUnsuitableError("encoder-unsuitable", why, remedy=remedy, where="--encoder")
     return "tokenizers", why
+
+
+def spared(encoder: str, why: str, size: int) -> tuple[str, str]:
+    """The encoder that `choose` chose by itself, or the reference where the input is too small to load another.
+
+    Args:
+        encoder, why: as `choose` returned them.
+        size: of the input, in bytes.
+    """
+    if encoder == "tokenizers" or size > SMALL_INPUT:
+        return encoder, why
+    return "tokenizers", "the input is so small that loading gigatoken would take longer"
 
 
 class Recipe(msgspec.Struct, frozen=True):
