@@ -28,6 +28,7 @@ from scripts.stdlib_text import modules, reference
 
 REFERENCE_MB = 24
 VOCABULARIES = {"50k": (50_257, "gpt2"), "100k": (100_256, "gpt4")}
+START_UPS = ("gigatoken", "auto")
 EOS = "<|endoftext|>"
 
 REFERENCE = """
@@ -210,12 +211,13 @@ def _same_ids(store: Path, ids: Path) -> bool:
     return True
 
 
-def start_up(vocabulary: str) -> float:
-    """CPU seconds for one short document."""
+def start_up(vocabulary: str, encoder: str) -> float:
+    """CPU seconds for one short document; with `gigatoken` both encoders are loaded, as for any larger input."""
     path = WORK / "short.jsonl"
     path.write_text('{"text": "short"}\n')
     out = fresh(WORK / "store")
     command = packtool("tokenize", path, "-o", out, "--tokenizer", tokenizer(vocabulary), "--workers", "1", "-q")
+    command += ["--encoder", encoder]
     runs = [run([*command, "--overwrite"]) for _ in range(5)]
     return median(runs, "cpu")
 
@@ -248,7 +250,7 @@ def main() -> None:
 
     vocabularies = options.vocabularies.split(",")
     sizes = [int(size) for size in options.sizes.split(",")]
-    started = {name: start_up(name) for name in vocabularies}
+    started = {f"{name}, {encoder}": start_up(name, encoder) for name in vocabularies for encoder in START_UPS}
     rows = [measure(name, size, options.rounds) for size in sizes for name in vocabularies]
     table(
         (

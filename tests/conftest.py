@@ -1,7 +1,20 @@
-"""What a shell starts in the background ignores Ctrl-C, and so do its children. Tests send it to theirs: undo that."""
+"""What holds for all tests."""
 
 from __future__ import annotations
 
 import signal
 
+import pytest
+
+from packtool.tokenizing import choose
+
+# What a shell starts in the background ignores Ctrl-C, and so do its children. Tests send it to theirs: undo that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def small_input(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Test corpora are small; nevertheless the fast encoder encodes them, except where a test puts this limit back."""
+    limit = choose.SMALL_INPUT
+    monkeypatch.setattr(choose, "SMALL_INPUT", 0)
+    return limit

@@ -25,7 +25,7 @@ from packtool.corpus import blocks
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.storage import manifest as manifests
 from packtool.storage.token_store import TokenStore
-from packtool.tokenizing import block, gigatoken, pieces
+from packtool.tokenizing import block, choose, gigatoken, pieces
 from packtool.tokenizing.encoders import EncoderMismatchError
 from packtool.warnings import PacktoolWarning
 
@@ -378,6 +378,30 @@ def test_finished_blocks_are_not_done_again(
     result = run(tmp_path / "a.jsonl", tmp_path / "o", resume=True)
     assert contents(result.path) == expected
     assert not (first - {-1}) & set(done)
+
+
+def test_a_small_input_spares_the_second_encoder(
+    tmp_path: Path, small_input: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choose, "SMALL_INPUT", small_input)
+    text = jsonl(["A plain text."] * 10)
+    sizes = {"small": 10 * text, "large": text * (small_input // len(text) + 1)}
+    found = {}
+    for name, data in sizes.items():
+        (tmp_path / f"{name}.jsonl").write_bytes(data)
+        found[name] = run(tmp_path / f"{name}.jsonl", tmp_path / name).run
+    (tmp_path / "small.jsonl.gz").write_bytes(gzip.compress(sizes["small"]))
+    found["archive"] = run(tmp_path / "small.jsonl.gz", tmp_path / "archive").run
+    fast = "gigatoken" if gigatoken.installed() else "tokenizers"
+    assert {name: of["encoder"] for name, of in found.items()} == {
+        "small": "tokenizers",
+        "large": fast,
+        "archive": fast,
+    }
+    if gigatoken.installed():
+        assert found["small"]["encoder_why"] == "the input is so small that loading gigatoken would take longer"
+    asked = run(tmp_path / "small.jsonl", tmp_path / "asked", encoder=fast)
+    assert contents(asked.path) == contents(tmp_path / "small")
 
 
 def test_a_mismatch_falls_back_for_everything(
