@@ -1,8 +1,9 @@
-"""Other packing tools, each in an environment of its own under `work/`, made when first asked for.
+"""Other tools, each in an environment of its own under `work/`, made when first asked for.
 
     python -m benchmarks.peers trl olmo
 
-They are installed without most of what they ask for: their packing needs little of it.
+The packing tools are installed without most of what they ask for: their packing needs little of it. `moto` is a
+server that speaks the protocol of S3.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ PEERS = {
             *["cached-path", "dataclass-extensions", "importlib_resources", "bettermap", "pandas"],
         ],
     ),
+    "moto": ("moto==5.2.1", ["moto[server]==5.2.1"]),
 }
 
 

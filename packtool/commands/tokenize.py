@@ -28,7 +28,7 @@ from packtool.tokenizing import block as tasks
 from packtool.tokenizing import load
 from packtool.tokenizing.assemble import assemble
 from packtool.tokenizing.choose import choose, recipe, spared
-from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError
+from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
 from packtool.tokenizing.job import Job
 from packtool.warnings import warn
 
@@ -122,6 +122,7 @@ def tokenize(
     found = [None if str(each) == STDIN else find(each, format) for each in inputs]
     key = outputs.key_of(__version__, options, loaded.info, [_identity(files) for files in found])
     if dry_run:
+        reference_tokenizer(loaded.data)  # a real run finds out as it begins
         return _preview(Path(output), key, [file for files in found for file in files or ()], loaded.info.vocab_size)
     out = outputs.prepare(
         output,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -195,13 +195,36 @@ def _vocabulary(spec: Mapping[str, Any], data: bytes, where: str) -> dict[str, i
         ids = dict(vocab)
     else:
         raise _bad_tokenizer("its model has no vocabulary", where)
-    tokenizer = reference_tokenizer(data)
-    for token in spec.get("added_tokens") or ():
-        if (number := tokenizer.token_to_id(token["content"])) is not None:
-            ids[token["content"]] = number
+    added = spec.get("added_tokens") or ()
+    simple = _with_added(ids, added)
+    if simple is None:
+        tokenizer = reference_tokenizer(data)
+        for token in added:
+            if (number := tokenizer.token_to_id(token["content"])) is not None:
+                ids[token["content"]] = number
+    else:
+        ids = simple
     if not ids:
         raise _bad_tokenizer("its vocabulary is empty", where)
     return ids
+
+
+def _with_added(ids: Mapping[str, int], added: Sequence[Any]) -> dict[str, int] | None:
+    """All ids, where those in the file are the ones that `tokenizers` gives: that of the vocabulary, or the next one.
+
+    None where they are not, or anything is odd: then the library must tell. Nearly every file is simple, and a process
+    that only hands out work need not load it.
+    """
+    known = dict(ids)
+    try:
+        if max(known.values(), default=-1) + 1 != len(known):
+            return None
+        for token in added:
+            if not token["content"] or token["id"] != known.setdefault(token["content"], len(known)):
+                return None
+    except (TypeError, KeyError):
+        return None
+    return known
 
 
 def _special(
