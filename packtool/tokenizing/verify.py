@@ -11,9 +11,9 @@ from packtool.plan import I64
 from packtool.tokenizing.encoders import U32, Encoder, EncoderMismatchError, ReferenceEncoder
 from packtool.tokenizing.nfc import version_dependent
 
-SAMPLE = 2048
+SAMPLE = 4096
 """One character in so many is encoded by the reference too. The reference is some 50 to 80 times slower, so this is
-three or four per cent of the time. As only the beginning of longer texts counts, it is about one text in a thousand."""
+two or three per cent of the time. As only the beginning of longer texts counts, it is about one text in a thousand."""
 _FIRST = 2
 """Texts at the beginning of a block that are checked in any case."""
 _CHECK_CHARS = 1024
