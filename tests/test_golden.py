@@ -1,0 +1,125 @@
+"""Golden bytes: what every strategy and shuffle writes stays what it was, file by file.
+
+`tests/golden/digests.json` has the xxh3-128 of every file of a few small outputs. A change that alters bytes on
+purpose runs ``python -m tests.test_golden`` to record them anew, and says so in the changelog and, where a reader would
+notice, in the format version.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xxhash
+
+import packtool
+import packtool.packing
+from tests.stores import write_store
+
+RECORDED = Path(__file__).parent / "golden" / "digests.json"
+WORDS = [
+    "a",
+    "corpus",
+    "of",
+    "many",
+    "documents",
+    "holds",
+    "tokens,",
+    "and",
+    "every",
+    "one",
+    "of",
+    "them",
+    "is",
+    "placed;",
+    "naïve",
+    "数",
+    "🙂",
+    "1234",
+    "\n\n",
+    "\tEOS",
+]
+LENGTHS = [1, 2, 40, 64, 65, 128, 200, 31, 7, 7, 7, 513, 90, 3, 33, 64, 12, 12, 300, 1, 5, 1000, 77, 15, 16, 17] * 6
+
+PACKED: dict[str, dict[str, Any]] = {
+    "concat": {"strategy": "concat", "sequence_length": 64},
+    "concat-small-atoms": {"strategy": "concat", "sequence_length": 64, "atom_size": 16, "seed": 7},
+    "concat-large-atoms": {"strategy": "concat", "sequence_length": 64, "atom_size": 192, "remainder": "drop"},
+    "concat-corpus-order": {"strategy": "concat", "sequence_length": 64, "shuffle": False},
+    "concat-two-passes": {"strategy": "concat", "sequence_length": 64, "memory": "64KiB", "shard_tokens": 4096},
+    "padding": {"strategy": "padding", "sequence_length": 64},
+    "padding-small-atoms": {"strategy": "padding", "sequence_length": 64, "atom_size": 16, "pad_token": 3},
+    "padding-large-atoms": {"strategy": "padding", "sequence_length": 32, "atom_size": 128},
+    "ffd": {"strategy": "ffd", "sequence_length": 128, "segments": False},
+    "bfd": {"strategy": "bfd", "sequence_length": 128},
+    "bfd-windows": {"strategy": "bfd", "sequence_length": 128, "window_tokens": 3000},
+    "bfd-extra": {"strategy": "bfd-extra", "sequence_length": 128, "extra_capacity": 10},
+    "seamless": {"strategy": "seamless", "sequence_length": 128, "max_repetition": "0.3", "window_tokens": 5000},
+    "buckets": {"strategy": "buckets", "buckets": [64, 128, 256], "window_tokens": 4000},
+    "length-buckets": {"strategy": "length-buckets", "buckets": [64, 128, 256]},
+    "decompose": {"strategy": "decompose", "sequence_length": 256, "min_bucket": 2},
+}
+SHUFFLED: dict[str, tuple[str, dict[str, Any]]] = {
+    "atom": ("concat", {"epoch": 1}),
+    "atom-from-corpus-order": ("concat-corpus-order", {"atom_size": 16, "seed": 5}),
+    "atom-two-passes": ("concat-corpus-order", {"memory": "64KiB", "workers": 1}),
+    "atom-varying": ("padding-large-atoms", {"epoch": 3}),
+    "atom-order-only": ("bfd", {"epoch": 2, "order_only": True}),
+    "atom-buckets": ("decompose", {"epoch": 1}),
+    "bucket": ("buckets", {"method": "bucket", "batch_tokens": 512}),
+    "bucket-drop": ("length-buckets", {"method": "bucket", "batch_tokens": 1024, "remainder": "drop", "epoch": 1}),
+    "bucket-order-only": ("buckets", {"method": "bucket", "batch_tokens": 512, "order_only": True}),
+    "partial": ("", {"method": "partial", "sequence_length": 64, "batch_size": 4, "epoch": 1}),
+}
+
+
+def texts() -> Iterator[str]:
+    """Documents from a counter: no generator whose stream a new release could change."""
+    for number in range(300):
+        length = (number * number) % 97
+        yield " ".join(WORDS[(number * 31 + place * place * 7 + place) % len(WORDS)] for place in range(length))
+
+
+def make(directory: Path) -> dict[str, str]:
+    """Every golden output under a directory, and the digest of each file: of names such as ``bfd/tokens-00000.npy``."""
+    corpus = directory / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts()), encoding="utf-8")
+    packtool.tokenize([corpus], directory / "tokenized", workers=1)
+    store = write_store(directory / "store", LENGTHS, per_shard=40)
+    for name, options in PACKED.items():
+        packtool.pack(store, directory / name, workers=2, **options)
+    for name, (source, options) in SHUFFLED.items():
+        packtool.shuffle(directory / source if source else store, directory / f"shuffled-{name}", **options)
+    made = [directory / "tokenized", *(directory / name for name in PACKED)]
+    made += [directory / f"shuffled-{name}" for name in SHUFFLED]
+    files = (file for path in made for file in path.rglob("*") if file.is_file() and file.name != "run.json")
+    return {str(file.relative_to(directory)): xxhash.xxh3_128_hexdigest(file.read_bytes()) for file in sorted(files)}
+
+
+def test_every_output_has_the_bytes_it_had(tmp_path: Path) -> None:
+    recorded, found = json.loads(RECORDED.read_text(encoding="utf-8")), make(tmp_path)
+    assert sorted(found) == sorted(recorded)
+    assert {name: digest for name, digest in found.items() if digest != recorded[name]} == {}
+
+
+@pytest.mark.parametrize("name", sorted(packtool.packing.STRATEGIES))
+def test_every_strategy_is_golden(name: str) -> None:
+    assert any(options["strategy"] == name for options in PACKED.values())
+
+
+def test_the_outputs_exercise_what_they_should(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store", LENGTHS, per_shard=40)
+    packed = packtool.pack(store, tmp_path / "packed", strategy="bfd", sequence_length=128)
+    assert packed.report["ledger"]["padding"] > 0
+    assert np.sum(LENGTHS) > 2 * 5000, "windows are several"
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        RECORDED.parent.mkdir(exist_ok=True)
+        RECORDED.write_text(json.dumps(make(Path(scratch)), indent=1) + "\n", encoding="utf-8")
