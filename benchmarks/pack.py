@@ -39,12 +39,12 @@ LENGTH = 2048
 
 def bare_gather(store: Path, output: Path, strategy: str) -> None:
     """In a process of its own: gather all rows of a plan and write them, nothing else."""
-    from packtool.gather import Gatherer
-    from packtool.layout import Layout
     from packtool.packing import PackOptions, plan
     from packtool.shuffling.permutation import permutation
     from packtool.storage.files import WRITE_BYTES
     from packtool.storage.token_store import Corpus
+    from packtool.writing.gather import Gatherer
+    from packtool.writing.layout import Layout
 
     corpus = Corpus([store])
     (only,) = plan(strategy, corpus.lengths(), PackOptions(sequence_length=LENGTH))

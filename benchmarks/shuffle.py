@@ -60,11 +60,11 @@ def dataset(tokens: float) -> Path:
 def bare_move(source: Path, output: Path) -> None:
     """Rows in shuffled order to one file, and nothing else, by the command's threads; prints its own times."""
     from packtool.executor import available_cpus
-    from packtool.layout import Layout
     from packtool.shuffling.atom import atom_shuffles
-    from packtool.sources import stored_source
     from packtool.storage.packed import PackedDataset
-    from packtool.storage.stored_plan import stored_plans
+    from packtool.writing.layout import Layout
+    from packtool.writing.sources import stored_source
+    from packtool.writing.stored_plan import stored_plans
 
     plans = stored_plans(PackedDataset(source))
     began, cpu = time.perf_counter(), time.process_time()

@@ -13,13 +13,11 @@ import numpy as np
 
 from packtool import packing
 from packtool.errors import UsageError
-from packtool.layout import Layout
-from packtool.ledger import balance
-from packtool.metrics import Tally
+from packtool.metrics import Ledger, Tally, balance
 from packtool.packing import STRATEGIES, PackOptions
 from packtool.packing.options import check
 from packtool.plan import Ints
-from packtool.storage.manifest import Ledger
+from packtool.writing.layout import Layout
 
 ALL = "all"
 

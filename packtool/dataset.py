@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
-from packtool.layout import Layout, join
 from packtool.plan import I64, Segments, offsets_of
 from packtool.storage import manifest as manifests
 from packtool.storage.files import open_array
 from packtool.storage.manifest import OrderManifest
 from packtool.storage.packed import PackedBucket, PackedDataset, to_table
-from packtool.storage.stored_plan import StoredPlan, stored_plans
+from packtool.writing.layout import Layout, join
+from packtool.writing.stored_plan import StoredPlan, stored_plans
 
 
 class Rows:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from packtool.errors import PacktoolError
 
 if TYPE_CHECKING:
-    from packtool.preview import Preview
+    from packtool.commands.preview import Preview
 
 
 def show(
@@ -88,7 +88,7 @@ def show_preview(preview: Preview, *, overwrite: bool, json: bool) -> None:
 def describe_preview(preview: Preview, *, overwrite: bool) -> str:
     """A dry run in two lines of text.
 
-    >>> from packtool.preview import Preview
+    >>> from packtool.commands.preview import Preview
     >>> print(describe_preview(Preview("pack", Path("/x"), "nothing", {"rows": 1000, "bytes": 4096}), overwrite=False))
     ... # doctest: +ELLIPSIS
     packtool pack would write /x: 1,000 rows, 4.1 kB (... free).

@@ -10,8 +10,8 @@ import typer
 from packtool.cli import options
 
 if TYPE_CHECKING:
+    from packtool.commands.pipeline import Stage
     from packtool.commands.run import StageResult
-    from packtool.pipeline import Stage
 
 
 _NOTES = {

@@ -11,25 +11,25 @@ from pathlib import Path
 from typing import Any
 
 from packtool import packing
-from packtool.assemble import RowWriter, bucket_entry, moves, write_shuffled
 from packtool.clock import Clock
 from packtool.commands.pack_options import DEFAULT_SEED, DEFAULT_SHARD_TOKENS, check_options, describe, padding_id
-from packtool.ledger import balance
+from packtool.commands.preview import Preview
 from packtool.metrics import Tally
-from packtool.partition import Budget
+from packtool.metrics.ledger import balance
 from packtool.plan import Plan
-from packtool.preview import Preview
 from packtool.progress import Progress
 from packtool.report.document import build
 from packtool.shuffling.atom import atom_shuffles
 from packtool.sizes import machine_memory, parse_bytes
-from packtool.sources import corpus_source
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
 from packtool.storage.manifest import Bucket, PackedManifest, Shuffle
 from packtool.storage.output import key_of, look, prepare
 from packtool.storage.packed import LENGTHS, bucket_directory
 from packtool.storage.token_store import Corpus
+from packtool.writing.assemble import RowWriter, bucket_entry, moves, write_shuffled
+from packtool.writing.partition import Budget
+from packtool.writing.sources import corpus_source
 
 log = logging.getLogger(__name__)
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import packtool
-from packtool import config, packing, pipeline, shuffling
+from packtool import config, packing, shuffling
 from packtool.clock import Clock
+from packtool.commands import pipeline
 from packtool.commands.pack_options import check_options
+from packtool.commands.pipeline import Stage
+from packtool.commands.preview import Preview
 from packtool.errors import PacktoolError, UsageError
-from packtool.pipeline import Stage
-from packtool.preview import Preview
 from packtool.storage.output import read_state
 
 log = logging.getLogger(__name__)
@@ -98,7 +99,7 @@ def run(
 
 
 def _function(name: str) -> Callable[..., Any]:
-    function: Callable[..., Any] = getattr(packtool, name)
+    function: Callable[..., Any] = getattr(import_module(f"packtool.commands.{name}"), name)
     return function
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,58 +9,11 @@ import numpy as np
 
 from packtool.errors import UsageError
 from packtool.plan import INSERTED_EOS, PADDING, offsets_of
+from packtool.report.row import Piece, Row
 from packtool.storage.packed import PackedBucket, PackedDataset
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-
-@dataclass(frozen=True)
-class Piece:
-    """What lies together in a row.
-
-    Attributes:
-        kind: ``document``, ``eos`` (one that the strategy inserted), ``padding``, or ``unknown`` without segments.
-        tokens: its ids.
-        text: the tokens decoded; None without a tokenizer.
-        repeated: how many leading tokens an earlier row already has.
-        repeated_text: these decoded; `text` goes on after them.
-        document: its number in the dataset; None where there is none, as in all that follows.
-        source: number of the input store it came from.
-        number: its number in that store.
-        start: first token of the piece, counted from the document's first.
-        document_length: tokens of the document, EOS included.
-    """
-
-    kind: str
-    tokens: list[int]
-    text: str | None
-    repeated: int = 0
-    repeated_text: str | None = None
-    document: int | None = None
-    source: int | None = None
-    number: int | None = None
-    start: int | None = None
-    document_length: int | None = None
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row.
-
-    Attributes:
-        path: the dataset.
-        row: its number in the bucket.
-        rows: in the bucket.
-        sequence_length: its tokens.
-        pieces: in order.
-    """
-
-    path: Path
-    row: int
-    rows: int
-    sequence_length: int
-    pieces: list[Piece]
 
 
 def show(path: Path | str, row: int, *, bucket: int | None = None, tokenizer: str | Path | None = None) -> Row:

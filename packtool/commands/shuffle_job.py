@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from packtool.clock import Clock
-from packtool.preview import Preview
+from packtool.commands.preview import Preview
 from packtool.storage import manifest as manifests
 from packtool.storage.output import Output, key_of, look, prepare
 

@@ -12,21 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool import __version__
-from packtool.assemble import RowWriter, bucket_entry, moves, write_shuffled
 from packtool.commands.shuffle_job import Job, ShuffleResult
 from packtool.errors import DataError, UsageError
-from packtool.metrics import Tally
-from packtool.partition import Budget
+from packtool.metrics import Ledger, Tally
 from packtool.progress import Progress
 from packtool.report.document import build
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.shuffling.bucket import batches
-from packtool.sources import stored_source
 from packtool.storage import manifest as manifests
 from packtool.storage.files import FileEntry, NpyWriter, write_array
-from packtool.storage.manifest import Bucket, Ledger, OrderManifest, PackedManifest, Shuffle
+from packtool.storage.manifest import Bucket, OrderManifest, PackedManifest, Shuffle
 from packtool.storage.packed import BATCHES, LENGTHS, ORDER, PackedDataset
-from packtool.storage.stored_plan import StoredPlan, stored_atom_size, stored_plans
+from packtool.writing.assemble import RowWriter, bucket_entry, moves, write_shuffled
+from packtool.writing.partition import Budget
+from packtool.writing.sources import stored_source
+from packtool.writing.stored_plan import StoredPlan, stored_atom_size, stored_plans
 
 
 def require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:

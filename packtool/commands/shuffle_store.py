@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from packtool.assemble import RowWriter, bucket_entry
 from packtool.commands.pack_options import DEFAULT_SHARD_TOKENS
 from packtool.commands.shuffle_job import Job, ShuffleResult
-from packtool.gather import Gatherer
-from packtool.layout import Layout
-from packtool.ledger import balance
+from packtool.metrics.ledger import balance
 from packtool.progress import Progress
 from packtool.report.document import build
 from packtool.shuffling import partial
@@ -16,6 +13,9 @@ from packtool.storage.files import write_array
 from packtool.storage.manifest import PackedManifest, Shuffle
 from packtool.storage.packed import LENGTHS
 from packtool.storage.token_store import Corpus
+from packtool.writing.assemble import RowWriter, bucket_entry
+from packtool.writing.gather import Gatherer
+from packtool.writing.layout import Layout
 
 
 def write_partial(job: Job, record: Shuffle, sequence_length: int) -> ShuffleResult:

@@ -13,7 +13,6 @@ from packtool.comparison import Candidate, candidates
 from packtool.comparison import compare as compare_all
 from packtool.dataset import read_order
 from packtool.errors import UsageError
-from packtool.layout import BATCH_TOKENS, Layout
 from packtool.metrics import LengthCounts, Tally
 from packtool.metrics.mixing import Mixing
 from packtool.plan import Ints
@@ -27,6 +26,7 @@ from packtool.storage.manifest import OrderManifest, Shuffle, StoreManifest
 from packtool.storage.output import UNFINISHED
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import TokenStore
+from packtool.writing.layout import BATCH_TOKENS, Layout
 
 Json = dict[str, Any]
 

@@ -13,12 +13,12 @@ import msgspec
 
 from packtool import __version__, executor
 from packtool.clock import Clock
+from packtool.commands.preview import Preview
 from packtool.corpus import blocks
 from packtool.corpus.discover import FORMATS, STDIN, CorpusFile, copy_stdin, find
 from packtool.corpus.filters import Filters
 from packtool.corpus.open import is_remote
 from packtool.errors import PacktoolError, UsageError
-from packtool.preview import Preview
 from packtool.storage import manifest as manifests
 from packtool.storage import output as outputs
 from packtool.storage.files import write_bytes

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError, PacktoolError
-from packtool.layout import BATCH_TOKENS
-from packtool.ledger import require_balance
 from packtool.metrics import Accounts, Tally
+from packtool.metrics.ledger import require_balance
 from packtool.plan import INSERTED_EOS, PADDING, Segments
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
@@ -21,6 +20,7 @@ from packtool.storage.files import FileEntry, digest, open_array
 from packtool.storage.manifest import OrderManifest, StoreManifest
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import TokenStore
+from packtool.writing.layout import BATCH_TOKENS
 
 _AGAIN = "make the dataset again"
 

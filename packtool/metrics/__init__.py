@@ -4,8 +4,19 @@ rows of segments ─Tally.add─▶ Tally ─measure─▶ Metrics (one tally, o
 document lengths ─LengthCounts.of─▶ LengthCounts (quantiles, histogram)
 """
 
+from packtool.metrics.ledger import Ledger, balance, require_balance
 from packtool.metrics.lengths import LengthCounts
 from packtool.metrics.summary import DocumentsPerRow, Metrics, measure
 from packtool.metrics.tally import Accounts, Tally
 
-__all__ = ["Accounts", "DocumentsPerRow", "LengthCounts", "Metrics", "Tally", "measure"]
+__all__ = [
+    "Accounts",
+    "DocumentsPerRow",
+    "Ledger",
+    "LengthCounts",
+    "Metrics",
+    "Tally",
+    "balance",
+    "measure",
+    "require_balance",
+]

@@ -76,7 +76,7 @@ class Tally:
         self._overlaps: npt.NDArray[np.bool_] | None = None
 
     def add(self, rows: Segments) -> None:
-        """Count rows, padding included, as `packtool.layout.Layout.segments` gives them."""
+        """Count rows, padding included, as `packtool.writing.layout.Layout.segments` gives them."""
         if rows.groups == 0:
             return
         held = rows.document >= 0

@@ -12,12 +12,13 @@ import numpy as np
 
 from packtool import __version__
 from packtool.metrics import LengthCounts, Metrics, Tally, measure
+from packtool.metrics.ledger import Ledger
 from packtool.metrics.mixing import Mixed
 from packtool.metrics.sliding import Sliding, sliding
 from packtool.metrics.summary import histogram_sum, ratio
 from packtool.packing import PackOptions
 from packtool.plan import I64
-from packtool.storage.manifest import Ledger, Shuffle
+from packtool.storage.manifest import Shuffle
 
 FORMAT = "packtool report"
 SCHEMA_VERSION = 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from packtool.commands.show import Piece, Row
 from packtool.report.definitions import count
+from packtool.report.row import Piece, Row
 
 _COLOURS = ("cyan", "yellow")
 

@@ -14,6 +14,7 @@ import xxhash
 
 from packtool import __version__
 from packtool.errors import DataError
+from packtool.metrics.ledger import Ledger
 from packtool.storage.files import FileEntry, write_bytes
 
 MANIFEST = "manifest.json"
@@ -76,30 +77,6 @@ class StoreManifest(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str
     counts: dict[str, int]
     shards: list[TokenShard]
-
-
-class Ledger(msgspec.Struct, frozen=True, kw_only=True):
-    """Where every token went. All figures are tokens but `rows`.
-
-    ``input = placed + dropped`` counts text tokens (BOS included, EOS not);
-    ``output = placed + repeated + eos + padding`` counts what the shards hold.
-
-    Attributes:
-        eos: EOS tokens written, whether stored or inserted.
-        eos_inserted: those of them that no stored document had.
-        eos_omitted: stored EOS tokens that were not written.
-    """
-
-    input: int
-    placed: int
-    dropped: int
-    repeated: int
-    eos: int
-    eos_inserted: int
-    eos_omitted: int
-    padding: int
-    output: int
-    rows: int
 
 
 class PackedShard(msgspec.Struct, frozen=True):

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from packtool.comparison import candidates, compare
-from packtool.layout import Layout
 from packtool.metrics import LengthCounts, Tally
 from packtool.packing import PackOptions, plan
 from packtool.report import document
 from packtool.report.comparison import comparison_section
 from packtool.report.html import page
 from packtool.storage.manifest import Ledger
+from packtool.writing.layout import Layout
 
 pytestmark = pytest.mark.browser
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.layout import Layout
 from packtool.metrics import Accounts, Tally, measure
 from packtool.plan import INSERTED_EOS, PADDING, BinPlan, Segments
+from packtool.writing.layout import Layout
 
 Row = list[tuple[int, int, int, int]]
 """Pieces of a row: (document, start, length, repeated)."""

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from packtool.layout import Layout
 from packtool.packing import PackOptions, plan
+from packtool.writing.layout import Layout
 from tests.packing.tokens import render
 
 LENGTHS = np.array([5, 2, 6])  # a1 a2 a3 a4 aE | b1 bE | c1 c2 c3 c4 c5 cE

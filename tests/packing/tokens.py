@@ -4,8 +4,8 @@ from string import ascii_lowercase
 
 import numpy as np
 
-from packtool.layout import Layout
 from packtool.plan import INSERTED_EOS, PADDING, Plan
+from packtool.writing.layout import Layout
 
 
 def render(plan: Plan, lengths: np.ndarray, order: np.ndarray | None = None) -> list[str]:

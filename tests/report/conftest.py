@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from packtool.layout import Layout
 from packtool.metrics import Tally
 from packtool.plan import BinPlan
 from packtool.report import document
 from packtool.storage.manifest import Ledger, Shuffle
+from packtool.writing.layout import Layout
 
 
 @pytest.fixture(scope="session")

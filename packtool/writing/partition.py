@@ -23,16 +23,16 @@ import numpy.typing as npt
 import xxhash
 
 from packtool.errors import UsageError
-from packtool.layout import Layout, join
 from packtool.plan import I64, Plan, Segments, offsets_of, ranges
 from packtool.shuffling.atom import Keys
 from packtool.shuffling.permutation import order_by
 from packtool.sizes import show_bytes
-from packtool.sources import Source
-from packtool.storage import parts
 from packtool.storage.files import write_bytes
 from packtool.storage.packed import SEGMENT, from_table, to_table
-from packtool.storage.parts import Chunk
+from packtool.writing import parts
+from packtool.writing.layout import Layout, join
+from packtool.writing.parts import Chunk
+from packtool.writing.sources import Source
 
 _LAST = np.uint64(np.iinfo(np.uint64).max)
 _MOST_TASKS = 16

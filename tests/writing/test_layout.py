@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.layout import Layout, join, merge
 from packtool.plan import PADDING, BinPlan, Plan, Segments, offsets_of, ranges
 from packtool.plan import Ints as Numbers
+from packtool.writing.layout import Layout, join, merge
 
 
 def columns(pieces: Segments) -> list[list[tuple[int, int, int, int]]]:

@@ -4,10 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from packtool.errors import DataError
-from packtool.metrics import Accounts
+from packtool.metrics.tally import Accounts
 from packtool.plan import Plan
-from packtool.storage.manifest import Ledger
+
+
+class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+    """Where every token went. All figures are tokens but `rows`.
+
+    ``input = placed + dropped`` counts text tokens (BOS included, EOS not);
+    ``output = placed + repeated + eos + padding`` counts what the shards hold.
+
+    Attributes:
+        eos: EOS tokens written, whether stored or inserted.
+        eos_inserted: those of them that no stored document had.
+        eos_omitted: stored EOS tokens that were not written.
+    """
+
+    input: int
+    placed: int
+    dropped: int
+    repeated: int
+    eos: int
+    eos_inserted: int
+    eos_omitted: int
+    padding: int
+    output: int
+    rows: int
 
 
 def balance(tokens: int, documents: int, plans: Sequence[Plan], accounts: Sequence[Accounts]) -> Ledger:

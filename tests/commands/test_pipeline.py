@@ -8,8 +8,8 @@ import pytest
 
 import packtool
 from packtool import config
+from packtool.commands.pipeline import Stage, stages
 from packtool.errors import UsageError
-from packtool.pipeline import Stage, stages
 
 
 def plan(tmp_path: Path, text: str, inputs: tuple[str, ...] = (), root: str = "out") -> list[Stage]:

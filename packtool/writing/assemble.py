@@ -19,15 +19,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.layout import BATCH_TOKENS, Layout
 from packtool.metrics import Tally
-from packtool.partition import Budget, partition
 from packtool.plan import Ints, Plan, Segments
 from packtool.shuffling.atom import AtomShuffle
-from packtool.sources import Fetch, Source
 from packtool.storage.files import open_array, write_bytes
 from packtool.storage.manifest import Bucket, PackedShard
 from packtool.storage.packed import ShardWriter, from_table
+from packtool.writing.layout import BATCH_TOKENS, Layout
+from packtool.writing.partition import Budget, partition
+from packtool.writing.sources import Fetch, Source
 
 Progress = Callable[[int], object]
 """Told the bytes written since the last call."""

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool.gather import Gatherer
 from packtool.plan import I64
 from packtool.storage.packed import PackedBucket
+from packtool.writing.gather import Gatherer
 
 _WIDE = 64  # bytes; units from here on are moved by memory copies, narrower ones by NumPy
 

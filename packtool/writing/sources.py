@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool.gather import Gatherer
-from packtool.layout import Layout, pad
 from packtool.plan import Plan, Segments
 from packtool.storage.packed import SEGMENT
-from packtool.storage.stored_plan import StoredPlan
 from packtool.storage.token_store import Corpus
-from packtool.storage.units import UnitReader
+from packtool.writing.gather import Gatherer
+from packtool.writing.layout import Layout, pad
+from packtool.writing.stored_plan import StoredPlan
+from packtool.writing.units import UnitReader
 
 Fetch = Callable[[int, int, Segments | None], npt.NDArray[Any]]
 """(first row, last row, their pieces) to the tokens of these rows."""

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool import partition
 from packtool.errors import DataError, UsageError
 from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.permutation import keys
-from packtool.sources import stored_source
 from packtool.storage.packed import PackedDataset
-from packtool.storage.stored_plan import stored_plans
+from packtool.writing import partition
+from packtool.writing.sources import stored_source
+from packtool.writing.stored_plan import stored_plans
 from tests.commands.test_shuffle import contents
 from tests.stores import write_store
 
@@ -66,7 +66,7 @@ def test_the_same_bytes_as_in_memory(store: Path, tmp_path: Path, kind: str) -> 
 
 def test_memory_decides_the_path(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat"])
-    monkeypatch.setattr("packtool.assemble.partition", _never)
+    monkeypatch.setattr("packtool.writing.assemble.partition", _never)
     packtool.shuffle(tmp_path / "corpus", tmp_path / "whole", memory="1MB")
     with pytest.raises(AssertionError, match="partitioned"):
         packtool.shuffle(tmp_path / "corpus", tmp_path / "parts", memory="1kB")
@@ -109,14 +109,14 @@ def test_finished_parts_and_shards_are_not_done_again(
     packtool.shuffle(tmp_path / "corpus", tmp_path / "expected")
     run: dict[str, Any] = {"memory": 30_000, "workers": 1}
 
-    read = _counting(monkeypatch, "packtool.partition.parts.append", fail_at=800)
+    read = _counting(monkeypatch, "packtool.writing.partition.parts.append", fail_at=800)
     with pytest.raises(OSError, match="counted"):
         packtool.shuffle(tmp_path / "corpus", tmp_path / "out", **run)
     notes = sorted((tmp_path / "out" / "unfinished").rglob("task-*.json"))
     assert notes
     assert not (tmp_path / "out" / "manifest.json").exists()
     read.calls = 0
-    written = _counting(monkeypatch, "packtool.assemble.ShardWriter", fail_at=3)
+    written = _counting(monkeypatch, "packtool.writing.assemble.ShardWriter", fail_at=3)
     with pytest.raises(OSError, match="counted"):
         packtool.shuffle(tmp_path / "corpus", tmp_path / "out", resume=True, **run)
     done = len(list((tmp_path / "out" / "unfinished").rglob("shard-*.json")))
@@ -209,7 +209,7 @@ def test_parts_go_when_their_rows_are_written(store: Path, tmp_path: Path) -> No
 
 def test_a_part_that_changed_since(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat"])
-    _counting(monkeypatch, "packtool.assemble.ShardWriter", fail_at=1)
+    _counting(monkeypatch, "packtool.writing.assemble.ShardWriter", fail_at=1)
     with pytest.raises(OSError, match="counted"):
         packtool.shuffle(tmp_path / "corpus", tmp_path / "out", memory=20_000)
     part = min((tmp_path / "out" / "unfinished").rglob("*.part"))

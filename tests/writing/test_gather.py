@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import packtool.gather as module
-from packtool.gather import Gatherer, coalesce
+import packtool.writing.gather as module
 from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
+from packtool.writing.gather import Gatherer, coalesce
 
 PAD, EOS = 60001, 60002
 

@@ -1,0 +1,1 @@
+"""From a plan and an order to shards on disk."""
