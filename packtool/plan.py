@@ -10,8 +10,9 @@ order form *rows* of `sequence_length` tokens. What a unit does not fill is padd
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,14 +28,16 @@ INSERTED_EOS = -2
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Pieces of documents, group by group (a group is a unit or a row), as columns of equal length.
+    """Segments, group by group (a group is a unit or a row), as columns of equal length.
+
+    A segment is a piece of one document in one group: consecutive tokens of both.
 
     Attributes:
         document: global document number, or `PADDING`, or `INSERTED_EOS`.
-        start: first token of the piece, counted from the document's first.
-        length: tokens in the piece.
-        repeated: how many leading tokens of the piece an earlier row already has.
-        offsets: groups + 1; group i holds pieces ``offsets[i]:offsets[i + 1]``.
+        start: first token of the segment, counted from the document's first.
+        length: tokens in the segment.
+        repeated: how many leading tokens of the segment an earlier row already has.
+        offsets: groups + 1; group i holds segments ``offsets[i]:offsets[i + 1]``.
     """
 
     document: I64
@@ -51,7 +54,7 @@ class Segments:
         return len(self.offsets) - 1
 
     def group_of(self) -> I64:
-        """The group of each piece."""
+        """The group of each segment."""
         return np.repeat(np.arange(self.groups), np.diff(self.offsets))
 
     def tokens(self) -> I64:
@@ -60,7 +63,7 @@ class Segments:
         return ends[self.offsets[1:]] - ends[self.offsets[:-1]]
 
     def __getitem__(self, groups: slice) -> Segments:
-        """The pieces of a range of groups."""
+        """The segments of a range of groups."""
         first, last, step = groups.indices(self.groups)
         if step != 1:
             raise ValueError("segments are sliced by consecutive groups")
@@ -73,9 +76,29 @@ class Segments:
             self.offsets[first : max(first, last) + 1] - a,
         )
 
+    def take(self, groups: Ints) -> Segments:
+        """The segments of the given groups, in the order given."""
+        first = self.offsets[groups]
+        counts = self.offsets[np.asarray(groups) + 1] - first
+        offsets = offsets_of(counts)
+        kept = ranges(first, counts, offsets)
+        return Segments(self.document[kept], self.start[kept], self.length[kept], self.repeated[kept], offsets)
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[Segments]) -> Segments:
+        """The groups of several, one after the other."""
+        return cls(
+            np.concatenate([part.document for part in parts]),
+            np.concatenate([part.start for part in parts]),
+            np.concatenate([part.length for part in parts]),
+            np.concatenate([part.repeated for part in parts]),
+            offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Plan(ABC):
-    """What a strategy decided: units of tokens, and which of them move together.
+    """What a strategy decided: units of tokens, and which of them move together. Nothing of it changes afterwards.
 
     Attributes:
         sequence_length: tokens in a row.
@@ -86,33 +109,20 @@ class Plan(ABC):
         last_atom_stays: the last atom is incomplete, so a shuffle leaves it at the end.
         dropped: text tokens (not EOS) of the input that no unit holds.
         eos_omitted: stored EOS tokens that no unit holds.
-        least_rows: a proof: no packing of the same pieces has fewer rows; None where nothing is proven.
         eos_inserted: EOS tokens the units hold that no document has.
+        least_rows: a proof: no packing of the same segments has fewer rows; None where nothing is proven.
     """
 
-    def __init__(
-        self,
-        *,
-        sequence_length: int,
-        unit: int,
-        units: int,
-        dropped: int = 0,
-        eos_omitted: int = 0,
-        eos_inserted: int = 0,
-        atom_units: int = 1,
-        atom_offsets: I64 | None = None,
-        last_atom_stays: bool = False,
-    ) -> None:
-        self.sequence_length = sequence_length
-        self.unit = unit
-        self.units = units
-        self.dropped = dropped
-        self.eos_omitted = eos_omitted
-        self.least_rows: int | None = None
-        self.eos_inserted = eos_inserted
-        self.atom_units = atom_units
-        self.atom_offsets = atom_offsets
-        self.last_atom_stays = last_atom_stays
+    sequence_length: int
+    unit: int
+    units: int
+    dropped: int = 0
+    eos_omitted: int = 0
+    eos_inserted: int = 0
+    atom_units: int = 1
+    atom_offsets: I64 | None = None
+    last_atom_stays: bool = False
+    least_rows: int | None = None
 
     @property
     def rows(self) -> int:
@@ -131,66 +141,63 @@ class Plan(ABC):
 
     @abstractmethod
     def segments(self, units: Ints) -> Segments:
-        """The pieces in the given units, in the order given; a unit's pieces may fall short of `unit` tokens."""
+        """The segments in the given units, in the order given; those of a unit may fall short of `unit` tokens."""
+
+    @classmethod
+    def join(cls, plans: Sequence[Self], lengths: Ints, firsts: Sequence[int]) -> Plan:
+        """The plans of consecutive windows as one.
+
+        Args:
+            plans: of each window, one row length; documents are counted from the window's first.
+            lengths: tokens of each document of all windows, with its EOS.
+            firsts: first document of each window.
+        """
+        return JoinedPlan(plans, firsts)
 
 
-class BinPlan(Plan):
-    """A plan of explicit bins: each row's pieces are listed one by one.
+class JoinedPlan(Plan):
+    """The rows of several plans, one plan after the other.
 
     Args:
-        sequence_length: tokens in a row.
-        lengths: length of each document with its EOS.
-        row_offsets: rows + 1; row i holds pieces ``row_offsets[i]:row_offsets[i + 1]``.
-        document: document of each piece.
-        start: first token of each piece, or None where every piece begins its document.
-        length: tokens of each piece, or None where every piece runs to the end of its document.
-        repeated: leading tokens of each piece that an earlier row has, or None where there are none.
-
-    >>> plan = BinPlan(8, lengths=np.array([5, 3, 6]), row_offsets=np.array([0, 2, 3]), document=np.array([0, 1, 2]))
-    >>> plan.segments(np.array([1, 0])).document
-    array([2, 0, 1])
+        plans: whose units and atoms are rows, of one sequence length.
+        firsts: the number of each plan's document 0.
     """
 
-    def __init__(
-        self,
-        sequence_length: int,
-        *,
-        lengths: Ints,
-        row_offsets: Ints,
-        document: Ints,
-        start: Ints | None = None,
-        length: Ints | None = None,
-        repeated: Ints | None = None,
-        dropped: int = 0,
-        eos_omitted: int = 0,
-    ) -> None:
+    def __init__(self, plans: Sequence[Plan], firsts: Sequence[int]) -> None:
+        if any(plan.unit < plan.sequence_length or plan.atoms < plan.units for plan in plans):
+            raise ValueError("plans of windows are joined where each row is an atom")
+        least = [plan.least_rows for plan in plans if plan.least_rows is not None]
         super().__init__(
-            sequence_length=sequence_length,
-            unit=sequence_length,
-            units=len(row_offsets) - 1,
-            dropped=dropped,
-            eos_omitted=eos_omitted,
+            sequence_length=plans[0].sequence_length,
+            unit=plans[0].sequence_length,
+            units=sum(plan.units for plan in plans),
+            dropped=sum(plan.dropped for plan in plans),
+            eos_omitted=sum(plan.eos_omitted for plan in plans),
+            eos_inserted=sum(plan.eos_inserted for plan in plans),
+            least_rows=sum(least) if len(least) == len(plans) else None,
         )
-        self._lengths = lengths
-        self._row_offsets = row_offsets
-        self._document = document
-        self._start = start
-        self._length = length
-        self._repeated = repeated
+        self._plans = plans
+        self._firsts = firsts
+        self._before = offsets_of(np.array([plan.units for plan in plans]))
 
     def segments(self, units: Ints) -> Segments:
-        first = self._row_offsets[units].astype(np.int64)
-        counts = self._row_offsets[np.asarray(units) + 1].astype(np.int64) - first
-        offsets = offsets_of(counts)
-        piece = ranges(first, counts, offsets)
-        document = self._document[piece].astype(np.int64)
-        start = np.zeros_like(document) if self._start is None else self._start[piece].astype(np.int64)
-        if self._length is None:
-            length = self._lengths[document].astype(np.int64) - start
-        else:
-            length = self._length[piece].astype(np.int64)
-        repeated = np.zeros_like(document) if self._repeated is None else self._repeated[piece].astype(np.int64)
-        return Segments(document, start, length, repeated, offsets)
+        units = np.asarray(units, np.int64)
+        window = np.searchsorted(self._before, units, side="right") - 1
+        # Window by window, then back to the order asked for.
+        order = np.argsort(window, kind="stable")
+        bounds = np.searchsorted(window[order], np.arange(len(self._plans) + 1))
+        parts = []
+        for number, (plan, first) in enumerate(zip(self._plans, self._firsts, strict=True)):
+            part = plan.segments(units[order[bounds[number] : bounds[number + 1]]] - self._before[number])
+            parts.append(replace(part, document=np.where(part.document < 0, part.document, part.document + first)))
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        return Segments.concatenate(parts).take(place)
+
+
+def index_type(items: int) -> type[np.integer[Any]]:
+    """The smaller of uint32 and int64 that counts this many items."""
+    return np.uint32 if items < 1 << 32 else np.int64
 
 
 def offsets_of(counts: Ints) -> I64:

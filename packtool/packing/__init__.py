@@ -6,21 +6,29 @@ lengths ─windows─▶ lengths of a window ─strategy─▶ one plan for each
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import cast
+from importlib import import_module
 
 from packtool.errors import UsageError
-from packtool.packing import bfd, bfd_extra, buckets, concat, decompose, ffd, length_buckets, padding, seamless
 from packtool.packing.options import PackOptions, Strategy, check
-from packtool.packing.rows import RowsPlan
-from packtool.packing.windows import in_windows
+from packtool.packing.plans.windows import in_windows
 from packtool.plan import Ints, Plan
 
 __all__ = ["STRATEGIES", "PackOptions", "Strategy", "plan", "plan_windows", "strategy"]
 
-STRATEGIES: dict[str, Strategy] = {
-    module.STRATEGY.name: module.STRATEGY
-    for module in (concat, padding, ffd, bfd, bfd_extra, seamless, buckets, length_buckets, decompose)
-}
+_FILES = (
+    "concat",
+    "padding",
+    "ffd",
+    "bfd",
+    "bfd_extra",
+    "seamless",
+    "buckets",
+    "length_buckets",
+    "decompose",
+)
+_found: list[Strategy] = [import_module(f"{__name__}.{file}").STRATEGY for file in _FILES]
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _found}
+"""Every strategy by its name, in the order of the documentation."""
 
 
 def strategy(name: str) -> Strategy:
@@ -65,9 +73,8 @@ def plan(name: str, lengths: Ints, options: PackOptions) -> list[Plan]:
     if len(parts) < 2:
         return parts[0][1] if parts else chosen.plan(lengths, options)
     firsts = [first for first, _ in parts]
-    # Windowed strategies make plans of rows, which alone can be joined.
-    buckets = zip(*(cast("list[RowsPlan]", plans) for _, plans in parts), strict=True)
-    return [RowsPlan.join(bucket, lengths, firsts) for bucket in buckets]
+    buckets = zip(*(plans for _, plans in parts), strict=True)
+    return [type(bucket[0]).join(bucket, lengths, firsts) for bucket in buckets]
 
 
 def plan_windows(name: str, blocks: Iterable[Ints], options: PackOptions) -> Iterator[tuple[int, list[Plan]]]:

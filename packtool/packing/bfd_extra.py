@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from packtool.packing.bins import beyond, pack_tails
-from packtool.packing.chunks import cut
-from packtool.packing.histogram import Runs, best_fit
+from packtool.packing.bins.cut import cut
+from packtool.packing.bins.greedy import best_fit
+from packtool.packing.bins.tails import beyond, pack_tails
 from packtool.packing.options import PackOptions, Strategy
-from packtool.plan import I64, Ints, Plan
+from packtool.plan import Ints, Plan
 
 
 def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
@@ -23,23 +23,24 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     >>> bins.segments(np.arange(bins.rows)).document, bins.dropped, bins.eos_omitted
     (array([2, 0, 1, 3]), 0, 1)
     """
-    size = options.length
-    chunks = cut(lengths, size)
-    whole_rows = int(chunks.rows.sum())
-    lost = (0, 0)
-
-    def fit(counts: I64) -> Runs:
-        nonlocal lost
-        runs = best_fit(np.append(counts, whole_rows), size + options.extra)
-        # A whole row opens a bin of its own; tails that follow it in the bin are beyond the row.
-        after_row = (runs.length == size)[runs.offsets[:-1]]
-        lost = beyond(runs.where(after_row), size)
-        return runs.where(~after_row)
-
-    rows = pack_tails(lengths, size, chunks, fit, remainder=options.remainder)
-    rows.dropped += lost[0]
-    rows.eos_omitted += lost[1]
-    return [rows]
+    sequence_length = options.length
+    documents = cut(lengths, sequence_length)
+    counts = np.append(documents.counts, documents.whole_rows)
+    runs = best_fit(counts, sequence_length + options.extra)
+    # A whole row opens a bin of its own; tails that follow it in the bin are beyond the row.
+    after_row = (runs.length == sequence_length)[runs.offsets[:-1]]
+    dropped, eos_omitted = beyond(runs.where(after_row), sequence_length)
+    return [
+        pack_tails(
+            lengths,
+            sequence_length,
+            documents,
+            runs.where(~after_row),
+            remainder=options.remainder,
+            dropped=dropped,
+            eos_omitted=eos_omitted,
+        )
+    ]
 
 
 STRATEGY = Strategy(

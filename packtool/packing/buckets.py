@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from packtool.packing.algorithm1 import Buckets, compose
-from packtool.packing.assign import Keys, assign, entry_places, index_type, stable_order
+from packtool.packing.bins.algorithm1 import Buckets, compose
+from packtool.packing.bins.assign import Keys, assign, entry_places, stable_order
 from packtool.packing.options import PackOptions, Strategy
-from packtool.packing.rows import Bins, LongRows, RowsPlan
-from packtool.plan import I64, Ints, Plan, offsets_of, ranges
+from packtool.packing.plans.rows import Bins, LongRows, RowsPlan
+from packtool.plan import I64, Ints, Plan, index_type, offsets_of, ranges
 
 _BATCH = 1 << 18  # documents that are looked at at a time
 
@@ -21,8 +21,8 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     """The buckets of Algorithm 1, a plan for each size.
 
     >>> small, large = plan(np.array([3, 9, 4]), PackOptions(buckets=(4, 8)))
-    >>> pieces = large.segments(np.arange(large.rows))
-    >>> pieces.document, pieces.start, pieces.length, small.rows
+    >>> segments = large.segments(np.arange(large.rows))
+    >>> segments.document, segments.start, segments.length, small.rows
     (array([1]), array([0]), array([8]), 2)
     """
     sizes = options.bucket_sizes
@@ -31,22 +31,22 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     filled = compose(counts, lengths[over].tolist(), sizes, options.padding_threshold)
     order = np.concatenate([over, stable_order(keys, key_counts)[: int(counts.sum())]])
     document, start, length = _rows_of(filled, order)
-    # To `assign`, pieces are items longer than all others, so they lead the order.
+    # To `assign`, segments are items longer than all others, so they lead the order.
     order = np.concatenate([document, order[len(over) :]])
     counts = np.append(counts, len(document))
     plans: list[Plan] = []
-    for size in sizes:
-        runs = filled.runs.where(filled.capacity == size)
+    for sequence_length in sizes:
+        runs = filled.runs.where(filled.capacity == sequence_length)
         placed, offsets = assign(order, counts, runs)
-        pieces = np.flatnonzero(runs.length > sizes[-1])
-        bins = runs.bins[runs.run_of()[pieces]]
-        # A run of several bins that hold pieces holds nothing else, so the pieces lie one after the other.
+        segments = np.flatnonzero(runs.length > sizes[-1])
+        bins = runs.bins[runs.run_of()[segments]]
+        # A run of several bins that hold segments holds nothing else, so the segments lie one after the other.
         inside = offsets_of(bins)
-        listed = ranges(entry_places(runs)[pieces], bins, inside)
-        number = ranges(runs.first[pieces], bins, inside)
+        listed = ranges(entry_places(runs)[segments], bins, inside)
+        number = ranges(runs.first[segments], bins, inside)
         plans.append(
             RowsPlan(
-                size,
+                sequence_length,
                 lengths,
                 long=LongRows(np.empty(0, order.dtype), np.zeros(1, np.int64)),
                 bins=Bins(placed, offsets, listed, start[number], length[number]),
@@ -76,10 +76,10 @@ def _sort_keys(lengths: Ints, largest: int) -> tuple[Ints, Keys, I64]:
 
 
 def _rows_of(filled: Buckets, order: Ints) -> tuple[Ints, I64, I64]:
-    """Document, start and length of each row of the pieces."""
-    pieces = np.array(filled.pieces, np.int64).reshape(-1, 4)
-    rows = pieces[:, 3]
-    place, start, length = np.repeat(pieces[:, :3], rows, axis=0).T
+    """Document, start and length of each row of the segments."""
+    segments = np.array(filled.segments, np.int64).reshape(-1, 4)
+    rows = segments[:, 3]
+    place, start, length = np.repeat(segments[:, :3], rows, axis=0).T
     number = ranges(np.zeros(len(rows), np.int64), rows, offsets_of(rows))
     return order[place], start + number * length, length
 

@@ -8,7 +8,7 @@ the fixed-length baseline of Bucket Pre-training is All You Need.
 from __future__ import annotations
 
 from packtool.packing.options import PackOptions, Strategy
-from packtool.packing.stream import StreamPlan
+from packtool.packing.plans.stream import StreamPlan
 from packtool.plan import Ints, Plan, offsets_of
 
 

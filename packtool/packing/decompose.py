@@ -9,36 +9,45 @@ from __future__ import annotations
 import numpy as np
 
 from packtool.errors import UsageError
-from packtool.packing.assign import index_type
 from packtool.packing.options import PackOptions, Strategy
-from packtool.plan import I64, Ints, Plan, Segments, offsets_of
+from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of
 
 
 class PowerPlan(Plan):
-    """Rows of one power of two, each a piece of one document.
+    """Rows of one power of two, each a segment of one document.
 
     Args:
-        size: tokens in a row.
+        sequence_length: tokens in a row.
         lengths: tokens of each document with its EOS.
-        longest: `size` is the longest row, of which a document may have several; else it has at most one.
+        longest: there is no longer row, so a document may have several; else it has at most one.
+        dropped: text tokens that no row of any length holds.
+        eos_omitted: stored EOS that no row of any length holds.
 
     >>> plan = PowerPlan(2, np.array([7, 4, 2]), longest=False)
-    >>> pieces = plan.segments(np.arange(plan.rows))
-    >>> pieces.document, pieces.start
+    >>> segments = plan.segments(np.arange(plan.rows))
+    >>> segments.document, segments.start
     (array([0, 2]), array([4, 0]))
     """
 
-    def __init__(self, size: int, lengths: Ints, *, longest: bool) -> None:
-        here = np.flatnonzero(lengths >= size if longest else lengths & size)
-        rows = lengths[here].astype(np.int64) // size if longest else np.ones(len(here), np.int64)
-        super().__init__(sequence_length=size, unit=size, units=int(rows.sum()))
+    def __init__(
+        self, sequence_length: int, lengths: Ints, *, longest: bool, dropped: int = 0, eos_omitted: int = 0
+    ) -> None:
+        here = np.flatnonzero(lengths >= sequence_length if longest else lengths & sequence_length)
+        rows = lengths[here].astype(np.int64) // sequence_length if longest else np.ones(len(here), np.int64)
+        super().__init__(
+            sequence_length=sequence_length,
+            unit=sequence_length,
+            units=int(rows.sum()),
+            dropped=dropped,
+            eos_omitted=eos_omitted,
+        )
         self._lengths = lengths
         self._documents = here.astype(index_type(len(lengths)))
         self._before: I64 | None = offsets_of(rows) if longest else None
 
     def segments(self, units: Ints) -> Segments:
         units = np.asarray(units, np.int64)
-        size = self.unit
+        size = self.sequence_length
         if self._before is None:
             document = self._documents[units].astype(np.int64)
             # What the longer rows of the document hold comes before.
@@ -70,12 +79,11 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
             where="--min-bucket",
         )
     sizes = [1 << power for power in range(bottom.bit_length() - 1, top.bit_length())]
-    plans: list[Plan] = [PowerPlan(size, lengths, longest=size == top) for size in sizes]
     rest = lengths & (bottom - 1)
     cut = int(np.count_nonzero(rest))
-    plans[0].dropped = int(rest.sum(dtype=np.int64)) - cut
-    plans[0].eos_omitted = cut
-    return plans
+    dropped = int(rest.sum(dtype=np.int64)) - cut
+    shortest = PowerPlan(bottom, lengths, longest=bottom == top, dropped=dropped, eos_omitted=cut)
+    return [shortest, *(PowerPlan(size, lengths, longest=size == top) for size in sizes[1:])]
 
 
 STRATEGY = Strategy(

@@ -6,10 +6,10 @@ Paper: Seamless Packing, D.3.
 
 from __future__ import annotations
 
-from packtool.packing.bins import pack_tails
-from packtool.packing.chunks import cut
-from packtool.packing.histogram import first_fit
-from packtool.packing.optimize import plan_optimized
+from packtool.packing.bins.cut import cut
+from packtool.packing.bins.greedy import first_fit
+from packtool.packing.bins.optimize import near_optimal
+from packtool.packing.bins.tails import pack_tails
 from packtool.packing.options import PackOptions, Strategy
 from packtool.plan import Ints, Plan
 
@@ -22,10 +22,12 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     >>> bins.segments(np.arange(bins.rows)).document
     array([2, 3, 0, 1])
     """
-    size = options.length
-    if options.optimize:
-        return [plan_optimized(lengths, size, first_fit)]
-    return [pack_tails(lengths, size, cut(lengths, size), lambda counts: first_fit(counts, size))]
+    sequence_length = options.length
+    documents = cut(lengths, sequence_length)
+    if not options.optimize:
+        return [pack_tails(lengths, sequence_length, documents, first_fit(documents.counts, sequence_length))]
+    runs, bound = near_optimal(documents.counts, sequence_length, first_fit)
+    return [pack_tails(lengths, sequence_length, documents, runs, least_rows=documents.whole_rows + bound)]
 
 
 STRATEGY = Strategy(

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from packtool.packing.assign import index_type
 from packtool.packing.options import PackOptions, Strategy
-from packtool.packing.stream import StreamPlan
-from packtool.plan import Ints, Plan, offsets_of
+from packtool.packing.plans.stream import StreamPlan
+from packtool.plan import Ints, Plan, index_type, offsets_of
 
 
 def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
@@ -24,10 +23,12 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     sizes = options.bucket_sizes
     bucket = np.searchsorted(np.array(sizes[:-1], np.int64), lengths).astype(np.uint8 if len(sizes) < 256 else np.int64)
     plans: list[Plan] = []
-    for i, size in enumerate(sizes):
+    for i, sequence_length in enumerate(sizes):
         documents = np.flatnonzero(bucket == i).astype(index_type(len(lengths)))
         ends = offsets_of(lengths[documents])
-        plans.append(StreamPlan(size, size, ends, documents=documents, remainder=options.remainder))
+        plans.append(
+            StreamPlan(sequence_length, sequence_length, ends, documents=documents, remainder=options.remainder)
+        )
     return plans
 
 

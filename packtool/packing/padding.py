@@ -14,86 +14,78 @@ from packtool.plan import INSERTED_EOS, Ints, Plan, Segments, offsets_of
 
 
 class PaddingPlan(Plan):
-    """Pieces of A - 1 text tokens and an EOS, then a tail without EOS, cut into units of min(A, L) tokens.
+    """Atoms of A - 1 text tokens and an EOS, then a tail without EOS, cut into units of min(A, L) tokens.
 
-    A full piece that ends where the text ends takes the stored EOS; other full pieces take an inserted one.
-    An atom is a piece. Pieces are worked out on demand from the number of units before each document.
+    A full atom that ends where the text ends takes the stored EOS; other full atoms take an inserted one. Segments are
+    worked out on demand from the number of units before each document.
 
     >>> plan = PaddingPlan(np.array([131]), sequence_length=64, atom_size=64)
-    >>> pieces = plan.segments(np.arange(plan.units))
-    >>> pieces.document, pieces.start, pieces.length
+    >>> segments = plan.segments(np.arange(plan.units))
+    >>> segments.document, segments.start, segments.length
     (array([ 0, -2,  0, -2,  0]), array([  0,   0,  63,   0, 126]), array([63,  1, 63,  1,  4]))
     """
 
     def __init__(self, lengths: Ints, sequence_length: int, atom_size: int, remainder: str = "pad") -> None:
         unit = min(atom_size, sequence_length)
-        text = lengths.astype(np.int64) - 1
-        full, tail = np.divmod(text, atom_size - 1)
+        atom_units = atom_size // unit
+        full, tail = np.divmod(lengths.astype(np.int64) - 1, atom_size - 1)
         tail_units = -(-tail // unit)
-        piece_units = atom_size // unit
-        before = offsets_of(full * piece_units + tail_units)
+        self._lengths = lengths
+        self._atom_size = atom_size
+        self._unit = unit
+        self._before = offsets_of(full * atom_units + tail_units)
         ends_full = int(np.count_nonzero((tail == 0) & (full > 0)))
+        units = int(self._before[-1])
+        kept = units if remainder == "pad" else units - units % (sequence_length // unit)
+        lost = self.segments(np.arange(kept, units))
+        stored = lost.document >= 0
+        omitted = int((lost.start + lost.length == lengths[np.maximum(lost.document, 0)])[stored].sum())
         super().__init__(
             sequence_length=sequence_length,
             unit=unit,
-            units=int(before[-1]),
-            eos_omitted=len(lengths) - ends_full,
-            eos_inserted=int(full.sum()) - ends_full,
+            units=kept,
+            dropped=int(lost.length[stored].sum()) - omitted,
+            eos_omitted=len(lengths) - ends_full + omitted,
+            eos_inserted=int(full.sum()) - ends_full - int((~stored).sum()),
+            atom_offsets=offsets_of(_atom_units(full, tail_units, atom_units)) if atom_units > 1 else None,
         )
-        self._lengths = lengths
-        self._atom_size = atom_size
-        self._before = before
-        if piece_units > 1:
-            self.atom_offsets = offsets_of(_atom_units(full, tail_units, piece_units))
-        if remainder == "drop":
-            self._drop_remainder()
-
-    def _drop_remainder(self) -> None:
-        kept = self.units - self.units % (self.sequence_length // self.unit)
-        lost = self.segments(np.arange(kept, self.units))
-        stored = lost.document >= 0
-        omitted = int((lost.start + lost.length == self._lengths[np.maximum(lost.document, 0)])[stored].sum())
-        self.units = kept
-        self.dropped = int(lost.length[stored].sum()) - omitted
-        self.eos_omitted += omitted
-        self.eos_inserted -= int((~stored).sum())
 
     def segments(self, units: Ints) -> Segments:
         units = np.asarray(units, np.int64)
         document = np.searchsorted(self._before, units, side="right") - 1
         text = self._lengths[document].astype(np.int64) - 1
-        piece, part = np.divmod(units - self._before[document], self._atom_size // self.unit)
-        begin = piece * (self._atom_size - 1)
+        atom, part = np.divmod(units - self._before[document], self._atom_size // self._unit)
+        begin = atom * (self._atom_size - 1)
         words = np.minimum(text - begin, self._atom_size - 1)
-        eos = (words == self._atom_size - 1) & ((part + 1) * self.unit == self._atom_size)
+        eos = (words == self._atom_size - 1) & ((part + 1) * self._unit == self._atom_size)
         stored = eos & (begin + words == text)
         inserted = eos & ~stored
-        length = np.minimum(words - part * self.unit, self.unit) + stored
-        # A unit is a piece of its document, an inserted EOS, or both, in this order.
+        length = np.minimum(words - part * self._unit, self._unit) + stored
+        # A unit is a segment of its document, an inserted EOS, or both, in this order.
         offsets = offsets_of((length > 0).astype(np.int64) + inserted)
         kept = np.flatnonzero(length > 0)
         at = offsets[kept]
-        pieces = int(offsets[-1])
-        zeros = np.zeros(pieces, np.int64)
-        columns = Segments(np.full(pieces, INSERTED_EOS), zeros.copy(), np.ones(pieces, np.int64), zeros, offsets)
+        total = int(offsets[-1])
+        zeros = np.zeros(total, np.int64)
+        columns = Segments(np.full(total, INSERTED_EOS), zeros.copy(), np.ones(total, np.int64), zeros, offsets)
         columns.document[at] = document[kept]
-        columns.start[at] = (begin + part * self.unit)[kept]
+        columns.start[at] = (begin + part * self._unit)[kept]
         columns.length[at] = length[kept]
         return columns
 
 
-def _atom_units(full: Ints, tail_units: Ints, piece_units: int) -> Ints:
-    """Units of each atom: a document's full pieces, then its tail."""
+def _atom_units(full: Ints, tail_units: Ints, full_units: int) -> Ints:
+    """Units of each atom: a document's full atoms, then its tail."""
     atoms = full + (tail_units > 0)
     offsets = offsets_of(atoms)
-    units = np.full(offsets[-1], piece_units)
+    units = np.full(offsets[-1], full_units)
     tails = np.flatnonzero(tail_units)
     units[offsets[tails + 1] - 1] = tail_units[tails]
     return units
 
 
 def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
-    """Each document in pieces of its own.
+    """Each document in atoms of its own.
 
     Raises:
         UsageError: atoms of one token.

@@ -10,9 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from packtool.packing.bins import pack_tails
-from packtool.packing.chunks import cut
-from packtool.packing.histogram import first_fit
+from packtool.packing.bins.cut import cut
+from packtool.packing.bins.greedy import first_fit
+from packtool.packing.bins.tails import pack_tails
 from packtool.packing.options import PackOptions, Strategy
 from packtool.plan import I64, Ints, Plan
 
@@ -22,23 +22,20 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
 
     >>> import numpy as np
     >>> rows, = plan(np.array([18]), PackOptions(sequence_length=10, max_repetition=Fraction("0.2")))
-    >>> pieces = rows.segments(np.arange(rows.rows))
-    >>> pieces.start, pieces.repeated
+    >>> segments = rows.segments(np.arange(rows.rows))
+    >>> segments.start, segments.repeated
     (array([0, 8]), array([0, 2]))
     """
-    size = options.length
+    sequence_length = options.length
 
-    def whole(long: I64, size: int) -> tuple[I64, I64]:
-        rows, tails = np.divmod(long, size)
-        slide = slides(long, size, options.max_repetition)
+    def rows_and_tails(long: I64, sequence_length: int) -> tuple[I64, I64]:
+        rows, tails = np.divmod(long, sequence_length)
+        slide = slides(long, sequence_length, options.max_repetition)
         return rows + slide, np.where(slide, 0, tails)
 
-    chunks = cut(lengths, size, whole)
-    return [
-        pack_tails(
-            lengths, size, chunks, lambda counts: first_fit(counts, size + options.extra), remainder=options.remainder
-        )
-    ]
+    documents = cut(lengths, sequence_length, rows_and_tails)
+    runs = first_fit(documents.counts, sequence_length + options.extra)
+    return [pack_tails(lengths, sequence_length, documents, runs, remainder=options.remainder)]
 
 
 def slides(lengths: I64, sequence_length: int, max_repetition: Fraction) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -31,8 +31,8 @@ class PartialPlan(Plan):
     The paper's example: twelve tokens A to L, B = 2, L = 3, rotations 2 and 5 give CDE LGH, then FAB IJK.
 
     >>> plan = PartialPlan(3, np.array([0, 12]), np.array([2, 5]))
-    >>> pieces = plan.segments(np.arange(plan.units))
-    >>> "".join("ABCDEFGHIJKL"[s : s + n] for s, n in zip(pieces.start, pieces.length))
+    >>> segments = plan.segments(np.arange(plan.units))
+    >>> "".join("ABCDEFGHIJKL"[s : s + n] for s, n in zip(segments.start, segments.length))
     'CDELGHFABIJK'
     """
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.metrics import Accounts, Tally, measure
-from packtool.plan import INSERTED_EOS, PADDING, BinPlan, Segments
+from packtool.packing.plans.listed import ListedPlan
+from packtool.plan import INSERTED_EOS, PADDING, Segments
 from packtool.writing.layout import Layout
 
 Row = list[tuple[int, int, int, int]]
@@ -177,7 +178,7 @@ def test_pieces_of_one_document_that_a_shuffle_brings_together_count_once() -> N
 
 def test_layout_of_a_plan() -> None:
     lengths = np.array([5, 3, 6])
-    plan = BinPlan(8, lengths=lengths, row_offsets=np.array([0, 2, 3]), document=np.array([0, 1, 2]))
+    plan = ListedPlan(8, lengths=lengths, row_offsets=np.array([0, 2, 3]), document=np.array([0, 1, 2]))
     tally = Tally(lengths, 8)
     tally.add(Layout(plan, np.array([1, 0])).segments(0, 2))
     assert tally.accounts() == Accounts(11, 0, 3, 0, 2, 16, 2)

@@ -1,4 +1,4 @@
-"""`buckets`, `length-buckets` and `decompose`: Algorithm 1 document by document, the paper's figures, examples."""
+"""`buckets`: Algorithm 1 document by document, the paper's figures, examples."""
 
 from fractions import Fraction
 
@@ -7,12 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from packtool.errors import UsageError
 from packtool.packing import PackOptions, plan
 from packtool.plan import Plan, Segments
 from tests.packing import oracles
-from tests.packing.test_greedy import bins_of
-from tests.packing.tokens import render
+from tests.packing.tokens import bins_of, render
 
 
 @st.composite
@@ -93,57 +91,3 @@ def test_the_figures_of_the_bucket_paper():
     output = sum(only.rows * only.sequence_length for only in plans)
     assert (output - lengths.sum()) / output <= 0.0028
     assert cut_documents(len(lengths), plans) <= 0.0018
-
-
-def test_length_buckets_join_and_cut_documents_of_like_length():
-    lengths = [3, 7, 4, 9, 2]
-    small, large = plan("length-buckets", np.array(lengths), PackOptions(buckets=(8, 4)))
-    assert render(small, lengths) == ["a0 a1 aE c0", "c1 c2 cE e0", "eE . . ."]
-    assert render(large, lengths) == ["b0 b1 b2 b3 b4 b5 bE d0", "d1 d2 d3 d4 d5 d6 d7 dE"]
-    small, large = plan("length-buckets", np.array(lengths), PackOptions(buckets=(8, 4), remainder="drop"))
-    assert (small.rows, small.dropped, small.eos_omitted) == (2, 0, 1)
-
-
-def test_documents_decompose_into_powers_of_two():
-    lengths = [23, 4]
-    plans = plan("decompose", np.array(lengths), PackOptions(sequence_length=8))
-    assert [only.sequence_length for only in plans] == [1, 2, 4, 8]
-    assert [render(only, lengths) for only in plans] == [
-        ["aE"],
-        ["a20 a21"],
-        ["a16 a17 a18 a19", "b0 b1 b2 bE"],
-        ["a0 a1 a2 a3 a4 a5 a6 a7", "a8 a9 a10 a11 a12 a13 a14 a15"],
-    ]
-
-
-def test_pieces_below_the_smallest_bucket_are_dropped_and_counted():
-    lengths = [23, 4]
-    plans = plan("decompose", np.array(lengths), PackOptions(sequence_length=10, min_bucket=3))
-    assert [(only.sequence_length, only.rows) for only in plans] == [(4, 2), (8, 2)]
-    assert (plans[0].dropped, plans[0].eos_omitted) == (2, 1)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("decompose", {"sequence_length": 100, "min_bucket": 80}, r"--min-bucket: no power of two lies between 80"),
-        ("buckets", {"sequence_length": 8}, r"--sequence-length: .* Give --buckets instead"),
-        ("buckets", {"buckets": (4, 4)}, r"--buckets: the sizes must differ"),
-        ("buckets", {"buckets": ()}, r"--buckets: the sizes must differ"),
-        ("buckets", {"buckets": (1, 4)}, r"--buckets: 1 is out of range"),
-        ("buckets", {"padding_threshold": Fraction(2)}, r"--padding-threshold: 2 is out of range"),
-        ("buckets", {"remainder": "drop"}, r"--remainder: .*takes --buckets, --padding-threshold"),
-        ("length-buckets", {"remainder": "cut"}, r"--remainder: 'cut' is unknown\. Give pad or drop"),
-        ("concat", {"sequence_length": 8, "buckets": (4, 8)}, r"--buckets: the strategy concat does not take"),
-        ("concat", {}, r"--sequence-length: the strategy concat needs the length of a row"),
-        ("concat", {"sequence_length": 8, "atom_size": 3}, r"--atom-size: 3 does not fit the sequence length 8"),
-        ("concat", {"sequence_length": 0}, r"--sequence-length: 0 is out of range"),
-        ("ffd", {"sequence_length": 8, "atom_size": 4}, r"--atom-size: .* other atom sizes are for concat and padding"),
-        ("ffd", {"sequence_length": 8, "window_tokens": 0}, r"--window-tokens: 0 is out of range"),
-        ("best", {}, r"--strategy: there is no strategy 'best'\. Choose one of concat, padding, ffd, bfd"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(name, options, message):
-    with pytest.raises(UsageError, match=message) as caught:
-        plan(name, np.array([3]), PackOptions(**options))
-    assert caught.value.exit_code == 2

@@ -1,9 +1,11 @@
-"""Plans made visible: each row as text, so that a test can name every token."""
+"""Plans made visible: each row as text, or as documents, starts and lengths."""
 
 from string import ascii_lowercase
 
 import numpy as np
 
+from packtool.packing import PackOptions
+from packtool.packing import plan as make
 from packtool.plan import INSERTED_EOS, PADDING, Plan
 from packtool.writing.layout import Layout
 
@@ -31,3 +33,15 @@ def render(plan: Plan, lengths: np.ndarray, order: np.ndarray | None = None) -> 
                 words += [f"{token}'" if n < pieces.repeated[i] else token for n, token in enumerate(tokens)]
         rows.append(" ".join(words))
     return rows
+
+
+def bins_of(only: Plan) -> list[list[tuple[int, int, int]]]:
+    """Documents, starts and lengths of each row, in order."""
+    pieces = only.segments(np.arange(only.units))
+    columns = list(zip(pieces.document.tolist(), pieces.start.tolist(), pieces.length.tolist(), strict=True))
+    return [columns[a:b] for a, b in zip(pieces.offsets, pieces.offsets[1:], strict=False)]
+
+
+def one(name: str, lengths: list[int], **options: object) -> Plan:
+    (only,) = make(name, np.array(lengths, np.int64), PackOptions(**options))
+    return only

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from packtool.metrics import Tally
-from packtool.plan import BinPlan
+from packtool.packing.plans.listed import ListedPlan
 from packtool.report import document
 from packtool.storage.manifest import Ledger, Shuffle
 from packtool.writing.layout import Layout
@@ -20,7 +20,7 @@ def tally() -> Tally:
     lengths = np.random.default_rng(7).integers(100, 2000, 500).astype(np.uint32)
     row = np.cumsum(lengths, dtype=np.int64) // 6000
     offsets = np.concatenate([[0], np.flatnonzero(np.diff(row)) + 1, [len(lengths)]])
-    plan = BinPlan(8192, lengths=lengths, row_offsets=offsets, document=np.arange(len(lengths)))
+    plan = ListedPlan(8192, lengths=lengths, row_offsets=offsets, document=np.arange(len(lengths)))
     tally = Tally(lengths, 8192)
     tally.add(Layout(plan).segments(0, plan.rows))
     return tally

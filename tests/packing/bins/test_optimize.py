@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from packtool.cli import run
 from packtool.errors import UsageError
 from packtool.packing import PackOptions, plan
-from packtool.packing.histogram import best_fit
-from packtool.packing.optimize import near_optimal
+from packtool.packing.bins.greedy import best_fit
+from packtool.packing.bins.optimize import near_optimal
 from tests.stores import write_store
 
 

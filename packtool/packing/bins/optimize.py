@@ -18,11 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
-from packtool.packing.bins import pack_tails
-from packtool.packing.chunks import cut
-from packtool.packing.histogram import Entry, Runs, best_fit
-from packtool.packing.rows import RowsPlan
-from packtool.plan import I64, Ints
+from packtool.packing.bins.greedy import best_fit
+from packtool.packing.bins.runs import Entry, Runs
+from packtool.plan import I64
 
 _GAIN = 1000  # bins within 1 / _GAIN of the trivial bound are left as they are
 _ROUNDS = 200
@@ -32,24 +30,6 @@ _EPSILON = 1e-7
 F64: TypeAlias = npt.NDArray[np.float64]
 Pattern: TypeAlias = tuple[int, ...]
 """Indices of the lengths in a bin, ascending, each as often as it occurs."""
-
-
-def plan_optimized(lengths: Ints, sequence_length: int, greedy: Callable[[I64, int], Runs]) -> RowsPlan:
-    """Chunks of at most L tokens in near-optimal bins; never more rows than `greedy` needs.
-
-    The plan's `least_rows` is the proven bound.
-    """
-    chunks = cut(lengths, sequence_length)
-    bound = 0
-
-    def fit(counts: I64) -> Runs:
-        nonlocal bound
-        runs, bound = near_optimal(counts, sequence_length, greedy)
-        return runs
-
-    rows = pack_tails(lengths, sequence_length, chunks, fit)
-    rows.least_rows = int(chunks.rows.sum()) + bound
-    return rows
 
 
 def near_optimal(counts: I64, capacity: int, greedy: Callable[[I64, int], Runs] = best_fit) -> tuple[Runs, int]:

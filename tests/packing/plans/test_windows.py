@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from packtool.packing import STRATEGIES, PackOptions, plan, plan_windows, windows
-from tests.packing.test_greedy import bins_of
+from packtool.packing import STRATEGIES, PackOptions, plan, plan_windows
+from packtool.packing.plans import windows
+from tests.packing.tokens import bins_of
 
 
 @settings(max_examples=200, deadline=None)

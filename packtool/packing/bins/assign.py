@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from packtool.packing.histogram import Runs
-from packtool.plan import I64, Ints, offsets_of
+from packtool.packing.bins.runs import Runs
+from packtool.plan import I64, Ints, index_type, offsets_of
 
 Keys: TypeAlias = np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]
 
@@ -16,16 +16,11 @@ _COPIED = 1 << 16  # items that are copied at a time
 _LARGE = 1 << 8  # runs of at least this many items are copied one by one
 
 
-def index_type(items: int) -> type[np.integer[Any]]:
-    """The smaller of uint32 and int64 that counts this many items."""
-    return np.uint32 if items < 1 << 32 else np.int64
-
-
 def stable_order(keys: Keys, counts: I64) -> Ints:
     """Indices in ascending order of their keys, ties by index.
 
     Sorting a large array by radix misses the cache at every step. Blocks are sorted in the cache instead, and the equal
-    keys of each block moved to their place in one piece.
+    keys of each block moved to their place in one go.
 
     Args:
         keys: of type uint16 or uint32.
@@ -67,7 +62,7 @@ def assign(order: Ints, counts: I64, runs: Runs) -> tuple[Ints, I64]:
         Items, bin after bin (of the type of `order`), and bins + 1 offsets into them.
 
     >>> counts = np.array([0, 0, 1, 2])
-    >>> from packtool.packing.histogram import first_fit
+    >>> from packtool.packing.bins.greedy import first_fit
     >>> assign(np.array([1, 2, 0]), counts, first_fit(counts, 5))
     (array([1, 0, 2]), array([0, 2, 3]))
     """

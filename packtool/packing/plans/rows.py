@@ -1,18 +1,18 @@
 """A plan of rows: some cut from one long document each, the others bins of documents, all worked out on demand.
 
-A document in a bin costs its number and nothing else. Where its piece begins and ends follows from the plan's rule;
-the few pieces that no rule covers are listed.
+A document in a bin costs its number and nothing else. Where its segment begins and ends follows from the plan's rule;
+the few segments that no rule covers are listed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from packtool.packing.assign import index_type
-from packtool.plan import I64, Ints, Plan, Segments, offsets_of, ranges
+from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of, ranges
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,15 @@ class LongRows:
 
 @dataclass(frozen=True)
 class Bins:
-    """Rows that hold a piece each of several documents.
+    """Rows that hold a segment each of several documents.
 
     Attributes:
-        document: document of each piece.
-        offsets: bins + 1; bin i holds pieces ``offsets[i]:offsets[i + 1]``.
-        listed: the pieces, ascending, that are given by their start and length; others run to their document's end
+        document: document of each segment.
+        offsets: bins + 1; bin i holds segments ``offsets[i]:offsets[i + 1]``.
+        listed: the segments, ascending, that are given by their start and length; others run to their document's end
             and begin at the last multiple of L (or, in a plan of whole documents, at its first token).
-        start: first token of each listed piece.
-        length: tokens of each listed piece.
+        start: first token of each listed segment.
+        length: tokens of each listed segment.
     """
 
     document: Ints
@@ -59,15 +59,16 @@ class RowsPlan(Plan):
         lengths: tokens of each document with its EOS.
         long: rows of one document each.
         bins: rows of several.
-        whole: pieces of bins are whole documents rather than what is left of one beyond its last multiple of L.
+        whole: segments of bins are whole documents rather than what is left of one beyond its last multiple of L.
         dropped: text tokens that no row holds.
         eos_omitted: stored EOS that no row holds.
+        least_rows: a proven lower bound, if there is one.
 
     >>> empty = np.empty(0, np.int64)
     >>> bins = Bins(np.array([2, 0]), np.array([0, 2]), empty, empty, empty)
     >>> rows = RowsPlan(8, np.array([3, 16, 12]), long=LongRows(np.array([1, 2]), np.array([0, 2, 3])), bins=bins)
-    >>> pieces = rows.segments(np.array([3, 1]))
-    >>> pieces.document, pieces.start, pieces.length
+    >>> segments = rows.segments(np.array([3, 1]))
+    >>> segments.document, segments.start, segments.length
     (array([2, 0, 1]), array([8, 0, 8]), array([4, 3, 8]))
     """
 
@@ -81,6 +82,7 @@ class RowsPlan(Plan):
         whole: bool = False,
         dropped: int = 0,
         eos_omitted: int = 0,
+        least_rows: int | None = None,
     ) -> None:
         super().__init__(
             sequence_length=sequence_length,
@@ -88,6 +90,7 @@ class RowsPlan(Plan):
             units=int(long.offsets[-1]) + len(bins.offsets) - 1,
             dropped=dropped,
             eos_omitted=eos_omitted,
+            least_rows=least_rows,
         )
         self._lengths = lengths
         self._long = long
@@ -95,38 +98,31 @@ class RowsPlan(Plan):
         self._whole = whole
 
     @classmethod
-    def join(cls, plans: Sequence[RowsPlan], lengths: Ints, firsts: Sequence[int]) -> RowsPlan:
-        """The plans of consecutive windows as one: all long rows, then all bins, both in the windows' order.
-
-        Args:
-            plans: of each window; documents are counted from the window's first.
-            lengths: of all documents.
-            firsts: first document of each window.
-        """
+    def join(cls, plans: Sequence[Self], lengths: Ints, firsts: Sequence[int]) -> RowsPlan:
+        """The plans of consecutive windows as one: all long rows, then all bins, both in the windows' order."""
         kind = index_type(len(lengths))
         long = [(plan._long.document.astype(kind) + kind(first)) for plan, first in zip(plans, firsts, strict=True)]
         document = np.empty(sum(len(plan._bins.document) for plan in plans), kind)
-        pieces = offsets_of(np.array([len(plan._bins.document) for plan in plans]))
-        for plan, first, at in zip(plans, firsts, pieces, strict=False):
+        segments = offsets_of(np.array([len(plan._bins.document) for plan in plans]))
+        for plan, first, at in zip(plans, firsts, segments, strict=False):
             np.add(plan._bins.document, first, out=document[at : at + len(plan._bins.document)], casting="unsafe")
-        joined = cls(
+        least = [plan.least_rows for plan in plans if plan.least_rows is not None]
+        return cls(
             plans[0].sequence_length,
             lengths,
             long=LongRows(np.concatenate(long), _chain([plan._long.offsets for plan in plans])),
             bins=Bins(
                 document,
                 _chain([plan._bins.offsets for plan in plans]),
-                np.concatenate([plan._bins.listed + at for plan, at in zip(plans, pieces, strict=False)]),
+                np.concatenate([plan._bins.listed + at for plan, at in zip(plans, segments, strict=False)]),
                 np.concatenate([plan._bins.start for plan in plans]),
                 np.concatenate([plan._bins.length for plan in plans]),
             ),
             whole=plans[0]._whole,
             dropped=sum(plan.dropped for plan in plans),
             eos_omitted=sum(plan.eos_omitted for plan in plans),
+            least_rows=sum(least) if len(least) == len(plans) else None,
         )
-        bounds = [plan.least_rows for plan in plans if plan.least_rows is not None]
-        joined.least_rows = sum(bounds) if bounds else None
-        return joined
 
     def segments(self, units: Ints) -> Segments:
         rows: I64 = np.asarray(units, np.int64)
@@ -137,40 +133,39 @@ class RowsPlan(Plan):
         first[in_bins] = self._bins.offsets[bin]
         counts[in_bins] = self._bins.offsets[bin + 1] - first[in_bins]
         offsets = offsets_of(counts)
-        # Long rows stand for a piece of some bin at first, then get their own.
-        document, start, length = self._bin_pieces(ranges(first, counts, offsets))
+        # Long rows stand for a segment of some bin at first, then get their own.
+        document, start, length = self._bin_segments(ranges(first, counts, offsets))
         repeated = np.zeros_like(document)
         if len(in_bins) < len(rows):
             is_long = np.flatnonzero(rows < long_rows)
             at = offsets[is_long]
-            document[at], start[at], repeated[at] = self._long_pieces(rows[is_long])
+            document[at], start[at], repeated[at] = self._long_segments(rows[is_long])
             length[at] = self.sequence_length
         return self._clip(Segments(document, start, length, repeated, offsets))
 
-    def _long_pieces(self, rows: I64) -> tuple[I64, I64, I64]:
+    def _long_segments(self, rows: I64) -> tuple[I64, I64, I64]:
         """Document, start and repeated tokens of long rows."""
-        size = self.sequence_length
         at = np.searchsorted(self._long.offsets, rows, side="right") - 1
         document = self._long.document[at].astype(np.int64)
         row, of = rows - self._long.offsets[at], self._long.offsets[at + 1] - self._long.offsets[at]
         tokens = self._lengths[document].astype(np.int64)
-        slides = of * size > tokens
+        slides = of * self.sequence_length > tokens
         gaps = np.maximum(of - 1, 1)
-        start = np.where(slides, row * (tokens - size) // gaps, row * size)
-        before = np.where(slides, (row - 1) * (tokens - size) // gaps + size, start)
+        start = np.where(slides, row * (tokens - self.sequence_length) // gaps, row * self.sequence_length)
+        before = np.where(slides, (row - 1) * (tokens - self.sequence_length) // gaps + self.sequence_length, start)
         return document, start, np.where(row > 0, before - start, 0)
 
-    def _bin_pieces(self, pieces: I64) -> tuple[I64, I64, I64]:
-        """Document, start and length of pieces in bins."""
+    def _bin_segments(self, segments: I64) -> tuple[I64, I64, I64]:
+        """Document, start and length of segments in bins."""
         if not len(self._bins.document):
-            return np.empty_like(pieces), np.empty_like(pieces), np.empty_like(pieces)
-        document = self._bins.document[pieces].astype(np.int64)
+            return np.empty_like(segments), np.empty_like(segments), np.empty_like(segments)
+        document = self._bins.document[segments].astype(np.int64)
         tokens = self._lengths[document].astype(np.int64)
         length = tokens if self._whole else tokens % self.sequence_length
         start = tokens - length
         if len(self._bins.listed):
-            at = np.minimum(np.searchsorted(self._bins.listed, pieces), len(self._bins.listed) - 1)
-            listed = self._bins.listed[at] == pieces
+            at = np.minimum(np.searchsorted(self._bins.listed, segments), len(self._bins.listed) - 1)
+            listed = self._bins.listed[at] == segments
             start[listed] = self._bins.start[at[listed]]
             length[listed] = self._bins.length[at[listed]]
         return document, start, length

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from packtool.packing.histogram import Entry, Runs
+from packtool.packing.bins.runs import Entry, Runs
 from packtool.plan import I64
 
 
-class Piece(NamedTuple):
-    """A piece of one document, or several such pieces one after the other, a row each.
+class Segment(NamedTuple):
+    """A segment of one document, or several such segments one after the other, a row each.
 
     `document` is a place in the order of all documents, longest first.
     """
@@ -33,13 +33,13 @@ class Buckets(NamedTuple):
 
     Attributes:
         capacity: tokens in the bins of each run.
-        runs: bins; items one token longer than the largest bucket stand for rows of `pieces`, by number.
-        pieces: of documents that are cut, or longer than every bucket.
+        runs: bins; items one token longer than the largest bucket stand for rows of `segments`, by number.
+        segments: of documents that are cut, or longer than every bucket.
     """
 
     capacity: I64
     runs: Runs
-    pieces: list[Piece]
+    segments: list[Segment]
 
 
 def compose(counts: I64, over: list[int], sizes: tuple[int, ...], threshold: Fraction) -> Buckets:
@@ -52,8 +52,8 @@ def compose(counts: I64, over: list[int], sizes: tuple[int, ...], threshold: Fra
         threshold: share of a bucket that may stay empty, P.
 
     >>> filled = compose(np.array([0, 0, 0, 0, 0, 2, 0, 0, 0]), [11], (4, 8), Fraction(0))
-    >>> filled.capacity, filled.pieces[0]
-    (array([8, 4, 8, 4]), Piece(document=0, start=0, length=8, rows=1))
+    >>> filled.capacity, filled.segments[0]
+    (array([8, 4, 8, 4]), Segment(document=0, start=0, length=8, rows=1))
     """
     return _Composer(counts, over, sizes, threshold).compose()
 
@@ -73,9 +73,9 @@ class _Composer:
         self.below[0] = 0
         self.ascending = iter([length for length, items in enumerate(self.left) if items])
         self.shortest = next(self.ascending, 0)
-        self.rest: Piece | None = None
-        self.pieces: list[Piece] = []
-        self.rows_of_pieces = 0
+        self.rest: Segment | None = None
+        self.segments: list[Segment] = []
+        self.rows_of_segments = 0
         self.capacity: list[int] = []
         self.runs: list[tuple[int, list[Entry]]] = []
 
@@ -106,7 +106,7 @@ class _Composer:
                 entries.append(self._entry(last._replace(length=room)))
                 self.rest = last._replace(start=last.start + room, length=last.length - room)
             self._emit(capacity, repeats, entries)
-        return Buckets(np.array(self.capacity, np.int64), Runs.of(self.runs), self.pieces)
+        return Buckets(np.array(self.capacity, np.int64), Runs.of(self.runs), self.segments)
 
     def _longest(self, limit: int) -> int:
         below = self.below
@@ -117,10 +117,10 @@ class _Composer:
             below[limit], limit = found, below[limit]
         return found
 
-    def _head(self) -> tuple[int, Piece]:
-        """The first document, where it is not one of the histogram: fill whole buckets, return the piece left."""
+    def _head(self) -> tuple[int, Segment]:
+        """The first document, where it is not one of the histogram: fill whole buckets, return the segment left."""
         if self.next_over < self.end_over:
-            head = Piece(self.next_over, 0, self.over[self.next_over])
+            head = Segment(self.next_over, 0, self.over[self.next_over])
             self.next_over += 1
         else:
             assert self.rest
@@ -153,7 +153,7 @@ class _Composer:
         if not self.left[length]:
             self.below[length] = length - 1
 
-    def _last(self) -> Piece | None:
+    def _last(self) -> Segment | None:
         """The last document of the order, taken out of it."""
         if self.rest:
             return self.rest
@@ -162,16 +162,16 @@ class _Composer:
         if self.shortest:
             length = self.shortest
             self._take(length, 1)
-            return Piece(self.place[length] + self.used[length] + self.left[length], 0, length)
+            return Segment(self.place[length] + self.used[length] + self.left[length], 0, length)
         if self.next_over < self.end_over:
             self.end_over -= 1
-            return Piece(self.end_over, 0, self.over[self.end_over])
+            return Segment(self.end_over, 0, self.over[self.end_over])
         return None
 
-    def _entry(self, piece: Piece) -> Entry:
-        number = self.rows_of_pieces
-        self.pieces.append(piece)
-        self.rows_of_pieces += piece.rows
+    def _entry(self, segment: Segment) -> Entry:
+        number = self.rows_of_segments
+        self.segments.append(segment)
+        self.rows_of_segments += segment.rows
         return self.largest + 1, 1, number
 
     def _emit(self, capacity: int, bins: int, entries: list[Entry]) -> None:

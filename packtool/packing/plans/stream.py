@@ -1,4 +1,4 @@
-"""A plan of one stream of documents, cut into units wherever a unit ends; pieces are worked out on demand."""
+"""A plan of one stream of documents, cut into units wherever a unit ends; segments are worked out on demand."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class StreamPlan(Plan):
         remainder: ``pad`` keeps every token, ``drop`` the tokens that fill rows.
 
     >>> plan = StreamPlan(4, 4, np.array([0, 3, 9]))
-    >>> pieces = plan.segments(np.array([0, 2]))
-    >>> pieces.document, pieces.start, pieces.length, pieces.offsets
+    >>> segments = plan.segments(np.array([0, 2]))
+    >>> segments.document, segments.start, segments.length, segments.offsets
     (array([0, 1, 1]), array([0, 0, 5]), array([3, 1, 1]), array([0, 2, 3]))
     """
 
