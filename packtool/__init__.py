@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from packtool.commands.stats import stats as stats
     from packtool.commands.tokenize import tokenize as tokenize
     from packtool.commands.verify import verify as verify
-    from packtool.dataset import open as open
+    from packtool.reading import open as open
 
 _PUBLIC = {
     "doctor": "packtool.commands.doctor",
     "info": "packtool.commands.info",
-    "open": "packtool.dataset",
+    "open": "packtool.reading",
     "pack": "packtool.commands.pack",
     "run": "packtool.commands.run",
     "show": "packtool.commands.show",

@@ -20,7 +20,7 @@ LAYERS = (
     ("packing", "shuffling", "metrics"),
     ("storage", "corpus"),
     ("tokenizing", "writing"),
-    ("comparison", "dataset"),
+    ("comparison", "reading"),
     ("report",),
     ("config",),
     ("commands",),

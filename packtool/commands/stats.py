@@ -11,7 +11,6 @@ import msgspec
 from packtool.commands.stats_corpus import CorpusOptions, corpus_lengths
 from packtool.comparison import Candidate, candidates
 from packtool.comparison import compare as compare_all
-from packtool.dataset import read_order
 from packtool.errors import UsageError
 from packtool.metrics import LengthCounts, Tally
 from packtool.metrics.mixing import Mixing
@@ -23,10 +22,12 @@ from packtool.report.html import page
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import OrderManifest, Shuffle, StoreManifest
+from packtool.storage.order import read_order
 from packtool.storage.output import UNFINISHED
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import TokenStore
 from packtool.writing.layout import BATCH_TOKENS, Layout
+from packtool.writing.stored_plan import stored_plans
 
 Json = dict[str, Any]
 
@@ -197,9 +198,10 @@ def packed_report(dataset: PackedDataset, order: Path | None, batch_size: int | 
     shuffle = manifest.shuffle
     sources: list[PackedBucket | Layout] = list(dataset.buckets)
     if order is not None:
-        followed, orders = read_order(order, dataset)
+        followed, orders = read_order(order, dataset.path)
         shuffle = followed.shuffle
-        sources = [Layout(plan, each) for plan, each in orders]
+        plans = stored_plans(dataset, shuffle.atom_size)
+        sources = [Layout(plan, each) for plan, each in zip(plans, orders, strict=True)]
     tallies: list[Tally] = []
     mixing: list[Json] = []
     if dataset.has_segments:

@@ -38,7 +38,10 @@ class Layout:
 
     def units(self, first: int, last: int) -> I64:
         """The plan's units at places ``first:last`` of the new order."""
-        place = np.arange(first, last)
+        return self.at(np.arange(first, last))
+
+    def at(self, place: I64) -> I64:
+        """The plan's units at these places of the new order."""
         if self.order is None:
             return place
         if self._places is None:

@@ -72,7 +72,7 @@ class StoredPlan(Plan):
             pieces = from_table(np.take(self._table, piece), offsets)
             ahead = np.repeat(begin, counts) - self._begins[piece]
             skipped = np.maximum(ahead, 0)
-            return _cut(pieces, skipped, np.minimum(ahead + self.unit, pieces.length) - skipped)
+            return cut(pieces, skipped, np.minimum(ahead + self.unit, pieces.length) - skipped)
         first = self._row_offsets[units]
         counts = self._row_offsets[np.asarray(units) + 1] - first
         offsets = offsets_of(counts)
@@ -86,10 +86,10 @@ class StoredPlan(Plan):
         begin = np.arange(first - row * per_row, last - row * per_row) * self.unit
         piece, skipped, length, offsets = between(offsets_of(rows.length), begin, begin + self.unit)
         pieces = Segments(rows.document[piece], rows.start[piece], rows.length[piece], rows.repeated[piece], offsets)
-        return _cut(pieces, skipped, length)
+        return cut(pieces, skipped, length)
 
 
-def _cut(pieces: Segments, skipped: I64, length: I64) -> Segments:
+def cut(pieces: Segments, skipped: I64, length: I64) -> Segments:
     """Pieces without their first `skipped` tokens, and of the given length from there."""
     return Segments(
         pieces.document,

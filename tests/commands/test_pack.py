@@ -19,6 +19,7 @@ from packtool.commands.verify import verify
 from packtool.errors import PacktoolError, UsageError
 from packtool.packing import STRATEGIES
 from packtool.plan import INSERTED_EOS, PADDING
+from packtool.reading import Dataset
 from packtool.storage.manifest import TokenizerInfo
 from packtool.storage.packed import PackedDataset
 from tests.stores import EOS, TOKENIZER, document_tokens, write_store
@@ -196,7 +197,7 @@ def test_without_segments_only_tokens_are_written(tmp_path: Path, store: Path) -
     assert names == {"tokens-00000.npy", "manifest.json", "report.json", "run.json"}
     assert verify(tmp_path / "p").problems == []
     with pytest.raises(UsageError, match="written with --no-segments"):
-        packtool.open(tmp_path / "p").segments(0)  # type: ignore[union-attr]
+        packtool.open(tmp_path / "p").segments(0)
 
 
 def test_an_empty_store_packs_to_no_rows(tmp_path: Path) -> None:
@@ -210,7 +211,7 @@ def test_an_empty_store_packs_to_no_rows(tmp_path: Path) -> None:
 def test_the_reader_gives_rows_and_segments(tmp_path: Path, store: Path) -> None:
     packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16, shuffle=False, shard_tokens=64)
     dataset = packtool.open(tmp_path / "p")
-    assert isinstance(dataset, packtool.dataset.Dataset)  # type: ignore[attr-defined]
+    assert isinstance(dataset, Dataset)
     stream = [token for i, n in enumerate(LENGTHS) for token in document_tokens(i, n)]
     flat = list(itertools.chain.from_iterable(row.tolist() for row in dataset))
     assert flat[: len(stream)] == stream

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.dataset import BucketDataset, Dataset
 from packtool.errors import DataError, UsageError
+from packtool.reading import BucketDataset, Dataset
 from packtool.storage.packed import PackedDataset
 from packtool.storage.token_store import TokenStore
 from tests.stores import write_store
@@ -189,7 +189,7 @@ def test_several_buckets_share_one_permutation(store: Path, tmp_path: Path, opti
     for length, bucket in rows.buckets.items():
         np.testing.assert_array_equal(ordered.buckets[length].tokens(0, len(bucket)), bucket.tokens(0, len(bucket)))
     with pytest.raises(UsageError, match=r"has no batches\. Make them with packtool shuffle --method bucket"):
-        rows.batch(0)
+        rows[0]
 
 
 @pytest.mark.parametrize("remainder", [None, "pad", "drop"])
@@ -210,10 +210,10 @@ def test_bucket(store: Path, tmp_path: Path, options: dict[str, Any], remainder:
     assert rows.batches is not None
     left = {length: len(bucket) for length, bucket in rows.buckets.items()}
     for number, (bucket, _, count) in enumerate(rows.batches.tolist()):
-        batch = rows.batch(number)
+        batch = rows[number]
         assert batch.shape == (count, bucket)
         assert batch.size == 192 or (remainder != "drop" and batch.size < 192)
-        np.testing.assert_array_equal(batch, ordered.batch(number))
+        np.testing.assert_array_equal(batch, ordered[number])
         left[bucket] -= count
     for length, bucket in rows.buckets.items():
         np.testing.assert_array_equal(bucket.tokens(0, len(bucket)), atoms.buckets[length].tokens(0, len(bucket)))

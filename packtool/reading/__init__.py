@@ -1,0 +1,46 @@
+"""The trainer's reader: rows, their segments, and what a training step takes of them.
+
+Beside NumPy it needs what packtool's manifests need, msgspec and xxhash, and loads nothing heavier. docs/format.md has
+a complete reader for those who want NumPy alone.
+
+>>> import packtool
+>>> dataset = packtool.open("packed")            # doctest: +SKIP
+>>> row = dataset[0]                             # doctest: +SKIP
+>>> batch = dataset.batch([0, 1, 2, 3])          # doctest: +SKIP
+>>> dataset.segments(0)                          # doctest: +SKIP
+array([(0, 0, 812, 0), (1, 0, 212, 0)], dtype=[('document', '<i8'), ('start', '<u4'), ...])
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from packtool.reading.batch import Batch, make_batch
+from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
+from packtool.reading.orders import Recipe
+
+__all__ = ["Batch", "BucketDataset", "Dataset", "make_batch", "open"]
+
+
+def open(path: str | Path, *, order: str | Path | None = None, dtype: Any = None) -> Dataset | BucketDataset:
+    """Open a packed dataset for reading. Files are mapped when they are first read.
+
+    Args:
+        order: what ``packtool shuffle --order-only`` wrote for this dataset; rows and batches then follow it.
+        dtype: of the tokens; by default as stored (uint16 or uint32), read-only and without copies. With ``"int64"``
+            rows are copies, as a model's embedding takes them.
+
+    Raises:
+        DataError: it is missing, unfinished or damaged; the order was made for another dataset.
+        UsageError: it is a token store; the order is not one.
+    """
+    return open_recipe(
+        Recipe(
+            path=Path(path).absolute(),
+            order=None if order is None else Path(order).absolute(),
+            dtype=None if dtype is None else np.dtype(dtype).str,
+        )
+    )

@@ -1,0 +1,200 @@
+"""Packed datasets as sequences: of rows, where all have one length; of batches, where they have several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.errors import UsageError
+from packtool.plan import Segments
+from packtool.reading.batch import Batch, make_batch
+from packtool.reading.orders import Epoch, Opened, Recipe, read, single
+from packtool.reading.rows import Index, Rows
+from packtool.reading.shards import Array
+
+DEFAULT_SEED = 42
+
+
+class _Opened:
+    """What every opened dataset has.
+
+    It pickles as the path and order it was opened with, so that a worker process opens it again and no tokens travel.
+
+    Attributes:
+        recipe: what it was opened with.
+        manifest: everything the manifest says.
+        pad_id, eos_id: token ids.
+        has_segments: the dataset says which piece of which document lies where.
+    """
+
+    def __init__(self, recipe: Recipe, opened: Opened) -> None:
+        self.recipe = recipe
+        self.manifest = opened.manifest
+        self.pad_id = opened.manifest.pad_id
+        self.eos_id = opened.manifest.tokenizer.eos_id
+        self.has_segments = all(rows.has_segments for rows in opened.rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (open_recipe, (self.recipe,))
+
+    def _batch(self, rows: Rows, index: Index, **options: Any) -> Batch:
+        numbers = rows.numbers(index)
+        return make_batch(rows[numbers], self._pieces(rows, numbers, **options), **options)
+
+    def _pieces(self, rows: Rows, numbers: npt.NDArray[np.int64], **options: Any) -> Segments | None:
+        """The pieces of these rows; None if none are needed: no padding to leave out, no boundaries asked for."""
+        plain = not options.get("documents", True) and all(
+            options.get(name, True) for name in ("train_on_repeated", "train_across_documents")
+        )
+        if plain and not rows.has_segments and not self.manifest.ledger.padding:
+            return None
+        return rows.pieces(numbers)
+
+    def _suffix(self) -> str:
+        recipe = self.recipe
+        if recipe.epoch is not None:
+            return f", epoch {recipe.epoch.number} of seed {recipe.epoch.seed}"
+        return "" if recipe.order is None else f", in the order of {recipe.order}"
+
+
+class Dataset(_Opened):
+    """A packed dataset of one sequence length: a sequence of rows.
+
+    Attributes:
+        rows: of the dataset.
+        sequence_length: tokens in a row.
+    """
+
+    def __init__(self, recipe: Recipe, opened: Opened) -> None:
+        super().__init__(recipe, opened)
+        (self.rows,) = opened.rows
+        self.sequence_length = self.rows.sequence_length
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Index) -> Array:
+        """One row, (sequence_length); of a slice, or of an array or list of numbers, (rows, sequence_length).
+
+        A row, and a slice of one shard, is a read-only view of the memory-mapped file where possible.
+        """
+        return self.rows[index]
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter(self.rows)
+
+    def __repr__(self) -> str:
+        return (
+            f"<packtool dataset: {len(self)} rows of {self.sequence_length} tokens, {self.recipe.path}{self._suffix()}>"
+        )
+
+    def segments(self, index: int) -> npt.NDArray[Any]:
+        """The pieces of one row, in order; document -1 is padding, -2 an EOS that the strategy inserted."""
+        return self.rows.segments(index)
+
+    def batch(self, index: Index, **options: Any) -> Batch:
+        """What a training step reads of some rows; `options` are those of `packtool.reading.batch.make_batch`.
+
+        Raises:
+            UsageError: the dataset was written with ``--no-segments``, and they are needed.
+        """
+        return self._batch(self.rows, index, **options)
+
+    def epoch(self, number: int, *, seed: int = DEFAULT_SEED) -> Dataset:
+        """The same rows in the order that ``packtool shuffle --epoch`` gives them, computed instead of written.
+
+        Takes 8 bytes of memory for an atom.
+        """
+        other = open_recipe(replace(self.recipe, order=None, epoch=Epoch(number, seed)))
+        assert isinstance(other, Dataset)
+        return other
+
+
+class BucketDataset(_Opened):
+    """A packed dataset of several sequence lengths: a sequence of batches, each with rows of one length.
+
+    Attributes:
+        buckets: maps each length to its rows.
+        batches: the batches, in order: an array of (bucket, first_row, rows), where bucket is the sequence length; None
+            where none were made. Without them there are no items, but there are the rows of each bucket.
+    """
+
+    def __init__(self, recipe: Recipe, opened: Opened) -> None:
+        super().__init__(recipe, opened)
+        self.buckets = {each.sequence_length: each for each in opened.rows}
+        self.batches = opened.batches
+
+    def __len__(self) -> int:
+        return len(self._table())
+
+    def __getitem__(self, index: Index) -> Any:
+        """The tokens of one batch, (rows, sequence length of its bucket); of several, a list of them."""
+        if isinstance(index, int | np.integer):
+            rows, first, count = self.place(int(index))
+            return rows.tokens(first, first + count)
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        return [self[int(number)] for number in np.asarray(index)]
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[number] for number in range(len(self)))
+
+    def __repr__(self) -> str:
+        lengths = ", ".join(f"{len(rows)} of {length}" for length, rows in self.buckets.items())
+        items = "no batches" if self.batches is None else f"{len(self.batches)} batches"
+        return f"<packtool dataset: {items}, rows: {lengths} tokens, {self.recipe.path}{self._suffix()}>"
+
+    def segments(self, index: int) -> list[npt.NDArray[Any]]:
+        """The pieces of each row of one batch."""
+        rows, first, count = self.place(index)
+        return [rows.segments(row) for row in range(first, first + count)]
+
+    def batch(self, index: int, **options: Any) -> Batch:
+        """What a training step reads of one batch; as `Dataset.batch`."""
+        rows, first, count = self.place(index)
+        return self._batch(rows, slice(first, first + count), **options)
+
+    def place(self, index: int) -> tuple[Rows, int, int]:
+        """The rows of the bucket that a batch is from; its first row and their number."""
+        table = self._table()
+        number = index + len(table) if index < 0 else index
+        if not 0 <= number < len(table):
+            raise IndexError(f"batch {index} of {len(table)}")
+        bucket, first, count = table[number].tolist()
+        return self.buckets[bucket], first, count
+
+    def epoch(
+        self, number: int, *, seed: int = DEFAULT_SEED, batch_tokens: int | None = None, drop_rest: bool = False
+    ) -> BucketDataset:
+        """The batches that ``packtool shuffle --method bucket --epoch`` makes, computed instead of written.
+
+        Args:
+            batch_tokens: tokens in a batch, a multiple of every sequence length; by default as the dataset's own.
+            drop_rest: rows of a bucket that do not fill a batch are in none; else they make a smaller one.
+        """
+        if batch_tokens is None and self.manifest.shuffle is not None:
+            batch_tokens = self.manifest.shuffle.batch_tokens
+        epoch = Epoch(number, seed, batch_tokens, drop_rest)
+        other = open_recipe(replace(self.recipe, order=None, epoch=epoch))
+        assert isinstance(other, BucketDataset)
+        return other
+
+    def _table(self) -> npt.NDArray[Any]:
+        if self.batches is None:
+            raise UsageError(
+                "no-batches",
+                "the dataset has no batches",
+                remedy="make them with packtool shuffle --method bucket --batch-tokens N, or with its epoch method",
+                where=str(self.recipe.path),
+            )
+        return self.batches
+
+
+def open_recipe(recipe: Recipe) -> Dataset | BucketDataset:
+    """Open a dataset, as another process did."""
+    opened = read(recipe)
+    return Dataset(recipe, opened) if single(opened.manifest) else BucketDataset(recipe, opened)

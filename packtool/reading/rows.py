@@ -1,0 +1,204 @@
+"""The rows of one length, in stored order or in another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.plan import I64, Ints, Plan, Segments, between, offsets_of
+from packtool.reading.shards import Array, StoredRows
+from packtool.storage.packed import to_table
+from packtool.writing.layout import Layout, join
+from packtool.writing.stored_plan import cut
+
+Index: TypeAlias = "int | np.integer[Any] | slice | Sequence[int] | Ints"
+
+_AT_ONCE = 1 << 20  # tokens that iteration reads at a time
+
+
+class Rows:
+    """The rows of one length: a sequence of arrays of ``sequence_length`` token ids.
+
+    Attributes:
+        sequence_length: tokens in a row.
+        dtype: of the tokens.
+        has_segments: the dataset says which piece of which document lies where.
+    """
+
+    def __init__(self, stored: StoredRows, dtype: np.dtype[Any] | None = None) -> None:
+        self._stored = stored
+        self.sequence_length = stored.sequence_length
+        self.dtype = dtype or stored.dtype
+        self.has_segments = stored.has_segments
+
+    def __len__(self) -> int:
+        return self._stored.rows
+
+    def __getitem__(self, index: Index) -> Array:
+        """One row, (sequence_length), or several, (rows, sequence_length).
+
+        A row or a slice of one shard in stored order is a read-only view of the memory-mapped file, unless another
+        dtype was asked for.
+
+        Args:
+            index: a row number, a slice, or an array or list of row numbers; negative ones count from the end.
+        """
+        if isinstance(index, int | np.integer):
+            row = self._number(int(index))
+            one: Array = self.tokens(row, row + 1)[0]
+            return one
+        if isinstance(index, slice):
+            first, last, step = index.indices(len(self))
+            if step == 1:
+                return self.tokens(first, max(first, last))
+        return self._typed(self._take(self.numbers(index)))
+
+    def __iter__(self) -> Iterator[Array]:
+        step = max(1, _AT_ONCE // self.sequence_length)
+        for first in range(0, len(self), step):
+            yield from self.tokens(first, min(first + step, len(self)))
+
+    def tokens(self, first: int, last: int) -> Array:
+        """Rows ``first:last``, (rows, sequence_length)."""
+        return self._typed(self._stored.range(first, last))
+
+    def segments(self, row: int) -> npt.NDArray[Any]:
+        """The pieces of one row, in order: document, start, length, repeated. In stored order it is a view.
+
+        Document -1 is padding, -2 an EOS that the strategy inserted.
+        """
+        return self._stored.table(self._number(row))
+
+    def pieces(self, rows: I64) -> Segments:
+        """The pieces of the rows of these numbers (from 0), as columns."""
+        return self._stored.segments(rows)
+
+    def numbers(self, index: Index) -> I64:
+        """The row numbers that an index means, all from 0.
+
+        Raises:
+            IndexError: there is no such row.
+            TypeError: not an index.
+        """
+        if isinstance(index, int | np.integer):
+            return np.array([self._number(int(index))])
+        if isinstance(index, slice):
+            return np.arange(*index.indices(len(self)))
+        rows = np.asarray(index)
+        if rows.dtype == np.bool_ and rows.shape == (len(self),):
+            return np.flatnonzero(rows)
+        if rows.ndim != 1 or (len(rows) and not np.issubdtype(rows.dtype, np.integer)):
+            raise TypeError(f"rows are chosen by an integer, a slice, or integers in one dimension, not {index!r}")
+        rows = rows.astype(np.int64)
+        wrong = np.flatnonzero((rows < -len(self)) | (rows >= len(self)))
+        if len(wrong):
+            raise IndexError(f"row {rows[wrong[0]]} of {len(self)}")
+        return np.where(rows < 0, rows + len(self), rows)
+
+    def _take(self, rows: I64) -> Array:
+        return self._stored.tokens(rows)
+
+    def _typed(self, tokens: Array) -> Array:
+        return tokens.astype(self.dtype, copy=False)
+
+    def _number(self, row: int) -> int:
+        index = row + len(self) if row < 0 else row
+        if not 0 <= index < len(self):
+            raise IndexError(f"row {row} of {len(self)}")
+        return index
+
+
+class RowPlan(Plan):
+    """The units of stored rows, for an order to be laid over them.
+
+    Args:
+        stored: the rows.
+        atom_size: other atoms than the stored ones, for a stream in corpus order; None for the stored ones.
+        tokens: tokens of that stream before padding; only used with `atom_size`.
+    """
+
+    def __init__(self, stored: StoredRows, atom_size: int | None = None, tokens: int = 0) -> None:
+        entry, length = stored.entry, stored.sequence_length
+        if atom_size is None:
+            super().__init__(
+                sequence_length=length,
+                unit=entry.unit,
+                units=entry.units,
+                atom_units=entry.atom_units or 1,
+                atom_offsets=stored.atom_offsets(),
+                last_atom_stays=entry.last_atom_stays,
+            )
+        else:
+            unit = min(atom_size, length)
+            super().__init__(
+                sequence_length=length,
+                unit=unit,
+                units=-(-tokens // unit),
+                atom_units=atom_size // unit,
+                last_atom_stays=tokens % atom_size > 0,
+            )
+        self.stored = stored
+
+    def tokens(self, units: Ints) -> Array:
+        """The tokens of these units, (units, unit)."""
+        row, part = np.divmod(np.asarray(units, np.int64), self.sequence_length // self.unit)
+        return self.stored.parts(row, part, self.unit)
+
+    def segments(self, units: Ints) -> Segments:
+        length = self.sequence_length
+        row, part = np.divmod(np.asarray(units, np.int64), length // self.unit)
+        rows = self.stored.segments(row)
+        if self.unit == length:
+            return rows
+        begin = np.arange(len(row)) * length + part * self.unit
+        piece, skipped, kept, offsets = between(offsets_of(rows.length), begin, begin + self.unit)
+        pieces = Segments(rows.document[piece], rows.start[piece], rows.length[piece], rows.repeated[piece], offsets)
+        return cut(pieces, skipped, kept)
+
+
+class OrderedRows(Rows):
+    """The rows of one length in another order, put together from the stored ones as they are asked for.
+
+    Args:
+        plan: the stored rows.
+        order: movable atom at each place.
+        pad_id: what fills the last row.
+    """
+
+    def __init__(self, plan: RowPlan, order: I64, pad_id: int, dtype: np.dtype[Any] | None = None) -> None:
+        super().__init__(plan.stored, dtype)
+        self._plan = plan
+        self._layout = Layout(plan, order)
+        self._pad_id = pad_id
+
+    def tokens(self, first: int, last: int) -> Array:
+        return self._typed(self._take(np.arange(first, last)))
+
+    def segments(self, row: int) -> npt.NDArray[Any]:
+        return to_table(self.pieces(np.array([self._number(row)])))
+
+    def pieces(self, rows: I64) -> Segments:
+        units, there = self._units(rows)
+        found = self._plan.segments(units)
+        counts = np.zeros(len(there), np.int64)
+        counts[there] = np.diff(found.offsets)
+        whole = Segments(found.document, found.start, found.length, found.repeated, offsets_of(counts))
+        return join(whole, self._plan.unit, self.sequence_length)
+
+    def _take(self, rows: I64) -> Array:
+        units, there = self._units(rows)
+        if there.all():
+            return self._plan.tokens(units).reshape(len(rows), self.sequence_length)
+        out = np.full((len(there), self._plan.unit), self._pad_id, self._stored.dtype)
+        out[there] = self._plan.tokens(units)
+        return out.reshape(len(rows), self.sequence_length)
+
+    def _units(self, rows: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
+        """The plan's units in these rows, and at which places of the rows there is any: the last row may lack some."""
+        per_row = self.sequence_length // self._plan.unit
+        places = (rows[:, None] * per_row + np.arange(per_row)).reshape(-1)
+        there = places < self._plan.units
+        return self._layout.at(places[there]), there

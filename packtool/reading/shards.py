@@ -1,0 +1,175 @@
+"""The files of a packed dataset, mapped when they are first read; and the rows and segments of one bucket in them.
+
+A trainer opens a dataset in many processes and reads a little of it at a time. So opening looks at the sizes of the
+files only, and at most `MAPPED` of them are mapped at once, which bounds file descriptors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.errors import DataError, UsageError
+from packtool.plan import I64, Segments, offsets_of, ranges
+from packtool.storage.files import FileEntry, open_array
+from packtool.storage.manifest import Bucket
+from packtool.storage.packed import SEGMENT, from_table
+
+MAPPED = 256
+"""Files that one dataset keeps mapped at once."""
+
+Array = npt.NDArray[Any]
+
+
+class Files:
+    """The array files of one dataset.
+
+    Args:
+        path: of the dataset.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.array: Callable[[str, FileEntry], Array] = lru_cache(MAPPED)(
+            lambda directory, entry: open_array(path / directory, entry)
+        )
+
+    def check(self, directory: str, entry: FileEntry) -> None:
+        """Make sure that a file is there and as long as the manifest says; its contents are read when needed."""
+        file = self.path / directory / entry.name
+        try:
+            found = file.stat().st_size
+        except FileNotFoundError:
+            raise DataError(
+                "missing-shard", "named in the manifest, but not there", remedy="make it again", where=str(file)
+            ) from None
+        if found != entry.bytes:
+            raise DataError(
+                "damaged-shard",
+                f"has {found} bytes, but the manifest says {entry.bytes}",
+                remedy="make it again",
+                where=str(file),
+            )
+
+
+class StoredRows:
+    """The rows of one bucket as they are stored.
+
+    Args:
+        files: of the dataset.
+        entry: of the bucket.
+        dtype: of its tokens.
+    """
+
+    def __init__(self, files: Files, entry: Bucket, dtype: np.dtype[Any]) -> None:
+        self.entry = entry
+        self.sequence_length = entry.sequence_length
+        self.rows = entry.rows
+        self.dtype = dtype
+        self._files = files
+        for shard in entry.shards:
+            for file in (shard.tokens, shard.segments, shard.segment_offsets):
+                if file is not None:
+                    files.check(entry.directory, file)
+        self.first_rows = offsets_of(np.array([shard.tokens.shape[0] for shard in entry.shards], np.int64))
+
+    @property
+    def has_segments(self) -> bool:
+        return all(shard.segments is not None for shard in self.entry.shards)
+
+    def range(self, first: int, last: int) -> Array:
+        """Rows ``first:last``, (rows, sequence_length); a read-only view where they lie in one shard."""
+        shard = self._shard_of(first)
+        if first < last <= self.first_rows[shard + 1]:
+            begin = int(self.first_rows[shard])
+            return self._tokens(shard)[first - begin : last - begin]
+        return self.tokens(np.arange(first, last))
+
+    def tokens(self, rows: I64) -> Array:
+        """The rows of these numbers, (rows, sequence_length), copied."""
+        out = np.empty((len(rows), self.sequence_length), self.dtype)
+        for shard, here, places in self._grouped(rows):
+            out[places] = np.take(self._tokens(shard), here, axis=0)
+        return out
+
+    def parts(self, rows: I64, part: I64, unit: int) -> Array:
+        """Parts of rows, (parts, unit): of each row the `unit` tokens from ``part * unit``."""
+        out = np.empty((len(rows), unit), self.dtype)
+        for shard, here, places in self._grouped(rows):
+            units = self._tokens(shard).reshape(-1, unit)
+            out[places] = np.take(units, here * (self.sequence_length // unit) + part[places], axis=0)
+        return out
+
+    def table(self, row: int) -> Array:
+        """The pieces of one row as stored: a view of the segment table.
+
+        Raises:
+            UsageError: the dataset was written with ``--no-segments``.
+        """
+        shard = self._shard_of(row)
+        table, offsets = self._segments(shard)
+        inside = row - int(self.first_rows[shard])
+        return table[offsets[inside] : offsets[inside + 1]]
+
+    def segments(self, rows: I64) -> Segments:
+        """The pieces of the rows of these numbers, in the order given.
+
+        Raises:
+            UsageError: the dataset was written with ``--no-segments``.
+        """
+        first, counts = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        tables = list(self._grouped(rows))
+        for shard, here, places in tables:
+            offsets = self._segments(shard)[1]
+            first[places] = offsets[here]
+            counts[places] = offsets[here + 1] - first[places]
+        begins = offsets_of(counts)
+        out = np.empty(int(begins[-1]), SEGMENT)
+        for shard, _, places in tables:
+            mine = counts[places]
+            inner = offsets_of(mine)
+            found = np.take(self._segments(shard)[0], ranges(first[places], mine, inner))
+            out[ranges(begins[:-1][places], mine, inner)] = found
+        return from_table(out, begins)
+
+    def atom_offsets(self) -> I64 | None:
+        """First row of each atom, then the number of rows; None where atoms are uniform."""
+        if self.entry.atom_units:
+            return None
+        begins = [
+            self._files.array(self.entry.directory, shard.atoms) + first
+            for shard, first in zip(self.entry.shards, self.first_rows, strict=False)
+            if shard.atoms is not None
+        ]
+        return np.concatenate([*begins, [self.rows]]).astype(np.int64)
+
+    def _shard_of(self, row: int) -> int:
+        return int(np.searchsorted(self.first_rows, row, side="right")) - 1
+
+    def _grouped(self, rows: I64) -> list[tuple[int, I64, I64]]:
+        """For each shard that holds any of these rows: its number, the rows counted in it, their places."""
+        shards = np.searchsorted(self.first_rows, rows, side="right") - 1
+        order = np.argsort(shards, kind="stable")
+        cuts = np.flatnonzero(np.diff(shards[order])) + 1
+        groups = [places for places in np.split(order, cuts) if len(places)]
+        return [(int(shards[g[0]]), rows[g] - self.first_rows[shards[g[0]]], g) for g in groups]
+
+    def _tokens(self, shard: int) -> Array:
+        return self._files.array(self.entry.directory, self.entry.shards[shard].tokens)
+
+    def _segments(self, shard: int) -> tuple[Array, Array]:
+        entry = self.entry.shards[shard]
+        if entry.segments is None or entry.segment_offsets is None:
+            raise UsageError(
+                "no-segments",
+                "the dataset was written with --no-segments, so its document boundaries are not known",
+                remedy="pack again without --no-segments",
+                where=str(self._files.path),
+            )
+        directory = self.entry.directory
+        return self._files.array(directory, entry.segments), self._files.array(directory, entry.segment_offsets)

@@ -1,0 +1,152 @@
+"""What a training step reads, held against a reader that goes token by token."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import packtool
+from packtool.errors import UsageError
+from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
+from packtool.reading import make_batch
+from tests.stores import EOS, write_store
+
+Piece = tuple[int, int, int]  # document, length, repeated
+
+
+def naive(row: list[int], pieces: list[Piece], options: dict[str, Any]) -> dict[str, Any]:
+    """One row, token by token: labels, positions, documents, lengths of its sequences."""
+    sequence, position, begins, padding, again = [], [], [], [], []
+    number = -1
+    for at, (document, length, repeated) in enumerate(pieces):
+        joins = document == INSERTED_EOS and at > 0 and pieces[at - 1][0] != PADDING
+        number += not joins
+        for i in range(length):
+            position.append(position[-1] + 1 if joins or i else 0)
+            begins.append(i == 0 and not joins)
+            sequence.append(number)
+            padding.append(document == PADDING)
+            again.append(i < repeated)
+    labels = []
+    for i in range(1, len(row)):
+        ignored = padding[i] or (again[i] and not options["train_on_repeated"])
+        ignored |= begins[i] and not options["train_across_documents"]
+        labels.append(-100 if ignored else row[i])
+    if not options["documents"]:
+        position, sequence, padding = list(range(len(row))), [0] * len(row), [False] * len(row)
+    size = len(row)
+    if options["extra_token"]:
+        size -= 1
+    elif options["labels"] == "next":
+        labels.append(-100)
+    else:
+        labels.insert(0, -100)
+    documents = [-1 if p else s for p, s in zip(padding, sequence, strict=True)]
+    lengths = [sequence[:size].count(n) for n in sorted(set(sequence[:size]))]
+    return {
+        "input_ids": row[:size],
+        "labels": labels,
+        "position_ids": position[:size],
+        "document_ids": documents[:size],
+        "lengths": lengths,
+    }
+
+
+@st.composite
+def row_pieces(draw: st.DrawFn, length: int) -> list[Piece]:
+    pieces: list[Piece] = []
+    while (left := length - sum(piece[1] for piece in pieces)) > 0:
+        document = draw(st.sampled_from([0, 1, 2, 3, PADDING, INSERTED_EOS]))
+        size = 1 if document == INSERTED_EOS else draw(st.integers(1, left))
+        pieces.append((document, size, draw(st.integers(0, size - 1)) if document >= 0 else 0))
+    return pieces
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_every_field_is_that_of_the_token_by_token_reader(data: st.DataObject) -> None:
+    length, count = data.draw(st.integers(2, 9)), data.draw(st.integers(0, 4))
+    rows = [data.draw(row_pieces(length)) for _ in range(count)]
+    options: dict[str, Any] = {
+        name: data.draw(st.booleans(), label=name)
+        for name in ("documents", "extra_token", "train_on_repeated", "train_across_documents")
+    }
+    options["labels"] = "next" if options["extra_token"] else data.draw(st.sampled_from(["next", "same"]))
+    tokens = np.arange(1, 1 + count * length, dtype=np.uint16).reshape(count, length)
+    flat = [piece for row in rows for piece in row]
+    columns = np.array(flat, np.int64).reshape(-1, 3)
+    pieces = Segments(
+        columns[:, 0],
+        np.zeros(len(flat), np.int64),
+        columns[:, 1],
+        columns[:, 2],
+        offsets_of(np.array([len(r) for r in rows], np.int64)),
+    )
+    batch = make_batch(tokens, pieces, **options)
+    expected = [naive(row, found, options) for row, found in zip(tokens.tolist(), rows, strict=True)]
+    for name in ("input_ids", "labels", "position_ids", "document_ids"):
+        assert batch[name].tolist() == [each[name] for each in expected], name  # type: ignore[literal-required]
+        assert batch[name].flags.c_contiguous  # type: ignore[literal-required]
+    lengths = [n for each in expected for n in each["lengths"]]
+    assert batch["cu_seqlens"].tolist() == [0, *np.cumsum(lengths).astype(int).tolist()]
+    assert batch["max_seqlen"] == max(lengths, default=0)
+    types = {name: str(value.dtype) for name, value in batch.items() if isinstance(value, np.ndarray)}
+    assert types.pop("document_ids") == types.pop("cu_seqlens") == "int32"
+    assert set(types.values()) == {"int64"}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    lengths = np.random.default_rng(5).integers(1, 70, 120).tolist()
+    return write_store(tmp_path_factory.mktemp("batch") / "store", lengths)
+
+
+def test_an_inserted_eos_is_a_target_of_its_own_document(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "p", strategy="padding", sequence_length=16)
+    dataset = packtool.open(tmp_path / "p")
+    found = 0
+    for row in range(len(dataset)):
+        pieces = dataset.segments(row)
+        at = (
+            int(np.flatnonzero(pieces["document"] == INSERTED_EOS)[0])
+            if (pieces["document"] == INSERTED_EOS).any()
+            else 0
+        )
+        if at:
+            found += 1
+            place = int(pieces["length"][:at].sum())
+            batch = dataset.batch([row], train_across_documents=False)  # type: ignore[arg-type]
+            assert batch["labels"][0, place - 1] == EOS
+            assert batch["document_ids"][0, place] == batch["document_ids"][0, place - 1]
+            assert batch["position_ids"][0, place] == batch["position_ids"][0, place - 1] + 1
+    assert found > 10
+
+
+def test_rows_with_an_extra_token_have_a_target_everywhere(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=33, remainder="drop")
+    dataset = packtool.open(tmp_path / "p")
+    batch = dataset.batch(slice(None), extra_token=True)  # type: ignore[arg-type]
+    assert batch["input_ids"].shape == batch["labels"].shape == (len(dataset), 32)
+    np.testing.assert_array_equal(batch["labels"][:, :-1], batch["input_ids"][:, 1:])
+    assert (batch["labels"] >= 0).all()
+    with pytest.raises(UsageError, match="extra_token: a model that shifts labels itself reads whole rows"):
+        dataset.batch([0], extra_token=True, labels="same")  # type: ignore[arg-type]
+
+
+def test_without_segments_rows_without_padding_still_train(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16, segments=False, remainder="drop")
+    packtool.pack(store, tmp_path / "padded", strategy="concat", sequence_length=16, segments=False)
+    dataset = packtool.open(tmp_path / "p")
+    batch = dataset.batch([0, 2], documents=False)  # type: ignore[arg-type]
+    assert batch["position_ids"][1].tolist() == list(range(16))
+    assert batch["cu_seqlens"].tolist() == [0, 16, 32]
+    for options in ({}, {"documents": False, "train_on_repeated": False}):
+        with pytest.raises(UsageError, match="written with --no-segments"):
+            dataset.batch([0], **options)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="written with --no-segments"):
+        packtool.open(tmp_path / "padded").batch([0], documents=False)  # type: ignore[arg-type]

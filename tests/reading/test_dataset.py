@@ -1,0 +1,235 @@
+"""The reader: one interface for rows and for batches, in any order, in any process."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+import packtool
+from packtool.errors import DataError, UsageError
+from packtool.reading import BucketDataset, Dataset
+from packtool.reading.shards import MAPPED
+from packtool.storage.packed import SEGMENT
+from tests.stores import write_store
+
+LENGTHS = np.random.default_rng(3).integers(1, 90, 150).tolist()
+
+KINDS: dict[str, dict[str, Any]] = {
+    "rows": {"strategy": "bfd", "sequence_length": 32},
+    "small-atoms": {"strategy": "concat", "sequence_length": 32, "atom_size": 8},
+    "large-atoms": {"strategy": "concat", "sequence_length": 32, "atom_size": 96},
+    "varying-atoms": {"strategy": "padding", "sequence_length": 32, "atom_size": 96},
+    "joined-padding": {"strategy": "padding", "sequence_length": 32, "atom_size": 8},
+    "repeats": {"strategy": "seamless", "sequence_length": 32},
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_store(tmp_path_factory.mktemp("reading") / "store", LENGTHS, per_shard=40)
+
+
+@pytest.fixture(scope="module")
+def packed(store: Path) -> dict[str, Path]:
+    paths = {name: store.parent / name for name in KINDS}
+    for name, path in paths.items():
+        packtool.pack(store, path, shard_tokens=1024, **KINDS[name])
+    return paths
+
+
+def opened(path: Path, **options: Any) -> Dataset:
+    dataset = packtool.open(path, **options)
+    assert isinstance(dataset, Dataset)
+    return dataset
+
+
+def plain(path: Path) -> np.ndarray[Any, Any]:
+    """All rows, by NumPy alone."""
+    return np.concatenate([np.load(file) for file in sorted(path.glob("tokens-*.npy"))])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("epoch", [None, 3])
+def test_items_slices_and_index_arrays(packed: dict[str, Path], tmp_path: Path, kind: str, epoch: int | None) -> None:
+    path, dataset = packed[kind], opened(packed[kind])
+    if epoch is not None:
+        packtool.shuffle(path, tmp_path / "rows", epoch=epoch)
+        path, dataset = tmp_path / "rows", dataset.epoch(epoch)
+    rows, written = plain(path), opened(path)
+    assert len(dataset) == len(rows) > 3 * 32
+    chosen = np.random.default_rng(0).integers(-len(rows), len(rows), 50)
+    everything: list[Any] = [0, -1, np.int64(5), slice(3, 90), slice(None), slice(90, 3, -7), slice(5, 5), slice(9, 2)]
+    everything += [chosen, chosen.tolist(), np.arange(len(rows)) % 3 == 0]
+    assert dataset[[]].shape == (0, 32)
+    for index in everything:
+        expected = rows[index]
+        np.testing.assert_array_equal(dataset[index], expected)
+    np.testing.assert_array_equal(np.stack(list(dataset)), rows)
+    for row in [0, 7, len(rows) - 1, -1]:
+        np.testing.assert_array_equal(dataset.segments(row), written.segments(row))
+    numbers = np.concatenate([chosen % len(rows), [len(rows) - 1, 0]])
+    pieces = dataset.rows.pieces(numbers)
+    whole = np.concatenate([dataset.segments(int(row)) for row in numbers])
+    np.testing.assert_array_equal(pieces.document, whole["document"])
+    np.testing.assert_array_equal(pieces.repeated, whole["repeated"])
+    assert (pieces.tokens() == 32).all()
+
+
+def test_wrong_indices(packed: dict[str, Path]) -> None:
+    dataset = opened(packed["rows"])
+    size = len(dataset)
+    for index in (size, -size - 1, [0, size], np.array([-size - 1])):
+        with pytest.raises(IndexError, match=rf"row -?\d+ of {size}"):
+            dataset[index]
+    for index in (1.5, "rows", [[0, 1]], [0.5], None):
+        with pytest.raises(TypeError, match="rows are chosen by an integer"):
+            dataset[index]  # type: ignore[index]
+
+
+def test_a_row_and_its_segments_are_views(packed: dict[str, Path]) -> None:
+    dataset = opened(packed["rows"])
+    for array in (dataset[3], dataset[2:6], dataset.segments(3)):
+        assert not array.flags.owndata
+        assert not array.flags.writeable
+    assert dataset.segments(3).dtype == SEGMENT
+
+
+def test_tokens_of_another_dtype_are_copies(packed: dict[str, Path]) -> None:
+    stored, wide = opened(packed["rows"]), opened(packed["rows"], dtype="int64")
+    assert stored[0].dtype == np.uint16
+    for index in (0, slice(1, 3), [4, 5]):
+        assert wide[index].dtype == np.int64
+        assert wide[index].flags.writeable
+        np.testing.assert_array_equal(wide[index], stored[index])
+    assert next(iter(wide)).dtype == np.int64
+
+
+@pytest.mark.parametrize("kind", ["rows", "small-atoms"])
+def test_it_pickles_by_path_and_order(
+    packed: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    packtool.shuffle(packed[kind], tmp_path / "order", epoch=1, order_only=True)
+    monkeypatch.chdir(tmp_path)
+    relative = os.path.relpath(packed[kind])
+    for dataset in (
+        opened(Path(relative), dtype="int64"),
+        opened(Path(relative), order="order"),
+        opened(Path(relative)).epoch(2, seed=7),
+    ):
+        list(dataset)
+        data = pickle.dumps(dataset)
+        assert len(data) < 1000
+        with monkeypatch.context() as elsewhere:
+            elsewhere.chdir("/")
+            again = pickle.loads(data)
+            np.testing.assert_array_equal(np.stack(list(again)), np.stack(list(dataset)))
+        assert again[0].dtype == dataset[0].dtype
+        assert repr(again) == repr(dataset)
+
+
+def test_what_it_says_it_is(packed: dict[str, Path], tmp_path: Path, store: Path) -> None:
+    dataset = opened(packed["rows"])
+    assert repr(dataset) == f"<packtool dataset: {len(dataset)} rows of 32 tokens, {packed['rows']}>"
+    assert repr(dataset.epoch(2)).endswith(", epoch 2 of seed 42>")
+    packtool.shuffle(packed["rows"], tmp_path / "order", order_only=True)
+    assert repr(opened(packed["rows"], order=tmp_path / "order")).endswith(f", in the order of {tmp_path / 'order'}>")
+    packtool.pack(store, tmp_path / "b", strategy="buckets", buckets=(16, 64))
+    sizes = {length: len(rows) for length, rows in bucketed(tmp_path / "b").buckets.items()}
+    assert f"no batches, rows: {sizes[16]} of 16, {sizes[64]} of 64 tokens, " in repr(packtool.open(tmp_path / "b"))
+
+
+def bucketed(path: Path, **options: Any) -> BucketDataset:
+    dataset = packtool.open(path, **options)
+    assert isinstance(dataset, BucketDataset)
+    return dataset
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_batches_are_items(store: Path, tmp_path: Path, drop: bool) -> None:
+    packtool.pack(store, tmp_path / "packed", strategy="buckets", buckets=(16, 32, 64))
+    remainder = "drop" if drop else "pad"
+    made = {"method": "bucket", "batch_tokens": 192, "remainder": remainder, "epoch": 2}
+    packtool.shuffle(tmp_path / "packed", tmp_path / "rows", **made)
+    packtool.shuffle(tmp_path / "packed", tmp_path / "order", order_only=True, **made)
+    rows = bucketed(tmp_path / "rows")
+    others = [
+        bucketed(tmp_path / "packed", order=tmp_path / "order"),
+        bucketed(tmp_path / "packed").epoch(2, batch_tokens=192, drop_rest=drop),
+        pickle.loads(pickle.dumps(bucketed(tmp_path / "rows").epoch(2, drop_rest=drop))),
+    ]
+    for other in others:
+        assert len(other) == len(rows)
+        for number in range(len(rows)):
+            np.testing.assert_array_equal(rows[number], other[number])
+            for mine, theirs in zip(rows.segments(number), other.segments(number), strict=True):
+                np.testing.assert_array_equal(mine, theirs)
+            for name, value in rows.batch(number).items():
+                np.testing.assert_array_equal(value, other.batch(number)[name])  # type: ignore[literal-required]
+    assert [batch.shape for batch in rows[-2:]] == [rows[-2].shape, rows[-1].shape]
+    assert [batch.shape for batch in rows[[0, 1]]] == [rows[0].shape, rows[1].shape]
+    assert [batch.shape for batch in rows] == [rows[number].shape for number in range(len(rows))]
+    with pytest.raises(IndexError, match=f"batch {len(rows)} of {len(rows)}"):
+        rows[len(rows)]
+    with pytest.raises(UsageError, match="batch_tokens: rows of several lengths need batches"):
+        bucketed(tmp_path / "packed").epoch(2)
+    with pytest.raises(UsageError, match=r"the dataset has no batches\. Make them"):
+        len(bucketed(tmp_path / "packed"))
+
+
+def test_rows_of_the_partial_shuffle_have_no_other_epoch(store: Path, tmp_path: Path) -> None:
+    packtool.shuffle(store, tmp_path / "lanes", method="partial", batch_size=4, sequence_length=16)
+    with pytest.raises(UsageError, match="made by the partial shuffle") as caught:
+        opened(tmp_path / "lanes").epoch(1)
+    assert caught.value.code == "partial-shuffled"
+
+
+def test_a_missing_or_short_shard_is_found_on_opening(packed: dict[str, Path], tmp_path: Path) -> None:
+    shutil.copytree(packed["rows"], tmp_path / "p")
+    file = tmp_path / "p" / "tokens-00001.npy"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-2])
+    with pytest.raises(DataError, match=rf"tokens-00001.npy: has {len(whole) - 2} bytes, but the manifest says"):
+        packtool.open(tmp_path / "p")
+    file.unlink()
+    with pytest.raises(DataError, match=r"tokens-00001.npy: named in the manifest, but not there"):
+        packtool.open(tmp_path / "p")
+
+
+def files() -> int:
+    """How many files this process has open."""
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def test_shards_are_mapped_when_needed_and_few_at_once(packed: dict[str, Path], tmp_path: Path) -> None:
+    """A thousand shards, without a thousand open files."""
+    shutil.copytree(packed["rows"], tmp_path / "p")
+    manifest = msgspec.json.decode((tmp_path / "p" / "manifest.json").read_bytes())
+    (bucket,) = manifest["buckets"]
+    shard = bucket["shards"][0]
+    rows = shard["tokens"]["shape"][0]
+    for number in range(400):
+        other = {
+            kind: {**entry, "name": entry["name"].replace("00000", f"{number:05d}")}
+            for kind, entry in shard.items()
+            if entry
+        }
+        for kind, entry in other.items():
+            if number:
+                (tmp_path / "p" / entry["name"]).unlink(missing_ok=True)
+                os.link(tmp_path / "p" / shard[kind]["name"], tmp_path / "p" / entry["name"])
+        bucket["shards"] = [*bucket["shards"][:number], other]
+    bucket["rows"] = 400 * rows
+    (tmp_path / "p" / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+    before = files()
+    dataset = opened(tmp_path / "p")
+    assert files() == before
+    tokens = dataset[::rows]
+    assert (tokens == tokens[0]).all()
+    assert files() - before <= MAPPED
