@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from packtool.errors import UsageError
-from packtool.tokenizing import gigatoken
+from packtool.tokenizing import gigatoken, unicode
 from packtool.tokenizing.encoders import EncoderUnsuitableError, ReferenceEncoder
 from packtool.tokenizing.load import vocabulary_size
 from packtool.tokenizing.pieces import can_cut
@@ -69,7 +69,7 @@ class Recipe(msgspec.Struct, frozen=True):
         vocab_size: one more than the largest id.
         special_as_text: encode special tokens that occur in a text as plain text.
         cuttable: whether long texts may be cut (see pieces.py).
-        normalizes: whether the tokenizer applies NFC (of those that gigatoken is used for).
+        newer: sets of characters whose texts go to the reference (see unicode.py).
         added_tokens: texts of its added tokens.
     """
 
@@ -77,7 +77,7 @@ class Recipe(msgspec.Struct, frozen=True):
     vocab_size: int
     special_as_text: bool
     cuttable: bool
-    normalizes: bool
+    newer: tuple[str, ...]
     added_tokens: tuple[str, ...]
 
 
@@ -88,7 +88,7 @@ def recipe(spec: Mapping[str, Any], encoder: str, vocab_size: int, *, special_as
         vocab_size=vocab_size,
         special_as_text=special_as_text,
         cuttable=can_cut(spec),
-        normalizes=spec.get("normalizer") is not None,
+        newer=unicode.NFC if spec.get("normalizer") else unicode.PATTERNS,
         added_tokens=tuple(token["content"] for token in spec.get("added_tokens") or ()),
     )
 
@@ -114,6 +114,6 @@ def follow(recipe: Recipe, data: bytes) -> Verified:
     if recipe.encoder == "tokenizers":
         return Verified(reference, None, cuttable=recipe.cuttable)
     fast = gigatoken.GigatokenEncoder(data, recipe.vocab_size, special_as_text=recipe.special_as_text)
-    encoder = Verified(fast, reference, cuttable=recipe.cuttable, normalizes=recipe.normalizes)
+    encoder = Verified(fast, reference, cuttable=recipe.cuttable, newer=recipe.newer)
     encoder.require(probes(recipe.added_tokens))
     return encoder

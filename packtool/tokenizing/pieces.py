@@ -20,8 +20,14 @@ _GPT4 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-_SAFE_PATTERNS = {GPT2, _GPT4 % "{1,3}", _GPT4 % ""}
-"""Those of GPT-2; GPT-4 and Llama 3; Qwen 2."""
+_CASED = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+%(ending)s"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*%(ending)s|\p{N}%(digits)s"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_O200K = _CASED % {"ending": "(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "digits": "{1,3}"}
+_SAFE_PATTERNS = {GPT2, _GPT4 % "{1,3}", _GPT4 % "", _O200K, _CASED % {"ending": "", "digits": ""}}
+"""Those of GPT-2; GPT-4 and Llama 3; Qwen 2; GPT-4o and gpt-oss; Tekken."""
 
 
 def can_cut(spec: Mapping[str, Any]) -> bool:

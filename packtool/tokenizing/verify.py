@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
 from packtool.plan import I64
 from packtool.tokenizing.encoders import U32, Encoder, EncoderMismatchError, ReferenceEncoder
-from packtool.tokenizing.nfc import version_dependent
+from packtool.tokenizing.unicode import having, table
 
 SAMPLE = 4096
 """One character in so many is encoded by the reference too. The reference is some 50 to 80 times slower, so this is
@@ -57,18 +58,19 @@ class Verified:
         encoder: what encodes.
         reference: what it is checked against; None if `encoder` is the reference.
         cuttable: whether long texts may be cut (see pieces.py).
-        normalizes: the tokenizer applies NFC; texts on which versions of it differ go to the reference (see nfc.py).
+        newer: names of the sets of characters on which the two may differ, because they follow different versions of
+            Unicode; texts with one go to the reference (see unicode.py).
     """
 
     def __init__(
-        self, encoder: Encoder, reference: ReferenceEncoder | None, *, cuttable: bool, normalizes: bool = False
+        self, encoder: Encoder, reference: ReferenceEncoder | None, *, cuttable: bool, newer: Sequence[str] = ()
     ) -> None:
         self.name = encoder.name
         self.cuttable = cuttable
         self.checked = 0
         self._encoder = encoder
         self._reference = reference
-        self._normalizes = normalizes
+        self._newer = table(*newer) if newer else None
         self.restart()
 
     @property
@@ -96,11 +98,12 @@ class Verified:
         return ids, lengths
 
     def _encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
-        if self._reference is None or not self._normalizes or not any(map(version_dependent, texts)):
+        if self._reference is None or self._newer is None or not any(newer := having(self._newer, texts)):
             return self._encoder.encode(texts)
         ids, lengths = [], []
-        for special, group in groupby(texts, version_dependent):
-            some_ids, some_lengths = (self._reference if special else self._encoder).encode(list(group))
+        for to_reference, group in groupby(zip(newer, texts, strict=True), itemgetter(0)):
+            encoder = self._reference if to_reference else self._encoder
+            some_ids, some_lengths = encoder.encode([text for _, text in group])
             ids.append(some_ids)
             lengths.append(some_lengths)
         return np.concatenate(ids), np.concatenate(lengths)

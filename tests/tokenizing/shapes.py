@@ -16,6 +16,12 @@ GPT4 = (
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 QWEN2 = GPT4.replace("{1,3}", "")
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_REST = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_CASED = rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+%s|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*%s"
+_ENDINGS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+O200K = _CASED % (_ENDINGS, _ENDINGS) + r"|\p{N}{1,3}" + _REST
+TEKKEN = _CASED % ("", "") + r"|\p{N}" + _REST
 EOS = "<|endoftext|>"
 _SAMPLE = [
     "The quick brown fox jumps over the lazy dog's back; it didn't mind, and they'll say so in 2024.",
@@ -73,12 +79,29 @@ def with_added(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:
     return parsed
 
 
+@functools.cache
+def _pairs() -> tuple[dict[str, int], list[str]]:
+    bytes_ = sorted(pre_tokenizers.ByteLevel.alphabet())
+    both = [first + second for first in bytes_ for second in bytes_]
+    random.Random(0).shuffle(both)
+    vocab = {text: number for number, text in enumerate([*bytes_, *both])}
+    return vocab, [f"{first} {second}" for first, second in both]
+
+
+def pairs(**changes: Any) -> dict[str, Any]:
+    """A byte-level BPE that joins any two bytes, so that every boundary of a pre-tokenizer shows in the ids."""
+    vocab, merges = _pairs()
+    return spec(model={**spec()["model"], "vocab": vocab, "merges": merges}, added_tokens=[], **changes)
+
+
 NFC = json.loads(normalizers.NFC().__getstate__())
 LISTED = {
     "GPT-2": spec(),
     "NFC": spec(normalizer=NFC),
     "split as GPT-4": spec(pre_tokenizer=split(GPT4)),
     "split as Qwen 2": spec(pre_tokenizer=split(QWEN2), normalizer=NFC),
+    "split as o200k": spec(pre_tokenizer=split(O200K)),
+    "split as Tekken": spec(pre_tokenizer=split(TEKKEN)),
     "ignoring merges": spec(model={**spec()["model"], "ignore_merges": True}, pre_tokenizer=split(GPT4)),
     "special tokens": with_added(AddedToken("<|im_start|>", special=True), AddedToken("<pad>", special=True)),
     "added words": with_added(AddedToken("brown fox", normalized=False), AddedToken("def", normalized=True)),

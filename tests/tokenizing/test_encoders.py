@@ -14,7 +14,6 @@ from packtool.tokenizing import gigatoken
 from packtool.tokenizing.choose import choose, follow, recipe
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, ReferenceEncoder
 from packtool.tokenizing.load import vocabulary_size
-from packtool.tokenizing.nfc import version_dependent
 from packtool.tokenizing.spec import parse
 from packtool.tokenizing.verify import SAMPLE, Verified
 from tests.tokenizing import shapes
@@ -149,11 +148,3 @@ def test_the_sample_is_about_one_text_in_a_thousand() -> None:
     for _ in range(10):
         encoder.encode(["an ordinary text of a hundred characters or so" * 2] * 1000)
     assert 4 <= encoder.checked <= 20
-
-
-def test_marks_newer_than_some_unicode_are_noticed() -> None:
-    assert not version_dependent("plain")
-    assert not version_dependent("e\u0301 ü ả 日本語 한국어 हिन्दी עִבְרִית العَرَبِيَّة ₹ ⚡ 😀🏽 \U00020000")
-    assert version_dependent("a\u1ac0")
-    assert version_dependent("\u07fd")
-    assert version_dependent("\U00010efd")
