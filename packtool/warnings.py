@@ -13,7 +13,9 @@ from packtool.errors import message
 
 CODES = frozenset(
     {
+        "directory-repeated",
         "encoder-fallback",
+        "files-skipped",
         "input-named-twice",
         "no-documents",
         "records-rejected",

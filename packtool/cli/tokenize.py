@@ -41,6 +41,13 @@ def command(
             metavar="NAME",
         ),
     ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(help="Read only files that match, whatever their suffix; may be repeated.", metavar="GLOB"),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="Leave out files that match; may be repeated.", metavar="GLOB")
+    ] = None,
     eos_token: Annotated[
         str | None, typer.Option(help="Token that ends every document, by text or id.", metavar="TEXT|ID")
     ] = None,
@@ -70,6 +77,9 @@ def command(
     max_errors: Annotated[
         int | None, typer.Option(help="Give up after so many such records.", min=0, metavar="N")
     ] = None,
+    max_record_bytes: Annotated[
+        str, typer.Option(help="Largest record, uncompressed; memory grows with it.", metavar="SIZE")
+    ] = "256MiB",
     encoder: Annotated[
         str, typer.Option(help="auto, tokenizers or gigatoken; the output is the same.", metavar="NAME")
     ] = "auto",
@@ -102,6 +112,8 @@ def command(
         revision=revision,
         text_field=text_field,
         format=format,
+        include=include or (),
+        exclude=exclude or (),
         eos_token=eos_token,
         bos=bos,
         bos_token=bos_token,
@@ -111,6 +123,7 @@ def command(
         max_chars=max_chars,
         on_error=on_error,
         max_errors=max_errors,
+        max_record_bytes=max_record_bytes,
         encoder=encoder,
         workers=workers,
         overwrite=overwrite,

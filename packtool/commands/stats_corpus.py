@@ -13,11 +13,12 @@ import msgspec
 import numpy as np
 
 from packtool import executor
+from packtool.commands.inputs import find_files
 from packtool.corpus import blocks
-from packtool.corpus.discover import STDIN, CorpusFile, copy_stdin, find
+from packtool.corpus.discover import STDIN, copy_stdin
 from packtool.corpus.filters import size
-from packtool.corpus.read import read
-from packtool.corpus.records import Document
+from packtool.corpus.read import SpanReader
+from packtool.corpus.records import CorpusFile, Document
 from packtool.plan import I64
 from packtool.progress import Progress
 from packtool.storage.manifest import TokenizerInfo
@@ -96,7 +97,7 @@ def corpus_lengths(location: str, options: CorpusOptions, *, tokens: bool, quiet
     """
     with tempfile.TemporaryDirectory(prefix="packtool-") as scratch:
         folder = Path(scratch)
-        files = [copy_stdin(folder, options.format)] if location == STDIN else find(location, options.format)
+        files = [copy_stdin(folder, options.format)] if location == STDIN else find_files(location, options.format)
         context, info = _Context(options.text_field, None, ""), None
         if tokens or options.tokenizer is not None:
             loaded = load(options.tokenizer, eos_token=options.eos_token)
@@ -133,7 +134,7 @@ def _measure(context: _Context, task: Task) -> _Measured:
         encoder.restart()
     out = _Measured([], [], [], {})
     for span, file in zip(task.spans, task.files, strict=True):
-        for batch in read(file, span, context.text_field):
+        for batch in SpanReader(file, span, context.text_field):
             sizes = [size(document) for document in batch.documents]
             out.words += [words for words, _ in sizes]
             out.characters += [characters for _, characters in sizes]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,16 @@ import msgspec
 
 from packtool import __version__, executor
 from packtool.clock import Clock
+from packtool.commands.inputs import find_files, warn_of_repeats
 from packtool.commands.preview import Preview
 from packtool.corpus import blocks
-from packtool.corpus.discover import FORMATS, STDIN, CorpusFile, copy_stdin, find
+from packtool.corpus.classify import FORMATS
+from packtool.corpus.discover import STDIN, copy_stdin
 from packtool.corpus.filters import Filters
 from packtool.corpus.open import is_remote
+from packtool.corpus.records import RECORD_BYTES, CorpusFile
 from packtool.errors import PacktoolError, UsageError
+from packtool.sizes import parse_bytes
 from packtool.storage import manifest as manifests
 from packtool.storage import output as outputs
 from packtool.storage.files import write_bytes
@@ -64,6 +67,8 @@ def tokenize(
     revision: str | None = None,
     text_field: str = "text",
     format: str | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     eos_token: str | int | None = None,
     bos: bool = False,
     bos_token: str | int | None = None,
@@ -73,6 +78,7 @@ def tokenize(
     max_chars: int | None = None,
     on_error: str = "fail",
     max_errors: int | None = None,
+    max_record_bytes: int | str = RECORD_BYTES,
     encoder: str = "auto",
     workers: int | None = None,
     overwrite: bool = False,
@@ -89,6 +95,9 @@ def tokenize(
         revision: of the hub repository.
         text_field: field or column of the text; dots go down into objects.
         format: jsonl, parquet, text (one document a file) or lines (one a line); None to tell by name and content.
+        include: patterns; files that match none of them are not read. With it, files of any suffix are read.
+        exclude: patterns of files not to read. Patterns without "/" are held against a file's name, others against its
+            path under the input.
         eos_token: text or id of the token that ends every document; None to find it beside the tokenizer.
         bos: begin every document with a BOS.
         bos_token: text or id of it; implies `bos`.
@@ -96,6 +105,7 @@ def tokenize(
         min_words, min_chars, max_chars: leave out documents with fewer words, fewer or more characters.
         on_error: what to do with a record that can't be used: fail, skip, or quarantine (to rejected.jsonl).
         max_errors: give up after so many; None for no limit.
+        max_record_bytes: largest record, uncompressed, such as "1GiB"; larger ones can't be used. Memory grows with it.
         encoder: auto, tokenizers or gigatoken.
         workers: processes; None for all processors. The output does not depend on it.
         overwrite: replace an earlier output.
@@ -108,6 +118,7 @@ def tokenize(
     """
     clock = Clock()
     inputs = [inputs] if isinstance(inputs, str | Path) else list(inputs)
+    limit = parse_bytes(max_record_bytes, "--max-record-bytes")
     filters = Filters(min_words, min_chars, max_chars)
     _check_options(inputs, format, special_tokens, on_error, max_errors, resume)
     loaded = load.load(tokenizer, revision=revision, eos_token=eos_token, bos=bos, bos_token=bos_token)
@@ -118,8 +129,9 @@ def tokenize(
         "special_tokens": special_tokens,
         **msgspec.to_builtins(filters),
         "on_error": on_error,
+        "max_record_bytes": limit,
     }
-    found = [None if str(each) == STDIN else find(each, format) for each in inputs]
+    found = [None if str(each) == STDIN else find_files(each, format, include, exclude) for each in inputs]
     key = outputs.key_of(__version__, options, loaded.info, [_identity(files) for files in found])
     if dry_run:
         reference_tokenizer(loaded.data)  # a real run finds out as it begins
@@ -135,7 +147,7 @@ def tokenize(
     if out.finished:
         return _finished(out)
     files = [file for group in found for file in group or [copy_stdin(out.work, format)]]
-    _warn_of_repeats(files)
+    warn_of_repeats(files)
     if encoder == "auto" and not any(file.compression or file.format == "parquet" for file in files):
         encoder_name, why = spared(encoder_name, why, sum(file.bytes for file in files))
     log.info("encoder %s: %s", encoder_name, why)
@@ -148,6 +160,7 @@ def tokenize(
         filters=filters,
         on_error=on_error,
         max_errors=max_errors,
+        max_record_bytes=limit,
     )
     job = Job(context, files, workers or executor.available_cpus(), quiet)
     try:
@@ -197,19 +210,6 @@ def _check_options(
     if stdin and resume:
         remedy = "write it to a file first, or give --overwrite"
         raise UsageError("stdin-no-resume", "standard input can't be resumed", remedy=remedy, where="--resume")
-
-
-def _warn_of_repeats(files: Sequence[CorpusFile]) -> None:
-    """A file that is named twice, perhaps once by a glob, is read twice: perhaps not what was meant."""
-    times = Counter(file.location for file in files)
-    repeated = [location for location, count in times.items() if count > 1]
-    if repeated:
-        what = (
-            f"{len(repeated)} files are named more than once, and are read as often"
-            if len(repeated) > 1
-            else (f"named {times[repeated[0]]} times, and read as often")
-        )
-        warn("input-named-twice", what, remedy="name each file once, unless it is meant", where=repeated[0])
 
 
 def _identity(files: Sequence[CorpusFile] | None) -> list[tuple[str, int, int]] | None:

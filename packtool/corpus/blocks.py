@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from packtool.corpus.discover import CorpusFile
 from packtool.corpus.open import open_raw
 from packtool.corpus.parquet import row_groups
-from packtool.corpus.records import Block, Span, UnusableFileError
+from packtool.corpus.records import Block, CorpusFile, Span, UnusableFileError
 
 SMALLEST, LARGEST = 1 << 24, 1 << 26
 """Bounds of a block's size, in bytes."""

@@ -12,6 +12,8 @@ import zlib
 from typing import Any
 
 _READ = 1 << 16
+_XZ_MEMORY = 1 << 29
+"""An xz file names the size of its dictionary, up to 4 GiB; the highest preset of xz takes 65 MiB."""
 
 
 class Members:
@@ -20,6 +22,10 @@ class Members:
     Args:
         raw: the file.
         kind: gzip, bz2 or xz.
+
+    Attributes:
+        whole_in: bytes of the file up to the end of the last whole member.
+        whole_out: what they decompress to, in bytes.
     """
 
     def __init__(self, raw: Any, kind: str) -> None:
@@ -27,6 +33,8 @@ class Members:
         self._kind = kind
         self._waiting = b""
         self._member: Any = None
+        self._in = self._out = 0
+        self.whole_in = self.whole_out = 0
 
     def read(self, size: int) -> bytes:
         """At most `size` bytes; none at the end.
@@ -39,27 +47,36 @@ class Members:
                 return b""
             data = b""
             if self._member.needs_input:
-                data, self._waiting = self._waiting or self._raw.read(_READ), b""
+                data, self._waiting = self._waiting or self._take(), b""
                 if not data:
                     raise EOFError("it ends too early")
             out: bytes = self._member.decompress(data, size)
+            self._out += len(out)
             if self._member.eof:
                 self._waiting = self._member.unused_data
                 self._member = None
+                self.whole_in, self.whole_out = self._in - len(self._waiting), self._out
             if out:
                 return out
 
     def _begin(self) -> bool:
         """Start the next member; whether there is one."""
         while True:
-            data = self._waiting or self._raw.read(_READ)
+            data = self._waiting or self._take()
             # gzip and xz files may be padded with zeros to whole blocks.
             self._waiting = data if self._kind == "bz2" else data.lstrip(b"\0")
             if self._waiting or not data:
                 break
         if self._waiting:
-            self._member = {"gzip": _Gzip, "bz2": bz2.BZ2Decompressor, "xz": lzma.LZMADecompressor}[self._kind]()
+            self._member = _DECOMPRESSORS[self._kind]()
+        else:
+            self.whole_in = self._in
         return bool(self._waiting)
+
+    def _take(self) -> bytes:
+        data: bytes = self._raw.read(_READ)
+        self._in += len(data)
+        return data
 
 
 class _Gzip:
@@ -87,23 +104,8 @@ class _Gzip:
         return out
 
 
-class Zstd:
-    """zstd, in any number of frames.
+def _xz() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
 
-    Args:
-        raw: the file.
-    """
 
-    def __init__(self, raw: Any) -> None:
-        import pyarrow as pa
-
-        self._stream = pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd")
-
-    def read(self, size: int) -> bytes:
-        """At most `size` bytes; none at the end.
-
-        Raises:
-            OSError: damaged.
-        """
-        data: bytes = self._stream.read(size)
-        return data
+_DECOMPRESSORS = {"gzip": _Gzip, "bz2": bz2.BZ2Decompressor, "xz": _xz}

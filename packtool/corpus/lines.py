@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from packtool.corpus.open import Readable
+from packtool.corpus.records import EXCERPT, RECORD_BYTES, Reject, reject, too_large
 
 CHUNK = 1 << 21
 """Bytes read at once; also about the size of the batches that reach the encoder."""
 
 
-def line_chunks(stream: Readable, start: int = 0, stop: int = -1) -> Iterator[bytes | bytearray]:
+class LongLine(NamedTuple):
+    """A line above the limit: its first bytes, how many it has, and how many of these are its end."""
+
+    excerpt: bytes
+    size: int
+    ending: int
+
+
+def line_chunks(
+    stream: Readable, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
+) -> Iterator[bytes | bytearray | LongLine]:
     """Chunks of whole lines: every line that begins in [start, stop), with its newline.
 
     A line longer than `CHUNK` comes in a chunk of about its own size. The last line of the stream may lack its
-    newline. Memory is that of the longest line, once.
+    newline. Memory is that of the longest line, once. Lines that are much longer than `limit` are not held at all;
+    those around it may come either way.
 
     Args:
         stream: positioned at its beginning; seekable unless start is 0.
         start: first byte; a line that began before it belongs to the range before.
         stop: byte after the last; -1 for the end of the stream.
+        limit: bytes of a line.
     """
     at, data = _first_line(stream, start, stop) if start else (0, stream.read(CHUNK))
     pending: bytes | bytearray = b""  # begins at offset `at`, holds no newline
@@ -37,9 +51,34 @@ def line_chunks(stream: Readable, start: int = 0, stop: int = -1) -> Iterator[by
             yield _cut(pending, cut)
             at += cut
             pending = rest
-        data = stream.read(CHUNK)
+        if len(pending) > limit + len(b"\r"):
+            line, data = _pass_over(stream, pending)
+            at += line.size
+            pending = b""
+            yield line
+        else:
+            data = stream.read(CHUNK)
     if pending:
         yield pending
+
+
+def _pass_over(stream: Readable, begun: bytes | bytearray) -> tuple[LongLine, bytes]:
+    """The rest of a line, not held; and what was read after it."""
+    size, last = len(begun), begun[-1:]
+    excerpt = bytes(begun[:EXCERPT])
+    while data := stream.read(CHUNK):
+        newline = data.find(b"\n") + 1
+        if newline:
+            ending = 2 if (last + data[:newline])[-2:] == b"\r\n" else 1
+            return LongLine(excerpt, size + newline, ending), data[newline:] or stream.read(CHUNK)
+        size, last = size + len(data), data[-1:]
+    return LongLine(excerpt, size, 0), b""
+
+
+def too_long(line: LongLine, limit: int) -> Reject:
+    """Why a line above the limit can't be used."""
+    size = line.size - line.ending
+    return reject(1, "record-too-large", too_large(size, limit), line.excerpt, size)
 
 
 def _first_line(stream: Readable, start: int, stop: int) -> tuple[int, bytes]:

@@ -7,8 +7,9 @@ import lzma
 import zlib
 from typing import Any, Protocol
 
-from packtool.corpus.decompress import Members, Zstd
+from packtool.corpus.decompress import Members
 from packtool.corpus.records import UnusableFileError
+from packtool.corpus.zstd import Zstd
 from packtool.errors import DataError
 
 _MAGIC = {
@@ -20,7 +21,7 @@ _MAGIC = {
 PARQUET_MAGIC = b"PAR1"
 SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz": "xz"}
 _STEP = 1 << 15
-"""Bytes decompressed at once: what one step brings is lost if it meets damage."""
+"""Bytes decompressed at once."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -89,19 +90,21 @@ def open_raw(location: str) -> Any:
     return store.open_input_file(path)
 
 
-def open_stream(location: str, compression: str) -> Any:
+def open_stream(raw: Any, compression: str) -> Any:
     """A file's bytes, decompressed. Streams of several members are read to their end.
 
     `read` raises UnusableFileError where the stream is damaged.
     """
-    raw = open_raw(location)
     if not compression:
         return raw
     return DecompressedStream(compression, Zstd(raw) if compression == "zstd" else Members(raw, compression), raw)
 
 
 class DecompressedStream:
-    """A decompressing stream whose many kinds of complaint become one, raised after all that came before the damage."""
+    """A decompressing stream whose many kinds of complaint become one, raised after all that came before the damage.
+
+    What came before it is certain only where checksums cover it: up to the end of the last whole member.
+    """
 
     def __init__(self, kind: str, source: Members | Zstd, raw: Any) -> None:
         self._kind = kind
@@ -110,6 +113,7 @@ class DecompressedStream:
         self._damage: UnusableFileError | None = None
 
     def read(self, size: int, /) -> bytes:
+        """At most `size` bytes; none at the end."""
         if self._damage is not None:
             raise self._damage
         parts: list[bytes] = []
@@ -125,7 +129,13 @@ class DecompressedStream:
                 raise self._damage from None
         return b"".join(parts)
 
+    @property
+    def whole(self) -> tuple[int, int]:
+        """End of the last whole member: bytes of the file, and decompressed bytes."""
+        return self._source.whole_in, self._source.whole_out
+
     def seek(self, offset: int, /) -> object:
+        """Not possible."""
         raise io.UnsupportedOperation("compressed streams are read from start to end")
 
     def compressed_position(self) -> int:
@@ -134,6 +144,7 @@ class DecompressedStream:
         return position
 
     def close(self) -> None:
+        """Close the file."""
         self._raw.close()
 
 

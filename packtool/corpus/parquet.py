@@ -6,7 +6,9 @@ import io
 from collections.abc import Iterator
 from typing import IO, Any
 
-from packtool.corpus.records import Batch, Document, Reject, UnusableFileError
+import msgspec
+
+from packtool.corpus.records import RECORD_BYTES, Batch, Document, Reject, UnusableFileError, reject, too_large
 from packtool.corpus.text import LONG, LongStream
 
 _SLICE_BYTES = 1 << 22
@@ -23,8 +25,8 @@ def open_parquet(file: IO[bytes]) -> Any:
     from pyarrow import parquet
 
     try:
-        return parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)
-    except (pa.ArrowException, OSError) as error:
+        return parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _damaged(error) from None
 
 
@@ -45,16 +47,20 @@ def rows_before(file: IO[bytes], group: int) -> int:
     return sum(meta.row_group(number).num_rows for number in range(group))
 
 
-def read_parquet(file: IO[bytes], column: str, start: int = 0, stop: int = -1) -> Iterator[Batch]:
+def read_parquet(
+    file: IO[bytes], column: str, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
+) -> Iterator[Batch]:
     """Documents of row groups [start, stop).
 
     Args:
         file: the Parquet file.
         column: name of the text column; dots go down into structs.
         start, stop: row groups; -1 for all that follow.
+        limit: bytes of a text; longer ones are rejected.
 
     Raises:
-        UnusableFileError: damaged, or the column is not there or holds no text.
+        UnusableFileError: damaged (where pages have checksums, they are verified), or the column is not there or holds
+            no text.
     """
     import pyarrow as pa
 
@@ -62,18 +68,23 @@ def read_parquet(file: IO[bytes], column: str, start: int = 0, stop: int = -1) -
     path = _require_column(parquet.schema_arrow, column)
     meta = parquet.metadata
     share = file.seek(0, io.SEEK_END) / max(sum(row_groups(file)), 1)
-    for number in range(start, meta.num_row_groups if stop < 0 else stop):
+    groups = range(start, meta.num_row_groups if stop < 0 else stop)
+    left = sum(meta.row_group(number).num_rows for number in groups)
+    for number in groups:
         group = meta.row_group(number)
         rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES * group.num_rows // max(group.total_byte_size, 1)))
         slices = parquet.iter_batches(rows, row_groups=[number], columns=[column], use_threads=False)
         while True:
             try:
                 table = next(slices, None)
+                batch = _batch(_descend(table, path), column, limit) if table is not None else None
             except (pa.ArrowException, OSError) as error:
-                raise _damaged(error) from None
-            if table is None:
+                damage = _damaged(error)
+                damage.reason += f"; {left:,} rows are lost"
+                raise damage from None
+            if table is None or batch is None:
                 break
-            batch = _batch(_descend(table, path), column)
+            left -= len(table)
             batch.records = len(table)
             batch.bytes = table.nbytes
             batch.progress = int(share * group.total_byte_size * len(table) / group.num_rows)
@@ -106,30 +117,33 @@ def _descend(table: Any, path: list[str]) -> Any:
     return array
 
 
-def _batch(array: Any, column: str) -> Batch:
+def _batch(array: Any, column: str, limit: int) -> Batch:
     batch = Batch()
-    texts: list[Document | bytes | None]
+    texts: list[Document | Reject | None]
     try:
-        texts = array.to_pylist() if array.nbytes <= LONG else [_text(value) for value in array]
+        texts = array.to_pylist() if array.nbytes <= min(LONG, limit) else [_text(value, limit) for value in array]
     except UnicodeDecodeError:
-        texts = [_text(value) for value in array]
+        texts = [_text(value, limit) for value in array]
     for number, text in enumerate(texts, 1):
         if text is None:
             batch.rejects.append(Reject(number, "missing-text", f"text column {column!r} is null"))
-        elif isinstance(text, bytes):
-            batch.rejects.append(Reject(number, "invalid-utf8", "not valid UTF-8", text))
+        elif isinstance(text, Reject):
+            batch.rejects.append(msgspec.structs.replace(text, record=number))
         else:
             batch.documents.append(text)
     return batch
 
 
-def _text(scalar: Any) -> Document | bytes | None:
-    """The text of one value; its bytes where they are not UTF-8."""
+def _text(scalar: Any, limit: int) -> Document | Reject | None:
+    """The text of one value; why it can't be used where it is too long or not UTF-8."""
     import pyarrow as pa
 
-    if not scalar.is_valid:
+    value = scalar.value if isinstance(scalar, pa.DictionaryScalar) else scalar
+    if not scalar.is_valid or not value.is_valid:
         return None
-    buffer = (scalar.value if isinstance(scalar, pa.DictionaryScalar) else scalar).as_buffer()
+    buffer = value.as_buffer()
+    if buffer.size > limit:
+        return reject(0, "record-too-large", too_large(buffer.size, limit), memoryview(buffer))
     try:
         if buffer.size <= LONG:
             return str(buffer, "utf-8")
@@ -137,6 +151,5 @@ def _text(scalar: Any) -> Document | bytes | None:
         for _ in document:
             pass
     except UnicodeDecodeError:
-        raw: bytes = buffer.to_pybytes()
-        return raw
+        return reject(0, "invalid-utf8", "not valid UTF-8", memoryview(buffer))
     return document

@@ -1,60 +1,150 @@
-"""Read one span of one file, whatever its format."""
+"""Read one span of one file, whatever its format, once: documents, rejected records, and the digest of the file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import xxhash
-
-from packtool.corpus.discover import CorpusFile
 from packtool.corpus.jsonl import read_jsonl
-from packtool.corpus.lines import lines_before
-from packtool.corpus.open import DecompressedStream, open_raw, open_stream
+from packtool.corpus.lines import CHUNK, lines_before
+from packtool.corpus.open import DecompressedStream, Readable, open_raw, open_stream
 from packtool.corpus.parquet import read_parquet, rows_before
-from packtool.corpus.records import Batch, Reject, Span, UnusableFileError
+from packtool.corpus.records import RECORD_BYTES, Batch, CorpusFile, Reject, Span, UnusableFileError
+from packtool.corpus.source import Source
 from packtool.corpus.text import read_file, read_lines
 
 
-def read(file: CorpusFile, span: Span, text_field: str) -> Iterator[Batch]:
+class SpanReader:
     """Batches of a span's documents and rejects, in order.
 
-    A file that turns out to be damaged gives the documents before the damage, then one reject of record 0.
+    A file that turns out to be damaged gives what is certain: the documents of whole members of an archive that come
+    before the damage, the rows of a Parquet file likewise; then one reject of record 0, which says what is lost.
+
+    Args:
+        file: the file.
+        span: the part of it.
+        text_field: name of the text field or column.
+        limit: bytes of a record, uncompressed.
+        salvage: use what is certain of a damaged archive, for which it is decompressed twice; else the damage may
+            be found after documents that are not certain.
+
+    Attributes:
+        digest: xxh3-128 (hex) of the file once all batches are read, where the span is all of it.
+
+    Raises:
+        DataError: the file changed since it was listed.
     """
-    try:
-        if file.problem:
-            raise UnusableFileError("damaged-file", file.problem)
-        for batch in _read(file, span, text_field):
-            batch.progress = batch.progress or batch.bytes
-            yield batch
-    except UnusableFileError as error:
-        yield Batch(rejects=[Reject(0, error.code, error.reason)])
 
+    def __init__(
+        self, file: CorpusFile, span: Span, text_field: str, *, limit: int = RECORD_BYTES, salvage: bool = True
+    ) -> None:
+        self.digest = ""
+        self._file = file
+        self._span = span
+        self._text_field = text_field
+        self._limit = limit
+        self._salvage = salvage and file.compression != ""
+        self._source: Source | None = None
 
-def _read(file: CorpusFile, span: Span, text_field: str) -> Iterator[Batch]:
-    if file.format == "text":
-        yield from read_file(lambda: open_stream(file.location, file.compression))
-        return
-    if file.format == "parquet":
-        raw = open_raw(file.location)
+    def __iter__(self) -> Iterator[Batch]:
+        hashed = self._span.whole and self._file.format != "parquet"
+        self._source = Source(self._file, hashed=hashed)
         try:
-            yield from read_parquet(raw, text_field, span.start, span.stop)
+            yield from self._batches(self._source)
+            if hashed:
+                self.digest = self._source.digest()
+            elif self._span.whole:
+                self.digest = file_digest(self._file)
+            self._source.require_unchanged()
         finally:
-            raw.close()
-        return
-    stream = open_stream(file.location, file.compression)
-    try:
-        if file.format == "lines":
-            batches = read_lines(stream, span.start, span.stop)
+            self._source.close()
+
+    def require_unchanged(self) -> None:
+        """Check that what is found wrong with the file is not because somebody writes to it.
+
+        Raises:
+            DataError: it changed since it was listed.
+        """
+        if self._source is not None:
+            self._source.require_unchanged()
+
+    def _batches(self, source: Source) -> Iterator[Batch]:
+        try:
+            if self._file.problem:
+                raise UnusableFileError("damaged-file", self._file.problem)
+            for batch in self._read(source):
+                batch.progress = batch.progress or batch.bytes
+                yield batch
+        except UnusableFileError as error:
+            yield Batch(rejects=[Reject(0, error.code, error.reason, lost=error.lost)])
+
+    def _read(self, source: Source) -> Iterator[Batch]:
+        file, span, limit = self._file, self._span, self._limit
+        if file.format == "parquet":
+            yield from read_parquet(source.raw, self._text_field, span.start, span.stop, limit)
+            return
+        damage, certain = _certain(file) if self._salvage else (None, 0)
+        stream = open_stream(source, file.compression)
+        if damage is not None:
+            stream = _Beginning(stream, 0 if file.format == "text" else certain)
+        if file.format == "text":
+            if damage is None:
+                yield from read_file(stream, lambda: open_stream(open_raw(file.location), file.compression), limit)
         else:
-            batches = read_jsonl(stream, text_field, span.start, span.stop)
-        before = 0
-        for batch in batches:
-            if isinstance(stream, DecompressedStream):
-                at = stream.compressed_position()
-                batch.progress, before = at - before, at
-            yield batch
+            read = read_lines(stream, span.start, span.stop, limit) if file.format == "lines" else None
+            batches = read or read_jsonl(stream, self._text_field, span.start, span.stop, limit)
+            before = 0
+            for batch in batches:
+                if file.compression:
+                    batch.progress, before = source.tell() - before, source.tell()
+                yield batch
+        if damage is not None:
+            raise damage
+
+
+class _Beginning:
+    """The first bytes of a stream, as if it ended after them."""
+
+    def __init__(self, stream: Readable, size: int) -> None:
+        self._stream = stream
+        self._left = size
+
+    def read(self, size: int, /) -> bytes:
+        data = self._stream.read(min(size, self._left))
+        self._left -= len(data)
+        return data
+
+    def seek(self, offset: int, /) -> object:
+        return self._stream.seek(offset)
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def _certain(file: CorpusFile) -> tuple[UnusableFileError | None, int]:
+    """The damage in an archive, and how many decompressed bytes before it are whole lines of whole members."""
+    source = Source(file)
+    stream = open_stream(source, file.compression)
+    assert isinstance(stream, DecompressedStream)
+    at = whole = 0  # bytes seen, and the end of the last whole member
+    last = certain = 0  # ends of the last line, and of the last one that whole members hold
+    try:
+        while data := stream.read(CHUNK):
+            if stream.whole[1] != whole:
+                whole = stream.whole[1]
+                newline = data.rfind(b"\n", 0, max(whole - at, 0)) + 1
+                certain = at + newline if newline else last
+            newline = data.rfind(b"\n") + 1
+            last = at + newline if newline else last
+            at += len(data)
+    except UnusableFileError as error:
+        source.require_unchanged()
+        certain = last if stream.whole[1] != whole else certain
+        lost = file.bytes - stream.whole[0]
+        kept = f"only what lies before byte {stream.whole[0]:,} is certain" if certain else "nothing is certain"
+        return UnusableFileError(error.code, f"{error.reason}; {kept}, {lost:,} bytes are lost", lost), certain
     finally:
         stream.close()
+    return None, 0
 
 
 def records_before(file: CorpusFile, span: Span) -> int:
@@ -69,12 +159,15 @@ def records_before(file: CorpusFile, span: Span) -> int:
 
 
 def file_digest(file: CorpusFile) -> str:
-    """xxh3-128 (hex) of a file as it lies there."""
-    hashed = xxhash.xxh3_128()
-    raw = open_raw(file.location)
+    """xxh3-128 (hex) of a file as it lies there.
+
+    Raises:
+        DataError: it changed since it was listed.
+    """
+    source = Source(file, hashed=True)
     try:
-        while data := raw.read(1 << 22):
-            hashed.update(data)
+        digest = source.digest()
+        source.require_unchanged()
+        return digest
     finally:
-        raw.close()
-    return hashed.hexdigest()
+        source.close()

@@ -18,7 +18,36 @@ class LongText(Protocol):
 Document = str | LongText
 
 
-REASONS = ("invalid-json", "invalid-utf8", "lone-surrogate", "missing-text", "damaged-file")
+REASONS = ("invalid-json", "invalid-utf8", "lone-surrogate", "missing-text", "damaged-file", "record-too-large")
+
+RECORD_BYTES = 1 << 28
+"""Default limit of a record's size, uncompressed: what is larger would take too much memory."""
+EXCERPT = 1 << 16
+"""Bytes that are kept of a record that can't be used."""
+
+
+class CorpusFile(msgspec.Struct, frozen=True):
+    """One file of the corpus.
+
+    Attributes:
+        name: what manifest and messages call it: relative to the argument that led to it.
+        location: local path or URL.
+        bytes: its size as it lies there.
+        format: one of FORMATS.
+        compression: gzip, zstd, bz2, xz, or "".
+        modified: modification time in ns.
+        inode: of a local file, else 0; with size and time it tells whether the file changed since it was listed.
+        problem: why it can't be read, or "".
+    """
+
+    name: str
+    location: str
+    bytes: int
+    format: str
+    compression: str = ""
+    modified: int = 0
+    inode: int = 0
+    problem: str = ""
 
 
 class UnusableFileError(Exception):
@@ -27,11 +56,13 @@ class UnusableFileError(Exception):
     Args:
         code: one of REASONS.
         reason: why, in words.
+        lost: bytes of the file that are lost.
     """
 
-    def __init__(self, code: str, reason: str) -> None:
+    def __init__(self, code: str, reason: str, lost: int = 0) -> None:
         self.code = code
         self.reason = reason
+        self.lost = lost
         super().__init__(code, reason)
 
 
@@ -42,13 +73,37 @@ class Reject(msgspec.Struct, frozen=True):
         record: its line or row, counted from 1 within the span; 0 when the rest of the file is meant.
         code: one of REASONS.
         reason: why, in words.
-        raw: the record's bytes, where there are any.
+        raw: the record's bytes, where there are any; the first EXCERPT of them.
+        size: bytes of the record, where `raw` has not all of them.
+        lost: bytes of the file that are lost with it, at its end.
     """
 
     record: int
     code: str
     reason: str
     raw: bytes | None = None
+    size: int = 0
+    lost: int = 0
+
+
+def reject(record: int, code: str, reason: str, raw: bytes | bytearray | memoryview, size: int = 0) -> Reject:
+    """A record that can't be used, with an excerpt of its bytes.
+
+    Args:
+        raw: its bytes, or the first of `size`.
+        size: where `raw` is an excerpt already.
+    """
+    size = size or len(raw)
+    return Reject(record, code, reason, bytes(raw[:EXCERPT]), size if size > EXCERPT else 0)
+
+
+def too_large(size: int, limit: int) -> str:
+    """Why a record of `size` bytes is refused.
+
+    >>> too_large(3_000_000, 1_000_000)
+    'a record of 3,000,000 bytes, above the limit of 1,000,000'
+    """
+    return f"a record of {size:,} bytes, above the limit of {limit:,}"
 
 
 @dataclass

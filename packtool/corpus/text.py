@@ -5,18 +5,23 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable, Iterator
 
-from packtool.corpus.lines import CHUNK, line_chunks
+from packtool.corpus.lines import CHUNK, LongLine, line_chunks, too_long
 from packtool.corpus.open import Readable
-from packtool.corpus.records import Batch, Reject
+from packtool.corpus.records import EXCERPT, RECORD_BYTES, Batch, reject, too_large
 
 _BOM = b"\xef\xbb\xbf"
 LONG = 1 << 23
 
 
-def read_lines(stream: Readable, start: int = 0, stop: int = -1) -> Iterator[Batch]:
-    """One document for each line that begins in bytes [start, stop), without its line end. Blank lines are none."""
+def read_lines(stream: Readable, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES) -> Iterator[Batch]:
+    """One document for each line that begins in bytes [start, stop), without its line end. Blank lines are not
+    documents; lines of more than `limit` bytes are rejected."""
     first = start == 0
-    for chunk in line_chunks(stream, start, stop):
+    for chunk in line_chunks(stream, start, stop, limit):
+        if isinstance(chunk, LongLine):
+            yield Batch(rejects=[too_long(chunk, limit)], records=1, bytes=chunk.size)
+            first = False
+            continue
         lines = bytes(chunk[3:] if first and chunk[:3] == _BOM else chunk).split(b"\n")
         first = False
         if not lines[-1]:
@@ -25,10 +30,13 @@ def read_lines(stream: Readable, start: int = 0, stop: int = -1) -> Iterator[Bat
         for number, ended in enumerate(lines, 1):
             line = ended.removesuffix(b"\r")
             if line.strip():
+                if len(line) > limit:
+                    batch.rejects.append(reject(number, "record-too-large", too_large(len(line), limit), line))
+                    continue
                 try:
                     batch.documents.append(line.decode())
                 except UnicodeDecodeError:
-                    batch.rejects.append(Reject(number, "invalid-utf8", "not valid UTF-8", line))
+                    batch.rejects.append(reject(number, "invalid-utf8", "not valid UTF-8", line))
         yield batch
 
 
@@ -55,32 +63,35 @@ class LongStream:
             stream.close()
 
 
-def read_file(reopen: Callable[[], Readable]) -> Iterator[Batch]:
+def read_file(stream: Readable, reopen: Callable[[], Readable], limit: int = RECORD_BYTES) -> Iterator[Batch]:
     """The whole file as one document.
 
     Args:
-        reopen: gives the stream, from its beginning, each time it is called.
+        stream: the file.
+        reopen: gives the stream again, from its beginning, each time it is called.
+        limit: bytes of the file, decompressed; a larger one is rejected.
     """
-    stream = reopen()
-    try:
-        parts, size = [], 0
-        while size <= LONG and (data := stream.read(CHUNK)):
-            parts.append(data)
-            size += len(data)
-        if size <= LONG:
-            yield _one(b"".join(parts))
-            return
-        parts.clear()
-        while data := stream.read(CHUNK):
-            size += len(data)
-    finally:
-        stream.close()
+    parts, size = [], 0
+    while size <= LONG and (data := stream.read(CHUNK)):
+        parts.append(data)
+        size += len(data)
+    if size <= min(LONG, limit):
+        yield _one(b"".join(parts))
+        return
+    excerpt = b"".join(parts)[:EXCERPT]
+    parts.clear()
+    while size <= limit and (data := stream.read(CHUNK)):
+        size += len(data)
+    if size > limit:
+        what = f"a file of more than {limit:,} bytes, the limit of a record"
+        yield Batch(rejects=[reject(0, "record-too-large", what, excerpt, size)], records=1, bytes=size)
+        return
     document = LongStream(reopen, "utf-8-sig")
     try:
         for _ in document:
             pass
     except UnicodeDecodeError:
-        yield Batch(rejects=[Reject(0, "invalid-utf8", "not valid UTF-8")], records=1, bytes=size)
+        yield Batch(rejects=[reject(0, "invalid-utf8", "not valid UTF-8", excerpt, size)], records=1, bytes=size)
     else:
         yield Batch(documents=[document], records=1, bytes=size)
 
@@ -89,4 +100,4 @@ def _one(raw: bytes) -> Batch:
     try:
         return Batch(documents=[raw.removeprefix(_BOM).decode()], records=1, bytes=len(raw))
     except UnicodeDecodeError:
-        return Batch(rejects=[Reject(0, "invalid-utf8", "not valid UTF-8", raw)], records=1, bytes=len(raw))
+        return Batch(rejects=[reject(0, "invalid-utf8", "not valid UTF-8", raw)], records=1, bytes=len(raw))

@@ -87,7 +87,10 @@ def _warn(path: Path, counts: dict[str, int]) -> None:
     if counts["rejected"]:
         kept = path / outputs.REJECTED
         remedy = f"see {kept}" if kept.exists() else "use --on-error quarantine to see which, with the reasons"
-        warn("records-rejected", f"{counts['rejected']:,} records could not be used", remedy=remedy, where=str(path))
+        what = f"{counts['rejected']:,} records could not be used"
+        if counts.get("lost_bytes"):
+            what += f", and {counts['lost_bytes']:,} bytes of damaged files are lost with all records in them"
+        warn("records-rejected", what, remedy=remedy, where=str(path))
     if counts.get("truncated"):
         what = f"the tokenizer.json truncates, and cut {counts['truncated']:,} documents"
         remedy = 'set "truncation" to null in it to keep whole documents'

@@ -11,10 +11,11 @@ from typing import NoReturn, cast
 import msgspec
 
 from packtool import executor
-from packtool.corpus.discover import STDIN, CorpusFile
+from packtool.corpus.discover import STDIN
 from packtool.corpus.filters import Counted, Filters
-from packtool.corpus.read import file_digest, read, records_before
-from packtool.corpus.records import Batch, Block, Document, Reject, Span
+from packtool.corpus.read import SpanReader, file_digest, records_before
+from packtool.corpus.records import Batch, Block, CorpusFile, Document, Reject, Span
+from packtool.corpus.walk import shown
 from packtool.errors import DataError
 from packtool.storage.files import sync_directory, write_bytes
 from packtool.storage.manifest import TokenizerInfo
@@ -30,8 +31,9 @@ _ENCODE_CHARS = 1 << 21
 REMEDIES = {
     "missing-text": "name the field with --text-field, or give --on-error skip or quarantine",
     "damaged-file": "get the file again, or give --on-error skip or quarantine",
+    "record-too-large": "raise --max-record-bytes, or give --on-error skip or quarantine",
 }
-_REMEDY = "mend the record, or give --on-error skip or quarantine"
+_REMEDY = "fix the record, or give --on-error skip or quarantine"
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -45,6 +47,7 @@ class Context(msgspec.Struct, frozen=True):
         filters: which documents to keep.
         on_error: fail, skip or quarantine.
         max_errors: rejects after which a block gives up, or None.
+        max_record_bytes: limit of a record, uncompressed.
     """
 
     work: str
@@ -54,6 +57,7 @@ class Context(msgspec.Struct, frozen=True):
     filters: Filters
     on_error: str
     max_errors: int | None
+    max_record_bytes: int
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -75,6 +79,7 @@ class SpanCounts(msgspec.Struct):
         bytes: read, uncompressed.
         filtered: documents left out by filters.
         rejected: records that can't be used, by reason.
+        lost: bytes at the end of damaged files, whose records nobody can count.
         digest: of the file, where the span is all of it.
     """
 
@@ -86,6 +91,7 @@ class SpanCounts(msgspec.Struct):
     bytes: int = 0
     filtered: Counted = msgspec.field(default_factory=Counted)
     rejected: dict[str, int] = msgspec.field(default_factory=dict)
+    lost: int = 0
     digest: str = ""
 
     @property
@@ -95,7 +101,7 @@ class SpanCounts(msgspec.Struct):
 
     def add(self, other: SpanCounts) -> None:
         """Add another span's counts to these."""
-        for name in ("documents", "tokens", "empty", "records", "bytes"):
+        for name in ("documents", "tokens", "empty", "records", "bytes", "lost"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("documents", "words", "characters"):
             setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
@@ -114,6 +120,7 @@ class SpanCounts(msgspec.Struct):
             "filtered_characters": self.filtered.characters,
             "rejected": self.rejects,
             **{f"rejected_{code.replace('-', '_')}": self.rejected[code] for code in sorted(self.rejected)},
+            **({"lost_bytes": self.lost} if self.lost else {}),
         }
 
 
@@ -171,10 +178,11 @@ def _read_span(
     context: Context, span: Span, file: CorpusFile, encoder: Verified, writer: ShardWriter, log: RejectLog
 ) -> SpanCounts:
     counts = SpanCounts(span.file)
-    if span.whole:
-        counts.digest = file_digest(file)
-    for batch in read(file, span, context.text_field):
+    salvage = context.on_error != "fail"
+    reader = SpanReader(file, span, context.text_field, limit=context.max_record_bytes, salvage=salvage)
+    for batch in reader:
         if batch.rejects:
+            reader.require_unchanged()
             _reject(context, span, file, batch, counts, log)
         documents = context.filters.split(batch.documents, counts.filtered)
         before = writer.tokens
@@ -188,6 +196,7 @@ def _read_span(
         counts.bytes += batch.bytes
         writer.close_full()
         executor.advance(batch.progress)
+    counts.digest = reader.digest
     return counts
 
 
@@ -215,13 +224,14 @@ def _reject(context: Context, span: Span, file: CorpusFile, batch: Batch, counts
         if context.on_error == "fail":
             _fail(span, file, reject, counts.records)
         counts.rejected[reject.code] = counts.rejected.get(reject.code, 0) + 1
+        counts.lost += reject.lost
         log.add(span.file, reject, counts.records)
         if context.max_errors is not None and log.count > context.max_errors:
             raise too_many(context.max_errors)
 
 
 def _fail(span: Span, file: CorpusFile, reject: Reject, before: int) -> NoReturn:
-    where = STDIN if file.name == STDIN else file.location
+    where = STDIN if file.name == STDIN else shown(file.location)
     if reject.record:
         where += f":{records_before(file, span) + before + reject.record}"
     remedy = REMEDIES.get(reject.code, _REMEDY)

@@ -11,8 +11,7 @@ import msgspec
 
 from packtool import executor
 from packtool.corpus import blocks
-from packtool.corpus.discover import CorpusFile
-from packtool.corpus.records import Block
+from packtool.corpus.records import Block, CorpusFile
 from packtool.progress import Progress
 from packtool.tokenizing import block as tasks
 

@@ -7,7 +7,8 @@ alternatives goes on from a letter into whitespace, nor looks back. NFC never co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any
 
 from packtool.corpus.records import Document
@@ -15,6 +16,7 @@ from packtool.corpus.records import Document
 PIECE = 1 << 18
 """Characters of a piece, about; also the length up to which a text is encoded whole."""
 _SEARCH = 1 << 12
+_SPACE = re.compile("[ \\n]")
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _GPT4 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s"
@@ -84,17 +86,27 @@ def pieces(document: Document, cuttable: bool) -> Iterator[str]:
 
 def _cut(parts: Iterable[str]) -> Iterator[str]:
     held = ""
+    waiting: list[str] = []  # joined once a place to cut comes: joining and searching each time would be quadratic
+    last = ""
     for part in parts:
-        held += part
-        at = 0
-        while len(held) - at > PIECE:
-            cut = _last_cut(held, at, at + PIECE)
-            if not cut:
-                break
-            yield held[at:cut]
-            at = cut
-        held = held[at:]
+        waiting.append(part)
+        cut = _first_cut(last + part, 1)
+        last = part[-1:] or last
+        if not cut:
+            continue
+        held, waiting = held + "".join(waiting), []
+        held = yield from _cut_off(held)
+    held = yield from _cut_off(held + "".join(waiting))
     yield held
+
+
+def _cut_off(text: str) -> Generator[str, None, str]:
+    """Pieces from the beginning of a text; what is left is returned."""
+    at = 0
+    while len(text) - at > PIECE and (cut := _last_cut(text, at, at + PIECE)):
+        yield text[at:cut]
+        at = cut
+    return text[at:]
 
 
 def _last_cut(text: str, start: int, limit: int) -> int:
@@ -103,7 +115,12 @@ def _last_cut(text: str, start: int, limit: int) -> int:
     for at in range(limit, low, -1):
         if text[at : at + 1] in (" ", "\n") and text[at - 1].isalpha():
             return at
-    for at in range(limit + 1, len(text)):
-        if text[at] in " \n" and text[at - 1].isalpha():
-            return at
+    return _first_cut(text, limit + 1)
+
+
+def _first_cut(text: str, start: int) -> int:
+    """The first safe cut from `start`, which is above 0, on; 0 for none."""
+    for match in _SPACE.finditer(text, start):
+        if text[match.start() - 1].isalpha():
+            return match.start()
     return 0

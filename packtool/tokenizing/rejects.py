@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ class RejectedRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
         code, reason: why.
         raw: the record as text; or
         raw_base64: its bytes, where they are not UTF-8.
+        bytes: of the record, where it is so long that only its beginning is kept.
     """
 
     file: str | int
@@ -32,6 +34,7 @@ class RejectedRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
     reason: str
     raw: str | None = None
     raw_base64: str | None = None
+    bytes: int = 0
 
 
 class RejectLog:
@@ -50,10 +53,11 @@ class RejectLog:
         if self._file is None:
             self._file = self._path.open("wb")
         record = before + reject.record if reject.record else 0
-        entry = RejectedRecord(file=file, record=record, code=reject.code, reason=reject.reason)
+        entry = RejectedRecord(file=file, record=record, code=reject.code, reason=reject.reason, bytes=reject.size)
         if reject.raw is not None:
             try:
-                entry.raw = reject.raw.decode()
+                # An excerpt may end within a character: leave out what there is of it.
+                entry.raw = codecs.getincrementaldecoder("utf-8")().decode(reject.raw, final=not reject.size)
             except UnicodeDecodeError:
                 entry.raw_base64 = base64.b64encode(reject.raw).decode()
         self._file.write(msgspec.json.encode(entry) + b"\n")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import xxhash
 from pyarrow import parquet
 from tokenizers import Tokenizer
 
@@ -117,7 +118,7 @@ def test_errors_name_the_place_and_the_remedy(tmp_path: Path) -> None:
     assert fails(DataError, bad, out).startswith(f"{bad}:3: not valid JSON: Unterminated string")
     bad.write_bytes(b'{"text": "fine"}\n{"body": "elsewhere"}\n')
     message = fails(DataError, bad, out)
-    assert message.startswith(f"{bad}:2: no text field 'text'. Name the field with --text-field")
+    assert message.startswith(f"{bad}:2: no text field 'text'; there are body. Name the field with --text-field")
     bad.write_bytes(b'{"text": null}\n')
     assert f"{bad}:1: text field 'text' is null" in fails(DataError, bad, out)
     bad.write_bytes(b'{"text": 5}\n')
@@ -217,11 +218,13 @@ def test_quarantine_keeps_every_bad_record_and_its_place(tmp_path: Path) -> None
     for at, bad in ((3, b'{"text": 1}'), (77, b"nonsense"), (150, b'{"text": "\xff"}'), (199, b'{"text": "\\udc00"}')):
         lines[at] = bad
     (tmp_path / "bad.jsonl").write_bytes(b"\n".join(lines))
-    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(jsonl(TEXTS))[:-1])
+    cut = gzip.compress(jsonl(TEXTS))[:-1]
+    lost = len(cut)
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(jsonl(TEXTS)) + cut)
     inputs = [tmp_path / "bad.jsonl", tmp_path / "cut.jsonl.gz"]
     stores = {}
     for workers in (1, 2):
-        with pytest.warns(PacktoolWarning, match="5 records could not be used"):
+        with pytest.warns(PacktoolWarning, match=f"5 records could not be used, and {lost:,} bytes of damaged files"):
             result = run(inputs, tmp_path / f"q{workers}", on_error="quarantine", workers=workers)
         stores[workers] = contents(result.path)
     assert stores[1] == stores[2]
@@ -464,3 +467,95 @@ def test_a_file_named_twice_is_read_twice_and_said_so(tmp_path: Path) -> None:
     with pytest.warns(PacktoolWarning, match=r"a\.jsonl: named 2 times, and read as often"):
         result = packtool.tokenize([corpus, corpus / "a.jsonl"], tmp_path / "store")
     assert result.counts["documents"] == 2
+
+
+def test_an_archive_that_bursts_takes_no_more_memory_than_a_record_may(tmp_path: Path) -> None:
+    record = b'{"text": "' + b"0" * (300 << 20) + b'"}\n'
+    (tmp_path / "bomb.jsonl.gz").write_bytes(gzip.compress(jsonl(["before"]) + record + jsonl(["after"]), 1))
+    script = """
+import re, sys, packtool
+if __name__ == "__main__":
+    packtool.tokenize(sys.argv[1], sys.argv[2], workers=1, on_error="quarantine", max_record_bytes="8MiB")
+    print(int(re.search("VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) >> 10)
+"""
+    command = [sys.executable, "-W", "ignore", "-c", script, str(tmp_path / "bomb.jsonl.gz"), str(tmp_path / "o")]
+    assert int(subprocess.check_output(command)) < 400
+    assert documents(tmp_path / "o") == reference(["before", "after"])
+    [rejected] = [json.loads(line) for line in (tmp_path / "o" / "rejected.jsonl").read_text().splitlines()]
+    assert (rejected["record"], rejected["code"], rejected["bytes"]) == (2, "record-too-large", len(record) - 1)
+    assert rejected["raw"] == record[: 1 << 16].decode()
+    bomb = tmp_path / "bomb.jsonl.gz"
+    message = fails(DataError, bomb, tmp_path / "p", max_record_bytes="8MiB")
+    assert message.startswith(f"{bomb}:2: a record of 314,572,812 bytes, above the limit of 8,388,608")
+    assert message.endswith("Raise --max-record-bytes, or give --on-error skip or quarantine.")
+
+
+GROWING = """
+import sys
+from packtool.corpus import blocks, read
+from packtool import tokenize
+if __name__ == "__main__":
+    blocks.SMALLEST = 20_000
+    original = read.SpanReader._batches
+    def grow(self, source):
+        with open(self._file.location, "ab") as file:
+            file.write(b'{"text": "one more"}\\n')
+        yield from original(self, source)
+    read.SpanReader._batches = grow
+    tokenize(sys.argv[1], sys.argv[2], workers=1)
+"""
+
+
+@pytest.mark.parametrize("lines", [10, 5000], ids=["whole", "divided"])
+def test_a_file_that_grows_while_it_is_read_is_an_error(tmp_path: Path, lines: int) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl(["some text"] * lines))
+    (tmp_path / "grow.py").write_text(GROWING)
+    command = [sys.executable, str(tmp_path / "grow.py"), str(tmp_path / "a.jsonl"), str(tmp_path / "o")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "a.jsonl: changed while the command was at work: it had" in done.stderr
+    assert not (tmp_path / "o" / "manifest.json").exists()
+
+
+def test_digests_are_of_the_bytes_of_the_files(corpus: Path, tmp_path: Path, small_blocks: None) -> None:
+    (corpus / "big.jsonl").write_bytes(jsonl(TEXTS * 20))
+    manifest = manifests.read(run(corpus, tmp_path / "o").path)
+    assert isinstance(manifest, manifests.StoreManifest)
+    for entry in manifest.inputs:
+        assert entry.xxh3_128 == xxhash.xxh3_128_hexdigest((corpus / entry.name).read_bytes())
+
+
+def test_files_of_other_kinds_in_a_directory_are_named_once(corpus: Path, tmp_path: Path) -> None:
+    (corpus / "README.md").write_text("# not a document")
+    (corpus / "dataset_info.json").write_text("{}")
+    with pytest.warns(PacktoolWarning) as caught:
+        result = run(corpus, tmp_path / "o")
+    [warning] = caught
+    assert str(warning.message) == (
+        f"{corpus}: not read, since no format has their suffix: README.md, dataset_info.json. Name the files to read "
+        "them, or give --include with a pattern, and --format if needed."
+    )
+    assert documents(result.path) == reference(TEXTS * 7)
+    one = run(corpus, tmp_path / "p", include=["*.md"])
+    assert documents(one.path) == reference(["# not a document"])
+    assert "'[z-a]' is not a pattern" in fails(UsageError, corpus, tmp_path / "q", exclude=["[z-a]"])
+
+
+def test_a_json_array_and_a_missing_field_say_what_they_are(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([{"text": "a"}, {"text": "b"}], indent=1))
+    message = fails(DataError, tmp_path / "a.json", tmp_path / "o")
+    assert "a.json: one JSON array of objects, not JSON Lines, which has one object a line" in message
+    (tmp_path / "b.jsonl").write_text('{"id": 1, "content": "a", "meta": {}}\n')
+    message = fails(DataError, tmp_path / "b.jsonl", tmp_path / "o")
+    assert "b.jsonl:1: no text field 'text'; there are id, content, meta. Name the field with --text-field" in message
+
+
+def test_names_that_are_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / os.fsdecode(b"caf\xe9.jsonl")).write_bytes(jsonl(["a"]) + b"nonsense\n")
+    with pytest.warns(PacktoolWarning, match="1 records could not be used"):
+        result = run(tmp_path / "in", tmp_path / "o", on_error="quarantine")
+    manifest = manifests.read(result.path)
+    assert isinstance(manifest, manifests.StoreManifest)
+    assert [entry.name for entry in manifest.inputs] == ["caf\\xe9.jsonl"]
+    assert json.loads((result.path / "rejected.jsonl").read_text())["file"] == "caf\\xe9.jsonl"
+    assert "caf\\xe9.jsonl:2: not valid JSON" in fails(DataError, tmp_path / "in", tmp_path / "p")

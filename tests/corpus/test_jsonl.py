@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from packtool.corpus import jsonl, lines
 from packtool.corpus.jsonl import LongString, read_jsonl
 from packtool.corpus.lines import line_chunks
+from packtool.corpus.records import EXCERPT
+from packtool.corpus.text import read_lines
 
 
 def documents(data: bytes, field: str = "text", start: int = 0, stop: int = -1) -> list[str]:
@@ -21,6 +23,11 @@ def documents(data: bytes, field: str = "text", start: int = 0, stop: int = -1) 
         assert not batch.rejects, batch.rejects
         found += [text if isinstance(text, str) else "".join(text) for text in batch.documents]
     return found
+
+
+def documents_of(data: bytes) -> list[str]:
+    found = [text for batch in read_jsonl(io.BytesIO(data), "text") for text in batch.documents]
+    return [text if isinstance(text, str) else "".join(text) for text in found]
 
 
 def rejects(data: bytes, field: str = "text") -> list[tuple[int, str, str]]:
@@ -65,7 +72,7 @@ def test_nested_and_dotted_fields() -> None:
     data = b'{"a": {"b": "in"}}\n{"a.b": "dotted"}\n{"a": {"b": "in"}, "a.b": "out"}\n{"a": 5, "a.b": "out"}\n'
     assert documents(data, "a.b") == ["in", "dotted", "in", "out"]
     assert rejects(b'{"a": {"c": 1}}\n{"a": {"b": 1}}\n', "a.b") == [
-        (1, "missing-text", "no text field 'a.b'"),
+        (1, "missing-text", "no text field 'a.b'; there are a"),
         (2, "missing-text", "text field 'a.b' is a number, not a string"),
     ]
 
@@ -80,12 +87,13 @@ def test_each_bad_line_has_its_reason() -> None:
         b'{"text": "\xed\xa0\x80"}': ("invalid-utf8", "not valid UTF-8"),
         b'{"text": "\\ud83d"}': ("lone-surrogate", "lone surrogate in text field 'text'"),
         b'{"text": "\\ude00\\ud83d"}': ("lone-surrogate", "lone surrogate in text field 'text'"),
-        b'{"TEXT": "a"}': ("missing-text", "no text field 'text'"),
+        b'{"TEXT": "a"}': ("missing-text", "no text field 'text'; there are TEXT"),
+        b"{}": ("missing-text", "no text field 'text'; the object is empty"),
         b'{"text": null}': ("missing-text", "text field 'text' is null, not a string"),
         b'{"text": true}': ("missing-text", "text field 'text' is true or false, not a string"),
         b'{"text": ["a"]}': ("missing-text", "text field 'text' is an array, not a string"),
         b'{"text": {}}': ("missing-text", "text field 'text' is an object, not a string"),
-        b"[" * 100_000: ("invalid-json", "not valid JSON: nested too deep, or a number too long"),
+        b"[" * 100_000: ("invalid-json", "JSON that is nested too deep"),
     }
     good = b'{"text": "good"}'
     data = b"\n".join(line for pair in bad for line in (good, pair)) + b"\n"
@@ -131,14 +139,102 @@ def test_long_lines() -> None:
     )
     assert documents(data) == [text, text]
     assert documents(data, "a.b") == [text, text]
-    pad = b"x" * 100
-    assert rejects(b'{"pad": "' + pad + b'"}\n{"text": 5, "pad": "' + pad + b'"}\n{"text": "' + pad + b"\n") == [
-        (1, "missing-text", "no text field 'text'"),
-        (2, "missing-text", "text field 'text' is not a string"),
-        (3, "invalid-json", "not valid JSON: invalid character (byte 110)"),
+
+
+@pytest.mark.usefixtures("short_limits")
+def test_long_lines_follow_the_rules_of_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    pad = b'"pad": "' + b"x" * 100 + b'"'
+    data = b"\n".join(
+        [
+            b'{"text": "good", %s}' % pad,
+            b'{"score": NaN, "text": "a", %s}' % pad,
+            b'{"id": "\\ud800", "text": "b", %s}' % pad,
+            b'{"id": "\xff", "text": "c", %s}' % pad,
+            b'\x0b{"text": "d", %s}' % pad,
+            b'{"text": "e", %s}\x0b' % pad,
+            b'{"text": "f", "n": %s, %s}' % (b"9" * 5000, pad),
+            b'{"text": "g", "n": %s%s, %s}' % (b"[" * 980, b"]" * 980, pad),
+            b'{"text": "h", "n": %s%s, %s}' % (b"[" * 9800, b"]" * 9800, pad),
+            b'{"text": 5, %s}' % pad,
+            b"{%s}" % pad,
+            b'{"text": "' + b"x" * 100,
+            b'{"text": "\xff", %s}' % pad,
+            b'{"text": "\\ud800", %s}' % pad,
+            b'{"a": 5, "text": "i", "text": "j", %s}\r' % pad,
+            b"[%s]" % pad,
+            b" " * 200,
+        ]
+    )
+    long = documents_of(data), rejects(data)
+    monkeypatch.undo()
+    assert (documents_of(data), rejects(data)) == long
+    assert long[0] == ["good", "a", "b", "f", "g", "j"]
+    assert [(line, code) for line, code, _ in long[1]] == [
+        (4, "invalid-utf8"),
+        (5, "invalid-json"),
+        (6, "invalid-json"),
+        (9, "invalid-json"),
+        (10, "missing-text"),
+        (11, "missing-text"),
+        (12, "invalid-json"),
+        (13, "invalid-utf8"),
+        (14, "lone-surrogate"),
+        (16, "invalid-json"),
     ]
-    assert [code for _, code, _ in rejects(b'{"text": "' + pad + b'\xff"}\n')] == ["invalid-utf8"]
-    assert [code for _, code, _ in rejects(b'{"text": "\\ud800 ' + pad + b'"}\n')] == ["lone-surrogate"]
+
+
+def test_nesting_is_too_deep_at_the_same_depth_however_deep_the_caller() -> None:
+    data = b"\n".join(b'{"text": "%d", "x": %s%s}' % (n, b"[" * n, b"]" * n) for n in range(900, 1010)) + b"\n"
+
+    def deeper(levels: int) -> tuple[list[str], list[tuple[int, str, str]]]:
+        return deeper(levels - 1) if levels else (documents_of(data), rejects(data))
+
+    shallow = deeper(0)
+    assert shallow == deeper(300)
+    assert len(shallow[0]) + len(shallow[1]) == 110
+    assert {reason for _, _, reason in shallow[1]} == {"JSON that is nested too deep"}
+
+
+@given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 40), st.integers(1, 20), st.lists(st.integers(0, 900)))
+def test_lines_above_the_limit_are_rejected_and_not_held(
+    lengths: list[int], limit: int, chunk: int, cuts: list[int]
+) -> None:
+    data = b"".join(b"%c" % (97 + n % 26) * n + b"\n" for n, length in enumerate(lengths) for n in [length])
+    bounds = sorted({0, *(cut for cut in cuts if cut < len(data))})
+    before, lines.CHUNK = lines.CHUNK, chunk
+    try:
+        kept: list[str] = []
+        sizes: list[int] = []
+        for start, stop in zip(bounds, [*bounds[1:], -1], strict=True):
+            for piece in line_chunks(io.BytesIO(data), start, stop, limit):
+                assert isinstance(piece, lines.LongLine) or len(piece) <= limit + 2 + 2 * chunk
+            for batch in read_lines(io.BytesIO(data), start, stop, limit):
+                kept += [str(text) for text in batch.documents]
+                sizes += [batch.records]
+                assert all(reject.code == "record-too-large" for reject in batch.rejects)
+                assert len(batch.documents) + len(batch.rejects) <= batch.records
+    finally:
+        lines.CHUNK = before
+    assert kept == [line for line in data.decode().split("\n") if 0 < len(line) <= limit]
+    assert sum(sizes) == len(lengths)
+
+
+def test_a_line_above_the_limit_leaves_an_excerpt() -> None:
+    data = b'{"text": "a"}\n{"text": "' + b"0" * 3_000_000 + b'"}\n{"text": "c"}\n'
+    found = [(batch.records, batch.bytes, *batch.rejects) for batch in read_jsonl(io.BytesIO(data), "text", limit=1000)]
+    [reject] = [each for batch in found for each in batch[2:]]
+    assert (reject.code, reject.size) == ("record-too-large", 3_000_012)
+    assert reject.reason == "a record of 3,000,012 bytes, above the limit of 1,000"
+    assert reject.raw == data[14 : 14 + EXCERPT]
+    assert sum(batch[0] for batch in found) == 3
+    assert sum(batch[1] for batch in found) == len(data)
+
+
+def test_a_chunk_of_bad_lines_comes_in_bounded_batches() -> None:
+    found = list(read_jsonl(io.BytesIO(b"x\n" * 10_000), "text"))
+    assert [len(batch.rejects) for batch in found] == [4096, 4096, 1808]
+    assert [batch.rejects[0].record for batch in found] == [1, 1, 1]
+    assert sum(batch.records for batch in found) == 10_000
 
 
 def test_only_the_first_bytes_of_a_file_are_a_mark(tmp_path: Path) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
-import lzma
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,35 +15,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from packtool.corpus import discover
 from packtool.corpus import text as text_files
 from packtool.corpus.blocks import block_bytes, plan
-from packtool.corpus.discover import CorpusFile, find
 from packtool.corpus.filters import Counted, Filters, size
-from packtool.corpus.open import open_stream, sniff
-from packtool.corpus.read import read, records_before
-from packtool.corpus.records import Reject, Span, UnusableFileError
+from packtool.corpus.open import open_raw, open_stream, sniff
+from packtool.corpus.read import SpanReader, records_before
+from packtool.corpus.records import Batch, CorpusFile, Reject, Span, UnusableFileError
 from packtool.errors import DataError
+from tests.corpus.archives import COMPRESS
 
 
-def zstd(data: bytes) -> bytes:
-    out = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(out, "zstd") as stream:
-        stream.write(data)
-    compressed: bytes = out.getvalue().to_pybytes()
-    return compressed
+def find(location: Path | str, format: str | None = None) -> list[CorpusFile]:
+    return discover.find(location, format).files
 
 
-COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    "gzip": gzip.compress,
-    "bz2": bz2.compress,
-    "xz": lzma.compress,
-    "zstd": zstd,
-}
+def read(file: CorpusFile, span: Span, text_field: str, **options: Any) -> Iterator[Batch]:
+    return iter(SpanReader(file, span, text_field, **options))
+
+
 LINES = b"".join(b'{"text": "document %d"}\n' % n for n in range(20_000))
 
 
 def drain(path: Path, kind: str) -> bytes:
-    stream = open_stream(str(path), kind)
+    stream = open_stream(open_raw(str(path)), kind)
     try:
         parts = []
         while part := stream.read(1 << 16):
@@ -104,6 +97,7 @@ def test_long_text_files_come_in_pieces(tmp_path: Path, monkeypatch: pytest.Monk
         assert "".join(document) == content[1:]
     assert size(document) == size(content[1:])
     (tmp_path / "a").write_bytes(content.encode() + b"\xff")
+    [file] = find(tmp_path / "a", "text")
     [batch] = read(file, Span(0), "text")
     assert [reject.code for reject in batch.rejects] == ["invalid-utf8"]
 
@@ -192,12 +186,9 @@ def test_finding_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(gzip.compress(b"[1]") if name.endswith("gz") else b'\n {"text": 1}')
     kinds = [(file.name, file.format, file.compression) for file in find(tmp_path / "in")]
-    assert kinds == [
-        ("a/y.json.gz", "jsonl", "gzip"),
-        ("a/z.txt", "text", ""),
-        ("b.jsonl", "jsonl", ""),
-        ("c", "jsonl", ""),
-    ]
+    assert kinds == [("a/y.json.gz", "jsonl", "gzip"), ("a/z.txt", "text", ""), ("b.jsonl", "jsonl", "")]
+    assert discover.find(tmp_path / "in").skipped == ["c"]
+    assert [file.format for file in find(tmp_path / "in" / "c")] == ["jsonl"]
     assert [file.name for file in find(tmp_path / "in" / "**" / "*.json*")] == ["a/y.json.gz", "b.jsonl"]
     monkeypatch.chdir(tmp_path / "in")
     assert [file.name for file in find("*.jsonl")] == ["b.jsonl"]

@@ -47,3 +47,30 @@ def test_the_same_pieces_however_a_text_arrives(monkeypatch: pytest.MonkeyPatch)
         arriving = [text[at : at + 5] for at in range(0, len(text), 5)]
         assert "".join(pieces(arriving, True)) == text
         assert list(pieces(arriving, False)) == [text]
+
+
+def test_the_search_for_a_cut_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each character is looked at a few times, however long a text has no place to cut."""
+    looked = 0
+    original = pieces_module._first_cut
+
+    def counted(text: str, start: int) -> int:
+        nonlocal looked
+        looked += len(text) - start
+        return original(text, start)
+
+    monkeypatch.setattr(pieces_module, "PIECE", 100)
+    monkeypatch.setattr(pieces_module, "_first_cut", counted)
+    parts = ["a1" * 50] * 1000
+    assert list(pieces(parts, True)) == ["".join(parts)]
+    assert looked <= 3 * 100 * 1000
+    parts[500] = "ends here" * 11
+    assert [len(piece) for piece in pieces(parts, True)] != [sum(map(len, parts))]
+
+
+def test_cuts_do_not_depend_on_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces_module, "PIECE", 12)
+    for text in shapes.texts(200, seed=9):
+        whole = list(pieces([text], True))
+        for size in (1, 3, 7, 30):
+            assert list(pieces([text[at : at + size] for at in range(0, len(text), size)] or [""], True)) == whole

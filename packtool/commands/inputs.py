@@ -1,0 +1,50 @@
+"""The files that a command's arguments stand for, and what the user should know about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from packtool.corpus.discover import find
+from packtool.corpus.records import CorpusFile
+from packtool.corpus.walk import shown
+from packtool.warnings import warn
+
+
+def find_files(
+    location: Path | str, format: str | None, include: Sequence[str] = (), exclude: Sequence[str] = ()
+) -> list[CorpusFile]:
+    """The files of one argument, as `find` finds them, with a warning of those that are not read.
+
+    Raises:
+        DataError: nothing there, or it can't be read.
+    """
+    found = find(location, format, include=include, exclude=exclude)
+    if found.skipped:
+        names = ", ".join(found.skipped[:5]) + ", …" * (len(found.skipped) > 5)
+        what = f"not read, since no format has their suffix: {names}"
+        if len(found.skipped) > 5:
+            what += f" ({len(found.skipped):,} files)"
+        remedy = "name the files to read them, or give --include with a pattern, and --format if needed"
+        warn("files-skipped", what, remedy=remedy, where=str(location))
+    for each in found.repeated:
+        what = "leads to a directory that is read under another name, so it is not read again"
+        warn("directory-repeated", what, remedy="remove the link unless it is meant", where=each)
+    return found.files
+
+
+def warn_of_repeats(files: Sequence[CorpusFile]) -> None:
+    """A file that is named twice, perhaps once by a glob or a link, is read twice: perhaps not what was meant."""
+    alike: dict[tuple[object, ...], list[str]] = {}
+    for file in files:
+        key = (file.inode, file.bytes, file.modified) if file.inode else (file.location,)
+        alike.setdefault(key, []).append(file.location)
+    repeated = [locations for locations in alike.values() if len(locations) > 1]
+    if repeated:
+        what = (
+            f"{len(repeated)} files are named more than once, and are read as often"
+            if len(repeated) > 1
+            else f"named {len(repeated[0])} times, and read as often"
+        )
+        remedy = "name each file once, unless it is meant"
+        warn("input-named-twice", what, remedy=remedy, where=shown(repeated[0][-1]))

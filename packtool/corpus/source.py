@@ -1,0 +1,100 @@
+"""A file of the corpus while it is read: hashed on the way, and held against what was found when it was listed."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import xxhash
+
+from packtool.corpus.open import filesystem, is_remote, open_raw
+from packtool.corpus.records import CorpusFile
+from packtool.corpus.walk import shown
+from packtool.errors import DataError
+
+_DRAIN = 1 << 22
+
+
+class Source:
+    """A file's own bytes.
+
+    Args:
+        file: as it was listed.
+        hashed: hash what is read; it must then be read from beginning to end.
+
+    Attributes:
+        raw: the file, for what reads at places of its own choice.
+
+    Raises:
+        DataError: it is not there any more, or another one is.
+    """
+
+    closed = False
+
+    def __init__(self, file: CorpusFile, *, hashed: bool = False) -> None:
+        self._file = file
+        try:
+            self.raw: Any = open_raw(file.location)
+        except FileNotFoundError:
+            raise _changed(file, "it is gone") from None
+        self._hash = xxhash.xxh3_128() if hashed else None
+        try:
+            self.require_unchanged()
+        except BaseException:
+            self.raw.close()
+            raise
+
+    def read(self, size: int = -1, /) -> bytes:
+        """The next bytes, at most `size`."""
+        data: bytes = self.raw.read(size)
+        if self._hash is not None:
+            self._hash.update(data)
+        return data
+
+    def seek(self, offset: int, /) -> object:
+        """Go to a place; not where the file is hashed."""
+        assert self._hash is None
+        return self.raw.seek(offset)
+
+    def tell(self) -> int:
+        """How far it was read."""
+        position: int = self.raw.tell()
+        return position
+
+    def digest(self) -> str:
+        """xxh3-128 (hex) of the whole file: what was read, and what readers left."""
+        assert self._hash is not None
+        while self.read(_DRAIN):
+            pass
+        return self._hash.hexdigest()
+
+    def require_unchanged(self) -> None:
+        """Check that nobody writes to the file while it is read.
+
+        Raises:
+            DataError: its size, modification time or inode is another than when it was listed.
+        """
+        if is_remote(self._file.location):
+            store, path = filesystem(self._file.location)
+            info = store.get_file_info(path)
+            found = (int(info.size or 0), int(info.mtime_ns or 0), 0)
+        else:
+            stat = os.fstat(self.raw.fileno())
+            found = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
+        listed = (self._file.bytes, self._file.modified, self._file.inode)
+        if found != listed:
+            what = f"it had {listed[0]:,} bytes and has {found[0]:,}" if found[0] != listed[0] else "it was written to"
+            raise _changed(self._file, "another file is in its place" if found[2] != listed[2] else what)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.raw.close()
+
+
+def _changed(file: CorpusFile, how: str) -> DataError:
+    return DataError(
+        "input-changed",
+        f"changed while the command was at work: {how}",
+        remedy="run the command again once nothing writes to the input",
+        where=shown(file.location),
+    )

@@ -1,0 +1,125 @@
+"""What lies under a directory or URL: every file once, in an order that does not depend on the machine."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from packtool.corpus.open import filesystem
+from packtool.errors import DataError
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One thing that is not a directory.
+
+    Attributes:
+        name: relative to the place that was searched.
+        location: local path or URL.
+        problem: why it can't be read: not a regular file, or a link to nothing.
+    """
+
+    name: str
+    location: str
+    problem: str = ""
+
+
+def shown(path: str) -> str:
+    """A path as messages and manifests have it: the same in every locale, and text even where its bytes are not UTF-8.
+
+    >>> shown("caf\\udce9.txt")
+    'caf\\\\xe9.txt'
+    """
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def local(top: str) -> tuple[list[Entry], list[str]]:
+    """Files under a local directory, to its depths; hidden ones and those whose name begins with `_` are left out.
+
+    Links are followed. Each directory is entered once, by its own name rather than by a link's.
+
+    Returns:
+        The entries, sorted by name; and links to directories that are read under another name already.
+
+    Raises:
+        DataError: a directory can't be listed.
+    """
+    entries: list[Entry] = []
+    repeated: list[str] = []
+    seen: set[tuple[int, int]] = set()
+    folders = [top]
+    links: list[str] = []  # followed last, so that a directory goes by its own name
+    while folders or links:
+        folder = folders.pop() if folders else links.pop()
+        try:
+            about = Path(folder).stat()
+            identity = (about.st_dev, about.st_ino)
+            if identity in seen:
+                repeated.append(folder)
+                continue
+            seen.add(identity)
+            with os.scandir(folder) as found:
+                inside = sorted(found, key=lambda each: os.fsencode(each.name), reverse=True)
+        except OSError as error:
+            raise _unreadable(error, folder) from None
+        for each in inside:
+            if hidden(each.name):
+                continue
+            if Path(each.path).is_dir():
+                (links if each.is_symlink() else folders).append(each.path)
+            else:
+                entries.append(Entry(os.path.relpath(each.path, top), each.path, _problem(each.path)))
+        links.sort(key=os.fsencode, reverse=True)
+    return sorted(entries, key=lambda entry: os.fsencode(entry.name)), sorted(repeated)
+
+
+def _problem(path: str) -> str:
+    try:
+        kind = Path(path).stat().st_mode
+    except OSError as error:
+        what = "a link that leads nowhere" if Path(path).is_symlink() else "can't be read"
+        return f"{what} ({(error.strerror or str(error)).lower()})"
+    return "" if stat.S_ISREG(kind) else "not a regular file but a pipe, socket or device"
+
+
+def _unreadable(error: OSError, place: str) -> DataError:
+    reason = (error.strerror or str(error)).lower()
+    remedy = "give access to it, or name the files beside it one by one"
+    return DataError("unreadable-input", f"the directory can't be read ({reason})", remedy=remedy, where=shown(place))
+
+
+def remote(base: str, *, also_hidden: bool) -> list[Entry]:
+    """Files under a URL, sorted by name; the file itself where it is one.
+
+    Args:
+        base: without a pattern.
+        also_hidden: those whose name, or a folder's, begins with `.` or `_` too.
+
+    Raises:
+        DataError: the store does not answer.
+    """
+    from pyarrow import fs
+
+    store, path = filesystem(base)
+    try:
+        info = store.get_file_info(path)
+        if info.type == fs.FileType.File:
+            return [Entry(PurePosixPath(path).name, base)]
+        selected: list[Any] = store.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
+    except OSError as error:
+        what = str(error).splitlines()[0].rstrip(".")
+        raise DataError("store-unreachable", what, remedy="check the URL and the network", where=base) from None
+    entries = []
+    for each in sorted(selected, key=lambda each: str(each.path)):
+        name = str(PurePosixPath(each.path).relative_to(path))
+        if each.type == fs.FileType.File and (also_hidden or not any(map(hidden, PurePosixPath(name).parts))):
+            entries.append(Entry(name, f"{base.rstrip('/')}/{name}"))
+    return entries
+
+
+def hidden(name: str) -> bool:
+    """Whether searches leave out a file or folder of this name."""
+    return name[0] in "._"
