@@ -115,7 +115,7 @@ def test_every_strategy_is_golden(name: str) -> None:
 def test_the_outputs_exercise_what_they_should(tmp_path: Path) -> None:
     store = write_store(tmp_path / "store", LENGTHS, per_shard=40)
     packed = packtool.pack(store, tmp_path / "packed", strategy="bfd", sequence_length=128)
-    assert packed.report["ledger"]["padding"] > 0
+    assert packed.report.ledger.padding > 0
     assert np.sum(LENGTHS) > 2 * 5000, "windows are several"
 
 

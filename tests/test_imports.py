@@ -20,7 +20,7 @@ LAYERS = (
     ("packing", "shuffling", "metrics"),
     ("storage", "corpus"),
     ("tokenizing", "writing"),
-    ("comparison", "reading"),
+    ("comparing", "reading"),
     ("report",),
     ("config",),
     ("commands",),

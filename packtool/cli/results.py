@@ -9,10 +9,12 @@ from packtool.errors import PacktoolError
 
 if TYPE_CHECKING:
     from packtool.commands.preview import Preview
+    from packtool.metrics import Metrics
+    from packtool.report.schema import PackedReport
 
 
 def show(
-    path: Path, report: dict[str, Any] | None, run: dict[str, Any], *, kept: bool = False, quiet: bool, json: bool
+    path: Path, report: PackedReport | None, run: dict[str, Any], *, kept: bool = False, quiet: bool, json: bool
 ) -> None:
     """Print what became of the tokens of a packed dataset; an order has no report.
 
@@ -29,16 +31,16 @@ def show(
     elif not quiet:
         from rich.console import Console
 
-        from packtool.report.tables import ledger_table, title
+        from packtool.report.terminal.tables import ledger_table, title
 
         console = Console()
         if report is not None:
             console.print(title(report))
             console.print()
-            console.print(ledger_table(report["ledger"]))
+            console.print(ledger_table(report.ledger))
             console.print()
-            if report["metrics"] is not None:
-                console.print(key_figures(report["metrics"]), highlight=False)
+            if report.metrics is not None:
+                console.print(key_figures(report.metrics), highlight=False)
         if "least_rows" in run:
             console.print(
                 f"Proven: no packing of these pieces has fewer than {run['least_rows']:,} rows.", highlight=False
@@ -55,15 +57,12 @@ def finished(path: Path) -> str:
     return f"{path} was finished already; nothing was done."
 
 
-def key_figures(metrics: dict[str, Any]) -> str:
-    """The figures that decide between strategies, in a line.
-
-    >>> key_figures({"padding_ratio": 0.01, "truncation_ratio": 0.5, "concatenation_ratio": 2, "mean_context": 40.25})
-    'padding 1.00 %, truncation 50.00 %, 2.00 documents per row, mean context 40.2'
-    """
-    shares = [f"{name} {100 * metrics[f'{name}_ratio']:.2f} %" for name in ("padding", "truncation")]
-    figures = [f"{metrics['concatenation_ratio']:.2f} documents per row", f"mean context {metrics['mean_context']:.1f}"]
-    return ", ".join(shares + figures)
+def key_figures(metrics: Metrics) -> str:
+    """The figures that decide between strategies, in a line."""
+    shares = [("padding", metrics.padding_ratio), ("truncation", metrics.truncation_ratio)]
+    figures = [f"{name} {100 * share:.2f} %" for name, share in shares]
+    figures += [f"{metrics.concatenation_ratio:.2f} documents per row", f"mean context {metrics.mean_context:.1f}"]
+    return ", ".join(figures)
 
 
 def show_preview(preview: Preview, *, overwrite: bool, json: bool) -> None:

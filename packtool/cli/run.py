@@ -104,9 +104,12 @@ def _figures(result: StageResult) -> dict[str, Any]:
     figures: dict[str, Any] = {name: facts[name] for name in ("documents", "rows", "tokens", "bytes") if name in facts}
     report = getattr(result.result, "report", None)
     if report:
-        metrics = report["metrics"] or {}
-        figures |= {name: metrics[name] for name in ("padding_ratio", "truncation_ratio") if name in metrics}
-        figures |= {name: metrics[name] for name in ("dropped_ratio", "repeated_ratio") if metrics.get(name)}
+        metrics = report.metrics
+        shares = ("padding_ratio", "truncation_ratio", "dropped_ratio", "repeated_ratio") if metrics else ()
+        found = {name: getattr(metrics, name) for name in shares}
+        figures |= {
+            name: share for name, share in found.items() if share or not name.startswith(("dropped", "repeated"))
+        }
     return figures
 
 

@@ -18,7 +18,8 @@ from packtool.metrics import Tally
 from packtool.metrics.ledger import balance
 from packtool.plan import Plan
 from packtool.progress import Progress
-from packtool.report.document import build
+from packtool.report.packed import read_report, report_of_rows
+from packtool.report.schema import PackedReport
 from packtool.shuffling.atom import atom_shuffles
 from packtool.sizes import machine_memory, parse_bytes
 from packtool.storage import manifest as manifests
@@ -40,14 +41,14 @@ class PackResult:
 
     Attributes:
         path: the packed dataset.
-        report: the contents of its `report.json`; empty after a dry run.
+        report: the contents of its `report.json`; None after a dry run.
         run: what `run.json` holds: workers, wall and CPU seconds of planning and in total; empty after a dry run.
         preview: what would be written, after a dry run.
         kept: it was finished before, and nothing was done.
     """
 
     path: Path
-    report: dict[str, Any]
+    report: PackedReport | None
     run: dict[str, Any]
     preview: Preview | None = None
     kept: bool = False
@@ -131,7 +132,7 @@ def pack(
         return _preview(Path(output), key, corpus, packing.plan(strategy, corpus.lengths(), options))
     place = prepare(output, "pack", key=key, inputs=paths, overwrite=overwrite, resume=resume)
     if place.finished:
-        return PackResult(place.path, manifests.read_report(place.path), manifests.read_run(place.path), kept=True)
+        return PackResult(place.path, read_report(place.path), manifests.read_run(place.path), kept=True)
 
     lengths = corpus.lengths()
     plans = packing.plan(strategy, lengths, options)
@@ -164,7 +165,7 @@ def pack(
             tallies.extend([tally] if tally else [])
 
     ledger = balance(corpus.tokens, corpus.documents, plans, [tally.accounts() for tally in tallies])
-    report = build(strategy=strategy, options=described, shuffle=order, ledger=ledger, tallies=tallies)
+    report = report_of_rows(strategy=strategy, options=described, shuffle=order, ledger=ledger, tallies=tallies)
     run: dict[str, Any] = {"workers": threads, "planned": planned, "written": clock.seconds()}
     if proven := [plan.least_rows for plan in plans if plan.least_rows is not None]:
         run["least_rows"] = sum(proven)
@@ -197,4 +198,4 @@ def _preview(output: Path, key: str, corpus: Corpus, plans: Sequence[Plan]) -> P
         "tokens": tokens,
         "bytes": tokens * corpus.dtype.itemsize,
     }
-    return PackResult(output, {}, {}, Preview("pack", output, look(output, "pack", key), figures))
+    return PackResult(output, None, {}, Preview("pack", output, look(output, "pack", key), figures))

@@ -8,6 +8,8 @@ from typing import Any
 
 from packtool.clock import Clock
 from packtool.commands.preview import Preview
+from packtool.report.packed import read_report
+from packtool.report.schema import PackedReport
 from packtool.storage import manifest as manifests
 from packtool.storage.output import Output, key_of, look, prepare
 
@@ -25,7 +27,7 @@ class ShuffleResult:
     """
 
     path: Path
-    report: dict[str, Any] | None
+    report: PackedReport | None
     run: dict[str, Any]
     preview: Preview | None = None
     kept: bool = False
@@ -61,7 +63,7 @@ class Job:
         )
         if not place.finished:
             return place
-        report = manifests.read_report(place.path) if (place.path / manifests.REPORT).exists() else None
+        report = read_report(place.path) if (place.path / manifests.REPORT).exists() else None
         return ShuffleResult(place.path, report, manifests.read_run(place.path), kept=True)
 
     def facts(self) -> dict[str, Any]:

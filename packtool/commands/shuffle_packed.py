@@ -16,7 +16,8 @@ from packtool.commands.shuffle_job import Job, ShuffleResult
 from packtool.errors import DataError, UsageError
 from packtool.metrics import Ledger, Tally
 from packtool.progress import Progress
-from packtool.report.document import build
+from packtool.report.packed import read_report, report_of_rows
+from packtool.report.schema import PackedReport
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.shuffling.bucket import batches
 from packtool.storage import manifest as manifests
@@ -206,19 +207,15 @@ def _require_same(ledger: Ledger, tallies: Sequence[Tally], where: str) -> None:
 
 def _report(
     dataset: PackedDataset, manifest: PackedManifest, plans: Sequence[StoredPlan], tallies: Sequence[Tally]
-) -> dict[str, Any]:
+) -> PackedReport:
     """The report of the shuffled rows.
 
     Without segments nothing can be counted anew, but where whole rows moved the counts are what they were.
     """
     if not tallies and all(plan.unit == plan.sequence_length for plan in plans):
-        before = msgspec.json.decode((dataset.path / manifest.report.name).read_bytes())
-        return {
-            **before,
-            "options": msgspec.to_builtins(manifest.options),
-            "shuffle": msgspec.to_builtins(manifest.shuffle),
-        }
-    return build(
+        before = read_report(dataset.path)
+        return msgspec.structs.replace(before, options=msgspec.to_builtins(manifest.options), shuffle=manifest.shuffle)
+    return report_of_rows(
         tallies,
         manifest.ledger,
         strategy=manifest.strategy,

@@ -6,7 +6,7 @@ from packtool.commands.pack_options import DEFAULT_SHARD_TOKENS
 from packtool.commands.shuffle_job import Job, ShuffleResult
 from packtool.metrics.ledger import balance
 from packtool.progress import Progress
-from packtool.report.document import build
+from packtool.report.packed import report_of_rows
 from packtool.shuffling import partial
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
@@ -70,7 +70,7 @@ def write_partial(job: Job, record: Shuffle, sequence_length: int) -> ShuffleRes
         shards, tally = writer.write(layout, lambda a, b, rows: gather(rows or layout.segments(a, b)))
     assert tally is not None
     ledger = balance(corpus.tokens, corpus.documents, [plan], [tally.accounts()])
-    report = build([tally], ledger, strategy="concat", options=options, shuffle=record)
+    report = report_of_rows([tally], ledger, strategy="concat", options=options, shuffle=record)
     manifest = PackedManifest(
         strategy="concat",
         options=options,

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from packtool.commands.stats_corpus import CorpusOptions, corpus_lengths
-from packtool.comparison import Candidate, candidates
-from packtool.comparison import compare as compare_all
+from packtool.comparing import Candidate, candidates
+from packtool.comparing import compare as compare_all
 from packtool.errors import UsageError
-from packtool.metrics import LengthCounts, Tally
-from packtool.metrics.mixing import Mixing
+from packtool.metrics import LengthCounts, Mixed, Mixing, Tally
 from packtool.plan import Ints
 from packtool.progress import Progress
-from packtool.report import document
-from packtool.report.comparison import comparison_section
-from packtool.report.html import page
+from packtool.report.compared import comparison_of
+from packtool.report.packed import lengths_of, report_of_rows
+from packtool.report.page import page
+from packtool.report.schema import Comparison, CorpusReport, MeasuredReport, Report, StoreReport
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import OrderManifest, Shuffle, StoreManifest
@@ -28,8 +27,6 @@ from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import TokenStore
 from packtool.writing.layout import BATCH_TOKENS, Layout
 from packtool.writing.stored_plan import stored_plans
-
-Json = dict[str, Any]
 
 MIXING_BATCH = 64
 """Rows in a batch where mixing is measured without a batch size."""
@@ -50,7 +47,7 @@ def stats(
     format: str | None = None,
     workers: int | None = None,
     quiet: bool = True,
-) -> Json:
+) -> Report:
     """Measure what lies at `path`.
 
     Args:
@@ -84,12 +81,11 @@ def stats(
         for option in (name for name, value in given.items() if value is not None):
             remedy = "leave it out: this directory holds tokens already"
             raise UsageError("option-not-taken", "only text files take this option", remedy=remedy, where=option)
-        measured = _measure(Path(path), None if order is None else Path(order), tried, batch_size, quiet)
+        report: Report = _measure(str(path), None if order is None else Path(order), tried, batch_size, quiet)
     else:
         _refuse_order(order)
         options = CorpusOptions(tokenizer, eos_token, text_field or "text", format, workers)
-        measured = corpus_report(str(path), options, tried, batch_size, quiet=quiet)
-    report = {"path": str(path), **measured}
+        report = corpus_report(str(path), options, tried, batch_size, quiet=quiet)
     if html is not None:
         write_bytes(Path(html), page(report).encode())
     return report
@@ -101,26 +97,28 @@ def _is_dataset(path: Path | str) -> bool:
     return (place / manifests.MANIFEST).exists() or (place / UNFINISHED).is_dir() or any(place.glob("tokens-*.npy"))
 
 
-def _measure(place: Path, order: Path | None, tried: Sequence[Candidate], batch_size: int | None, quiet: bool) -> Json:
-    manifest = manifests.read(place)
+def _measure(
+    path: str, order: Path | None, tried: Sequence[Candidate], batch_size: int | None, quiet: bool
+) -> StoreReport | MeasuredReport:
+    manifest = manifests.read(Path(path))
     if isinstance(manifest, OrderManifest):
         raise UsageError(
             "not-a-dataset",
             "an order, which has no rows of its own",
-            remedy=f"give the packed dataset it orders, with --order {place}",
-            where=str(place),
+            remedy=f"give the packed dataset it orders, with --order {path}",
+            where=path,
         )
     if isinstance(manifest, StoreManifest):
         _refuse_order(order)
-        return store_report(TokenStore(place), tried, batch_size, quiet=quiet)
+        return store_report(path, tried, batch_size, quiet=quiet)
     if tried:
         raise UsageError(
             "not-a-store",
             "a packed dataset, where strategies are compared on documents",
             remedy="give the token store it was packed from, or leave --compare out",
-            where=str(place),
+            where=path,
         )
-    return packed_report(PackedDataset(place), order, batch_size, quiet=quiet)
+    return packed_report(path, order, batch_size, quiet=quiet)
 
 
 def _refuse_order(order: Path | str | None) -> None:
@@ -144,56 +142,58 @@ def _candidates(
     return candidates(names, sizes, buckets)
 
 
-def store_report(store: TokenStore, tried: Sequence[Candidate], batch_size: int | None, *, quiet: bool) -> Json:
+def store_report(path: str, tried: Sequence[Candidate], batch_size: int | None, *, quiet: bool) -> StoreReport:
     """The report of a token store, with what each candidate would make of it."""
+    store = TokenStore(Path(path))
     lengths = store.lengths()
     counts = LengthCounts.of(lengths)
-    return {
-        **document.header("store"),
-        "tokenizer": msgspec.to_builtins(store.manifest.tokenizer),
-        "dtype": store.manifest.dtype,
-        "counts": dict(store.manifest.counts),
-        "batch_size": batch_size,
-        "lengths": document.lengths_section(counts, "tokens"),
-        "comparison": _comparison(lengths, counts, tried, batch_size, quiet=quiet),
-    }
+    return StoreReport(
+        path=path,
+        tokenizer=store.manifest.tokenizer,
+        dtype=store.manifest.dtype,
+        counts=dict(store.manifest.counts),
+        batch_size=batch_size,
+        lengths=lengths_of(counts, "tokens"),
+        comparison=_comparison(lengths, counts, tried, batch_size, quiet=quiet),
+    )
 
 
 def corpus_report(
     location: str, options: CorpusOptions, tried: Sequence[Candidate], batch_size: int | None, *, quiet: bool
-) -> Json:
+) -> CorpusReport:
     """The report of text files, with what each candidate would make of them."""
     found = corpus_lengths(location, options, tokens=bool(tried), quiet=quiet)
-    words = document.lengths_section(LengthCounts.of(found.words), "words")
+    words = lengths_of(LengthCounts.of(found.words), "words")
     comparison = None
     lengths = words
     if found.tokens is not None:
         counts = LengthCounts.of(found.tokens)
-        lengths = document.lengths_section(counts, "tokens")
+        lengths = lengths_of(counts, "tokens")
         comparison = _comparison(found.tokens, counts, tried, batch_size, quiet=quiet)
-    return {
-        **document.header("corpus"),
-        "tokenizer": msgspec.to_builtins(found.tokenizer),
-        "counts": found.counts,
-        "batch_size": batch_size,
-        "lengths": lengths,
-        "words": words,
-        "characters": document.lengths_section(LengthCounts.of(found.characters), "characters"),
-        "comparison": comparison,
-    }
+    return CorpusReport(
+        path=location,
+        tokenizer=found.tokenizer,
+        counts=found.counts,
+        batch_size=batch_size,
+        lengths=lengths,
+        words=words,
+        characters=lengths_of(LengthCounts.of(found.characters), "characters"),
+        comparison=comparison,
+    )
 
 
 def _comparison(
     lengths: Ints, counts: LengthCounts, tried: Sequence[Candidate], batch_size: int | None, *, quiet: bool
-) -> Json | None:
+) -> Comparison | None:
     if not tried:
         return None
     with Progress(len(tried), "compare", unit=" plans", quiet=quiet) as progress:
-        return comparison_section(list(compare_all(lengths, tried, progress.advance)), counts, batch_size)
+        return comparison_of(list(compare_all(lengths, tried, progress.advance)), counts, batch_size)
 
 
-def packed_report(dataset: PackedDataset, order: Path | None, batch_size: int | None, *, quiet: bool) -> Json:
+def packed_report(path: str, order: Path | None, batch_size: int | None, *, quiet: bool) -> MeasuredReport:
     """The report of a packed dataset, counted anew from its segment table, and how well mixed it is."""
+    dataset = PackedDataset(Path(path))
     manifest = dataset.manifest
     shuffle = manifest.shuffle
     sources: list[PackedBucket | Layout] = list(dataset.buckets)
@@ -203,28 +203,27 @@ def packed_report(dataset: PackedDataset, order: Path | None, batch_size: int | 
         plans = stored_plans(dataset, shuffle.atom_size)
         sources = [Layout(plan, each) for plan, each in zip(plans, orders, strict=True)]
     tallies: list[Tally] = []
-    mixing: list[Json] = []
+    mixing: list[Mixed] = []
     if dataset.has_segments:
         lengths = dataset.lengths()
         batch_tokens = _batch_tokens(dataset, shuffle, batch_size)
         with Progress(manifest.ledger.rows, "stats", unit=" rows", quiet=quiet) as progress:
             for bucket, rows in zip(dataset.buckets, sources, strict=True):
-                tally = Tally(lengths, bucket.sequence_length)
-                mixed = Mixing(manifest.store_documents, max(1, batch_tokens // bucket.sequence_length))
-                _count(rows, bucket.sequence_length, tally, mixed, progress)
+                size = bucket.sequence_length
+                tally = Tally(lengths, size)
+                mixed = Mixing(manifest.store_documents, size, max(1, batch_tokens // size))
+                _count(rows, size, tally, mixed, progress)
                 tallies.append(tally)
-                mixing.append(document.mixing_section(mixed.result(), bucket.sequence_length))
-    return {
-        **document.build(
-            tallies,
-            manifest.ledger,
-            strategy=manifest.strategy,
-            options=manifest.options,
-            shuffle=shuffle,
-            batch_size=batch_size,
-        ),
-        "mixing": mixing,
-    }
+                mixing.append(mixed.result())
+    report = report_of_rows(
+        tallies,
+        manifest.ledger,
+        strategy=manifest.strategy,
+        options=manifest.options,
+        shuffle=shuffle,
+        batch_size=batch_size,
+    )
+    return MeasuredReport(**msgspec.structs.asdict(report), path=path, mixing=mixing)
 
 
 def _batch_tokens(dataset: PackedDataset, shuffle: Shuffle | None, batch_size: int | None) -> int:

@@ -6,6 +6,8 @@ document lengths ─LengthCounts.of─▶ LengthCounts (quantiles, histogram)
 
 from packtool.metrics.ledger import Ledger, balance, require_balance
 from packtool.metrics.lengths import LengthCounts
+from packtool.metrics.mixing import Mixed, Mixing, Spread
+from packtool.metrics.sliding import Sliding
 from packtool.metrics.summary import DocumentsPerRow, Metrics, measure
 from packtool.metrics.tally import Accounts, Tally
 
@@ -15,6 +17,10 @@ __all__ = [
     "Ledger",
     "LengthCounts",
     "Metrics",
+    "Mixed",
+    "Mixing",
+    "Sliding",
+    "Spread",
     "Tally",
     "balance",
     "measure",

@@ -18,9 +18,16 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     ``output = placed + repeated + eos + padding`` counts what the shards hold.
 
     Attributes:
+        input: text tokens of all documents (BOS included, EOS not).
+        placed: text tokens in the rows, each once.
+        dropped: text tokens in no row.
+        repeated: text tokens in the rows that an earlier row already has.
         eos: EOS tokens written, whether stored or inserted.
         eos_inserted: those of them that no stored document had.
         eos_omitted: stored EOS tokens that were not written.
+        padding: tokens that only fill rows.
+        output: all tokens of the rows.
+        rows: the rows.
     """
 
     input: int

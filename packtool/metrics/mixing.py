@@ -15,7 +15,13 @@ _PAIRS = 1 << 20  # neighbouring documents that are followed, spread evenly over
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Mean, least and most of a count over batches."""
+    """A count over whole batches.
+
+    Attributes:
+        mean: over batches.
+        min: the least.
+        max: the most.
+    """
 
     mean: float
     min: int
@@ -27,6 +33,7 @@ class Mixed:
     """How rows are mixed. A pair is two documents that follow each other in the corpus.
 
     Attributes:
+        sequence_length: tokens in a row.
         rows: in the dataset (or bucket).
         batch_size: rows in a batch; the last, smaller batch is left out of the counts over batches.
         pairs: pairs that were followed.
@@ -39,6 +46,7 @@ class Mixed:
         sources: distinct input stores in a batch.
     """
 
+    sequence_length: int
     rows: int
     batch_size: int
     pairs: int
@@ -56,10 +64,12 @@ class Mixing:
 
     Args:
         store_documents: documents of each input store, in order.
+        sequence_length: tokens in a row.
         batch_size: rows in a batch.
     """
 
-    def __init__(self, store_documents: Sequence[int], batch_size: int) -> None:
+    def __init__(self, store_documents: Sequence[int], sequence_length: int, batch_size: int) -> None:
+        self.sequence_length = sequence_length
         self.batch_size = batch_size
         self._stores = offsets_of(np.array(store_documents, np.int64))
         self._documents = int(self._stores[-1])
@@ -77,7 +87,8 @@ class Mixing:
         held = rows.document >= 0
         document = rows.document[held]
         row = rows.group_of()[held]
-        self._follow(document, row + self._rows)
+        begins = rows.start[held] == 0
+        self._follow(document[begins], row[begins] + self._rows)
         batches = -(-rows.groups // self.batch_size)
         key = np.unique(row // self.batch_size * self._documents + document)
         batch, document = np.divmod(key, max(1, self._documents))
@@ -88,15 +99,14 @@ class Mixing:
         self._rows += rows.groups
 
     def _follow(self, document: I64, row: I64) -> None:
+        """Note the rows in which these documents begin; other rows may hold more of them, earlier or later."""
         if self._stride == 1:
             place = document
         else:
             lot, inside = np.divmod(document, self._stride)
             followed = inside < 2
             place, row = (2 * lot + inside)[followed], row[followed]
-        new = self._first_row[place] < 0
-        # Reversed, so that the earliest row is the one that stays.
-        self._first_row[place[new][::-1]] = row[new][::-1]
+        self._first_row[place] = row
 
     def result(self) -> Mixed:
         """What the rows so far amount to."""
@@ -108,6 +118,7 @@ class Mixing:
         apart = distance[distance > 0]
         whole = self._rows // self.batch_size
         return Mixed(
+            sequence_length=self.sequence_length,
             rows=self._rows,
             batch_size=self.batch_size,
             pairs=len(distance),

@@ -24,7 +24,7 @@ class Sliding:
         tokens: tokens that are left.
     """
 
-    max_repetition: Fraction
+    max_repetition: float
     predicted_texts: float
     predicted_tokens: float
     texts: int
@@ -40,7 +40,7 @@ def sliding(counts: LengthCounts, sequence_length: int, max_repetition: Fraction
 
     >>> counts = LengthCounts(np.array([12, 18, 25]), np.array([10, 10, 10]))
     >>> sliding(counts, 10, Fraction(1, 2))
-    Sliding(max_repetition=Fraction(1, 2), predicted_texts=20.0, predicted_tokens=25.0, texts=20, tokens=20)
+    Sliding(max_repetition=0.5, predicted_texts=20.0, predicted_tokens=25.0, texts=20, tokens=20)
     """
     size = sequence_length
     long = counts.values > size
@@ -51,7 +51,7 @@ def sliding(counts: LengthCounts, sequence_length: int, max_repetition: Fraction
     stays = np.maximum(0, bottom - interval * top)
     slides = can_slide(length, size, max_repetition)
     return Sliding(
-        max_repetition=max_repetition,
+        max_repetition=float(max_repetition),
         predicted_texts=int((bottom - stays) @ documents) / bottom,
         predicted_tokens=int((stays * stays) @ documents) * size / (2 * bottom * bottom),
         texts=int(documents[slides].sum()),

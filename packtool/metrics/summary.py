@@ -13,7 +13,14 @@ from packtool.plan import I64
 
 @dataclass(frozen=True, slots=True)
 class DocumentsPerRow:
-    """Distinct documents with a token in a row, over rows. p50 and p99: at least that share of rows has no more."""
+    """Distinct documents with a token in a row, over rows.
+
+    Attributes:
+        mean: over all rows.
+        p50: half of the rows have no more.
+        p99: 99 % of the rows have no more.
+        max: the most.
+    """
 
     mean: float
     p50: int

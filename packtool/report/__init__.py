@@ -1,5 +1,6 @@
-"""Reports: one JSON document of what was measured, shown in the terminal or as a page. See docs/report-schema.md.
+"""Reports: what was measured, as typed structures; shown in the terminal or as a page. See docs/report-schema.md.
 
-tallies, ledger, lengths ─document.build─▶ report (plain JSON types) ─terminal.print_report─▶ terminal
-                                                                     ─html.page─▶ one self-contained page
+tallies, ledger, lengths ─packed.report_of_rows─▶ PackedReport ─┬─▶ terminal/
+trials of strategies ─compared.comparison_of──▶ Comparison ─────┼─▶ page/ (one self-contained page)
+                                                                └─▶ JSON
 """

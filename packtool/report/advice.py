@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from packtool.metrics import LengthCounts
-from packtool.report.definitions import count, number, percent
-
-Json = dict[str, Any]
+from packtool.report.figures import count, number, percent
+from packtool.report.schema import Advice, Trial
 
 OPTIMIZING = "Optimizing Packing and Shuffling Strategies"
 SEAMLESS = "Seamless Data Packing"
@@ -25,24 +22,7 @@ _MUCH = 0.25
 """Share of tokens in texts longer than a row from which sliding windows matter."""
 
 
-@dataclass(frozen=True)
-class Advice:
-    """One piece of advice.
-
-    Attributes:
-        advice: what to do.
-        reason: why, with figures of this corpus.
-        source: the paper and section behind it.
-        untested: what that paper did not test.
-    """
-
-    advice: str
-    reason: str
-    source: str
-    untested: str
-
-
-def advise(counts: LengthCounts, entries: Sequence[Json]) -> list[Advice]:
+def advise(counts: LengthCounts, entries: Sequence[Trial]) -> list[Advice]:
     """Advice for documents of these lengths.
 
     Args:
@@ -51,7 +31,7 @@ def advise(counts: LengthCounts, entries: Sequence[Json]) -> list[Advice]:
     """
     if not counts.documents:
         return []
-    sizes = sorted({e["sequence_length"] for e in entries if e["sequence_length"]})
+    sizes = sorted({e.sequence_length for e in entries if e.sequence_length})
     return [
         *_atoms(counts, sizes),
         *_padding(counts, entries, sizes),
@@ -72,7 +52,7 @@ def _atoms(counts: LengthCounts, sizes: Sequence[int]) -> Iterator[Advice]:
         )
 
 
-def _padding(counts: LengthCounts, entries: Sequence[Json], sizes: Sequence[int]) -> Iterator[Advice]:
+def _padding(counts: LengthCounts, entries: Sequence[Trial], sizes: Sequence[int]) -> Iterator[Advice]:
     far = [size for size in sizes if size >= _FAR * counts.mean]
     if far:
         wasted = _figures(entries, "padding", "padding_ratio", far)
@@ -86,8 +66,8 @@ def _padding(counts: LengthCounts, entries: Sequence[Json], sizes: Sequence[int]
         )
     for size in (size for size in sizes if size < counts.mean):
         concat, padding = _entry(entries, "concat", size), _entry(entries, "padding", size)
-        if concat and padding and concat["metrics"]["rows"]:
-            more = padding["metrics"]["rows"] / concat["metrics"]["rows"] - 1
+        if concat and padding and concat.metrics.rows:
+            more = padding.metrics.rows / concat.metrics.rows - 1
             yield Advice(
                 f"Rows of {count(size)}: padding if data is scarce, concat if time is.",
                 "Documents are longer than a row. There, padding ended 5 to 24% lower in perplexity for 13 to 45% more "
@@ -97,11 +77,11 @@ def _padding(counts: LengthCounts, entries: Sequence[Json], sizes: Sequence[int]
             )
 
 
-def _truncation(counts: LengthCounts, entries: Sequence[Json]) -> Iterator[Advice]:
+def _truncation(counts: LengthCounts, entries: Sequence[Trial]) -> Iterator[Advice]:
     cut = [
-        entry["sequence_length"]
+        entry.sequence_length
         for entry in entries
-        if entry["strategy"] == "concat" and entry["metrics"]["avoidable_truncation_ratio"] >= _NOTABLE
+        if entry.strategy == "concat" and entry.sequence_length and entry.metrics.avoidable_truncation_ratio >= _NOTABLE
     ]
     if not cut:
         return
@@ -119,30 +99,30 @@ def _truncation(counts: LengthCounts, entries: Sequence[Json]) -> Iterator[Advic
         seamless = _entry(entries, "seamless", size)
         if seamless is None:
             continue
-        metrics = seamless["metrics"]
+        metrics = seamless.metrics
         yield Advice(
             f"Rows of {count(size)}: seamless if context in long documents matters more than exact counts.",
             f"Documents longer than a row hold {percent(counts.tokens_over(size) / counts.tokens)} of the tokens. "
-            f"Overlap repeats {percent(metrics['repeated_ratio'])} of the output; bins drop up to c_extra tokens each, "
-            f"{percent(metrics['dropped_ratio'])} of the text. Of the documents that would fit, "
-            f"{percent(metrics['avoidable_truncation_ratio'])} lose their end or are split.",
+            f"Overlap repeats {percent(metrics.repeated_ratio)} of the output; bins drop up to c_extra tokens each, "
+            f"{percent(metrics.dropped_ratio)} of the text. Of the documents that would fit, "
+            f"{percent(metrics.avoidable_truncation_ratio)} lose their end or are split.",
             f"{SEAMLESS}, sections 3 and 4, Table 1",
             "Tested in continual pre-training, rows of 512 to 2048 tokens: ahead of BFD and concat in nearly "
             "all settings, by about one point. Not tested: training from scratch, code.",
         )
 
 
-def _spread(counts: LengthCounts, entries: Sequence[Json]) -> Iterator[Advice]:
+def _spread(counts: LengthCounts, entries: Sequence[Trial]) -> Iterator[Advice]:
     median, long = counts.quantile(0.5), counts.quantile(0.99)
     if long >= _WIDE * median:
-        tried = next((e["metrics"] for e in entries if e["strategy"] == "buckets"), None)
+        tried = next((e.metrics for e in entries if e.strategy == "buckets"), None)
         yield Advice(
             "Consider buckets, so that short documents need not share long rows and long ones are not cut.",
             f"Lengths spread widely: one document in a hundred has {count(long)} tokens or more, "
             f"{number(long / median)} times the median of {count(median)}."
             + (
-                f" Algorithm 1 would cut {percent(tried['truncation_ratio'])} of the documents, for "
-                f"{percent(tried['padding_ratio'])} of padding."
+                f" Algorithm 1 would cut {percent(tried.truncation_ratio)} of the documents, for "
+                f"{percent(tried.padding_ratio)} of padding."
                 if tried
                 else ""
             ),
@@ -152,14 +132,14 @@ def _spread(counts: LengthCounts, entries: Sequence[Json]) -> Iterator[Advice]:
         )
 
 
-def _entry(entries: Sequence[Json], strategy: str, size: int) -> Json | None:
-    return next((e for e in entries if e["strategy"] == strategy and e["sequence_length"] == size), None)
+def _entry(entries: Sequence[Trial], strategy: str, size: int) -> Trial | None:
+    return next((e for e in entries if e.strategy == strategy and e.sequence_length == size), None)
 
 
-def _figures(entries: Sequence[Json], strategy: str, key: str, sizes: Sequence[int]) -> str:
+def _figures(entries: Sequence[Trial], strategy: str, key: str, sizes: Sequence[int]) -> str:
     """The shares of one strategy at each of these sequence lengths, in words; empty where none was tried."""
     found = [(size, _entry(entries, strategy, size)) for size in sizes]
-    known = [(size, entry["metrics"][key]) for size, entry in found if entry is not None]
+    known = [(size, getattr(entry.metrics, key)) for size, entry in found if entry is not None]
     if len(known) == 1:
         return percent(known[0][1])
     return _join([f"{percent(value)} ({count(size)})" for size, value in known])

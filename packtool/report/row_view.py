@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from packtool.report.definitions import count
+from packtool.report.figures import count
 from packtool.report.row import Piece, Row
 
 _COLOURS = ("cyan", "yellow")

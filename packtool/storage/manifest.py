@@ -113,7 +113,10 @@ class Shuffle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How the rows came into their order.
 
     Attributes:
-        atom_size: None where atoms are rows.
+        method: atom, partial or bucket (docs/shuffling.md).
+        atom_size: tokens in an atom; None where atoms are rows.
+        seed: of every random choice.
+        epoch: which order of that seed, from 0.
         batch_size: rows in a batch, for ``partial``.
         batch_tokens: tokens in a batch, for ``bucket``.
         unbatched_rows, unbatched_tokens: what ``bucket`` with ``--remainder drop`` leaves out of every batch: rows of
@@ -202,16 +205,16 @@ def write(directory: Path, manifest: Manifest) -> None:
     write_bytes(directory / MANIFEST, encode(manifest))
 
 
-def write_report(directory: Path, report: dict[str, Any]) -> InputEntry:
+def write_report(directory: Path, report: msgspec.Struct) -> InputEntry:
     """Write `report.json` and return its entry for the manifest."""
     data = encode(report)
     write_bytes(directory / REPORT, data)
     return InputEntry(REPORT, len(data), xxhash.xxh3_128_hexdigest(data))
 
 
-def read_report(directory: Path) -> dict[str, Any]:
-    """The contents of a finished output's `report.json`."""
-    return _decode((directory / REPORT).read_bytes(), dict[str, Any], directory / REPORT)
+def read_report(directory: Path, kind: type[_Content]) -> _Content:
+    """The contents of a finished output's `report.json`, of this type."""
+    return _decode((directory / REPORT).read_bytes(), kind, directory / REPORT)
 
 
 def read_run(directory: Path) -> dict[str, Any]:

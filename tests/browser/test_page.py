@@ -8,19 +8,16 @@ import shutil
 import subprocess
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from packtool.comparison import candidates, compare
-from packtool.metrics import LengthCounts, Tally
+from packtool.metrics import Ledger, Tally
 from packtool.packing import PackOptions, plan
-from packtool.report import document
-from packtool.report.comparison import comparison_section
-from packtool.report.html import page
-from packtool.storage.manifest import Ledger
+from packtool.report.packed import report_of_rows
+from packtool.report.page import page
 from packtool.writing.layout import Layout
+from tests.reports import measured, store_report
 
 pytestmark = pytest.mark.browser
 
@@ -68,8 +65,6 @@ def browse(tmp_path: Path, file: Path, *options: str) -> tuple[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    counts = LengthCounts.of(LENGTHS)
-    outcomes = list(compare(LENGTHS, candidates(["all"], [512, 2048])))
     (whole,) = plan("bfd", LENGTHS, PackOptions(sequence_length=2048))
     tally = Tally(LENGTHS, 2048)
     tally.add(Layout(whole).segments(0, whole.rows))
@@ -86,18 +81,11 @@ def pages() -> dict[str, str]:
         output=made.output,
         rows=made.rows,
     )
-    store: dict[str, Any] = {
-        "path": "store",
-        **document.header("store"),
-        "counts": {"documents": counts.documents},
-        "batch_size": 256,
-        "lengths": document.lengths_section(counts, "tokens"),
-    }
-    packed = document.build([tally], ledger, strategy="bfd", options={"sequence_length": 2048}, shuffle=None)
+    packed = report_of_rows([tally], ledger, strategy="bfd", options={"sequence_length": 2048}, shuffle=None)
     return {
-        "comparison": page({**store, "comparison": comparison_section(outcomes, counts, 256)}),
-        "documents": page({**store, "comparison": None}),
-        "packed": page({"path": "packed", **packed, "mixing": []}),
+        "comparison": page(store_report(LENGTHS, ["all"], [512, 2048])),
+        "documents": page(store_report(LENGTHS)),
+        "packed": page(measured(packed)),
     }
 
 

@@ -76,7 +76,7 @@ def test_stages_give_what_the_commands_give(place: Path) -> None:
     shards = [name for name in contents(place / "s") if name.startswith("tokens-")]
     assert shards
     assert [contents(place / "out" / "shuffled")[name] for name in shards] == [contents(place / "s")[n] for n in shards]
-    assert measured.result["ledger"] == packtool.stats(place / "s")["ledger"]
+    assert measured.result.ledger == packtool.stats(place / "s").ledger
 
 
 def test_what_changed_is_made_anew_only_on_request(place: Path) -> None:

@@ -218,13 +218,14 @@ def test_bucket(store: Path, tmp_path: Path, options: dict[str, Any], remainder:
     for length, bucket in rows.buckets.items():
         np.testing.assert_array_equal(bucket.tokens(0, len(bucket)), atoms.buckets[length].tokens(0, len(bucket)))
     assert result.report is not None
-    counted = result.report["shuffle"]
+    counted = result.report.shuffle
+    assert counted is not None
     if remainder == "drop":
-        assert counted["unbatched_rows"] == sum(left.values()) > 0
-        assert counted["unbatched_tokens"] == sum(length * rows for length, rows in left.items())
+        assert counted.unbatched_rows == sum(left.values()) > 0
+        assert counted.unbatched_tokens == sum(length * rows for length, rows in left.items())
     else:
         assert not any(left.values())
-        assert "unbatched_rows" not in counted
+        assert counted.unbatched_rows is None
     assert rebuilt(PackedDataset(tmp_path / "rows"), TokenStore(store)) > 0
 
 
@@ -265,10 +266,10 @@ def test_partial(store: Path, tmp_path: Path) -> None:
         assert rows[lane::4].tobytes() in ring
     text = sum(n - 1 for n in LENGTHS)
     assert result.report is not None
-    assert result.report["ledger"]["input"] == text
+    assert result.report.ledger.input == text
     dropped = stream[steps * 4 * 32 :]
-    assert result.report["ledger"]["dropped"] == int((dropped != 0).sum())
-    assert result.report["ledger"]["padding"] == 0
+    assert result.report.ledger.dropped == int((dropped != 0).sum())
+    assert result.report.ledger.padding == 0
     assert rebuilt(PackedDataset(tmp_path / "a"), TokenStore(store)) == steps * 4 * 32
     assert packtool.verify(tmp_path / "a").problems == []
     packtool.shuffle(store, tmp_path / "b", method="partial", batch_size=4, sequence_length=32, epoch=1)

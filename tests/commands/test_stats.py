@@ -10,6 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,9 +18,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import packtool
-from packtool.comparison import candidates
+from packtool.comparing import candidates
 from packtool.errors import UsageError
 from packtool.packing import STRATEGIES
+from packtool.report.packed import read_report
+from packtool.report.schema import MeasuredReport
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
 from packtool.storage.token_store import write_shard
@@ -53,11 +56,17 @@ def store(tmp_path: Path) -> Path:
     return make_store(tmp_path / "store", np.random.default_rng(5).integers(2, 90, 300))
 
 
+def as_json(report: msgspec.Struct) -> dict[str, Any]:
+    """A report as its reader in another language sees it."""
+    found: dict[str, Any] = json.loads(msgspec.json.encode(report))
+    return found
+
+
 def test_of_a_store(store: Path) -> None:
     report = packtool.stats(store)
-    assert report["kind"] == "store"
-    assert report["lengths"]["documents"] == 300
-    assert report["lengths"]["total"] == report["counts"]["tokens"]
+    assert report.kind == "store"
+    assert report.lengths.documents == 300
+    assert report.lengths.total == report.counts["tokens"]
 
 
 @pytest.mark.parametrize("strategy", ["concat", "padding"])
@@ -65,21 +74,21 @@ def test_of_a_packed_dataset_equals_the_report_beside_it(store: Path, tmp_path: 
     packtool.pack(store, tmp_path / "packed", strategy=strategy, sequence_length=32)
     report = packtool.stats(tmp_path / "packed")
     written = json.loads((tmp_path / "packed" / "report.json").read_bytes())
-    assert {name: report[name] for name in written} == written
+    assert as_json(report).items() >= written.items()
 
 
 def test_counts_batches(store: Path, tmp_path: Path) -> None:
     packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=32)
     report = packtool.stats(tmp_path / "packed", batch_size=7)
-    assert report["metrics"]["steps_per_epoch"] == -(-report["metrics"]["rows"] // 7)
-    assert report["mixing"][0]["batch_size"] == 7
+    assert report.metrics.steps_per_epoch == -(-report.metrics.rows // 7)
+    assert report.mixing[0].batch_size == 7
 
 
 def test_without_segments_the_ledger_remains(store: Path, tmp_path: Path) -> None:
     packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=32, segments=False)
     report = packtool.stats(tmp_path / "packed")
-    assert report["metrics"] is None
-    assert report["ledger"]["rows"] > 0
+    assert report.metrics is None
+    assert report.ledger.rows > 0
 
 
 def test_refuses_an_empty_batch(store: Path) -> None:
@@ -96,21 +105,21 @@ def test_compare_equals_packing_then_measuring(data: st.DataObject, tmp_path: Pa
     store = make_store(place / "store", np.array(lengths))
     foreseen = packtool.stats(store, compare="all", sequence_length=size, buckets=[size, 2 * size], batch_size=3)
     tried = candidates(["all"], [size], [size, 2 * size])
-    assert len(tried) == len(foreseen["comparison"]["entries"]) == len(STRATEGIES)
-    for candidate, entry in zip(tried, foreseen["comparison"]["entries"], strict=True):
+    assert len(tried) == len(foreseen.comparison.entries) == len(STRATEGIES)
+    for candidate, entry in zip(tried, foreseen.comparison.entries, strict=True):
         options = {f.name: getattr(candidate.options, f.name) for f in fields(candidate.options)}
-        packtool.pack(store, place / entry["strategy"], strategy=entry["strategy"], **options)
-        measured = packtool.stats(place / entry["strategy"], batch_size=3)
-        if entry["strategy"] == "seamless":
-            (third,) = (s for s in foreseen["comparison"]["sliding"][0]["steps"] if s["max_repetition"] == 0.3)
-            assert measured["sliding"] == third
-            assert third["texts"] == entry["metrics"]["overlapping_documents"]
+        packtool.pack(store, place / entry.strategy, strategy=entry.strategy, **options)
+        measured = packtool.stats(place / entry.strategy, batch_size=3)
+        if entry.strategy == "seamless":
+            (third,) = (s for s in foreseen.comparison.sliding[0].steps if s.max_repetition == 0.3)
+            assert measured.sliding == third
+            assert third.texts == entry.metrics.overlapping_documents
         for name in ("ledger", "metrics", "buckets", "documents_per_row", "context"):
-            assert entry[name] == measured[name], (entry["strategy"], name)
-        count_by_hand(place / entry["strategy"], np.array(lengths), measured)
+            assert getattr(entry, name) == getattr(measured, name), (entry.strategy, name)
+        count_by_hand(place / entry.strategy, np.array(lengths), measured)
 
 
-def count_by_hand(path: Path, lengths: NDArray[np.int64], report: dict[str, Any]) -> None:
+def count_by_hand(path: Path, lengths: NDArray[np.int64], report: MeasuredReport) -> None:
     """Compare a report with a count over the shards as plain arrays, row by row."""
     manifest = json.loads((path / "manifest.json").read_bytes())
     rows = output = padding = text = inserted = 0
@@ -147,16 +156,16 @@ def count_by_hand(path: Path, lengths: NDArray[np.int64], report: dict[str, Any]
                 assert at == tokens.shape[1]
                 per_row.append(len(here))
     placed = sum(1 for times in seen.values() if times)
-    ledger, metrics = report["ledger"], report["metrics"]
-    assert (ledger["rows"], ledger["output"], ledger["padding"]) == (rows, output, padding)
-    assert (ledger["placed"], ledger["repeated"]) == (placed, text - placed)
-    assert ledger["eos_inserted"] == inserted
-    assert ledger["dropped"] == int((lengths - 1).sum()) - placed
-    assert metrics["truncated_documents"] == len(lengths) - len(intact)
-    assert metrics["documents_per_row"]["max"] == max(per_row, default=0)
-    assert metrics["documents_per_row"]["mean"] == pytest.approx(sum(per_row) / max(1, len(per_row)))
+    ledger, metrics = report.ledger, report.metrics
+    assert (ledger.rows, ledger.output, ledger.padding) == (rows, output, padding)
+    assert (ledger.placed, ledger.repeated) == (placed, text - placed)
+    assert ledger.eos_inserted == inserted
+    assert ledger.dropped == int((lengths - 1).sum()) - placed
+    assert metrics.truncated_documents == len(lengths) - len(intact)
+    assert metrics.documents_per_row.max == max(per_row, default=0)
+    assert metrics.documents_per_row.mean == pytest.approx(sum(per_row) / max(1, len(per_row)))
     overlapping = {document for (document, _), times in seen.items() if times > 1}
-    assert metrics["overlapping_documents"] == len(overlapping)
+    assert metrics.overlapping_documents == len(overlapping)
 
 
 def test_refuses_to_compare_on_a_packed_dataset(store: Path, tmp_path: Path) -> None:
@@ -201,9 +210,7 @@ def test_figures_are_those_of_the_shards(store: Path, tmp_path: Path, options: d
     packtool.pack(store, tmp_path / "packed", **options)
     report = packtool.stats(tmp_path / "packed")
     count_by_hand(tmp_path / "packed", lengths, report)
-    assert {name: report[name] for name in manifests.read_report(tmp_path / "packed")} == manifests.read_report(
-        tmp_path / "packed"
-    )
+    assert as_json(report).items() >= as_json(read_report(tmp_path / "packed")).items()
 
 
 @pytest.mark.parametrize("atom_size", [4, 16, 32])
@@ -217,24 +224,24 @@ def test_an_order_is_measured_like_the_rows_it_stands_for(store: Path, tmp_path:
     ordered = packtool.stats(tmp_path / "base", order=tmp_path / "order", batch_size=8)
     count_by_hand(tmp_path / "rows", lengths, written)
     for name in ("metrics", "mixing", "buckets", "documents_per_row", "context", "shuffle"):
-        assert ordered[name] == written[name]
-    assert written["mixing"][0]["median_distance"] > packtool.stats(tmp_path / "base")["mixing"][0]["median_distance"]
+        assert getattr(ordered, name) == getattr(written, name)
+    assert written.mixing[0].median_distance > packtool.stats(tmp_path / "base").mixing[0].median_distance
 
 
 def test_of_a_partial_shuffle(store: Path, tmp_path: Path) -> None:
     packtool.shuffle(store, tmp_path / "rows", method="partial", batch_size=4, sequence_length=16)
     report = packtool.stats(tmp_path / "rows")
     count_by_hand(tmp_path / "rows", np.random.default_rng(5).integers(2, 90, 300), report)
-    assert report["mixing"][0]["batch_size"] == 4
+    assert report.mixing[0].batch_size == 4
 
 
 def test_of_a_bucket_shuffle(store: Path, tmp_path: Path) -> None:
     packtool.pack([store, store], tmp_path / "packed", strategy="buckets", buckets=[32, 128])
     packtool.shuffle(tmp_path / "packed", tmp_path / "rows", method="bucket", batch_tokens=512)
     report = packtool.stats(tmp_path / "rows")
-    assert [m["batch_size"] for m in report["mixing"]] == [512 // 32, 512 // 128]
-    assert report["mixing"][0]["sources"]["mean"] > 1
-    assert sum(b["row_share"] for b in report["buckets"]) == pytest.approx(1)
+    assert [m.batch_size for m in report.mixing] == [512 // 32, 512 // 128]
+    assert report.mixing[0].sources.mean > 1
+    assert sum(b.row_share for b in report.buckets) == pytest.approx(1)
     count_by_hand(tmp_path / "rows", np.tile(np.random.default_rng(5).integers(2, 90, 300), 2), report)
 
 

@@ -28,13 +28,13 @@ def corpus(tmp_path: Path) -> Path:
 
 def test_words_and_characters(corpus: Path) -> None:
     report = packtool.stats(corpus)
-    assert report["kind"] == "corpus"
-    assert report["tokenizer"] is None
-    assert report["lengths"] == report["words"]
-    assert report["words"]["total"] == sum(len(text.split()) for text in TEXTS)
-    assert report["words"]["documents"] == len(TEXTS)
-    assert report["characters"]["total"] == sum(map(len, TEXTS))
-    assert report["counts"] == {
+    assert report.kind == "corpus"
+    assert report.tokenizer is None
+    assert report.lengths == report.words
+    assert report.words.total == sum(len(text.split()) for text in TEXTS)
+    assert report.words.documents == len(TEXTS)
+    assert report.characters.total == sum(map(len, TEXTS))
+    assert report.counts == {
         "files": 1,
         "bytes": corpus.stat().st_size,
         "documents": 4,
@@ -49,9 +49,9 @@ def test_equals_tokenizing_then_measuring(corpus: Path, tmp_path: Path, workers:
     options: dict[str, Any] = {"compare": ["concat", "bfd"], "sequence_length": 32}
     from_text = packtool.stats(corpus, workers=workers, **options)
     from_store = packtool.stats(tmp_path / "store", **options)
-    assert from_text["lengths"] == from_store["lengths"]
-    assert from_text["tokenizer"] == from_store["tokenizer"]
-    assert from_text["comparison"]["entries"] == from_store["comparison"]["entries"]
+    assert from_text.lengths == from_store.lengths
+    assert from_text.tokenizer == from_store.tokenizer
+    assert from_text.comparison.entries == from_store.comparison.entries
 
 
 def test_many_texts_and_one_that_is_cut(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_many_texts_and_one_that_is_cut(tmp_path: Path) -> None:
     (tmp_path / "corpus.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     packtool.tokenize(tmp_path / "corpus.jsonl", tmp_path / "store")
     report = packtool.stats(tmp_path / "corpus.jsonl", compare="concat", sequence_length=64, workers=1)
-    assert report["lengths"] == packtool.stats(tmp_path / "store")["lengths"]
+    assert report.lengths == packtool.stats(tmp_path / "store").lengths
 
 
 def test_bad_records_are_counted(tmp_path: Path) -> None:
@@ -67,13 +67,13 @@ def test_bad_records_are_counted(tmp_path: Path) -> None:
     path.write_text('{"text": "good"}\nnot json\n{"title": "no text"}\n')
     with pytest.warns(PacktoolWarning, match="2 records can't be used and are left out"):
         report = packtool.stats(path)
-    assert report["counts"]["documents"] == 1
-    assert report["counts"]["rejected"] == 2
-    assert report["counts"]["rejected_invalid_json"] == report["counts"]["rejected_missing_text"] == 1
+    assert report.counts["documents"] == 1
+    assert report.counts["rejected"] == 2
+    assert report.counts["rejected_invalid_json"] == report.counts["rejected_missing_text"] == 1
 
 
 def test_falls_back_when_the_fast_encoder_differs(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = packtool.stats(corpus, compare="concat", sequence_length=32)["lengths"]
+    expected = packtool.stats(corpus, compare="concat", sequence_length=32).lengths
     whole = Verified.encode
 
     def differ(self: Verified, texts: Any) -> Any:
@@ -84,13 +84,13 @@ def test_falls_back_when_the_fast_encoder_differs(corpus: Path, monkeypatch: pyt
     monkeypatch.setattr(Verified, "encode", differ)
     with pytest.warns(PacktoolWarning, match="different ids"):
         report = packtool.stats(corpus, compare="concat", sequence_length=32, workers=1)
-    assert report["lengths"] == expected
+    assert report.lengths == expected
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"text": "a b c"}\n')))
     report = packtool.stats("-")
-    assert report["words"]["total"] == 3
+    assert report.words.total == 3
 
 
 def test_terminal(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from packtool.metrics import Tally
+from packtool.metrics import Ledger, Tally
 from packtool.packing.plans.listed import ListedPlan
-from packtool.report import document
-from packtool.storage.manifest import Ledger, Shuffle
+from packtool.report.packed import report_of_rows
+from packtool.report.schema import PackedReport
+from packtool.storage.manifest import Shuffle
 from packtool.writing.layout import Layout
 
 
@@ -27,7 +26,7 @@ def tally() -> Tally:
 
 
 @pytest.fixture
-def report(tally: Tally) -> dict[str, Any]:
+def report(tally: Tally) -> PackedReport:
     accounts = tally.accounts()
     ledger = Ledger(
         input=accounts.placed,
@@ -41,7 +40,7 @@ def report(tally: Tally) -> dict[str, Any]:
         output=accounts.output,
         rows=accounts.rows,
     )
-    return document.build(
+    return report_of_rows(
         [tally],
         ledger,
         strategy="ffd",

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from packtool.comparison import candidates, compare
+from packtool.comparing import candidates, compare
 from packtool.metrics import LengthCounts
 from packtool.report.advice import Advice, advise
-from packtool.report.comparison import comparison_section
+from packtool.report.compared import comparison_of
 
 
 def advice_for(lengths: list[int], sizes: list[int], names: list[str] | None = None) -> list[Advice]:
     array = np.array(lengths, np.int64)
     counts = LengthCounts.of(array)
     outcomes = list(compare(array, candidates(names or ["all"], sizes)))
-    return advise(counts, comparison_section(outcomes, counts, None)["entries"])
+    return advise(counts, comparison_of(outcomes, counts, None).entries)
 
 
 def said(advice: list[Advice]) -> str:

@@ -1,41 +1,37 @@
-"""docs/report-schema.md names everything that a report holds."""
+"""What `stats` and `report.json` hold is what their types say, and so what the published schema says."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import numpy as np
+import pytest
 
-from packtool.comparison import candidates, compare
-from packtool.metrics import LengthCounts
-from packtool.metrics.mixing import Mixing
-from packtool.report.comparison import comparison_section
-from packtool.report.document import lengths_section, mixing_section
-
-FREE = {"options", "shuffle", "tokenizer", "counts"}
+import packtool
+from packtool.report.schema import CorpusReport, MeasuredReport, PackedReport, Report, StoreReport
+from tests.stores import write_store
 
 
-def names(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield name
-            if name not in FREE:
-                yield from names(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from names(inner)
-
-
-def test_every_name_is_documented(report: dict[str, Any]) -> None:
-    text = (Path(__file__).parents[2] / "docs" / "report-schema.md").read_text("utf-8")
-    documented = set(re.findall(r"`([a-z_0-9]+)`", text))
+@pytest.fixture
+def reports(tmp_path: Path) -> dict[type[msgspec.Struct], bytes]:
+    """The JSON of every kind of report, as it is written."""
     lengths = np.random.default_rng(0).integers(2, 500, 200)
-    counts = LengthCounts.of(lengths)
-    comparison = comparison_section(list(compare(lengths, candidates(["all"], [64]))), counts, 2)
-    mixed = mixing_section(Mixing([3], 2).result(), 8)
-    found = set(names([report, {"mixing": [mixed], "comparison": comparison}, lengths_section(counts, "words")]))
-    assert len(found) > 80
-    assert sorted(found - documented) == []
+    store = write_store(tmp_path / "store", lengths.tolist())
+    (tmp_path / "corpus.jsonl").write_text('{"text": "one two"}\n', "utf-8")
+    packtool.pack(store, tmp_path / "packed", strategy="seamless", sequence_length=64)
+    found: dict[type[msgspec.Struct], Report] = {
+        MeasuredReport: packtool.stats(tmp_path / "packed", batch_size=2),
+        StoreReport: packtool.stats(store, compare="all", sequence_length=64),
+        CorpusReport: packtool.stats(tmp_path / "corpus.jsonl", compare="concat", sequence_length=8),
+    }
+    made = {kind: msgspec.json.encode(report) for kind, report in found.items()}
+    return {**made, PackedReport: (tmp_path / "packed" / "report.json").read_bytes()}
+
+
+@pytest.mark.parametrize("kind", [PackedReport, MeasuredReport, StoreReport, CorpusReport])
+def test_reports_hold_what_their_types_say(
+    reports: dict[type[msgspec.Struct], bytes], kind: type[msgspec.Struct]
+) -> None:
+    decoded = msgspec.json.decode(reports[kind], type=kind)
+    assert msgspec.json.decode(msgspec.json.encode(decoded)) == msgspec.json.decode(reports[kind])

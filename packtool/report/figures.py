@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+
+from packtool.metrics import Metrics
 
 Value = int | float | None
 
@@ -85,8 +86,9 @@ class Figure:
     meaning: str
     better: int = 0
 
-    def of(self, metrics: Mapping[str, Any]) -> Value:
-        value: Value = metrics[self.key]
+    def of(self, metrics: Metrics) -> Value:
+        """Its value among these metrics."""
+        value: Value = getattr(metrics, self.key)
         return value
 
 

@@ -1,23 +1,13 @@
-"""Strategies compared on document lengths alone: plan, lay out, count. No token is touched.
-
-lengths ─every strategy × sequence length─▶ plans ─Layout─▶ rows ─Tally─▶ ledger and metrics
-"""
+"""Which strategies are tried, with which options."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from packtool import packing
 from packtool.errors import UsageError
-from packtool.metrics import Ledger, Tally, balance
 from packtool.packing import STRATEGIES, PackOptions
 from packtool.packing.options import check
-from packtool.plan import Ints
-from packtool.writing.layout import Layout
 
 ALL = "all"
 
@@ -33,25 +23,6 @@ class Candidate:
 
     strategy: str
     options: PackOptions
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a candidate would make of a corpus.
-
-    Attributes:
-        candidate: what was tried.
-        tallies: one for each row length.
-        ledger: where every token goes.
-        planning_seconds: CPU seconds from lengths to plans.
-        seconds: CPU seconds from lengths to figures.
-    """
-
-    candidate: Candidate
-    tallies: list[Tally]
-    ledger: Ledger
-    planning_seconds: float
-    seconds: float
 
 
 def candidates(
@@ -95,36 +66,3 @@ def candidates(
     for candidate in found:
         check(STRATEGIES[candidate.strategy], candidate.options)
     return found
-
-
-def compare(
-    lengths: Ints, tried: Sequence[Candidate], advance: Callable[[int], object] = lambda done: None
-) -> Iterator[Outcome]:
-    """Try each candidate on documents of these lengths, EOS included.
-
-    The figures are those that packing and then measuring gives, for any seed: atoms are rows or hold whole rows, so
-    a shuffle changes the order of rows but no row.
-
-    >>> import numpy as np
-    >>> [found] = compare(np.array([5, 4]), candidates(["concat"], [4]))
-    >>> found.ledger.rows, found.ledger.padding
-    (3, 3)
-    """
-    for candidate in tried:
-        yield _try(lengths, candidate)
-        advance(1)
-
-
-def _try(lengths: Ints, candidate: Candidate) -> Outcome:
-    begin = time.process_time()
-    plans = packing.plan(candidate.strategy, lengths, candidate.options)
-    planned = time.process_time()
-    tallies = []
-    for layout in map(Layout, plans):
-        tally = Tally(lengths, layout.plan.sequence_length)
-        for first, last in layout.batches(0, layout.rows):
-            tally.add(layout.segments(first, last))
-        tallies.append(tally)
-    tokens = int(lengths.sum(dtype=np.int64))
-    ledger = balance(tokens, len(lengths), plans, [tally.accounts() for tally in tallies])
-    return Outcome(candidate, tallies, ledger, planned - begin, time.process_time() - begin)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from packtool.report.axes import (
+from packtool.report.figures import count, percent, short
+from packtool.report.page.axes import (
     BOTTOM,
     HEIGHT,
     LEFT,
@@ -23,7 +24,6 @@ from packtool.report.axes import (
     text,
     vertical,
 )
-from packtool.report.definitions import count, percent, short
 
 COLOURS = 10
 """Colours of series in the style sheet, c0 to c9."""

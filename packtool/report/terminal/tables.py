@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -11,39 +10,40 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from packtool.report.definitions import FIGURES, count, number, percent, short
-
-Json = dict[str, Any]
+from packtool.metrics import Ledger, Metrics, Mixed, Sliding
+from packtool.report.figures import FIGURES, count, number, percent, short
+from packtool.report.schema import BucketFigures, CorpusReport, DocumentsReport, Lengths, PackedReport
 
 _BAR = "▏▎▍▌▋▊▉█"
 _BAR_WIDTH = 30
 _LINES = 14  # of a histogram, at most
 
 
-def counts_line(report: Json) -> RenderableType:
+def counts_line(report: DocumentsReport) -> RenderableType:
     """What a store or a corpus holds and what was left out."""
-    counts = dict(report["counts"])
+    counts = dict(report.counts)
     left_out = {name: counts.pop(name, 0) for name in ("empty", "filtered", "rejected")}
     figures = [
         f"{count(counts[name])} {name if counts[name] != 1 else name[:-1]}"
         for name in ("files", "documents", "tokens")
         if name in counts
     ]
-    figures += [f"{count(report[unit]['total'])} {unit}" for unit in ("words", "characters") if unit in report]
+    if isinstance(report, CorpusReport):
+        figures += [f"{count(lengths.total)} {lengths.unit}" for lengths in (report.words, report.characters)]
     figures += [f"{count(value)} {name}" for name, value in left_out.items() if value]
-    return Padding(Text.assemble((report["path"], "bold"), f" · {', '.join(figures)}"), (1, 0, 0, 0))
+    return Padding(Text.assemble((report.path, "bold"), f" · {', '.join(figures)}"), (1, 0, 0, 0))
 
 
-def title(report: Json) -> RenderableType:
+def title(report: PackedReport) -> RenderableType:
     """Strategy, sequence lengths and order, in a line."""
-    sizes = ", ".join(count(b["sequence_length"]) for b in report["buckets"])
-    shuffle = report["shuffle"]
+    sizes = ", ".join(count(b.sequence_length) for b in report.buckets)
+    shuffle = report.shuffle
     order = "corpus order"
     if shuffle is not None:
-        atom = f" (A = {count(shuffle['atom_size'])})" if shuffle["atom_size"] else ""
-        order = f"{shuffle['method']} shuffle{atom}, seed {shuffle['seed']}"
-        order += f", epoch {shuffle['epoch']}" if shuffle["epoch"] else ""
-    line = Text.assemble((report["strategy"], "bold"), f" · rows of {sizes} tokens" if sizes else "", f" · {order}")
+        atom = f" (A = {count(shuffle.atom_size)})" if shuffle.atom_size else ""
+        order = f"{shuffle.method} shuffle{atom}, seed {shuffle.seed}"
+        order += f", epoch {shuffle.epoch}" if shuffle.epoch else ""
+    line = Text.assemble((report.strategy, "bold"), f" · rows of {sizes} tokens" if sizes else "", f" · {order}")
     return Padding(line, (1, 0, 0, 0))
 
 
@@ -60,50 +60,48 @@ def plain_table(*columns: str) -> Table:
     return table
 
 
-def ledger_table(ledger: Json) -> RenderableType:
+def ledger_table(ledger: Ledger) -> RenderableType:
     """Where every token went."""
     table = plain_table("tokens", "", "share", "")
-    text, output = ledger["input"], ledger["output"]
+    text, output = ledger.input, ledger.output
 
     def line(name: str, value: int, whole: int, note: str = "", style: str = "") -> None:
         table.add_row(name, count(value), percent(value / whole if whole else 0.0), Text(note, "dim"), style=style)
 
     line("input text", text, text)
-    line("  placed", ledger["placed"], text)
-    line("  dropped", ledger["dropped"], text, style="yellow" if ledger["dropped"] else "")
+    line("  placed", ledger.placed, text)
+    line("  dropped", ledger.dropped, text, style="yellow" if ledger.dropped else "")
     table.add_section()
-    inserted = f"{count(ledger['eos_inserted'])} inserted" if ledger["eos_inserted"] else ""
-    omitted = f"{count(ledger['eos_omitted'])} left out" if ledger["eos_omitted"] else ""
-    line("output", output, output, f"{count(ledger['rows'])} rows")
-    line("  text, once", ledger["placed"], output)
-    line("  text, repeated", ledger["repeated"], output)
-    line("  EOS", ledger["eos"], output, ", ".join(filter(None, [inserted, omitted])))
-    line("  padding", ledger["padding"], output)
+    inserted = f"{count(ledger.eos_inserted)} inserted" if ledger.eos_inserted else ""
+    omitted = f"{count(ledger.eos_omitted)} left out" if ledger.eos_omitted else ""
+    line("output", output, output, f"{count(ledger.rows)} rows")
+    line("  text, once", ledger.placed, output)
+    line("  text, repeated", ledger.repeated, output)
+    line("  EOS", ledger.eos, output, ", ".join(filter(None, [inserted, omitted])))
+    line("  padding", ledger.padding, output)
     return table
 
 
-def metrics_table(report: Json) -> RenderableType:
+def metrics_table(metrics: Metrics, slid: Sliding | None) -> RenderableType:
     """Every metric with its meaning."""
-    metrics = report["metrics"]
     table = plain_table("metric", "")
     table.add_column("meaning", style="dim", overflow="fold")
     for figure in FIGURES:
         if figure.of(metrics) is not None:
             table.add_row(figure.label, figure.write(figure.of(metrics)), figure.meaning)
-    per_row = metrics["documents_per_row"]
+    per_row = metrics.documents_per_row
     table.add_row(
         "documents per row",
-        number(per_row["mean"]),
-        f"distinct documents in a row, mean; p50 {per_row['p50']}, p99 {per_row['p99']}, max {per_row['max']}",
+        number(per_row.mean),
+        f"distinct documents in a row, mean; p50 {per_row.p50}, p99 {per_row.p99}, max {per_row.max}",
     )
-    if metrics["overlapping_documents"]:
-        table.add_row("overlapping", count(metrics["overlapping_documents"]), "documents with tokens repeated in a row")
-    if report["sliding"] is not None:
-        found = report["sliding"]
-        texts, tokens = count(found["predicted_texts"]), count(found["predicted_tokens"])
-        table.add_row("  slide", count(found["texts"]), f"long texts in overlapping rows; equation 6 predicts {texts}")
-        table.add_row("  tokens left", count(found["tokens"]), f"of the other long texts; equation 7 predicts {tokens}")
-    full, masked = metrics["attention_full"], metrics["attention_masked"]
+    if metrics.overlapping_documents:
+        table.add_row("overlapping", count(metrics.overlapping_documents), "documents with tokens repeated in a row")
+    if slid is not None:
+        texts, tokens = count(slid.predicted_texts), count(slid.predicted_tokens)
+        table.add_row("  slide", count(slid.texts), f"long texts in overlapping rows; equation 6 predicts {texts}")
+        table.add_row("  tokens left", count(slid.tokens), f"of the other long texts; equation 7 predicts {tokens}")
+    full, masked = metrics.attention_full, metrics.attention_masked
     table.add_row(
         "masked attention",
         percent(masked / full if full else 0.0),
@@ -112,36 +110,36 @@ def metrics_table(report: Json) -> RenderableType:
     return table
 
 
-def buckets_table(buckets: Sequence[Json]) -> RenderableType:
+def buckets_table(buckets: Sequence[BucketFigures]) -> RenderableType:
     """Share of rows and tokens of each bucket."""
     table = plain_table("bucket", "rows", "of rows", "of tokens", "padding", "docs/row", "context")
     for bucket in buckets:
         table.add_row(
-            count(bucket["sequence_length"]),
-            count(bucket["rows"]),
-            percent(bucket["row_share"]),
-            percent(bucket["token_share"]),
-            percent(bucket["padding_ratio"]),
-            number(bucket["mean_documents_per_row"]),
-            number(bucket["mean_context"]),
+            count(bucket.sequence_length),
+            count(bucket.rows),
+            percent(bucket.row_share),
+            percent(bucket.token_share),
+            percent(bucket.padding_ratio),
+            number(bucket.mean_documents_per_row),
+            number(bucket.mean_context),
         )
     return table
 
 
-def mixing_table(mixing: Sequence[Json]) -> RenderableType:
+def mixing_table(mixing: Sequence[Mixed]) -> RenderableType:
     """How well mixed the rows of each bucket are."""
     table = plain_table("mixing", "apart", "mean", "random", "in row", "in batch", "batch", "docs", "sources")
     for m in mixing:
         table.add_row(
-            count(m["sequence_length"]),
-            short(m["median_distance"]),
-            short(m["mean_distance"]),
-            short(m["expected_distance"]),
-            percent(m["same_row"]),
-            percent(m["same_batch"]),
-            short(m["batch_size"]),
-            number(m["documents"]["mean"]),
-            number(m["sources"]["mean"]),
+            count(m.sequence_length),
+            short(m.median_distance),
+            short(m.mean_distance),
+            short(m.expected_distance),
+            percent(m.same_row),
+            percent(m.same_batch),
+            short(m.batch_size),
+            number(m.documents.mean),
+            number(m.sources.mean),
         )
     note = (
         "apart: rows between corpus neighbours (documents that follow each other) that are not in one row, median; "
@@ -151,17 +149,14 @@ def mixing_table(mixing: Sequence[Json]) -> RenderableType:
     return Group(table, Text(note, "dim"))
 
 
-def lengths_view(lengths: Json) -> RenderableType:
+def lengths_view(lengths: Lengths) -> RenderableType:
     """The length distribution: figures and a histogram."""
-    note = (
-        f"{count(lengths['documents'])} documents, {count(lengths['total'])} {lengths['unit']}; "
-        f"mean {number(lengths['mean'])}"
-    )
-    ranks = "  ".join(f"{name} {short(lengths[name])}" for name in ("min", "p10", "p50", "p90", "p99", "max"))
+    note = f"{count(lengths.documents)} documents, {count(lengths.total)} {lengths.unit}; mean {number(lengths.mean)}"
+    ranks = "  ".join(f"{name} {short(getattr(lengths, name))}" for name in ("min", "p10", "p50", "p90", "p99", "max"))
     return Group(
-        heading(f"Document length in {lengths['unit']}", note),
+        heading(f"Document length in {lengths.unit}", note),
         Text(ranks, "dim"),
-        bars([(span(b["from"], b["to"]), b["documents"]) for b in lengths["histogram"]], "documents"),
+        bars([(span(b.first, b.last), b.documents) for b in lengths.histogram], "documents"),
     )
 
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from packtool.report import charts
-from packtool.report.axes import HEIGHT, LEFT, WIDTH, horizontal, log_ticks, round_ticks
-from packtool.report.charts import Bin, Series
+from packtool.report.page import charts
+from packtool.report.page.axes import HEIGHT, LEFT, WIDTH, horizontal, log_ticks, round_ticks
+from packtool.report.page.charts import Bin, Series
 
 
 def test_bars_are_as_high_as_their_values() -> None:

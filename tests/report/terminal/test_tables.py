@@ -1,27 +1,24 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 
 from packtool.metrics import Tally
-from packtool.report import document, tables, terminal
-from packtool.storage.manifest import Ledger
-
-NOTHING = Ledger(
-    input=0, placed=0, dropped=0, repeated=0, eos=0, eos_inserted=0, eos_omitted=0, padding=0, output=0, rows=0
-)
+from packtool.report.packed import report_of_rows
+from packtool.report.schema import PackedReport
+from packtool.report.terminal import print_report, tables
+from tests.reports import NOTHING
 
 
-def printed(report: dict[str, Any], width: int = 80) -> str:
+def printed(report: PackedReport, width: int = 80) -> str:
     out = io.StringIO()
-    terminal.print_report(report, Console(file=out, width=width))
+    print_report(report, Console(file=out, width=width))
     return out.getvalue()
 
 
-def test_fits_eighty_columns(report: dict[str, Any]) -> None:
+def test_fits_eighty_columns(report: PackedReport) -> None:
     text = printed(report)
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
     assert "atom shuffle (A = 8,192), seed 42, epoch 1" in text
@@ -31,13 +28,13 @@ def test_fits_eighty_columns(report: dict[str, Any]) -> None:
 
 
 def test_says_when_boundaries_are_unknown() -> None:
-    report = document.build([], NOTHING, strategy="concat", options={}, shuffle=None)
+    report = report_of_rows([], NOTHING, strategy="concat", options={}, shuffle=None)
     assert "Document boundaries are not known (--no-segments)" in printed(report)
 
 
 def test_of_no_documents() -> None:
     none = Tally(np.zeros(0, np.uint32), 8)
-    report = document.build([none], NOTHING, strategy="concat", options={}, shuffle=None)
+    report = report_of_rows([none], NOTHING, strategy="concat", options={}, shuffle=None)
     assert "0 documents" in printed(report)
 
 

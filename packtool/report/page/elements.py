@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
-from packtool.report import charts
-from packtool.report.charts import Bin
-from packtool.report.definitions import count, number, percent
-
-Json = dict[str, Any]
+from packtool.report.figures import count, number, percent
+from packtool.report.page import charts
+from packtool.report.page.charts import Bin
+from packtool.report.schema import BucketFigures, Lengths
 
 _MARKS = 6
 """Row lengths marked in a chart of lengths; of more, the longest only."""
@@ -22,17 +20,17 @@ def figure(title: str, drawing: str, caption: str = "", legend: str = "") -> str
     return f"<figure><h3>{escape(title)}</h3>{drawing}{legend}{note}</figure>"
 
 
-def length_chart(lengths: Json, marks: Sequence[int]) -> str:
+def length_chart(lengths: Lengths, marks: Sequence[int]) -> str:
     """The length distribution with sequence lengths marked."""
-    if not lengths["documents"]:
+    if not lengths.documents:
         return figure("Document length", "<p>No documents.</p>")
-    unit = lengths["unit"]
-    total, documents = lengths["total"] or 1, lengths["documents"]
-    bins = [Bin(b["from"], b["to"], b["documents"] / documents) for b in lengths["histogram"]]
-    held = [Bin(b["from"], b["to"], b["total"] / total) for b in lengths["histogram"]]
+    unit = lengths.unit
+    total, documents = lengths.total or 1, lengths.documents
+    bins = [Bin(b.first, b.last, b.documents / documents) for b in lengths.histogram]
+    held = [Bin(b.first, b.last, b.total / total) for b in lengths.histogram]
     caption = (
-        f"{count(documents)} documents with {count(lengths['total'])} {unit}; mean {number(lengths['mean'])}, median "
-        f"{count(lengths['p50'])}, p99 {count(lengths['p99'])}, longest {count(lengths['max'])}."
+        f"{count(documents)} documents with {count(lengths.total)} {unit}; mean {number(lengths.mean)}, median "
+        f"{count(lengths.p50)}, p99 {count(lengths.p99)}, longest {count(lengths.max)}."
     )
     drawing = charts.histogram(
         "Distribution of document lengths",
@@ -49,18 +47,18 @@ def length_chart(lengths: Json, marks: Sequence[int]) -> str:
     return figure("Document length", drawing, caption, legend)
 
 
-def buckets_table(buckets: Sequence[Json]) -> str:
+def buckets_table(buckets: Sequence[BucketFigures]) -> str:
     """Share of rows and tokens of each bucket."""
     head = ("bucket", "rows", "of rows", "of tokens", "padding", "documents per row", "mean context")
     rows = [
         (
-            count(b["sequence_length"]),
-            count(b["rows"]),
-            percent(b["row_share"]),
-            percent(b["token_share"]),
-            percent(b["padding_ratio"]),
-            number(b["mean_documents_per_row"]),
-            number(b["mean_context"]),
+            count(b.sequence_length),
+            count(b.rows),
+            percent(b.row_share),
+            percent(b.token_share),
+            percent(b.padding_ratio),
+            number(b.mean_documents_per_row),
+            number(b.mean_context),
         )
         for b in buckets
     ]
@@ -91,11 +89,11 @@ def facts(known: Iterable[tuple[str, str]]) -> str:
     return f"<dl class='facts'>{items}</dl>"
 
 
-def lengths_figure(lengths: Json) -> str:
+def lengths_figure(lengths: Lengths) -> str:
     """Quantiles of the length distribution."""
     names = {"min": "shortest", "p50": "median", "max": "longest"}
     keys = ("min", "p01", "p10", "p25", "p50", "p75", "p90", "p99", "max")
-    known = [(names.get(key, key), count(lengths[key])) for key in keys]
+    known = [(names.get(key, key), count(getattr(lengths, key))) for key in keys]
     return figure(
-        f"Lengths in {lengths['unit']}", facts([*known, ("mean", number(lengths["mean"]))]), "pNN: NN% have no more."
+        f"Lengths in {lengths.unit}", facts([*known, ("mean", number(lengths.mean))]), "pNN: NN% have no more."
     )

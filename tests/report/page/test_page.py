@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from packtool.comparison import candidates, compare
-from packtool.metrics import LengthCounts, Tally
-from packtool.report import document
-from packtool.report.comparison import comparison_section
-from packtool.report.html import page
-from packtool.storage.manifest import Ledger
+from packtool.metrics import Ledger, Tally
+from packtool.report.packed import report_of_rows
+from packtool.report.page import page
+from packtool.report.schema import PackedReport
+from tests.reports import NOTHING, measured, store_report
 
 VOID = {"meta", "br", "hr", "link", "img"}
 
@@ -56,29 +54,15 @@ def check(text: str) -> list[str]:
     return re.findall(r"<figure><h3>(.*?)</h3><svg", text)
 
 
-def of_store(lengths: np.ndarray[Any, Any], names: list[str], sizes: list[int]) -> dict[str, Any]:
-    counts = LengthCounts.of(lengths)
-    outcomes = list(compare(lengths, candidates(names, sizes, [64, 256])))
-    return {
-        "path": "<store> & more",
-        **document.header("store"),
-        "tokenizer": {"sha256": "00", "eos_token": "</s>"},
-        "counts": {"documents": len(lengths)},
-        "batch_size": 4,
-        "lengths": document.lengths_section(counts, "tokens"),
-        "comparison": comparison_section(outcomes, counts, 4) if names else None,
-    }
-
-
-def test_page_of_a_packed_dataset(report: dict[str, Any]) -> None:
-    text = page({"path": "packed", **report, "mixing": []})
+def test_page_of_a_packed_dataset(report: PackedReport) -> None:
+    text = page(measured(report))
     assert check(text) == ["Where every token went", "Document length", "Documents per row", "Context available"]
     assert "L = 8,192" in text
 
 
 def test_page_of_a_comparison() -> None:
     lengths = np.random.default_rng(2).lognormal(4, 1, 400).astype(np.int64) + 2
-    text = page(of_store(lengths, ["all"], [32, 128]))
+    text = page(store_report(lengths, ["all"], [32, 128], [64, 256]))
     headings = check(text)
     for chart in ("Padding against truncation", "Context available", "Documents per row", "Where every token goes"):
         assert headings.count(chart) >= 2
@@ -91,29 +75,26 @@ def test_page_of_a_comparison() -> None:
 
 
 def test_page_of_documents_alone() -> None:
-    assert check(page(of_store(np.array([5, 9, 1000]), [], []))) == ["Document length"]
+    assert check(page(store_report(np.array([5, 9, 1000])))) == ["Document length"]
 
 
 @pytest.mark.parametrize("lengths", [[], [2], [2, 2, 2], [1 << 20]])
 def test_extreme_corpora(lengths: list[int]) -> None:
-    check(page(of_store(np.array(lengths, np.int64), ["all"], [64])))
-    check(page(of_store(np.array(lengths, np.int64), [], [])))
+    check(page(store_report(np.array(lengths, np.int64), ["all"], [64], [64, 256])))
+    check(page(store_report(np.array(lengths, np.int64))))
 
 
 def test_page_without_segments() -> None:
     ledger = Ledger(
         input=3, placed=3, dropped=0, repeated=0, eos=1, eos_inserted=0, eos_omitted=0, padding=0, output=4, rows=1
     )
-    report = document.build([], ledger, strategy="concat", options={}, shuffle=None)
-    text = page({"path": "packed", **report, "mixing": []})
+    report = report_of_rows([], ledger, strategy="concat", options={}, shuffle=None)
+    text = page(measured(report))
     assert check(text) == ["Where every token went"]
     assert "no metrics" in text
 
 
 def test_page_of_no_rows() -> None:
     none = Tally(np.zeros(0, np.uint32), 8)
-    ledger = Ledger(
-        input=0, placed=0, dropped=0, repeated=0, eos=0, eos_inserted=0, eos_omitted=0, padding=0, output=0, rows=0
-    )
-    report = document.build([none], ledger, strategy="concat", options={}, shuffle=None)
-    check(page({"path": "packed", **report, "mixing": []}))
+    report = report_of_rows([none], NOTHING, strategy="concat", options={}, shuffle=None)
+    check(page(measured(report)))

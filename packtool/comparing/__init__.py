@@ -1,0 +1,9 @@
+"""Strategies compared on document lengths alone, before anything is written. No token is touched.
+
+names, options ─candidates─▶ Candidates ─trial.compare─▶ Outcomes: ledger and tallies of the dataset `pack` would write
+"""
+
+from packtool.comparing.candidates import Candidate, candidates
+from packtool.comparing.trial import Outcome, compare
+
+__all__ = ["Candidate", "Outcome", "candidates", "compare"]

@@ -1,0 +1,105 @@
+"""What strategies would make of a corpus, from the trials of `packtool.comparing`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any
+
+from packtool.comparing import Candidate, Outcome
+from packtool.metrics import LengthCounts
+from packtool.metrics.sliding import sliding
+from packtool.metrics.summary import ratio
+from packtool.packing import STRATEGIES
+from packtool.report.advice import advise
+from packtool.report.figures import Figure
+from packtool.report.packed import row_figures
+from packtool.report.schema import Comparison, Options, SlidingForecast, Timing, Trial
+
+REPETITIONS = [Fraction(i, 20) for i in range(1, 11)]
+"""Maximum repetition ratios for which sliding is foreseen: those of the paper's Figure 3."""
+
+
+def comparison_of(outcomes: Sequence[Outcome], counts: LengthCounts, batch_size: int | None) -> Comparison:
+    """What each candidate would make of a corpus.
+
+    Args:
+        outcomes: of `packtool.comparing.compare`.
+        counts: lengths of the documents compared on.
+        batch_size: rows in a batch, for steps per epoch (with several buckets: of the longest rows).
+    """
+    base = baseline_length(outcomes)
+    pairs = -(-counts.tokens // base) * (base * (base + 1) // 2)
+    entries = [_trial(outcome, batch_size, pairs) for outcome in outcomes]
+    sizes = {outcome.candidate.options.sequence_length for outcome in outcomes}
+    return Comparison(
+        attention_baseline=base,
+        entries=entries,
+        sliding=[_sliding(counts, size) for size in sorted(size for size in sizes if size is not None)],
+        advice=advise(counts, entries),
+        timings=[
+            Timing(planning_seconds=round(outcome.planning_seconds, 3), seconds=round(outcome.seconds, 3))
+            for outcome in outcomes
+        ],
+    )
+
+
+def baseline_length(outcomes: Sequence[Outcome]) -> int:
+    """The row length that attention is given relative to: the shortest that was asked for, else the longest bucket."""
+    asked = [outcome.candidate.options.sequence_length for outcome in outcomes]
+    return min(
+        (size for size in asked if size is not None),
+        default=max(tally.sequence_length for outcome in outcomes for tally in outcome.tallies),
+    )
+
+
+def best(entries: Sequence[Trial], entry: Trial, figure: Figure) -> bool:
+    """Whether an entry has the best value among those of its sequence length, and others have a worse one."""
+    rivals = [figure.of(e.metrics) for e in entries if e.sequence_length == entry.sequence_length]
+    known = [value for value in rivals if value is not None]
+    if not figure.better or not known or min(known) == max(known):
+        return False
+    return figure.of(entry.metrics) == (min(known) if figure.better < 0 else max(known))
+
+
+def _trial(outcome: Outcome, batch_size: int | None, baseline_pairs: int) -> Trial:
+    figures = row_figures(outcome.tallies, batch_size)
+    metrics = figures.metrics
+    assert metrics is not None, "a trial counts its rows"
+    return Trial(
+        strategy=outcome.candidate.strategy,
+        sequence_length=outcome.candidate.options.sequence_length,
+        options=_options(outcome.candidate),
+        ledger=outcome.ledger,
+        metrics=metrics,
+        attention=ratio(metrics.attention_full, baseline_pairs),
+        attention_masked=ratio(metrics.attention_masked, baseline_pairs),
+        buckets=figures.buckets,
+        documents_per_row=figures.documents_per_row,
+        context=figures.context,
+    )
+
+
+def _options(candidate: Candidate) -> Options:
+    """The options that the strategy takes, as it was tried, defaults included."""
+    strategy, given = STRATEGIES[candidate.strategy], candidate.options
+    settled: dict[str, Callable[[], Any]] = {
+        "atom_size": lambda: given.atom,
+        "buckets": lambda: list(given.bucket_sizes),
+        "extra_capacity": lambda: given.extra,
+        "min_bucket": lambda: given.smallest_bucket,
+    }
+    names = [field.name for field in fields(given) if field.name in strategy.accepts]
+    names += ["window_tokens"] if strategy.windowed else []
+    values = {name: settled[name]() if name in settled else getattr(given, name) for name in names}
+    return {name: float(value) if isinstance(value, Fraction) else value for name, value in values.items()}
+
+
+def _sliding(counts: LengthCounts, sequence_length: int) -> SlidingForecast:
+    return SlidingForecast(
+        sequence_length=sequence_length,
+        longer_texts=counts.documents - counts.at_most(sequence_length),
+        longer_tokens=counts.tokens_over(sequence_length),
+        steps=[sliding(counts, sequence_length, share) for share in REPETITIONS],
+    )

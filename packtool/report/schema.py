@@ -1,0 +1,352 @@
+"""What a report holds, as types: from here come the JSON, its schema, docs/report-schema.md, tables and pages.
+
+Reports are deterministic: no timings (but in `Comparison.timings`) and no paths (but in `path`), so equal datasets have
+equal reports. Metrics are those of `packtool.metrics`, under the names that they have there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from packtool import __version__
+from packtool.metrics import Ledger, Metrics, Mixed, Sliding
+from packtool.storage.manifest import Shuffle, TokenizerInfo
+
+FORMAT: Literal["packtool report"] = "packtool report"
+SCHEMA_VERSION: Literal[1] = 1
+
+Options: TypeAlias = dict[str, Any]
+"""Options by name; which ones there are depends on the strategy."""
+
+
+class LengthBin(msgspec.Struct, frozen=True, kw_only=True):
+    """Documents of similar length.
+
+    Attributes:
+        first: the shortest length of the bin.
+        last: the longest.
+        documents: documents whose length lies between the two.
+        total: the sum of their lengths.
+    """
+
+    first: int = msgspec.field(name="from")
+    last: int = msgspec.field(name="to")
+    documents: int
+    total: int
+
+
+class Lengths(msgspec.Struct, frozen=True, kw_only=True):
+    """The distribution of document lengths. pNN is the smallest length that NN % of the documents do not exceed.
+
+    Attributes:
+        unit: tokens (EOS included), words (what whitespace separates) or characters (code points).
+        documents: number of documents.
+        total: the sum of their lengths.
+        mean: the mean length.
+        min: the shortest length; 0 without documents.
+        p01: 1 % have at most this length.
+        p10: 10 % have at most this length.
+        p25: 25 % have at most this length.
+        p50: the median.
+        p75: 75 % have at most this length.
+        p90: 90 % have at most this length.
+        p99: 99 % have at most this length.
+        max: the longest length; 0 without documents.
+        histogram: bins of equal width on a logarithmic scale.
+    """
+
+    unit: str
+    documents: int
+    total: int
+    mean: float
+    min: int
+    p01: int
+    p10: int
+    p25: int
+    p50: int
+    p75: int
+    p90: int
+    p99: int
+    max: int
+    histogram: list[LengthBin]
+
+
+class BucketFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of one length.
+
+    Attributes:
+        sequence_length: tokens in a row.
+        rows: how many there are.
+        row_share: their share of all rows.
+        tokens: tokens that are not padding.
+        token_share: their share of all such tokens.
+        padding: padding tokens.
+        padding_ratio: padding / tokens of the bucket, padding included.
+        intact_documents: documents whose text lies in one piece of one of these rows.
+        mean_documents_per_row: distinct documents in a row, mean.
+        mean_context: as in the metrics, for these rows.
+    """
+
+    sequence_length: int
+    rows: int
+    row_share: float
+    tokens: int
+    token_share: float
+    padding: int
+    padding_ratio: float
+    intact_documents: int
+    mean_documents_per_row: float
+    mean_context: float
+
+
+class DocumentsBin(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows that hold similarly many documents.
+
+    Attributes:
+        first: the fewest documents in a row of the bin.
+        last: the most.
+        rows: rows with so many documents.
+    """
+
+    first: int = msgspec.field(name="from")
+    last: int = msgspec.field(name="to")
+    rows: int
+
+
+class ContextPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A point of the curve of available context.
+
+    Attributes:
+        tokens: tokens of its own piece before a token, in its row.
+        share: share of document tokens with at least so many.
+    """
+
+    tokens: int
+    share: float
+
+
+class RowFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What rows do to documents. Of rows without a segment table nothing is known.
+
+    Attributes:
+        metrics: in total; null where boundaries are not known (`--no-segments`).
+        buckets: for each row length.
+        documents_per_row: how many rows hold how many documents.
+        context: how much of its own document a token has before it.
+    """
+
+    metrics: Metrics | None
+    buckets: list[BucketFigures]
+    documents_per_row: list[DocumentsBin]
+    context: list[ContextPoint]
+
+
+class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
+    """`report.json`: what `pack` and `shuffle` write beside the manifest of a packed dataset.
+
+    Attributes:
+        format: always the same.
+        schema_version: changes when a name goes or changes its meaning; new names may come without a change.
+        packtool_version: the version that wrote the report.
+        kind: what was measured.
+        strategy: as in the manifest (docs/format.md).
+        options: as in the manifest.
+        shuffle: as in the manifest; with `stats --order`, the shuffle of the order.
+        batch_size: rows in a batch, as given to `stats`, else null. With several buckets, rows of the longest; batches
+            of the others hold as many tokens.
+        ledger: where every token went.
+        lengths: the documents; null where boundaries are not known (`--no-segments`).
+        metrics: in total; null where boundaries are not known.
+        buckets: for each row length.
+        documents_per_row: how many rows hold how many documents.
+        context: how much of its own document a token has before it.
+        sliding: of `seamless`, what its maximum repetition ratio did; else null.
+    """
+
+    format: Literal["packtool report"] = FORMAT
+    schema_version: Literal[1] = SCHEMA_VERSION
+    packtool_version: str = __version__
+    kind: Literal["packed"] = "packed"
+    strategy: str
+    options: Options
+    shuffle: Shuffle | None
+    batch_size: int | None
+    ledger: Ledger
+    lengths: Lengths | None
+    metrics: Metrics | None
+    buckets: list[BucketFigures]
+    documents_per_row: list[DocumentsBin]
+    context: list[ContextPoint]
+    sliding: Sliding | None
+
+
+class MeasuredReport(PackedReport, frozen=True, kw_only=True):
+    """What `stats` reports of a packed dataset: its report, counted anew, and more.
+
+    Attributes:
+        path: what was measured, as given.
+        mixing: how well mixed the rows are, for each row length; empty where boundaries are not known.
+    """
+
+    path: str
+    mixing: list[Mixed]
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """What one strategy, with its options, would make of the documents: the figures of the dataset `pack` would write.
+
+    Attributes:
+        strategy: its name.
+        sequence_length: tokens in a row; null for strategies of several row lengths.
+        options: all that the strategy takes, as it was tried, defaults included.
+        ledger: where every token would go.
+        metrics: in total.
+        attention: `attention_full` / query-key pairs of the whole corpus as one stream in rows of the baseline.
+        attention_masked: the same for `attention_masked`.
+        buckets: for each row length.
+        documents_per_row: how many rows hold how many documents.
+        context: how much of its own document a token has before it.
+    """
+
+    strategy: str
+    sequence_length: int | None
+    options: Options
+    ledger: Ledger
+    metrics: Metrics
+    attention: float
+    attention_masked: float
+    buckets: list[BucketFigures]
+    documents_per_row: list[DocumentsBin]
+    context: list[ContextPoint]
+
+
+class SlidingForecast(msgspec.Struct, frozen=True, kw_only=True):
+    """What `seamless` can do with documents longer than a row.
+
+    Attributes:
+        sequence_length: tokens in a row.
+        longer_texts: documents longer than a row.
+        longer_tokens: their tokens.
+        steps: for each maximum repetition ratio of the paper's Figure 3.
+    """
+
+    sequence_length: int
+    longer_texts: int
+    longer_tokens: int
+    steps: list[Sliding]
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """One piece of advice.
+
+    Attributes:
+        advice: what to do.
+        reason: why, with figures of this corpus.
+        source: the paper and section behind it.
+        untested: what that paper did not test.
+    """
+
+    advice: str
+    reason: str
+    source: str
+    untested: str
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """CPU seconds that a trial took: the only figures that differ from run to run.
+
+    Attributes:
+        planning_seconds: from lengths to plans.
+        seconds: from lengths to figures.
+    """
+
+    planning_seconds: float
+    seconds: float
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Strategies tried on the same documents.
+
+    Attributes:
+        attention_baseline: the row length that attention is given relative to.
+        entries: one for each strategy and row length.
+        sliding: for each row length, what `seamless` can do.
+        advice: what the papers advise for such documents.
+        timings: of each entry, in the same order.
+    """
+
+    attention_baseline: int
+    entries: list[Trial]
+    sliding: list[SlidingForecast]
+    advice: list[Advice]
+    timings: list[Timing]
+
+
+class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What `stats` reports of a token store.
+
+    Attributes:
+        path: what was measured, as given.
+        format: always the same.
+        schema_version: as in every report.
+        packtool_version: the version that wrote the report.
+        kind: what was measured.
+        tokenizer: as in the manifest of the store.
+        dtype: of the stored tokens.
+        counts: documents, tokens, and what was left out, by reason, as in the manifest.
+        batch_size: rows in a batch, as given, else null.
+        lengths: the documents, in tokens.
+        comparison: with `--compare`, else null.
+    """
+
+    path: str
+    format: Literal["packtool report"] = FORMAT
+    schema_version: Literal[1] = SCHEMA_VERSION
+    packtool_version: str = __version__
+    kind: Literal["store"] = "store"
+    tokenizer: TokenizerInfo
+    dtype: str
+    counts: dict[str, int]
+    batch_size: int | None
+    lengths: Lengths
+    comparison: Comparison | None
+
+
+class CorpusReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What `stats` reports of text files.
+
+    Attributes:
+        path: what was measured, as given.
+        format: always the same.
+        schema_version: as in every report.
+        packtool_version: the version that wrote the report.
+        kind: what was measured.
+        tokenizer: the one that counted tokens, else null.
+        counts: files, their bytes, documents, and what was left out, by reason.
+        batch_size: rows in a batch, as given, else null.
+        lengths: the documents in tokens where these were counted, else in words.
+        words: the documents in words.
+        characters: the documents in characters.
+        comparison: with `--compare`, else null.
+    """
+
+    path: str
+    format: Literal["packtool report"] = FORMAT
+    schema_version: Literal[1] = SCHEMA_VERSION
+    packtool_version: str = __version__
+    kind: Literal["corpus"] = "corpus"
+    tokenizer: TokenizerInfo | None
+    counts: dict[str, int]
+    batch_size: int | None
+    lengths: Lengths
+    words: Lengths
+    characters: Lengths
+    comparison: Comparison | None
+
+
+DocumentsReport: TypeAlias = StoreReport | CorpusReport
+"""Of documents that are not packed."""
+Report: TypeAlias = MeasuredReport | StoreReport | CorpusReport
+"""Whatever `packtool.stats` reports."""

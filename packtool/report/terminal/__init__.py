@@ -1,0 +1,5 @@
+"""Reports in a terminal of 80 columns or a log file."""
+
+from packtool.report.terminal.reports import print_report, print_stats
+
+__all__ = ["print_report", "print_stats"]

@@ -1,0 +1,52 @@
+"""Reports in the terminal: which tables, in which order."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from packtool.report.schema import MeasuredReport, PackedReport, Report
+from packtool.report.terminal.comparison_tables import print_comparison
+from packtool.report.terminal.tables import (
+    bars,
+    buckets_table,
+    counts_line,
+    heading,
+    ledger_table,
+    lengths_view,
+    metrics_table,
+    mixing_table,
+    span,
+    title,
+)
+
+
+def print_report(report: PackedReport, console: Console) -> None:
+    """Print the report of a packed dataset (`packtool.report.packed.report_of_rows`)."""
+    console.print(title(report))
+    console.print()
+    console.print(ledger_table(report.ledger))
+    console.print()
+    if report.metrics is None or report.lengths is None:
+        console.print("Document boundaries are not known (--no-segments), so there are no metrics.")
+        return
+    console.print(metrics_table(report.metrics, report.sliding))
+    if len(report.buckets) > 1:
+        console.print()
+        console.print(buckets_table(report.buckets))
+    console.print(lengths_view(report.lengths))
+    console.print(heading("Documents per row"))
+    console.print(bars([(span(b.first, b.last), b.rows) for b in report.documents_per_row], "rows"))
+
+
+def print_stats(report: Report, console: Console) -> None:
+    """Print whatever `packtool.stats` reports."""
+    if isinstance(report, MeasuredReport):
+        print_report(report, console)
+        if report.mixing:
+            console.print()
+            console.print(mixing_table(report.mixing))
+        return
+    console.print(counts_line(report))
+    console.print(lengths_view(report.lengths))
+    if report.comparison is not None:
+        print_comparison(report.comparison, console)

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from packtool.metrics import Tally, measure
+from packtool.report.packed import report_of_rows
+from packtool.report.schema import PackedReport
+from packtool.storage.manifest import Shuffle
+from tests.reports import NOTHING
+
+
+def test_comes_back_from_its_json(report: PackedReport) -> None:
+    assert msgspec.json.decode(msgspec.json.encode(report), type=PackedReport) == report
+    assert report.schema_version == 1
+    assert report.shuffle == Shuffle(method="atom", atom_size=8192, seed=42, epoch=1)
+
+
+def test_agrees_with_the_tally(report: PackedReport, tally: Tally) -> None:
+    metrics = measure([tally], 8)
+    assert report.metrics is not None
+    assert report.lengths is not None
+    assert report.metrics.padding_ratio == metrics.padding_ratio
+    assert report.metrics.steps_per_epoch == -(-tally.rows // 8)
+    assert sum(b.rows for b in report.documents_per_row) == tally.rows
+    assert sum(b.documents for b in report.lengths.histogram) == len(tally.lengths)
+    assert report.lengths.total == int(tally.lengths.sum())
+    [bucket] = report.buckets
+    assert (bucket.row_share, bucket.token_share) == (1, 1)
+
+
+def test_context_is_the_share_of_tokens_that_see_as_many(report: PackedReport, tally: Tally) -> None:
+    seen = np.concatenate([np.arange(n) for n in tally.lengths])
+    for point in report.context:
+        assert point.share == np.count_nonzero(seen >= point.tokens) / len(seen)
+
+
+def test_without_segments_only_the_ledger_is_known() -> None:
+    report = report_of_rows([], NOTHING, strategy="concat", options={}, shuffle=None)
+    assert report.metrics is None
+    assert report.lengths is None
+    assert report.ledger.rows == 0
+
+
+def test_of_no_documents() -> None:
+    none = Tally(np.zeros(0, np.uint32), 8)
+    report = report_of_rows([none], NOTHING, strategy="concat", options={}, shuffle=None)
+    assert report.metrics is not None
+    assert report.metrics.rows == 0
+    assert report.documents_per_row == report.context == []

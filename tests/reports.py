@@ -1,0 +1,42 @@
+"""Reports to draw: of documents of given lengths, and of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from packtool.comparing import candidates, compare
+from packtool.metrics import Ledger, LengthCounts, Mixed
+from packtool.plan import Ints
+from packtool.report.compared import comparison_of
+from packtool.report.packed import lengths_of
+from packtool.report.schema import MeasuredReport, PackedReport, StoreReport
+from tests.stores import TOKENIZER
+
+NOTHING = Ledger(
+    input=0, placed=0, dropped=0, repeated=0, eos=0, eos_inserted=0, eos_omitted=0, padding=0, output=0, rows=0
+)
+
+
+def store_report(
+    lengths: Ints, names: Sequence[str] = (), sizes: Sequence[int] = (), buckets: Sequence[int] | None = None
+) -> StoreReport:
+    """The report of a store of such documents, with these strategies compared."""
+    counts = LengthCounts.of(np.asarray(lengths))
+    outcomes = list(compare(lengths, candidates(names, sizes, buckets)))
+    return StoreReport(
+        path="<store> & more",
+        tokenizer=TOKENIZER,
+        dtype="<u2",
+        counts={"documents": len(lengths)},
+        batch_size=4,
+        lengths=lengths_of(counts, "tokens"),
+        comparison=comparison_of(outcomes, counts, 4) if names else None,
+    )
+
+
+def measured(report: PackedReport, mixing: Sequence[Mixed] = ()) -> MeasuredReport:
+    """A packed dataset's report as `stats` gives it."""
+    return MeasuredReport(**msgspec.structs.asdict(report), path="packed", mixing=list(mixing))
