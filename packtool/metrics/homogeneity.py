@@ -1,0 +1,122 @@
+"""How alike the segments of a row are: what greedy packing does to rows, and random rows would not.
+
+A row of one length after the other looks alike inside and differs from other rows, which is what shuffling is there to
+avoid. Let x be the log of a segment's length (a document's piece in a row, its EOS included; padding and inserted EOS
+are not segments). The variance of x over all segments has a part between rows and a part inside them:
+
+    sum (x - mean)^2  =  sum over rows n_r (mean_r - mean)^2  +  the rest
+
+with n_r segments and mean_r in row r. The first part, as a share of the whole, is the homogeneity of rows: 1 where each
+row holds one length, 0 where all rows have the same mean. If the same segments were put at random into rows of the same
+n_r, it would be (rows - 1) / (segments - 1) on average, whatever the lengths.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from packtool.metrics.summary import ratio
+from packtool.plan import I64, Segments, offsets_of
+
+_STEPS = 1 << 12  # of the log of a length to base 2: whole numbers add up to the same, whatever the batches
+
+
+@dataclass(frozen=True, slots=True)
+class Homogeneity:
+    """How alike the segments of a row are.
+
+    Attributes:
+        rows: rows with segments.
+        segments: pieces of documents in them.
+        between_rows: share of the variance of log length that lies between rows; 0 where all lengths are equal.
+        random_rows: the same for random rows of as many segments each, on average.
+        rows_of_several: rows of more than two segments.
+        equal_but_one: share of those in which all lengths, or all but one, are equal.
+    """
+
+    rows: int
+    segments: int
+    between_rows: float
+    random_rows: float
+    rows_of_several: int
+    equal_but_one: float
+
+
+class HomogeneityCounts:
+    """Sums that homogeneity follows from, added batch by batch; those of parts add up with ``+=``.
+
+    >>> one = np.array
+    >>> counts = HomogeneityCounts()
+    >>> lengths = one([4, 4, 4, 1, 1, 1, 9])
+    >>> counts.add(Segments(np.arange(7), np.zeros(7, np.int64), lengths, np.zeros(7, np.int64), one([0, 3, 7])))
+    >>> found = counts.result()
+    >>> round(found.between_rows, 3), round(found.random_rows, 3), found.rows_of_several, found.equal_but_one
+    (0.249, 0.167, 2, 1.0)
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.segments = 0
+        self.rows_of_several = 0
+        self.equal_but_one = 0
+        self.log = 0
+        """Sum of the logs of all segments."""
+        self.log_squares = 0
+        """Sum of their squares."""
+        self.row_squares = 0
+        """Sum over rows of the square of their sum of logs, divided by their segments."""
+
+    def add(self, rows: Segments) -> None:
+        """Count whole rows; padding and inserted EOS are passed over."""
+        held = rows.document >= 0
+        length, counts = rows.length, np.diff(rows.offsets)
+        if not held.all():
+            before = offsets_of(held.view(np.uint8))
+            length, counts = length[held], before[rows.offsets[1:]] - before[rows.offsets[:-1]]
+        counts = counts[counts > 0]
+        if not len(counts):
+            return
+        first = offsets_of(counts)[:-1]
+        log = np.rint(np.log2(length) * _STEPS).astype(np.int64)
+        of_row = np.add.reduceat(log, first)
+        mean, rest = np.divmod(of_row, counts)
+        self.rows += len(counts)
+        self.segments += len(length)
+        self.log += int(log.sum())
+        self.log_squares += int((log * log).sum())
+        # The square may exceed 64 bits, its quotient does not.
+        self.row_squares += int(((of_row + rest) * mean + rest * rest // counts).sum())
+        several = counts > 2
+        self.rows_of_several += int(np.count_nonzero(several))
+        self.equal_but_one += int(np.count_nonzero(_equal_but_one(length, first, counts) & several))
+
+    def __iadd__(self, other: HomogeneityCounts) -> HomogeneityCounts:
+        """Add the counts of other rows."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+        return self
+
+    def result(self) -> Homogeneity:
+        """What the rows so far amount to."""
+        # Both parts times the number of segments, in whole numbers.
+        whole = self.log_squares * self.segments - self.log * self.log
+        between = self.row_squares * self.segments - self.log * self.log
+        return Homogeneity(
+            rows=self.rows,
+            segments=self.segments,
+            between_rows=min(1.0, max(0, between) / whole) if whole else 0.0,
+            random_rows=ratio(self.rows - 1, self.segments - 1) if self.segments > 1 else 0.0,
+            rows_of_several=self.rows_of_several,
+            equal_but_one=ratio(self.equal_but_one, self.rows_of_several),
+        )
+
+
+def _equal_but_one(length: I64, first: I64, counts: I64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Rows in which at most one length differs from all others: then the first or the second is the common one."""
+    found = np.zeros(len(counts), np.bool_)
+    for candidate in (first, np.minimum(first + 1, first + counts - 1)):
+        same = length == np.repeat(length[candidate], counts)
+        found |= np.add.reduceat(same, first, dtype=np.int64) >= counts - 1
+    return found
