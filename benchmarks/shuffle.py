@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -36,6 +35,8 @@ from benchmarks.common import (
     synthetic_store,
     table,
 )
+from packtool.writing.layout import Layout, unit_range
+from packtool.writing.packed_source import UnitCopier
 
 LENGTH = 2048
 MEAN = 300
@@ -62,24 +63,24 @@ def bare_move(source: Path, output: Path) -> None:
     from packtool.executor import available_cpus
     from packtool.shuffling.atom import atom_shuffles
     from packtool.storage.packed import PackedDataset
-    from packtool.writing.layout import Layout
-    from packtool.writing.sources import stored_source
     from packtool.writing.stored_plan import stored_plans
 
     plans = stored_plans(PackedDataset(source))
     began, cpu = time.perf_counter(), time.process_time()
     for plan, shuffle in zip(plans, atom_shuffles(plans, seed=42), strict=True):
         layout = Layout(plan, shuffle.order())
-        fetch = stored_source(plan, 0).fetch(layout)
+        copy = UnitCopier(plan.bucket, plan.unit)
         with (output / "moved").open("wb", buffering=0) as file, ThreadPoolExecutor(available_cpus()) as pool:
-            batches = [pool.submit(_move, fetch, file.fileno(), *batch) for batch in layout.batches(0, layout.rows)]
+            batches = [
+                pool.submit(_move, layout, copy, file.fileno(), *batch) for batch in layout.batches(0, layout.rows)
+            ]
             for batch in batches:
                 batch.result()
     print(json.dumps({"wall": time.perf_counter() - began, "cpu": time.process_time() - cpu}))
 
 
-def _move(fetch: Callable[[int, int, None], Any], file: int, first: int, last: int) -> None:
-    tokens = fetch(first, last, None).reshape(-1).view(np.uint8)
+def _move(layout: Layout, copy: UnitCopier, file: int, first: int, last: int) -> None:
+    tokens = copy(layout.units(*unit_range(layout.plan, first, last))).reshape(-1).view(np.uint8)
     os.pwrite(file, tokens, first * (len(tokens) // (last - first)))
 
 

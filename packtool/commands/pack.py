@@ -3,55 +3,25 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from packtool import packing
 from packtool.clock import Clock
+from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.pack_options import DEFAULT_SEED, DEFAULT_SHARD_TOKENS, check_options, describe, padding_id
-from packtool.commands.preview import Preview
-from packtool.metrics import Tally
-from packtool.metrics.ledger import balance
+from packtool.commands.write_corpus import write_corpus
+from packtool.executor import available_cpus
 from packtool.plan import Plan
-from packtool.progress import Progress
-from packtool.report.packed import read_report, report_of_rows
-from packtool.report.schema import PackedReport
 from packtool.shuffling.atom import atom_shuffles
 from packtool.sizes import machine_memory, parse_bytes
-from packtool.storage import manifest as manifests
-from packtool.storage.files import write_array
-from packtool.storage.manifest import Bucket, PackedManifest, Shuffle
-from packtool.storage.output import key_of, look, prepare
-from packtool.storage.packed import LENGTHS, bucket_directory
+from packtool.storage.manifest import Shuffle
 from packtool.storage.token_store import Corpus
-from packtool.writing.assemble import RowWriter, bucket_entry, moves, write_shuffled
-from packtool.writing.partition import Budget
-from packtool.writing.sources import corpus_source
+from packtool.writing.memory import Budget
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class PackResult:
-    """What `pack` wrote.
-
-    Attributes:
-        path: the packed dataset.
-        report: the contents of its `report.json`; None after a dry run.
-        run: what `run.json` holds: workers, wall and CPU seconds of planning and in total; empty after a dry run.
-        preview: what would be written, after a dry run.
-        kept: it was finished before, and nothing was done.
-    """
-
-    path: Path
-    report: PackedReport | None
-    run: dict[str, Any]
-    preview: Preview | None = None
-    kept: bool = False
 
 
 def pack(
@@ -80,7 +50,7 @@ def pack(
     resume: bool = False,
     dry_run: bool = False,
     quiet: bool = True,
-) -> PackResult:
+) -> DatasetResult:
     """Pack token stores into rows.
 
     Args:
@@ -120,82 +90,53 @@ def pack(
         window_tokens=window_tokens,
         optimize=optimize,
     )
-    most = machine_memory() // 2 if memory is None else parse_bytes(memory)
-    paths = [Path(p) for p in ([stores] if isinstance(stores, str | Path) else stores)]
-    corpus = Corpus(paths)
-    pad_id = padding_id(pad_token, corpus.tokenizer)
-    order = Shuffle(method="atom", atom_size=options.atom_size, seed=seed, epoch=0) if shuffle else None
-    described = describe(chosen, options, pad_id, shard_tokens, segments)
-    inputs = [manifests.input_entry(path) for path in paths]
-    key = key_of(strategy, described, order, inputs)
-    if dry_run:
-        return _preview(Path(output), key, corpus, packing.plan(strategy, corpus.lengths(), options))
-    place = prepare(output, "pack", key=key, inputs=paths, overwrite=overwrite, resume=resume)
-    if place.finished:
-        return PackResult(place.path, read_report(place.path), manifests.read_run(place.path), kept=True)
-
-    lengths = corpus.lengths()
-    plans = packing.plan(strategy, lengths, options)
-    planned = clock.seconds()
-    log.info("%s: %d documents planned in %.1f s", strategy, len(lengths), planned["wall"])
-    threads = workers or os.cpu_count() or 1
-    entries: list[Bucket] = []
-    tallies: list[Tally] = []
-    budget = Budget(most, threads)
-    sources = [corpus_source(corpus, plan, pad_id) for plan in plans]
-    shuffles = atom_shuffles(plans, seed=seed) if shuffle else [None] * len(plans)
-    work = sum(each.bytes_written * moves(each, how, budget) for each, how in zip(sources, shuffles, strict=True))
-    with Progress(work, "pack", quiet=quiet) as bar:
-        for source, how in zip(sources, shuffles, strict=True):
-            plan = source.plan
-            directory = bucket_directory(plan.sequence_length) if chosen.multi_bucket else ""
-            writer = RowWriter(
-                directory=place.path / directory,
-                dtype=corpus.dtype,
-                shard_tokens=shard_tokens,
-                lengths=lengths,
-                with_segments=segments,
-                workers=threads,
-                progress=bar.advance,
-                notes=place.work / "shards" / directory,
-            )
-            scratch = place.work / "parts" / directory
-            shards, tally = write_shuffled(writer, source, how, budget=budget, scratch=scratch)
-            entries.append(bucket_entry(directory, plan, shards))
-            tallies.extend([tally] if tally else [])
-
-    ledger = balance(corpus.tokens, corpus.documents, plans, [tally.accounts() for tally in tallies])
-    report = report_of_rows(strategy=strategy, options=described, shuffle=order, ledger=ledger, tallies=tallies)
-    run: dict[str, Any] = {"workers": threads, "planned": planned, "written": clock.seconds()}
-    if proven := [plan.least_rows for plan in plans if plan.least_rows is not None]:
-        run["least_rows"] = sum(proven)
-    place.finish(
-        PackedManifest(
-            strategy=strategy,
-            options=described,
-            shuffle=order,
-            inputs=inputs,
-            store_documents=[store.documents for store in corpus.stores],
-            tokenizer=corpus.tokenizer,
-            dtype=corpus.dtype.str,
-            pad_id=pad_id,
-            documents=corpus.documents,
-            ledger=ledger,
-            lengths=write_array(place.path / LENGTHS, lengths) if segments else None,
-            report=manifests.write_report(place.path, report),
-            buckets=entries,
+    job = DatasetJob(
+        command="pack",
+        inputs=[Path(path) for path in ([stores] if isinstance(stores, str | Path) else stores)],
+        output=Path(output),
+        budget=Budget(
+            memory=machine_memory() // 2 if memory is None else parse_bytes(memory),
+            workers=workers or available_cpus(),
         ),
-        run,
+        overwrite=overwrite,
+        resume=resume,
+        dry_run=dry_run,
+        quiet=quiet,
+        clock=clock,
     )
-    return PackResult(place.path, report, run)
+    corpus = Corpus(job.inputs)
+    described = describe(chosen, options, padding_id(pad_token, corpus.tokenizer), shard_tokens, segments)
+    record = Shuffle(method="atom", atom_size=options.atom_size, seed=seed, epoch=0) if shuffle else None
+    place = job.begin(
+        strategy, described, record, figures=lambda: _figures(corpus, packing.plan(strategy, corpus.lengths(), options))
+    )
+    if isinstance(place, DatasetResult):
+        return place
+    plans = packing.plan(strategy, corpus.lengths(), options)
+    facts: dict[str, Any] = {"planned": clock.seconds()}
+    log.info("%s: %d documents planned in %.1f s", strategy, corpus.documents, facts["planned"]["wall"])
+    if proven := [plan.least_rows for plan in plans if plan.least_rows is not None]:
+        facts["least_rows"] = sum(proven)
+    return write_corpus(
+        job,
+        place,
+        corpus,
+        plans,
+        atom_shuffles(plans, seed=seed) if shuffle else [None] * len(plans),
+        strategy=strategy,
+        multi_bucket=chosen.multi_bucket,
+        options=described,
+        record=record,
+        facts=facts,
+    )
 
 
-def _preview(output: Path, key: str, corpus: Corpus, plans: Sequence[Plan]) -> PackResult:
+def _figures(corpus: Corpus, plans: Sequence[Plan]) -> dict[str, int]:
+    """What would be written, for a dry run."""
     tokens = sum(plan.rows * plan.sequence_length for plan in plans)
-    figures = {
+    return {
         "documents": corpus.documents,
         "rows": sum(plan.rows for plan in plans),
         "tokens": tokens,
         "bytes": tokens * corpus.dtype.itemsize,
     }
-    return PackResult(output, None, {}, Preview("pack", output, look(output, "pack", key), figures))

@@ -8,7 +8,7 @@ import msgspec
 
 from packtool import shuffling
 from packtool.clock import Clock
-from packtool.commands.shuffle_job import Job, ShuffleResult
+from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.shuffle_packed import require_atoms, with_batches, write_order, write_rows
 from packtool.commands.shuffle_store import write_partial
 from packtool.errors import UsageError
@@ -19,8 +19,7 @@ from packtool.sizes import parse_bytes
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import Manifest, PackedManifest, Shuffle, StoreManifest
 from packtool.storage.packed import PackedDataset
-
-__all__ = ["ShuffleResult", "shuffle"]
+from packtool.writing.memory import Budget
 
 DEFAULT_SEED = 42
 
@@ -44,7 +43,7 @@ def shuffle(
     resume: bool = False,
     dry_run: bool = False,
     quiet: bool = True,
-) -> ShuffleResult:
+) -> DatasetResult:
     """Write the rows of a dataset in another order.
 
     The result depends on the corpus, the options of `pack`, seed and epoch only: a dataset that is shuffled already
@@ -91,23 +90,23 @@ def shuffle(
     if remainder not in (None, "pad", "drop"):
         what = f"{remainder!r} is neither pad nor drop"
         raise UsageError("bad-option", what, remedy="give one of them", where="--remainder")
-    job = Job(
-        source=Path(source),
+    job = DatasetJob(
+        command="shuffle",
+        inputs=[Path(source)],
         output=Path(output),
-        memory=parse_bytes(memory),
-        workers=workers or available_cpus(),
+        budget=Budget(memory=parse_bytes(memory), workers=workers or available_cpus()),
         overwrite=overwrite,
         resume=resume,
         dry_run=dry_run,
         quiet=quiet,
         clock=Clock(),
     )
-    _require_kind(chosen, manifests.read(job.source), str(source))
+    _require_kind(chosen, manifests.read(Path(source)), str(source))
     record = Shuffle(method=method, atom_size=atom_size, seed=seed, epoch=epoch, batch_size=batch_size)
     if chosen.source == "store":
         assert sequence_length is not None
         return write_partial(job, record, sequence_length)
-    dataset = PackedDataset(job.source)
+    dataset = PackedDataset(source)
     require_atoms(dataset, atom_size)
     if atom_size is None:
         record = msgspec.structs.replace(record, atom_size=dataset.manifest.options.get("atom_size"))

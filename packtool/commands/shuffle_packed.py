@@ -12,21 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool import __version__
-from packtool.commands.shuffle_job import Job, ShuffleResult
+from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.errors import DataError, UsageError
 from packtool.metrics import Ledger, Tally
-from packtool.progress import Progress
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.shuffling.bucket import batches
 from packtool.storage import manifest as manifests
 from packtool.storage.files import FileEntry, NpyWriter, write_array
-from packtool.storage.manifest import Bucket, OrderManifest, PackedManifest, Shuffle
+from packtool.storage.manifest import OrderManifest, PackedManifest, Shuffle
 from packtool.storage.packed import BATCHES, LENGTHS, ORDER, PackedDataset
-from packtool.writing.assemble import RowWriter, bucket_entry, moves, write_shuffled
-from packtool.writing.partition import Budget
-from packtool.writing.sources import stored_source
+from packtool.writing.buckets import BucketJob, BucketWriter
+from packtool.writing.packed_source import PackedSource
 from packtool.writing.stored_plan import StoredPlan, stored_atom_size, stored_plans
 
 
@@ -104,19 +102,21 @@ def _shuffles(plans: Sequence[StoredPlan], before: Shuffle | None, after: Shuffl
     return [replace(new, stored=old) for new, old in zip(wanted, stored, strict=True)]
 
 
-def write_order(job: Job, dataset: PackedDataset, record: Shuffle, table: npt.NDArray[Any] | None) -> ShuffleResult:
+def write_order(
+    job: DatasetJob, dataset: PackedDataset, record: Shuffle, table: npt.NDArray[Any] | None
+) -> DatasetResult:
     """Write the order of each bucket."""
     plans = stored_plans(dataset, record.atom_size)
     atoms = sum(plan.movable_atoms for plan in plans)
-    place = job.begin(record, "order", figures={"atoms": atoms, "bytes": 8 * atoms})
-    if isinstance(place, ShuffleResult):
+    place = job.begin(record, "order", figures=lambda: {"atoms": atoms, "bytes": 8 * atoms})
+    if isinstance(place, DatasetResult):
         return place
     entries = []
     for plan, shuffle in zip(plans, _shuffles(plans, dataset.manifest.shuffle, record), strict=True):
         directory = plan.bucket.entry.directory
         (place.path / directory).mkdir(exist_ok=True)
         with NpyWriter(place.path / directory / ORDER, "<i8", (shuffle.atoms,)) as out:
-            for part in shuffle.order_parts(job.memory):
+            for part in shuffle.order_parts(job.budget.memory):
                 out.write(part)
             entries.append(_named(out.close(), directory))
     manifest = OrderManifest(
@@ -127,42 +127,30 @@ def write_order(job: Job, dataset: PackedDataset, record: Shuffle, table: npt.ND
     )
     run = job.facts()
     place.finish(manifest, run)
-    return ShuffleResult(place.path, None, run)
+    return DatasetResult(place.path, None, run)
 
 
-def write_rows(job: Job, dataset: PackedDataset, record: Shuffle, table: npt.NDArray[Any] | None) -> ShuffleResult:
+def write_rows(
+    job: DatasetJob, dataset: PackedDataset, record: Shuffle, table: npt.NDArray[Any] | None
+) -> DatasetResult:
     """Write the rows of each bucket, and all that goes with them."""
     base = dataset.manifest
     tokens = sum(bucket.rows * bucket.sequence_length for bucket in dataset.buckets)
     figures = {"rows": base.ledger.rows, "tokens": tokens, "bytes": tokens * dataset.dtype.itemsize}
-    place = job.begin(record, figures=figures)
-    if isinstance(place, ShuffleResult):
+    place = job.begin(record, figures=lambda: figures)
+    if isinstance(place, DatasetResult):
         return place
     plans = stored_plans(dataset, record.atom_size)
     lengths = dataset.lengths() if dataset.has_segments else None
-    entries: list[Bucket] = []
-    tallies: list[Tally] = []
-    budget = Budget(job.memory, job.workers)
-    sources = [stored_source(plan, base.pad_id) for plan in plans]
-    shuffles = _shuffles(plans, base.shuffle, record)
-    work = sum(each.bytes_written * moves(each, how, budget) for each, how in zip(sources, shuffles, strict=True))
-    with Progress(work, "shuffle", quiet=job.quiet) as bar:
-        for plan, source, how in zip(plans, sources, shuffles, strict=True):
-            directory = plan.bucket.entry.directory
-            writer = RowWriter(
-                directory=place.path / directory,
-                dtype=dataset.dtype,
-                shard_tokens=base.options["shard_tokens"],
-                lengths=lengths,
-                with_segments=lengths is not None,
-                workers=job.workers,
-                progress=bar.advance,
-                notes=place.work / "shards" / directory,
-            )
-            scratch = place.work / "parts" / directory
-            shards, tally = write_shuffled(writer, source, how, budget=budget, scratch=scratch)
-            entries.append(bucket_entry(directory, plan, shards))
-            tallies.extend([tally] if tally else [])
+    writer = BucketWriter(place, lengths, base.options["shard_tokens"], lengths is not None, job.budget)
+    buckets, tallies = writer.write(
+        [
+            BucketJob(plan.bucket.entry.directory, PackedSource(plan, base.pad_id), shuffle)
+            for plan, shuffle in zip(plans, _shuffles(plans, base.shuffle, record), strict=True)
+        ],
+        job.command,
+        quiet=job.quiet,
+    )
     _require_same(base.ledger, tallies, str(dataset.path))
     options = base.options if record.atom_size is None else {**base.options, "atom_size": record.atom_size}
     manifest = msgspec.structs.replace(base, packtool_version=__version__, options=options, shuffle=record)
@@ -173,12 +161,12 @@ def write_rows(job: Job, dataset: PackedDataset, record: Shuffle, table: npt.NDA
             manifest,
             lengths=None if lengths is None else write_array(place.path / LENGTHS, np.asarray(lengths)),
             report=manifests.write_report(place.path, report),
-            buckets=entries,
+            buckets=buckets,
             batches=None if table is None else write_array(place.path / BATCHES, table),
         ),
         run,
     )
-    return ShuffleResult(place.path, report, run)
+    return DatasetResult(place.path, report, run)
 
 
 def _named(entry: FileEntry, directory: str) -> FileEntry:

@@ -38,7 +38,7 @@ def bucket_directory(sequence_length: int) -> str:
     return f"bucket-{sequence_length:05d}"
 
 
-class ShardWriter:
+class PackedShardWriter:
     """Writes one shard of rows, batch by batch.
 
     Args:
@@ -71,7 +71,7 @@ class ShardWriter:
     def _path(self, kind: str) -> Path:
         return self._directory / f"{kind}-{self._number:05d}.npy"
 
-    def __enter__(self) -> ShardWriter:
+    def __enter__(self) -> PackedShardWriter:
         self._tokens.__enter__()
         return self
 

@@ -1,7 +1,7 @@
-"""The one place that moves tokens: pieces of memory-mapped shards, in any order, into one contiguous buffer.
+"""The one place that moves tokens: slices of memory-mapped shards, in any order, into one contiguous buffer.
 
 Arrow's string views are (buffer, offset, length) triples, which is what a segment table is; casting such an array to
-contiguous binary is a loop of memory copies in C++. Pieces that follow each other in a shard are copied as one.
+contiguous binary is a loop of memory copies in C++. Segments that follow each other in a shard are copied as one.
 """
 
 from __future__ import annotations
@@ -50,104 +50,120 @@ class Gatherer:
         eos_id: int,
         longest_fill: int,
     ) -> None:
-        fills = [np.full(longest_fill, pad_id, dtype), np.full(1, eos_id, dtype)]
-        self._sources = [*shards, *fills]
+        arrays = [*shards, np.full(longest_fill, pad_id, dtype), np.full(1, eos_id, dtype)]
         self._fill = {PADDING: len(shards), INSERTED_EOS: len(shards) + 1}
         self._locate = locate
-        self._source_of = _SourceOf(offsets_of(np.array([len(source) for source in self._sources], np.int64)))
+        self._array_of = _ArrayOf(offsets_of(np.array([len(array) for array in arrays], np.int64)))
+        self._copier = Copier(arrays, dtype)
+
+    def __call__(self, segments: Segments) -> npt.NDArray[Any]:
+        """The tokens of all segments, in order, as one 1-D array."""
+        place = self._places(segments)
+        joined, length = coalesce(place, segments.length)
+        array = self._array_of(joined)
+        if (joined + length > self._array_of.bases[array + 1]).any():  # joined across the end of a shard
+            joined, length, array = place, segments.length, self._array_of(place)
+        return self._copier(array, joined - self._array_of.bases[array], length)
+
+    def _places(self, segments: Segments) -> I64:
+        """Where each segment begins in the stream of all arrays, one after the other."""
+        real = segments.document >= 0
+        if real.all():
+            return self._locate(segments.document) + segments.start
+        place = np.empty(len(segments), np.int64)
+        for document, number in self._fill.items():
+            place[segments.document == document] = self._array_of.bases[number]
+        place[real] = self._locate(segments.document[real]) + segments.start[real]
+        return place
+
+
+class Copier:
+    """Copies slices of arrays, in any order, into one contiguous buffer.
+
+    Args:
+        arrays: 1-D.
+        dtype: of all of them.
+
+    >>> copy = Copier([np.array([1, 2, 3]), np.array([4, 5])], np.dtype(np.int64))
+    >>> copy(np.array([1, 0]), np.array([0, 1]), np.array([2, 2]))
+    array([4, 5, 2, 3])
+    """
+
+    def __init__(self, arrays: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any]) -> None:
+        self._arrays = arrays
         self._dtype = dtype
         self._buffers: list[pa.Buffer] = []
         first = []
-        for source in self._sources:
+        for array in arrays:
             first.append(len(self._buffers))
-            raw = source.view(np.uint8)
+            raw = array.view(np.uint8)
             for begin in range(0, max(1, len(raw)), _WINDOW):
                 self._buffers.append(pa.py_buffer(raw[begin : begin + 2 * _WINDOW - 1]))
         self._first_buffer = np.array(first, np.int64)
 
-    def __call__(self, pieces: Segments) -> npt.NDArray[Any]:
-        """The tokens of all pieces, in order, as one 1-D array."""
-        place = self._places(pieces)
-        joined, length = coalesce(place, pieces.length)
-        source = self._source_of(joined)
-        if (joined + length > self._source_of.bases[source + 1]).any():  # joined across the end of a shard
-            joined, length, source = place, pieces.length, self._source_of(place)
-        return self.copy(source, joined - self._source_of.bases[source], length)
-
-    def _places(self, pieces: Segments) -> I64:
-        """Where each piece begins in the stream of all sources, one after the other."""
-        real = pieces.document >= 0
-        if real.all():
-            return self._locate(pieces.document) + pieces.start
-        place = np.empty(len(pieces), np.int64)
-        for document, number in self._fill.items():
-            place[pieces.document == document] = self._source_of.bases[number]
-        place[real] = self._locate(pieces.document[real]) + pieces.start[real]
-        return place
-
-    def copy(self, source: I64, place: I64, length: I64) -> npt.NDArray[Any]:
-        """Tokens ``place:place + length`` of each source, joined. Sources are the shards, padding, EOS, in order."""
+    def __call__(self, array: I64, start: I64, length: I64) -> npt.NDArray[Any]:
+        """Items ``start:start + length`` of the array of each number, joined."""
         total = int(length.sum())
         if not total:
             return np.empty(0, self._dtype)
         size = self._dtype.itemsize
-        start = place * size
-        window = start // _WINDOW
-        views = np.empty((len(source), 4), np.int32)
+        begin = start * size
+        window = begin // _WINDOW
+        views = np.empty((len(array), 4), np.int32)
         views[:, 0] = length * size
         views[:, 1] = 0  # the prefix serves comparisons only
-        views[:, 2] = self._first_buffer[source] + window
-        views[:, 3] = start - window * _WINDOW
+        views[:, 2] = self._first_buffer[array] + window
+        views[:, 3] = begin - window * _WINDOW
         short = np.flatnonzero(length * size <= _INLINE)
         if len(short):
-            views[short, 1:] = self._inline(source[short], place[short], length[short])
-        array = pa.Array.from_buffers(
+            views[short, 1:] = self._inline(array[short], start[short], length[short])
+        slices = pa.Array.from_buffers(
             pa.binary_view(), len(views), [None, pa.py_buffer(views), *self._buffers], null_count=0
         )
-        data = array.cast(pa.large_binary()).buffers()[2]
+        data = slices.cast(pa.large_binary()).buffers()[2]
         return np.frombuffer(data, self._dtype, total)
 
-    def _inline(self, source: I64, place: I64, length: I64) -> npt.NDArray[np.int32]:
-        """The data of pieces of at most `_INLINE` bytes, padded with zeros to that size."""
+    def _inline(self, array: I64, start: I64, length: I64) -> npt.NDArray[np.int32]:
+        """The data of slices of at most `_INLINE` bytes, padded with zeros to that size."""
         width = _INLINE // self._dtype.itemsize
-        out = np.zeros((len(source), width), self._dtype)
+        out = np.zeros((len(array), width), self._dtype)
         column = np.arange(width)
         wanted = column < length[:, None]
-        for number in np.unique(source):
-            mine = np.flatnonzero(source == number)
-            shard = self._sources[number]
-            at = np.minimum(place[mine, None] + column, len(shard) - 1)
-            out[mine] = np.where(wanted[mine], shard[at], 0)
+        for number in np.unique(array):
+            mine = np.flatnonzero(array == number)
+            items = self._arrays[number]
+            at = np.minimum(start[mine, None] + column, len(items) - 1)
+            out[mine] = np.where(wanted[mine], items[at], 0)
         return out.view(np.int32)
 
 
-class _SourceOf:
-    """The source of each place in the stream of all of them: a table lookup, several times as fast as a search.
+class _ArrayOf:
+    """The array of each place in the stream of all of them: a table lookup, several times as fast as a search.
 
     Args:
-        bases: sources + 1 offsets of the sources in the stream.
+        bases: arrays + 1 offsets of the arrays in the stream.
 
-    >>> _SourceOf(np.array([0, 3, 3, 10]))(np.array([9, 0, 2, 3]))
+    >>> _ArrayOf(np.array([0, 3, 3, 10]))(np.array([9, 0, 2, 3]))
     array([2, 0, 0, 2])
     """
 
     def __init__(self, bases: I64) -> None:
         self.bases = bases
-        total, sources = int(bases[-1]), len(bases) - 1
-        self._shift = max(0, total.bit_length() - max(12, sources.bit_length() + 2))
+        total, arrays = int(bases[-1]), len(bases) - 1
+        self._shift = max(0, total.bit_length() - max(12, arrays.bit_length() + 2))
         firsts = np.arange(0, total + 1, 1 << self._shift)
         self._table = np.searchsorted(bases[:-1], firsts, side="right") - 1
-        self._most = int(np.diff(self._table, append=sources - 1).max())
+        self._most = int(np.diff(self._table, append=arrays - 1).max())
 
     def __call__(self, place: I64) -> I64:
-        source: I64 = self._table[place >> self._shift]
-        for _ in range(self._most):  # a source may begin between the table's entries
-            source += place >= self.bases[source + 1]
-        return source
+        array: I64 = self._table[place >> self._shift]
+        for _ in range(self._most):  # an array may begin between the table's entries
+            array += place >= self.bases[array + 1]
+        return array
 
 
 def coalesce(place: I64, length: I64) -> tuple[I64, I64]:
-    """One piece for pieces that follow each other.
+    """One slice for slices that follow each other.
 
     >>> one = np.array
     >>> coalesce(one([4, 6, 7]), one([2, 3, 1]))

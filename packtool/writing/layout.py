@@ -1,6 +1,6 @@
 """Rows from a plan and an order: the last pure step before tokens move.
 
-Units, in their final order, are joined to rows; what a unit or the last row lacks becomes padding; pieces that
+Units, in their final order, are joined to rows; what a unit or the last row lacks becomes padding; segments that
 continue each other inside a row become one, so that the segment table depends on the rows alone and not on the way
 they came about.
 """
@@ -60,14 +60,9 @@ class Layout:
         return offsets[a:b] - first_row
 
     def segments(self, first_row: int, last_row: int) -> Segments:
-        """The pieces of rows ``first_row:last_row``, padding included: each row sums to `sequence_length`."""
-        plan = self.plan
-        per_row = plan.sequence_length // plan.unit
-        units = self.units(first_row * per_row, min(last_row * per_row, plan.units))
-        return join(plan.segments(units), plan.unit, plan.sequence_length)
-
-    def consume(self, first_row: int, last_row: int) -> None:
-        """Called when these rows are finished and will not be asked for again."""
+        """The segments of rows ``first_row:last_row``, padding included: each row sums to `sequence_length`."""
+        units = self.units(*unit_range(self.plan, first_row, last_row))
+        return join(pad(self.plan.segments(units), self.plan.unit), self.plan.unit, self.plan.sequence_length)
 
     def batches(self, first_row: int, last_row: int) -> Iterator[tuple[int, int]]:
         """Ranges of rows of about `BATCH_TOKENS` tokens."""
@@ -76,34 +71,47 @@ class Layout:
             yield row, min(row + step, last_row)
 
 
-def join(pieces: Segments, unit: int, sequence_length: int) -> Segments:
-    """Units to rows: pad each unit, join `sequence_length` / `unit` of them, pad the last row, merge what continues.
+def unit_range(plan: Plan, first_row: int, last_row: int) -> tuple[int, int]:
+    """The places ``first:last`` of the units in rows ``first_row:last_row``; the last row may lack units."""
+    per_row = plan.sequence_length // plan.unit
+    return min(first_row * per_row, plan.units), min(last_row * per_row, plan.units)
+
+
+def join(units: Segments, unit: int, sequence_length: int) -> Segments:
+    """Units to rows: join `sequence_length` / `unit` of them, pad the last row, merge what continues.
+
+    Args:
+        units: their segments, padding included.
 
     >>> one = np.array
-    >>> units = Segments(one([4, 4]), one([0, 3]), one([3, 2]), one([0, 0]), one([0, 1, 2]))
+    >>> units = pad(Segments(one([4, 4]), one([0, 3]), one([3, 2]), one([0, 0]), one([0, 1, 2])), 3)
     >>> rows = join(units, unit=3, sequence_length=6)
     >>> rows.document, rows.length
     (array([ 4, -1]), array([5, 1]))
     """
-    missing = unit - pieces.tokens()
     per_row = sequence_length // unit
-    lacking = -pieces.groups % per_row
-    if lacking:
-        missing[-1] += lacking * unit
-    padded = pad(pieces, missing)
-    row_offsets = np.append(padded.offsets[:-1][::per_row], padded.offsets[-1])
-    return merge(Segments(padded.document, padded.start, padded.length, padded.repeated, row_offsets))
+    if lacking := -units.groups % per_row:
+        missing = np.zeros(units.groups, np.int64)
+        missing[-1] = lacking * unit
+        units = _fill(units, missing)
+    row_offsets = np.append(units.offsets[:-1][::per_row], units.offsets[-1])
+    return merge(Segments(units.document, units.start, units.length, units.repeated, row_offsets))
 
 
-def pad(pieces: Segments, missing: I64) -> Segments:
-    """A piece of padding at the end of each group that misses tokens."""
+def pad(units: Segments, unit: int) -> Segments:
+    """A segment of padding at the end of each unit that falls short of `unit` tokens."""
+    return _fill(units, unit - units.tokens())
+
+
+def _fill(segments: Segments, missing: I64) -> Segments:
+    """A segment of padding at the end of each group that misses tokens."""
     holes = np.flatnonzero(missing)
     if not len(holes):
-        return pieces
-    counts = np.diff(pieces.offsets)
+        return segments
+    counts = np.diff(segments.offsets)
     offsets = offsets_of(counts + (missing > 0))
     at = offsets[holes + 1] - 1
-    kept = ranges(offsets[:-1], counts, pieces.offsets)
+    kept = ranges(offsets[:-1], counts, segments.offsets)
 
     def column(values: I64, filler: int | I64) -> I64:
         out = np.empty(offsets[-1], np.int64)
@@ -112,16 +120,16 @@ def pad(pieces: Segments, missing: I64) -> Segments:
         return out
 
     return Segments(
-        column(pieces.document, PADDING),
-        column(pieces.start, 0),
-        column(pieces.length, missing[holes]),
-        column(pieces.repeated, 0),
+        column(segments.document, PADDING),
+        column(segments.start, 0),
+        column(segments.length, missing[holes]),
+        column(segments.repeated, 0),
         offsets,
     )
 
 
 def merge(rows: Segments) -> Segments:
-    """One piece for consecutive pieces of a row that continue each other (or are padding)."""
+    """One segment for consecutive segments of a row that continue each other (or are padding)."""
     if len(rows) < 2:
         return rows
     document, start, length = rows.document, rows.start, rows.length

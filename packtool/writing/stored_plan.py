@@ -43,6 +43,11 @@ class StoredPlan(Plan):
             )
         self.bucket = bucket
 
+    @property
+    def has_segments(self) -> bool:
+        """False after ``--no-segments``: then nobody knows them."""
+        return self.bucket.has_segments
+
     @cached_property
     def _table(self) -> npt.NDArray[Any]:
         return np.concatenate([np.empty(0, SEGMENT), *(table for table, _ in self.bucket.tables())])
@@ -53,12 +58,12 @@ class StoredPlan(Plan):
 
     @cached_property
     def _begins(self) -> I64:
-        """Where each piece begins, in tokens from the first row's first; then where the last one ends."""
+        """Where each segment begins, in tokens from the first row's first; then where the last one ends."""
         return offsets_of(self._table["length"])
 
     @cached_property
     def _firsts(self) -> Ints:
-        """The piece that each unit begins in; then the number of pieces."""
+        """The segment that each unit begins in; then the number of segments."""
         firsts = np.searchsorted(self._begins, np.arange(self.units + 1) * self.unit, side="right") - 1
         return firsts.astype(np.uint32) if len(self._begins) < 1 << 32 else firsts
 
@@ -68,35 +73,35 @@ class StoredPlan(Plan):
             first, last = self._firsts[units].astype(np.int64), self._firsts[np.asarray(units) + 1].astype(np.int64)
             counts = last - first + (self._begins[last] < begin + self.unit)
             offsets = offsets_of(counts)
-            piece = ranges(first, counts, offsets)
-            pieces = from_table(np.take(self._table, piece), offsets)
-            ahead = np.repeat(begin, counts) - self._begins[piece]
+            index = ranges(first, counts, offsets)
+            segments = from_table(np.take(self._table, index), offsets)
+            ahead = np.repeat(begin, counts) - self._begins[index]
             skipped = np.maximum(ahead, 0)
-            return cut(pieces, skipped, np.minimum(ahead + self.unit, pieces.length) - skipped)
+            return cut(segments, skipped, np.minimum(ahead + self.unit, segments.length) - skipped)
         first = self._row_offsets[units]
         counts = self._row_offsets[np.asarray(units) + 1] - first
         offsets = offsets_of(counts)
         return from_table(np.take(self._table, ranges(first, counts, offsets)), offsets)
 
-    def stretch(self, first: int, last: int) -> Segments:
-        """The pieces of units ``first:last``, without reading the rest of the table."""
+    def scan(self, first: int, last: int) -> Segments:
+        """The segments of units ``first:last``, read from their part of the table alone."""
         per_row = self.sequence_length // self.unit
         row = first // per_row
         rows = self.bucket.segments(row, -(-last // per_row))
         begin = np.arange(first - row * per_row, last - row * per_row) * self.unit
-        piece, skipped, length, offsets = between(offsets_of(rows.length), begin, begin + self.unit)
-        pieces = Segments(rows.document[piece], rows.start[piece], rows.length[piece], rows.repeated[piece], offsets)
-        return cut(pieces, skipped, length)
+        index, skipped, length, offsets = between(offsets_of(rows.length), begin, begin + self.unit)
+        segments = Segments(rows.document[index], rows.start[index], rows.length[index], rows.repeated[index], offsets)
+        return cut(segments, skipped, length)
 
 
-def cut(pieces: Segments, skipped: I64, length: I64) -> Segments:
-    """Pieces without their first `skipped` tokens, and of the given length from there."""
+def cut(segments: Segments, skipped: I64, length: I64) -> Segments:
+    """Segments without their first `skipped` tokens, and of the given length from there."""
     return Segments(
-        pieces.document,
-        pieces.start + np.where(pieces.document >= 0, skipped, 0),
+        segments.document,
+        segments.start + np.where(segments.document >= 0, skipped, 0),
         length,
-        np.clip(pieces.repeated - skipped, 0, length),
-        pieces.offsets,
+        np.clip(segments.repeated - skipped, 0, length),
+        segments.offsets,
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import packtool.writing.gather as module
 from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
-from packtool.writing.gather import Gatherer, coalesce
+from packtool.writing.gather import Copier, Gatherer, coalesce
 
 PAD, EOS = 60001, 60002
 
@@ -55,10 +55,9 @@ def test_gathering_is_slicing(dtype: str, documents: list[int], cuts: set[int], 
 def test_shards_beyond_the_reach_of_a_view_are_seen_through_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_WINDOW", 64)
     stream = np.arange(1000, dtype="<u2")
-    gather = gatherer([stream], np.array([0]))
     place = np.arange(0, 968, 11)
     length = np.full(len(place), 29)
-    got = gather.copy(np.zeros(len(place), np.int64), place, length)
+    got = Copier([stream], stream.dtype)(np.zeros(len(place), np.int64), place, length)
     np.testing.assert_array_equal(got, np.concatenate([stream[a : a + 29] for a in place]))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from packtool.packing.plans.listed import ListedPlan
 from packtool.plan import PADDING, Plan, Segments, offsets_of, ranges
 from packtool.plan import Ints as Numbers
-from packtool.writing.layout import Layout, join, merge
+from packtool.writing.layout import Layout, join, merge, pad
 
 
 def columns(pieces: Segments) -> list[list[tuple[int, int, int, int]]]:
@@ -50,7 +50,7 @@ class Grid(Plan):
 
 def test_padding_goes_where_a_unit_falls_short_and_where_the_last_row_does() -> None:
     units = segments([[(0, 0, 3, 0)], [(1, 0, 1, 0), (2, 0, 2, 0)], [(3, 0, 2, 0)]])
-    assert columns(join(units, unit=3, sequence_length=6)) == [
+    assert columns(join(pad(units, 3), unit=3, sequence_length=6)) == [
         [(0, 0, 3, 0), (1, 0, 1, 0), (2, 0, 2, 0)],
         [(3, 0, 2, 0), (PADDING, 0, 4, 0)],
     ]

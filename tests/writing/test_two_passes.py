@@ -18,8 +18,9 @@ from packtool.errors import DataError, UsageError
 from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.permutation import keys
 from packtool.storage.packed import PackedDataset
-from packtool.writing import partition
-from packtool.writing.sources import stored_source
+from packtool.writing import first_pass, memory
+from packtool.writing.packed_source import PackedSource
+from packtool.writing.second_pass import PartitionedRows
 from packtool.writing.stored_plan import stored_plans
 from tests.commands.test_shuffle import contents
 from tests.stores import write_store
@@ -44,8 +45,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def several_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition, "_TASK_BYTES", 4000)
-    monkeypatch.setattr(partition, "_MOST_TASKS", 5)
+    monkeypatch.setattr(first_pass, "_TASK_BYTES", 4000)
+    monkeypatch.setattr(first_pass, "_MOST_TASKS", 5)
 
 
 @pytest.mark.usefixtures("several_tasks")
@@ -66,7 +67,7 @@ def test_the_same_bytes_as_in_memory(store: Path, tmp_path: Path, kind: str) -> 
 
 def test_memory_decides_the_path(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat"])
-    monkeypatch.setattr("packtool.writing.assemble.partition", _never)
+    monkeypatch.setattr("packtool.writing.buckets.partition", _never)
     packtool.shuffle(tmp_path / "corpus", tmp_path / "whole", memory="1MB")
     with pytest.raises(AssertionError, match="partitioned"):
         packtool.shuffle(tmp_path / "corpus", tmp_path / "parts", memory="1kB")
@@ -77,7 +78,7 @@ def _never(*_: object, **__: object) -> None:
 
 
 def test_too_little_memory(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition, "_MOST_BITS", 5)
+    monkeypatch.setattr(memory, "_MOST_BITS", 5)
     packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat-8"])
     with pytest.raises(
         UsageError, match=r"--memory: 100 B for 2 workers are too small .* Give at least .* kB"
@@ -103,20 +104,20 @@ def test_equal_keys_go_by_index(store: Path, tmp_path: Path, monkeypatch: pytest
 def test_finished_parts_and_shards_are_not_done_again(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partition, "_TASK_BYTES", 4000)
+    monkeypatch.setattr(first_pass, "_TASK_BYTES", 4000)
     options = {**KINDS["concat-8"], "shard_tokens": 64 * 15}
     packtool.pack(store, tmp_path / "corpus", shuffle=False, **options)
     packtool.shuffle(tmp_path / "corpus", tmp_path / "expected")
     run: dict[str, Any] = {"memory": 30_000, "workers": 1}
 
-    read = _counting(monkeypatch, "packtool.writing.partition.parts.append", fail_at=800)
+    read = _counting(monkeypatch, "packtool.writing.first_pass.scratch.append", fail_at=800)
     with pytest.raises(OSError, match="counted"):
         packtool.shuffle(tmp_path / "corpus", tmp_path / "out", **run)
     notes = sorted((tmp_path / "out" / "unfinished").rglob("task-*.json"))
     assert notes
     assert not (tmp_path / "out" / "manifest.json").exists()
     read.calls = 0
-    written = _counting(monkeypatch, "packtool.writing.assemble.ShardWriter", fail_at=3)
+    written = _counting(monkeypatch, "packtool.writing.shards.PackedShardWriter", fail_at=3)
     with pytest.raises(OSError, match="counted"):
         packtool.shuffle(tmp_path / "corpus", tmp_path / "out", resume=True, **run)
     done = len(list((tmp_path / "out" / "unfinished").rglob("shard-*.json")))
@@ -186,44 +187,43 @@ def test_killed_and_resumed(store: Path, tmp_path: Path, kind: str, memory: str)
     assert packtool.verify(tmp_path / "out").problems == []
 
 
-def test_parts_go_when_their_rows_are_written(store: Path, tmp_path: Path) -> None:
+def test_partitions_go_when_their_rows_are_written(store: Path, tmp_path: Path) -> None:
     packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat-8"])
     (plan,) = stored_plans(PackedDataset(tmp_path / "corpus"))
     (shuffle,) = atom_shuffles([plan], seed=42)
-    layout = partition.partition(
-        stored_source(plan, 0),
-        shuffle.keys(),
-        tmp_path / "parts",
-        budget=partition.Budget(50_000, 1),
-        progress=lambda _: None,
+    source = PackedSource(plan, 0)
+    budget = memory.Budget(50_000, 1)
+    partitions = first_pass.partition(
+        source, shuffle.keys(), tmp_path / "scratch", budget=budget, progress=lambda _: None
     )
-    counts = [len(list((tmp_path / "parts").rglob("*.part")))]
-    third = layout.rows // 3
-    for rows in [(2 * third, layout.rows), (0, third), (third, 2 * third)]:
-        layout.consume(*rows)
-        counts.append(len(list((tmp_path / "parts").rglob("*.part"))))
-        if rows == (0, third):  # what is left still serves the rows between
-            layout.segments(third, 2 * third)
+    rows = PartitionedRows(source, partitions, None)
+    counts = [len(list((tmp_path / "scratch").rglob("*.atoms")))]
+    third = plan.rows // 3
+    for written in [(2 * third, plan.rows), (0, third), (third, 2 * third)]:
+        rows.written(*written)
+        counts.append(len(list((tmp_path / "scratch").rglob("*.atoms"))))
+        if written == (0, third):  # what is left still serves the rows between
+            assert sum(len(tokens) for _, tokens in rows.batches(third, 2 * third)) == third * 8
     assert counts[0] > counts[1] > counts[2] > counts[3] == 0
 
 
-def test_a_part_that_changed_since(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_that_changed_since(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat"])
-    _counting(monkeypatch, "packtool.writing.assemble.ShardWriter", fail_at=1)
+    _counting(monkeypatch, "packtool.writing.shards.PackedShardWriter", fail_at=1)
     with pytest.raises(OSError, match="counted"):
         packtool.shuffle(tmp_path / "corpus", tmp_path / "out", memory=20_000)
-    part = min((tmp_path / "out" / "unfinished").rglob("*.part"))
-    part.write_bytes(part.read_bytes()[:-5])
+    file = min((tmp_path / "out" / "unfinished").rglob("*.atoms"))
+    file.write_bytes(file.read_bytes()[:-5])
     with pytest.raises(DataError, match="has changed since it was written") as caught:
         packtool.shuffle(tmp_path / "corpus", tmp_path / "out", memory=20_000, resume=True)
     assert caught.value.code == "damaged-scratch"
 
 
-def test_stretches_are_units(store: Path, tmp_path: Path) -> None:
+def test_scanning_is_reading(store: Path, tmp_path: Path) -> None:
     packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat-8"])
     (plan,) = stored_plans(PackedDataset(tmp_path / "corpus"))
     whole = plan.segments(np.arange(plan.units))
     for first, last in [(0, plan.units), (3, 3), (5, 29), (plan.units - 3, plan.units)]:
-        piece = plan.stretch(first, last)
+        piece = plan.scan(first, last)
         for name in ("document", "start", "length", "repeated", "offsets"):
             np.testing.assert_array_equal(getattr(piece, name), getattr(whole[first:last], name))

@@ -1,7 +1,7 @@
-"""Scratch files of a shuffle beyond memory: atoms with their keys, pieces and tokens, appended chunk by chunk.
+"""Scratch files of a shuffle beyond memory: atoms with their keys, segments and tokens, appended block by block.
 
-A file is one task's share of one part. A chunk is a header (atoms, units and pieces in it, `<i8`) and the columns of
-`Chunk`, one after the other.
+A file is one task's share of one partition. A block is a header (its atoms, units and segments, `<i8`) and the columns
+of `Atoms`, one after the other.
 """
 
 from __future__ import annotations
@@ -20,64 +20,64 @@ from packtool.storage.packed import SEGMENT
 
 _HEADER = np.dtype("<i8")
 _COUNTED = (0, 0, 1, 2, 1)
-"""Which of the counts in the header each column has: atoms, units or pieces."""
+"""Which of the counts in the header each column has: atoms, units or segments."""
 
 
 @dataclass(frozen=True)
-class Chunk:
+class Atoms:
     """Some atoms, in stored order.
 
     Attributes:
         keys: (atoms,) what sorts them.
-        atom_units: (atoms,) units in each atom.
-        unit_pieces: (units,) pieces in each unit.
-        pieces: (pieces,) of `SEGMENT`.
+        units: (atoms,) units in each atom.
+        unit_segments: (units,) segments in each unit.
+        segments: (segments,) of `SEGMENT`.
         tokens: (units, unit).
     """
 
     keys: npt.NDArray[np.uint64]
-    atom_units: npt.NDArray[np.uint32]
-    unit_pieces: npt.NDArray[np.uint32]
-    pieces: npt.NDArray[Any]
+    units: npt.NDArray[np.uint32]
+    unit_segments: npt.NDArray[np.uint32]
+    segments: npt.NDArray[Any]
     tokens: npt.NDArray[Any]
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Atoms, units and pieces."""
-        return len(self.keys), len(self.tokens), len(self.pieces)
+        """Atoms, units and segments."""
+        return len(self.keys), len(self.tokens), len(self.segments)
 
-    def head(self, atoms: int, units: int, pieces: int) -> Chunk:
-        """Its first atoms, units and pieces."""
-        counts = atoms, atoms, units, pieces, units
-        return Chunk(*(column[:count] for column, count in zip(self.columns, counts, strict=True)))
+    def head(self, atoms: int, units: int, segments: int) -> Atoms:
+        """The first of them."""
+        counts = atoms, atoms, units, segments, units
+        return Atoms(*(column[:count] for column, count in zip(self.columns, counts, strict=True)))
 
     @property
     def columns(self) -> tuple[npt.NDArray[Any], ...]:
-        return self.keys, self.atom_units, self.unit_pieces, self.pieces, self.tokens
+        return self.keys, self.units, self.unit_segments, self.segments, self.tokens
 
 
-def empty_chunk(atoms: int, units: int, pieces: int, *, unit: int, dtype: np.dtype[Any]) -> Chunk:
-    """A chunk of this size, to be filled."""
-    return Chunk(
+def empty_atoms(atoms: int, units: int, segments: int, *, unit: int, dtype: np.dtype[Any]) -> Atoms:
+    """Room for so many, to be filled."""
+    return Atoms(
         np.empty(atoms, np.uint64),
         np.empty(atoms, np.uint32),
         np.empty(units, np.uint32),
-        np.empty(pieces, SEGMENT),
+        np.empty(segments, SEGMENT),
         np.empty((units, unit), dtype),
     )
 
 
-def append(path: Path, chunk: Chunk, hashed: xxhash.xxh3_128) -> None:
-    """Add a chunk at the end of a file, and to the hash of the file."""
+def append(path: Path, atoms: Atoms, hashed: xxhash.xxh3_128) -> None:
+    """Add a block at the end of a file, and to the hash of the file."""
     with path.open("ab") as file:
-        for data in (np.array(chunk.counts, _HEADER), *chunk.columns):
+        for data in (np.array(atoms.counts, _HEADER), *atoms.columns):
             view = np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
             hashed.update(view)
             file.write(view)
 
 
-def read(files: Iterable[tuple[Path, str]], whole: Chunk) -> None:
-    """Read all chunks of these files as one.
+def read(files: Iterable[tuple[Path, str]], whole: Atoms) -> None:
+    """Read all blocks of these files as one.
 
     Args:
         files: paths, and the xxh3-128 of each one's bytes.

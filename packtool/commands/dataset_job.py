@@ -1,0 +1,87 @@
+"""One run of `pack` or `shuffle`: where it reads and writes, with what, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packtool.clock import Clock
+from packtool.commands.preview import Preview
+from packtool.report.packed import read_report
+from packtool.report.schema import PackedReport
+from packtool.storage import manifest as manifests
+from packtool.storage.manifest import InputEntry
+from packtool.storage.output import Output, key_of, look, prepare
+from packtool.writing.memory import Budget
+
+
+@dataclass(frozen=True)
+class DatasetResult:
+    """What `pack` or `shuffle` wrote.
+
+    Attributes:
+        path: the packed dataset, or the order.
+        report: the contents of its `report.json`; None for an order and after a dry run.
+        run: what `run.json` holds: workers, wall and CPU seconds; empty after a dry run.
+        preview: what would be written, after a dry run.
+        kept: it was finished before, and nothing was done.
+    """
+
+    path: Path
+    report: PackedReport | None
+    run: dict[str, Any]
+    preview: Preview | None = None
+    kept: bool = False
+
+
+@dataclass(frozen=True)
+class DatasetJob:
+    """Where a command reads and writes, and with what.
+
+    Attributes:
+        command: its name.
+        inputs: datasets that it reads.
+        output: directory that it writes.
+        budget: memory and threads.
+        overwrite, resume, dry_run, quiet: as the command takes them.
+        clock: started with the command.
+    """
+
+    command: str
+    inputs: Sequence[Path]
+    output: Path
+    budget: Budget
+    overwrite: bool
+    resume: bool
+    dry_run: bool
+    quiet: bool
+    clock: Clock
+
+    def input_entries(self) -> list[InputEntry]:
+        """The inputs as manifests name them."""
+        return [manifests.input_entry(path) for path in self.inputs]
+
+    def begin(self, *options: Any, figures: Callable[[], dict[str, int]]) -> Output | DatasetResult:
+        """Prepare the output, or say why there is nothing to do: a dry run, or a run that had finished.
+
+        Args:
+            options: all that the output depends on, beside the inputs.
+            figures: what would be written, for a dry run.
+        """
+        key = key_of(*options, self.input_entries())
+        if self.dry_run:
+            found = look(self.output, self.command, key)
+            return DatasetResult(self.output, None, {}, Preview(self.command, self.output, found, figures()))
+        place = prepare(
+            self.output, self.command, key=key, inputs=self.inputs, overwrite=self.overwrite, resume=self.resume
+        )
+        if not place.finished:
+            return place
+        report = read_report(place.path) if (place.path / manifests.REPORT).exists() else None
+        return DatasetResult(place.path, report, manifests.read_run(place.path), kept=True)
+
+    def facts(self) -> dict[str, Any]:
+        """What goes to `run.json`."""
+        return {"workers": self.budget.workers, "written": self.clock.seconds()}

@@ -1,0 +1,180 @@
+"""The first of two passes beyond memory: units in stored order, every atom to the partition that its key names.
+
+A partition holds the atoms whose keys have the same top bits, with their segments and tokens: small enough to be read
+and sorted in memory by the second pass. Tasks share the work; each appends to a file of its own for every partition, so
+one that was interrupted starts its own files again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import xxhash
+
+from packtool.plan import I64, Plan, offsets_of, ranges
+from packtool.shuffling.atom import Keys
+from packtool.storage.files import write_bytes
+from packtool.storage.packed import SEGMENT, to_table
+from packtool.writing import scratch
+from packtool.writing.memory import Budget
+from packtool.writing.scratch import Atoms
+from packtool.writing.source import Source
+from packtool.writing.threads import in_threads
+
+_LAST = np.uint64(np.iinfo(np.uint64).max)
+_MOST_TASKS = 16
+_TASK_BYTES = 1 << 28
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """What a task put into each partition: atoms, units and segments, and the xxh3-128 of the file.
+
+    The files are not flushed to the disk, since most of them are read and gone before the system would do so: their
+    hashes tell whether they are still what was written when a run is resumed.
+    """
+
+    atoms: list[int]
+    units: list[int]
+    segments: list[int]
+    xxh3_128: list[str]
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """All atoms of a plan on disk.
+
+    Attributes:
+        directory: of the files.
+        tasks: what each task put there.
+    """
+
+    directory: Path
+    tasks: list[Contents]
+
+    def files(self, number: int) -> list[tuple[Path, str]]:
+        """The files of a partition, in stored order, with their hashes."""
+        return [
+            (scratch_file(self.directory, number, task), contents.xxh3_128[number])
+            for task, contents in enumerate(self.tasks)
+            if contents.atoms[number]
+        ]
+
+    def remove(self, number: int) -> None:
+        """Remove the files of a partition."""
+        for path, _ in self.files(number):
+            path.unlink(missing_ok=True)
+
+
+def partition(
+    source: Source, keys: Keys, directory: Path, *, budget: Budget, progress: Callable[[int], object]
+) -> Partitions:
+    """Do the first pass. Tasks that an interrupted run finished are not done again.
+
+    Args:
+        keys: of the movable atoms.
+        directory: for scratch files; needs as much space as the tokens.
+        progress: told how many bytes of tokens were moved.
+    """
+    plan, bits = source.plan, budget.partition_bits(source)
+    directory = directory / f"partitions-{bits}"
+    directory.mkdir(parents=True, exist_ok=True)
+    tasks = _split(plan, max(1, min(_MOST_TASKS, plan.units * source.unit_bytes // _TASK_BYTES)))
+
+    def run(number: int) -> Contents:
+        first, last = tasks[number]
+        note = directory / f"task-{number:02d}.json"
+        if note.exists():
+            progress(int(_first_unit(plan, last) - _first_unit(plan, first)) * source.unit_bytes)
+            return msgspec.json.decode(note.read_bytes(), type=Contents)
+        for left in directory.glob(f"*-{number:02d}.atoms"):
+            left.unlink()
+        counts = np.zeros((1 << bits, 3), np.int64)
+        hashes = [xxhash.xxh3_128() for _ in counts]
+        for a, b in _blocks(plan, first, last, budget.block_units(source)):
+            for partition, atoms in _scatter(source, keys, a, b, bits):
+                scratch.append(scratch_file(directory, partition, number), atoms, hashes[partition])
+                counts[partition] += atoms.counts
+            progress(int(_first_unit(plan, b) - _first_unit(plan, a)) * source.unit_bytes)
+            source.release()
+        by_kind = counts.T.tolist()
+        contents = Contents(by_kind[0], by_kind[1], by_kind[2], [each.hexdigest() for each in hashes])
+        write_bytes(note, msgspec.json.encode(contents))
+        return contents
+
+    return Partitions(directory, list(in_threads(run, range(len(tasks)), workers=budget.workers)))
+
+
+def scratch_file(directory: Path, partition: int, task: int) -> Path:
+    """The share of one partition that one task wrote."""
+    return directory / f"{partition:05d}-{task:02d}.atoms"
+
+
+def _first_unit(plan: Plan, atom: int | I64) -> Any:
+    """The first unit of an atom."""
+    if plan.atom_offsets is not None:
+        return plan.atom_offsets[atom]
+    return np.minimum(np.multiply(atom, plan.atom_units), plan.units)
+
+
+def _split(plan: Plan, count: int) -> list[tuple[int, int]]:
+    """Ranges of atoms of about the same number of units."""
+    goals = plan.units * np.arange(1, count) // count
+    cuts = goals // plan.atom_units if plan.atom_offsets is None else np.searchsorted(plan.atom_offsets, goals)
+    return list(pairwise([0, *cuts.tolist(), plan.atoms]))
+
+
+def _blocks(plan: Plan, first: int, last: int, units: int) -> Iterator[tuple[int, int]]:
+    """Ranges of atoms of at most so many units, or of one atom."""
+    while first < last:
+        if plan.atom_offsets is None:
+            end = first + units // plan.atom_units
+        else:
+            end = int(np.searchsorted(plan.atom_offsets, plan.atom_offsets[first] + units, side="right")) - 1
+        end = min(max(end, first + 1), last)
+        yield first, end
+        first = end
+
+
+def _scatter(source: Source, keys: Keys, first: int, last: int, bits: int) -> Iterator[tuple[int, Atoms]]:
+    """The share of each partition in atoms ``first:last``."""
+    plan = source.plan
+    drawn = keys(first, min(last, plan.movable_atoms) - first)
+    if last > plan.movable_atoms:
+        drawn = np.append(drawn, _LAST)  # the last atom stays: ties go by index
+    partition = (drawn >> np.uint64(64 - bits)).astype(np.uint32)
+    order = np.argsort(partition, kind="stable")
+    offsets = offsets_of(np.bincount(partition, minlength=1 << bits))
+
+    bounds = np.asarray(_first_unit(plan, np.arange(first, last + 1)), np.int64)
+    begin, atom_units = bounds[:-1][order] - bounds[0], np.diff(bounds)[order]
+    unit_offsets = offsets_of(atom_units)
+    unit = ranges(begin, atom_units, unit_offsets)
+    segments, tokens = source.scan(int(bounds[0]), int(bounds[-1]))
+    tokens = np.take(tokens, unit, axis=0)
+    if segments is None:
+        unit_segments, table = np.zeros(len(unit), np.int64), np.empty(0, SEGMENT)
+    else:
+        unit_segments = np.diff(segments.offsets)[unit]
+        chosen = ranges(segments.offsets[unit], unit_segments, offsets_of(unit_segments))
+        table = np.take(to_table(segments), chosen)
+    segment_offsets = offsets_of(unit_segments)
+    for number in np.flatnonzero(np.diff(offsets)).tolist():
+        a, b = offsets[number : number + 2]
+        u, v = unit_offsets[[a, b]]
+        s, t = segment_offsets[[u, v]]
+        yield (
+            number,
+            Atoms(
+                keys=drawn[order[a:b]],
+                units=atom_units[a:b].astype(np.uint32),
+                unit_segments=unit_segments[u:v].astype(np.uint32),
+                segments=table[s:t],
+                tokens=tokens[u:v],
+            ),
+        )

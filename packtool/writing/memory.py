@@ -1,0 +1,46 @@
+"""How the memory that a user grants is shared out: whether tokens move once or twice, and in what portions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from packtool.errors import UsageError
+from packtool.sizes import show_bytes
+from packtool.writing.source import Source
+
+_BLOCK_BYTES = 1 << 24
+_MOST_BITS = 14
+_UNIT_BYTES = 256  # of working memory for each unit, beside its tokens
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Memory for tokens, in bytes, for all workers (threads) together."""
+
+    memory: int
+    workers: int
+
+    def holds(self, source: Source) -> bool:
+        """Whether all of it fits."""
+        return source.memory_bytes <= self.memory
+
+    def partition_bits(self, source: Source) -> int:
+        """Top bits of a key that name its partition: as many as make one and its sorting fit, for every worker.
+
+        Raises:
+            UsageError: that would be more partitions than a file system takes gladly.
+        """
+        wanted = 4 * self.workers * source.memory_bytes
+        if wanted // self.memory >> _MOST_BITS:
+            raise UsageError(
+                "memory-too-small",
+                f"{show_bytes(self.memory)} for {self.workers} workers are too small a share of what is to be shuffled",
+                remedy=f"give at least {show_bytes((wanted >> _MOST_BITS) + 1)}, or fewer --workers",
+                where="--memory",
+            )
+        return max(1, (wanted // self.memory).bit_length())
+
+    def block_units(self, source: Source) -> int:
+        """Units that a worker reads at a time in the first pass."""
+        block = min(_BLOCK_BYTES, self.memory // (16 * self.workers))
+        return max(1, block // (source.unit_bytes + _UNIT_BYTES))

@@ -1,0 +1,65 @@
+"""The units of a packed dataset, as they are stored: read to be put into another order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from packtool.plan import I64
+from packtool.storage.packed import PackedBucket
+from packtool.writing.gather import Copier
+from packtool.writing.source import Source, Tokens, Units
+from packtool.writing.stored_plan import StoredPlan
+
+_WIDE = 64  # bytes; units from here on are moved by memory copies, narrower ones by NumPy
+
+
+class PackedSource(Source):
+    """One bucket of a packed dataset."""
+
+    def __init__(self, plan: StoredPlan, pad_id: int) -> None:
+        bucket = plan.bucket
+        self._per_row = plan.sequence_length // plan.unit
+        segments = None
+        if plan.has_segments:
+            segments = sum(len(table) for table, _ in bucket.tables()) + plan.units * (self._per_row > 1)
+        super().__init__(plan, bucket.dtype, pad_id, segments)
+        self._bucket = bucket
+        self._stored = plan
+        self._copy_units = UnitCopier(bucket, plan.unit)
+
+    def read(self, units: I64) -> Units:
+        segments = self._stored.segments(units) if self._stored.has_segments else None
+        return segments, self._copy_units(units)
+
+    def scan(self, first: int, last: int) -> Units:
+        row = first // self._per_row
+        tokens = self._bucket.tokens(row, -(-last // self._per_row)).reshape(-1, self.plan.unit)
+        segments = self._stored.scan(first, last) if self._stored.has_segments else None
+        return segments, tokens[first - row * self._per_row :][: last - first]
+
+    def release(self) -> None:
+        self._bucket.release()
+
+
+class UnitCopier:
+    """Copies the tokens of units of equal size out of the shards of one bucket, in any order."""
+
+    def __init__(self, bucket: PackedBucket, unit: int) -> None:
+        self._unit = unit
+        self._dtype = bucket.dtype
+        self._shards = [shard.reshape(-1) for shard in bucket.shards]
+        self._first_units = bucket.first_rows * (bucket.sequence_length // unit)
+        self._copy = Copier(self._shards, self._dtype)
+
+    def __call__(self, units: I64) -> Tokens:
+        if len(self._shards) == 1:
+            return np.take(self._shards[0].reshape(-1, self._unit), units, axis=0)
+        shard = np.searchsorted(self._first_units, units, side="right") - 1
+        place = units - self._first_units[shard]
+        if self._unit * self._dtype.itemsize >= _WIDE:
+            return self._copy(shard, place * self._unit, np.full(len(units), self._unit)).reshape(-1, self._unit)
+        out = np.empty((len(units), self._unit), self._dtype)
+        for number, tokens in enumerate(self._shards):
+            here = np.flatnonzero(shard == number)
+            out[here] = np.take(tokens.reshape(-1, self._unit), place[here], axis=0)
+        return out

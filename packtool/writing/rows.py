@@ -1,0 +1,77 @@
+"""Rows in their final order, with their tokens, batch by batch: straight from a source, where it fits in memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import numpy as np
+
+from packtool.plan import I64, Plan, Segments
+from packtool.writing.layout import Layout, join, unit_range
+from packtool.writing.source import Source, Tokens, Units
+
+Batch: TypeAlias = tuple[Segments | None, Tokens]
+"""Some rows: their segments, None where those are not known; and their tokens, row after row."""
+
+
+class Rows(ABC):
+    """The rows of a plan in their final order, read from any number of threads, each its own range of rows.
+
+    Attributes:
+        plan: whose rows they are.
+    """
+
+    plan: Plan
+
+    @abstractmethod
+    def batches(self, first: int, last: int) -> Iterator[Batch]:
+        """Rows ``first:last``, in order, padding included."""
+
+    @abstractmethod
+    def atoms(self, first: int, last: int) -> I64 | None:
+        """Row offsets, from `first`, of the atoms that begin in rows ``first:last``; None where atoms do not vary."""
+
+    @abstractmethod
+    def written(self, first: int, last: int) -> None:
+        """Rows ``first:last`` are safe elsewhere: what only they need may go."""
+
+
+class OrderedRows(Rows):
+    """Rows read from a source in a new order of its atoms: each token moves once.
+
+    Args:
+        source: where the units are.
+        order: movable atom at each place of the new order, or None to keep the plan's own.
+        sparing: give back the memory that maps what was read, batch by batch.
+    """
+
+    def __init__(self, source: Source, order: I64 | None, *, sparing: bool = False) -> None:
+        self.plan = source.plan
+        self._source = source
+        self._layout = Layout(source.plan, order)
+        self._sparing = sparing
+        source.read(np.empty(0, np.int64))  # loads the tables it needs now, before several threads do
+
+    def batches(self, first: int, last: int) -> Iterator[Batch]:
+        for a, b in self._layout.batches(first, last):
+            units = self._source.read(self._layout.units(*unit_range(self.plan, a, b)))
+            yield rows_of(self.plan, units, self._source.pad_id)
+            if self._sparing:
+                self._source.release()
+
+    def atoms(self, first: int, last: int) -> I64 | None:
+        return self._layout.atoms(first, last)
+
+    def written(self, first: int, last: int) -> None:
+        """Nothing is kept for single rows."""
+
+
+def rows_of(plan: Plan, units: Units, pad_id: int) -> Batch:
+    """Whole rows of consecutive units; what the last row of all lacks becomes padding."""
+    segments, tokens = units
+    lacking = -len(tokens) % (plan.sequence_length // plan.unit)
+    if lacking:
+        tokens = np.pad(tokens, ((0, lacking), (0, 0)), constant_values=pad_id)
+    return None if segments is None else join(segments, plan.unit, plan.sequence_length), tokens

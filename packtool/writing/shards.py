@@ -1,0 +1,130 @@
+"""Rows to the shards of one directory: written, hashed and counted batch by batch, each shard a task of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Semaphore
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from packtool.metrics import Tally
+from packtool.plan import Ints, Plan
+from packtool.storage.files import open_array, write_bytes
+from packtool.storage.manifest import PackedShard
+from packtool.storage.packed import PackedShardWriter, from_table
+from packtool.writing.layout import BATCH_TOKENS
+from packtool.writing.rows import Rows
+from packtool.writing.threads import in_threads
+
+CLOSING = 2
+"""Shards that may wait for the disk while as many as there are workers are being filled."""
+
+Shard: TypeAlias = tuple[PackedShard, Tally | None]
+
+
+@dataclass(frozen=True)
+class RowWriter:
+    """Writes rows to the shards of one directory.
+
+    Attributes:
+        directory: of the bucket.
+        dtype: of the tokens.
+        shard_tokens: a shard closes before it would exceed this many tokens (but holds at least one row).
+        lengths: of every document, EOS included; None where segments are not known (no table, no tally).
+        with_segments: write the segment table.
+        workers: threads.
+        progress: told how many bytes of tokens were written.
+        notes: directory for notes on finished shards: a shard that has one there is not written again.
+    """
+
+    directory: Path
+    dtype: np.dtype[Any]
+    shard_tokens: int
+    lengths: Ints | None
+    with_segments: bool
+    workers: int
+    progress: Callable[[int], object]
+    notes: Path
+
+    def write(self, rows: Rows) -> tuple[list[PackedShard], Tally | None]:
+        """Write all rows; return the shards in order and the tally of all rows."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.notes.mkdir(parents=True, exist_ok=True)
+        # A shard that is being closed waits for the disk, not for a processor: meanwhile others may begin.
+        busy = Semaphore(self.workers)
+        ranges = self._ranges(rows.plan)
+        total = self._tally(rows.plan.sequence_length)
+        shards = []
+        for shard, tally in in_threads(
+            lambda number: self._shard(busy, rows, number, *ranges[number]),
+            range(len(ranges)),
+            workers=self.workers + CLOSING,
+        ):
+            shards.append(shard)
+            if total is not None and tally is not None:
+                total += tally
+        return shards, total
+
+    def complete(self, plan: Plan) -> bool:
+        """Whether an earlier run wrote all shards."""
+        return all(self._note(number).exists() for number in range(len(self._ranges(plan))))
+
+    def _ranges(self, plan: Plan) -> list[tuple[int, int]]:
+        """The rows of each shard."""
+        step = max(1, self.shard_tokens // plan.sequence_length)
+        return [(first, min(first + step, plan.rows)) for first in range(0, plan.rows, step)]
+
+    def _tally(self, sequence_length: int) -> Tally | None:
+        return None if self.lengths is None else Tally(self.lengths, sequence_length)
+
+    def _shard(self, busy: Semaphore, rows: Rows, number: int, first: int, last: int) -> Shard:
+        sequence_length = rows.plan.sequence_length
+        note = self._note(number)
+        if note.exists():
+            finished = self._finished(note, sequence_length)
+            rows.written(first, last)
+            return finished
+        tally = self._tally(sequence_length)
+        writer = PackedShardWriter(
+            self.directory,
+            number,
+            dtype=self.dtype,
+            rows=last - first,
+            sequence_length=sequence_length,
+            with_segments=self.with_segments,
+        )
+        with writer:
+            with busy:
+                for segments, tokens in rows.batches(first, last):
+                    if tally is not None and segments is not None:
+                        tally.add(segments)
+                    writer.add(tokens, segments)
+                    self.progress(tokens.nbytes)
+            shard = writer.close(rows.atoms(first, last))
+        if shard.segments is not None or tally is None:  # else it could not be counted again
+            write_bytes(note, msgspec.json.encode(shard))
+            rows.written(first, last)
+        return shard, tally
+
+    def _note(self, number: int) -> Path:
+        return self.notes / f"shard-{number:05d}.json"
+
+    def _finished(self, note: Path, sequence_length: int) -> Shard:
+        """A shard that an earlier run wrote, and its tally from its segment table."""
+        shard = msgspec.json.decode(note.read_bytes(), type=PackedShard)
+        tokens = open_array(self.directory, shard.tokens)
+        self.progress(tokens.nbytes)
+        tally = self._tally(sequence_length)
+        if tally is None or shard.segments is None or shard.segment_offsets is None:
+            return shard, None
+        table = open_array(self.directory, shard.segments)
+        offsets = open_array(self.directory, shard.segment_offsets)
+        step = max(1, BATCH_TOKENS // sequence_length)
+        for first in range(0, len(tokens), step):
+            near = offsets[first : first + step + 1]
+            tally.add(from_table(table[near[0] : near[-1]], near - near[0]))
+        return shard, tally
