@@ -11,7 +11,7 @@ import numpy.typing as npt
 from packtool.plan import I64, Ints, Plan, Segments, between, offsets_of
 from packtool.reading.shards import Array, StoredRows
 from packtool.storage.packed import to_table
-from packtool.writing.layout import Layout, join
+from packtool.writing.layout import Layout, join, pad
 from packtool.writing.stored_plan import cut
 
 Index: TypeAlias = "int | np.integer[Any] | slice | Sequence[int] | Ints"
@@ -186,7 +186,7 @@ class OrderedRows(Rows):
         counts = np.zeros(len(there), np.int64)
         counts[there] = np.diff(found.offsets)
         whole = Segments(found.document, found.start, found.length, found.repeated, offsets_of(counts))
-        return join(whole, self._plan.unit, self.sequence_length)
+        return join(pad(whole, self._plan.unit), self._plan.unit, self.sequence_length)
 
     def _take(self, rows: I64) -> Array:
         units, there = self._units(rows)
