@@ -26,6 +26,10 @@ INSERTED_EOS = -2
 """The `document` of an EOS token that no stored document holds: the strategy put it there."""
 
 
+BATCH = np.dtype([("bucket", "<i8"), ("first_row", "<i8"), ("rows", "<i8")])
+"""One batch: the sequence length that names its bucket, and a range of that bucket's rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Segments:
     """Segments, group by group (a group is a unit or a row), as columns of equal length.

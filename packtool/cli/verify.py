@@ -12,22 +12,28 @@ from packtool.cli import options
 
 def command(
     path: Annotated[Path, typer.Argument(help="A token store or packed dataset.", metavar="PATH")],
+    store: Annotated[
+        list[Path] | None,
+        typer.Option(help="Also compare all rows with the store they were packed from.", metavar="STORE"),
+    ] = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     json: options.Json = False,
 ) -> None:
     """Check a dataset against its manifest: files, sizes, checksums, ids, segments and ledger.
 
-    Reads every byte twice. Exit code 1 when anything is wrong.
+    Of a packed dataset also that no token is placed twice. Reads every byte twice. Exit code 1 when anything is wrong.
+    With --store, once for each store in the order that pack was given, all rows are compared with the stores' tokens.
 
     \b
     Examples:
     packtool verify packed
+    packtool verify packed --store tokens
     """
     from packtool.cli.results import print_json, print_problems
     from packtool.commands.verify import verify
 
-    result = verify(path, quiet=quiet)
+    result = verify(path, stores=store or (), quiet=quiet)
     if json:
         print_json(
             {

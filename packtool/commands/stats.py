@@ -21,7 +21,7 @@ from packtool.report.schema import Comparison, CorpusReport, MeasuredReport, Rep
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import OrderManifest, Shuffle, StoreManifest
-from packtool.storage.order import read_order
+from packtool.storage.order import read_order, require_orders
 from packtool.storage.output import UNFINISHED
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import TokenStore
@@ -201,6 +201,7 @@ def packed_report(path: str, order: Path | None, batch_size: int | None, *, quie
         followed, orders = read_order(order, dataset.path)
         shuffle = followed.shuffle
         plans = stored_plans(dataset, shuffle.atom_size)
+        require_orders(order, followed, orders, plans)
         sources = [Layout(plan, each) for plan, each in zip(plans, orders, strict=True)]
     tallies: list[Tally] = []
     mixing: list[Mixed] = []

@@ -233,5 +233,4 @@ def _preview(output: Path, key: str, files: Sequence[CorpusFile], vocab_size: in
 def _finished(out: outputs.Output) -> TokenizeResult:
     manifest = manifests.read(out.path)
     assert isinstance(manifest, StoreManifest)
-    run = msgspec.json.decode((out.path / manifests.RUN).read_bytes(), type=dict[str, Any])
-    return TokenizeResult(out.path, manifest.counts, run, kept=True)
+    return TokenizeResult(out.path, manifest.counts, manifests.read_run(out.path), kept=True)

@@ -1,8 +1,8 @@
-"""`verify`: hold a dataset against its manifest: files, sizes, checksums, ids, segments, ledger."""
+"""`verify`: hold a dataset against its manifest, and what it says against what it holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from packtool.commands.verify_packed import check_packed
 from packtool.errors import DataError, PacktoolError
-from packtool.metrics import Accounts, Tally
-from packtool.metrics.ledger import require_balance
-from packtool.plan import INSERTED_EOS, PADDING, Segments
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
-from packtool.storage.files import FileEntry, digest, open_array
+from packtool.storage.contents import document_lengths, require_order
 from packtool.storage.manifest import OrderManifest, StoreManifest
-from packtool.storage.packed import PackedBucket, PackedDataset
+from packtool.storage.names import OFFSET
+from packtool.storage.packed import PackedDataset
+from packtool.storage.reading import open_array, problem_with, subdirectory
 from packtool.storage.token_store import TokenStore
 from packtool.writing.layout import BATCH_TOKENS
 
-_AGAIN = "make the dataset again"
+_AGAIN = "make the dataset again, or copy it again"
 
 
 @dataclass(frozen=True)
@@ -45,113 +45,123 @@ class VerifyResult:
     problems: list[PacktoolError]
 
 
-def verify(path: Path | str, *, quiet: bool = True) -> VerifyResult:
+@dataclass(frozen=True)
+class _File:
+    directory: Path
+    name: str
+    bytes: int
+    xxh3_128: str
+
+
+def verify(path: Path | str, *, stores: Sequence[Path | str] = (), quiet: bool = True) -> VerifyResult:
     """Check a token store, a packed dataset or an order against its manifest.
 
-    Every file must be there with its size and checksum; every id must lie below the vocabulary size; documents must
-    end with EOS; segments must fill their rows, lie inside their documents and, with the ledger, account for every
-    token. Reads every byte once for the checksums and once for the ids.
+    The manifest must carry its own checksum and contradict itself nowhere. Every file must be there with its size and
+    checksum; every id must lie below the vocabulary size; documents must end with EOS; segments must fill their rows
+    and lie inside their documents; no token may be placed twice, unless it is marked as repeated; and all of it must
+    add up to the ledger. Reads every byte once for the checksums and once for the ids.
+
+    Args:
+        path: what to check.
+        stores: for a packed dataset: the token stores it was packed from, in the same order. Every row is then also
+            compared with the tokens that the segment table says it holds.
 
     Raises:
-        DataError: the manifest itself is missing or unreadable.
+        DataError: the manifest itself is missing or damaged; a store is not the one that was packed.
+        UsageError: stores for something else than a packed dataset.
     """
     path = Path(path)
     manifest = manifests.read(path)
     files = list(_files(path, manifest))
     problems: list[PacktoolError] = []
-    with Progress(sum(entry.bytes for _, entry in files), "verify", quiet=quiet) as bar:
-        for directory, entry in files:
-            problems += _check_file(directory / entry.name, entry)
-            bar.advance(entry.bytes)
+    with Progress(sum(file.bytes for file in files), "verify", quiet=quiet) as bar:
+        for file in files:
+            problem = problem_with(file.directory, file.name, file.bytes, file.xxh3_128)
+            problems += [problem] if problem else []
+            bar.advance(file.bytes)
     tokens = 0
     if not problems:
-        tokens, found = _check_content(path, manifest)
+        tokens, found = _check_content(path, manifest, stores)
         problems += found
-    return VerifyResult(path, manifest.format, len(files), sum(entry.bytes for _, entry in files), tokens, problems)
+    return VerifyResult(path, manifest.format, len(files), sum(file.bytes for file in files), tokens, problems)
 
 
-def _files(path: Path, manifest: manifests.Manifest) -> Iterator[tuple[Path, FileEntry]]:
+def _files(path: Path, manifest: manifests.Manifest) -> Iterator[_File]:
+    listed: list[tuple[Path, Any]] = []
     if isinstance(manifest, StoreManifest):
-        for store_shard in manifest.shards:
-            yield path, store_shard.tokens
-            yield path, store_shard.offsets
-        return
-    if manifest.batches is not None:
-        yield path, manifest.batches
+        listed += [(path, entry) for shard in manifest.shards for entry in (shard.tokens, shard.offsets)]
+        listed.append((path, manifest.rejected))
+    else:
+        listed.append((path, manifest.batches))
     if isinstance(manifest, OrderManifest):
-        for order in manifest.orders:
-            yield path, order
-        return
-    report = manifest.report
-    yield path, FileEntry(report.name, (), report.bytes, report.xxh3_128)
-    if manifest.lengths is not None:
-        yield path, manifest.lengths
-    for bucket in manifest.buckets:
-        for shard in bucket.shards:
-            for entry in (shard.tokens, shard.segments, shard.segment_offsets, shard.atoms):
-                if entry is not None:
-                    yield path / bucket.directory, entry
+        listed += [(path, entry) for entry in manifest.orders]
+    elif isinstance(manifest, manifests.PackedManifest):
+        listed += [(path, manifest.report), (path, manifest.lengths)]
+        for bucket in manifest.buckets:
+            inside = subdirectory(path, bucket.directory)
+            for row_shard in bucket.shards:
+                entries = (row_shard.tokens, row_shard.segments, row_shard.segment_offsets, row_shard.atoms)
+                listed += [(inside, entry) for entry in entries]
+    for directory, entry in listed:
+        if entry is not None:
+            yield _File(directory, entry.name, entry.bytes, entry.xxh3_128)
 
 
-def _check_file(path: Path, entry: FileEntry) -> list[PacktoolError]:
-    try:
-        size = path.stat().st_size
-        if size != entry.bytes:
-            what = f"has {size} bytes, but the manifest says {entry.bytes}"
-            return [DataError("wrong-size", what, remedy=_AGAIN, where=str(path))]
-        if digest(path) != entry.xxh3_128:
-            what = "its checksum differs from the manifest's: the file has changed since it was written"
-            return [DataError("wrong-checksum", what, remedy=_AGAIN, where=str(path))]
-    except FileNotFoundError:
-        what = "named in the manifest, but not there"
-        return [DataError("missing-shard", what, remedy=_AGAIN, where=str(path))]
-    return []
-
-
-def _check_content(path: Path, manifest: manifests.Manifest) -> tuple[int, list[PacktoolError]]:
+def _check_content(
+    path: Path, manifest: manifests.Manifest, stores: Sequence[Path | str]
+) -> tuple[int, list[PacktoolError]]:
     if isinstance(manifest, StoreManifest):
         return _check_store(path)
     if isinstance(manifest, OrderManifest):
-        return 0, _check_order(path, manifest)
-    return _check_packed(path)
-
-
-def _check_order(path: Path, manifest: OrderManifest) -> list[PacktoolError]:
+        return 0, attempt(lambda: _check_order(path, manifest))
+    dataset = PackedDataset(path)
     problems: list[PacktoolError] = []
+    for bucket in dataset.buckets:
+        for shard, described in zip(bucket.shards, bucket.entry.shards, strict=True):
+            where = str(bucket.path / described.tokens.name)
+            problems += _check_ids(shard, dataset.manifest.tokenizer.vocab_size, where)
+    problems += problems or attempt(lambda: check_packed(dataset, stores))
+    return sum(bucket.rows * bucket.sequence_length for bucket in dataset.buckets), problems
+
+
+def attempt(check: Callable[[], None]) -> list[PacktoolError]:
+    """The problem that a check stops at."""
+    try:
+        check()
+    except DataError as problem:
+        return [problem]
+    return []
+
+
+def _check_order(path: Path, manifest: OrderManifest) -> None:
     for entry in manifest.orders:
-        order = open_array(path, entry)
-        seen = np.zeros(len(order), np.bool_)
-        seen[order[(order >= 0) & (order < len(order))]] = True
-        if not seen.all():
-            what = f"atom {int(np.flatnonzero(~seen)[0])} is not in it"
-            problems.append(DataError("bad-order", what, remedy=_AGAIN, where=str(path / entry.name)))
-    return problems
+        order = open_array(path, entry, OFFSET)
+        require_order(order, len(order), str(path / entry.name))
 
 
 def _check_store(path: Path) -> tuple[int, list[PacktoolError]]:
     store = TokenStore(path)
-    tokenizer, counts = store.manifest.tokenizer, store.manifest.counts
     problems: list[PacktoolError] = []
-    documents = tokens = 0
+    documents = 0
     for entry, ids, offsets in zip(store.manifest.shards, store.shards, store.offsets, strict=True):
         where = str(path / entry.tokens.name)
-        problems += _check_ids(ids, tokenizer.vocab_size, where)
-        if entry.first_document != documents:
-            what = f"begins at document {entry.first_document}, but {documents} come before it"
-            problems.append(DataError("bad-offsets", what, remedy=_AGAIN, where=where))
-        if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(ids) or (np.diff(offsets) < 1).any():
-            what = f"its offsets do not divide its {len(ids)} tokens into documents"
-            problems.append(DataError("bad-offsets", what, remedy=_AGAIN, where=where))
-        elif len(offsets) > 1 and (missing := np.flatnonzero(ids[offsets[1:] - 1] != tokenizer.eos_id)).size:
-            what = f"document {documents + int(missing[0])} does not end with EOS ({tokenizer.eos_id})"
-            problems.append(DataError("missing-eos", what, remedy=_AGAIN, where=where))
+        problems += _check_ids(ids, store.manifest.tokenizer.vocab_size, where)
+        found = attempt(lambda: _check_documents(store, documents, ids, offsets, where))  # noqa: B023 - called at once
+        problems += found
         documents += len(offsets) - 1
-        tokens += len(ids)
-    for name, found in (("documents", documents), ("tokens", tokens)):
-        if counts[name] != found:
-            what = f"holds {found} {name}, but the manifest says {counts[name]}"
-            problems.append(DataError("wrong-count", what, remedy=_AGAIN, where=str(path)))
-    return tokens, problems
+    return store.tokens, problems
+
+
+def _check_documents(
+    store: TokenStore, first: int, ids: npt.NDArray[Any], offsets: npt.NDArray[np.int64], where: str
+) -> None:
+    document_lengths(offsets, len(ids), where)
+    info = store.manifest.tokenizer
+    ends, begins = offsets[1:] - 1, offsets[:-1]
+    for name, token, places in (("end with EOS", info.eos_id, ends), ("begin with BOS", info.bos_id, begins)):
+        if token is not None and (wrong := np.flatnonzero(ids[places] != token)).size:
+            what = f"document {first + int(wrong[0])} does not {name} ({token})"
+            raise DataError("missing-eos", what, remedy=_AGAIN, where=where)
 
 
 def _check_ids(ids: npt.NDArray[Any], vocab_size: int, where: str) -> list[PacktoolError]:
@@ -162,88 +172,3 @@ def _check_ids(ids: npt.NDArray[Any], vocab_size: int, where: str) -> list[Packt
             what = f"holds id {largest}, but the vocabulary ends at {vocab_size - 1}"
             return [DataError("id-out-of-range", what, remedy=_AGAIN, where=where)]
     return []
-
-
-def _check_packed(path: Path) -> tuple[int, list[PacktoolError]]:
-    dataset = PackedDataset(path)
-    manifest = dataset.manifest
-    problems: list[PacktoolError] = []
-    for bucket in dataset.buckets:
-        for shard, described in zip(bucket.shards, bucket.entry.shards, strict=True):
-            where = str(bucket.path / described.tokens.name)
-            problems += _check_ids(shard, manifest.tokenizer.vocab_size, where)
-        if bucket.first_rows[-1] != bucket.rows:
-            what = f"holds {bucket.first_rows[-1]} rows, but the manifest says {bucket.rows}"
-            problems.append(DataError("wrong-count", what, remedy=_AGAIN, where=str(bucket.path)))
-    problems += _attempt(lambda: require_balance(manifest.ledger, manifest.documents))
-    if dataset.has_segments and not problems:
-        problems += _attempt(lambda: _check_segments(dataset))
-    return sum(b.rows * b.sequence_length for b in dataset.buckets), problems
-
-
-def _attempt(check: Callable[[], None]) -> list[PacktoolError]:
-    try:
-        check()
-    except PacktoolError as problem:
-        return [problem]
-    return []
-
-
-def _check_segments(dataset: PackedDataset) -> None:
-    """The segment table against the rows, the documents and the ledger."""
-    manifest = dataset.manifest
-    lengths = dataset.lengths()
-    accounts = Accounts(0, 0, 0, 0, 0, 0, 0)
-    for bucket in dataset.buckets:
-        tally = Tally(lengths, bucket.sequence_length)
-        step = max(1, BATCH_TOKENS // bucket.sequence_length)
-        for first in range(0, bucket.rows, step):
-            last = min(first + step, bucket.rows)
-            rows = bucket.segments(first, last)
-            _check_rows(dataset, bucket, first, rows, np.asarray(lengths))
-            tally.add(rows)
-        accounts += tally.accounts()
-    ledger = manifest.ledger
-    found = {"placed": accounts.placed, "repeated": accounts.repeated, "eos": accounts.eos, "padding": accounts.padding}
-    for name, value in found.items():
-        if getattr(ledger, name) != value:
-            raise DataError(
-                "ledger-unbalanced",
-                f"the rows hold {value} tokens {name}, but the ledger says {getattr(ledger, name)}",
-                remedy=_AGAIN,
-                where=str(dataset.path),
-            )
-
-
-def _check_rows(
-    dataset: PackedDataset, bucket: PackedBucket, first: int, rows: Segments, lengths: npt.NDArray[Any]
-) -> None:
-    manifest = dataset.manifest
-    real = rows.document >= 0
-    known = rows.document[real] < manifest.documents
-    inside = np.zeros(len(rows), bool)
-    inside[real] = known & (rows.start[real] + rows.length[real] <= lengths[np.where(known, rows.document[real], 0)])
-    inside |= (rows.document == PADDING) | ((rows.document == INSERTED_EOS) & (rows.length == 1))
-    _require_rows(bucket, first, rows, inside, "a segment lies outside its document")
-    if (wrong := np.flatnonzero(rows.tokens() != bucket.sequence_length)).size:
-        raise _bad_row(bucket, first + int(wrong[0]), "its segments do not add up to the sequence length")
-    tokens = bucket.tokens(first, first + rows.groups).reshape(-1)
-    ends = np.cumsum(rows.length)
-    final = real & (rows.start + rows.length == lengths[np.where(rows.document >= 0, rows.document, 0)])
-    ended = ~final | (tokens[ends - 1] == manifest.tokenizer.eos_id)
-    ended &= (rows.document != INSERTED_EOS) | (tokens[ends - 1] == manifest.tokenizer.eos_id)
-    _require_rows(bucket, first, rows, ended, "a document's end is not EOS")
-    padded = np.repeat(rows.document == PADDING, rows.length)
-    wrong_pad = np.flatnonzero(tokens[padded] != manifest.pad_id)
-    if wrong_pad.size:
-        place = int(np.flatnonzero(padded)[wrong_pad[0]])
-        raise _bad_row(bucket, first + place // bucket.sequence_length, "its padding holds something else")
-
-
-def _require_rows(bucket: PackedBucket, first: int, rows: Segments, holds: npt.NDArray[np.bool_], what: str) -> None:
-    if not holds.all():
-        raise _bad_row(bucket, first + int(rows.group_of()[np.flatnonzero(~holds)[0]]), what)
-
-
-def _bad_row(bucket: PackedBucket, row: int, what: str) -> DataError:
-    return DataError("bad-segments", f"row {row}: {what}", remedy=_AGAIN, where=str(bucket.path))

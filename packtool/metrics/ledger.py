@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 
@@ -10,8 +11,10 @@ from packtool.errors import DataError
 from packtool.metrics.tally import Accounts
 from packtool.plan import Plan
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
-class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+
+class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where every token went. All figures are tokens but `rows`.
 
     ``input = placed + dropped`` counts text tokens (BOS included, EOS not);
@@ -30,16 +33,31 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
         rows: the rows.
     """
 
-    input: int
-    placed: int
-    dropped: int
-    repeated: int
-    eos: int
-    eos_inserted: int
-    eos_omitted: int
-    padding: int
-    output: int
-    rows: int
+    input: Count
+    placed: Count
+    dropped: Count
+    repeated: Count
+    eos: Count
+    eos_inserted: Count
+    eos_omitted: Count
+    padding: Count
+    output: Count
+    rows: Count
+
+    def unbalanced(self, documents: int) -> str | None:
+        """The first equation that does not hold, with its two sides; None if all hold."""
+        equations = {
+            "input = placed + dropped": (self.input, self.placed + self.dropped),
+            "output = placed + repeated + eos + padding": (
+                self.output,
+                self.placed + self.repeated + self.eos + self.padding,
+            ),
+            "eos = documents + inserted - omitted": (self.eos, documents + self.eos_inserted - self.eos_omitted),
+        }
+        for equation, (left, right) in equations.items():
+            if left != right:
+                return f"the ledger does not balance: {equation}, but {left} is not {right}"
+        return None
 
 
 def balance(tokens: int, documents: int, plans: Sequence[Plan], accounts: Sequence[Accounts]) -> Ledger:
@@ -76,18 +94,6 @@ def require_balance(ledger: Ledger, documents: int) -> None:
     Raises:
         DataError: naming the one that does not hold.
     """
-    equations = {
-        "input = placed + dropped": (ledger.input, ledger.placed + ledger.dropped),
-        "output = placed + repeated + eos + padding": (
-            ledger.output,
-            ledger.placed + ledger.repeated + ledger.eos + ledger.padding,
-        ),
-        "eos = documents + inserted - omitted": (ledger.eos, documents + ledger.eos_inserted - ledger.eos_omitted),
-    }
-    for equation, (left, right) in equations.items():
-        if left != right:
-            raise DataError(
-                "ledger-unbalanced",
-                f"the ledger does not balance: {equation}, but {left} is not {right}",
-                remedy="do not use this output; report it with the command line and the manifest",
-            )
+    if what := ledger.unbalanced(documents):
+        remedy = "do not use this output; report it with the command line and the manifest"
+        raise DataError("ledger-unbalanced", what, remedy=remedy)

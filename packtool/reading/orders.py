@@ -17,9 +17,8 @@ from packtool.reading.shards import Files, StoredRows
 from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.bucket import batches
 from packtool.storage import manifest as manifests
-from packtool.storage.files import open_array
 from packtool.storage.manifest import PackedManifest
-from packtool.storage.order import read_order
+from packtool.storage.order import read_batches, read_order, require_orders
 
 
 @dataclass(frozen=True)
@@ -85,13 +84,14 @@ def read(recipe: Recipe) -> Opened:
     if recipe.order is not None:
         order, orders = read_order(recipe.order, recipe.path)
         plans = _plans(stored, manifest, order.shuffle.atom_size)
-        table = None if order.batches is None else open_array(recipe.order, order.batches)
+        require_orders(recipe.order, order, orders, plans)
+        table = None if order.batches is None else read_batches(recipe.order, order.batches, manifest.buckets)
         return Opened(manifest, _ordered(plans, orders, manifest, dtype), table)
     if recipe.epoch is not None:
         plans = _plans(stored, manifest, None)
         table = None if single(manifest) else _batches(stored, recipe.epoch)
         return Opened(manifest, _ordered(plans, _computed(plans, manifest, recipe), manifest, dtype), table)
-    table = None if manifest.batches is None else open_array(recipe.path, manifest.batches)
+    table = None if manifest.batches is None else read_batches(recipe.path, manifest.batches, manifest.buckets)
     return Opened(manifest, [Rows(each, dtype) for each in stored], table)
 
 

@@ -16,9 +16,12 @@ import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
 from packtool.plan import I64, Segments, offsets_of, ranges
-from packtool.storage.files import FileEntry, open_array
+from packtool.storage.contents import require_atoms, require_pieces, require_rows
+from packtool.storage.files import FileEntry
 from packtool.storage.manifest import Bucket
-from packtool.storage.packed import SEGMENT, from_table
+from packtool.storage.names import OFFSET, SEGMENT
+from packtool.storage.packed import from_table
+from packtool.storage.reading import open_array, subdirectory
 
 MAPPED = 256
 """Files that one dataset keeps mapped at once."""
@@ -35,8 +38,8 @@ class Files:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.array: Callable[[str, FileEntry], Array] = lru_cache(MAPPED)(
-            lambda directory, entry: open_array(path / directory, entry)
+        self.array: Callable[[str, FileEntry, np.dtype[Any]], Array] = lru_cache(MAPPED)(
+            lambda directory, entry, dtype: open_array(subdirectory(path, directory), entry, dtype)
         )
 
     def check(self, directory: str, entry: FileEntry) -> None:
@@ -72,6 +75,7 @@ class StoredRows:
         self.rows = entry.rows
         self.dtype = dtype
         self._files = files
+        subdirectory(files.path, entry.directory)
         for shard in entry.shards:
             for file in (shard.tokens, shard.segments, shard.segment_offsets):
                 if file is not None:
@@ -114,7 +118,11 @@ class StoredRows:
         shard = self._shard_of(row)
         table, offsets = self._segments(shard)
         inside = row - int(self.first_rows[shard])
-        return table[offsets[inside] : offsets[inside + 1]]
+        near = offsets[inside : inside + 2]
+        require_rows(near, len(table), row, self._where)
+        pieces = table[near[0] : near[1]]
+        require_pieces(pieces, near - near[0], None, self.sequence_length, row, self._where)
+        return pieces
 
     def segments(self, rows: I64) -> Segments:
         """The pieces of the rows of these numbers, in the order given.
@@ -125,9 +133,13 @@ class StoredRows:
         first, counts = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
         tables = list(self._grouped(rows))
         for shard, here, places in tables:
-            offsets = self._segments(shard)[1]
-            first[places] = offsets[here]
-            counts[places] = offsets[here + 1] - first[places]
+            table, offsets = self._segments(shard)
+            begin, end = offsets[here], offsets[here + 1]
+            wrong = np.flatnonzero((begin < 0) | (end <= begin) | (end > len(table)))
+            if len(wrong):
+                at = wrong[0]
+                require_rows(np.array([begin[at], end[at]]), len(table), int(rows[places][at]), self._where)
+            first[places], counts[places] = begin, end - begin
         begins = offsets_of(counts)
         out = np.empty(int(begins[-1]), SEGMENT)
         for shard, _, places in tables:
@@ -135,18 +147,24 @@ class StoredRows:
             inner = offsets_of(mine)
             found = np.take(self._segments(shard)[0], ranges(first[places], mine, inner))
             out[ranges(begins[:-1][places], mine, inner)] = found
+        require_pieces(out, begins, None, self.sequence_length, rows, self._where)
         return from_table(out, begins)
 
     def atom_offsets(self) -> I64 | None:
         """First row of each atom, then the number of rows; None where atoms are uniform."""
         if self.entry.atom_units:
             return None
-        begins = [
-            self._files.array(self.entry.directory, shard.atoms) + first
-            for shard, first in zip(self.entry.shards, self.first_rows, strict=False)
-            if shard.atoms is not None
-        ]
+        begins = [np.empty(0, np.int64)]
+        for shard, first in zip(self.entry.shards, self.first_rows, strict=False):
+            if shard.atoms is not None:
+                here = self._files.array(self.entry.directory, shard.atoms, OFFSET)
+                require_atoms(here, shard.tokens.shape[0], str(self._files.path / shard.atoms.name))
+                begins.append(here + first)
         return np.concatenate([*begins, [self.rows]]).astype(np.int64)
+
+    @property
+    def _where(self) -> str:
+        return str(self._files.path / self.entry.directory)
 
     def _shard_of(self, row: int) -> int:
         return int(np.searchsorted(self.first_rows, row, side="right")) - 1
@@ -160,7 +178,7 @@ class StoredRows:
         return [(int(shards[g[0]]), rows[g] - self.first_rows[shards[g[0]]], g) for g in groups]
 
     def _tokens(self, shard: int) -> Array:
-        return self._files.array(self.entry.directory, self.entry.shards[shard].tokens)
+        return self._files.array(self.entry.directory, self.entry.shards[shard].tokens, self.dtype)
 
     def _segments(self, shard: int) -> tuple[Array, Array]:
         entry = self.entry.shards[shard]
@@ -172,4 +190,5 @@ class StoredRows:
                 where=str(self._files.path),
             )
         directory = self.entry.directory
-        return self._files.array(directory, entry.segments), self._files.array(directory, entry.segment_offsets)
+        table = self._files.array(directory, entry.segments, SEGMENT)
+        return table, self._files.array(directory, entry.segment_offsets, OFFSET)

@@ -14,10 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
+from packtool.plan import BATCH
 from packtool.shuffling.permutation import BATCH_ORDER, permutation
-
-BATCH = np.dtype([("bucket", "<i8"), ("first_row", "<i8"), ("rows", "<i8")])
-"""One batch: the sequence length that names its bucket, and a range of that bucket's rows."""
 
 
 def batches(

@@ -1,22 +1,20 @@
-"""Files that are either whole or not there: temporary name, fsync, rename. And `.npy` files whose bytes are hashed as
-they are written."""
+"""Writing files that are either whole or not there: temporary name, fsync, rename. And `.npy` files whose bytes are
+hashed as they are written. Reading them is in `reading.py`."""
 
 from __future__ import annotations
 
 import io
-import mmap
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 import xxhash
-
-from packtool.errors import DataError
 
 HEADER_BYTES = 4096
 """Size of every `.npy` header packtool writes, so that the array begins on a page of its own."""
@@ -30,13 +28,18 @@ PARTIAL = ".partial"
 _FLUSHER = ThreadPoolExecutor(2, thread_name_prefix="packtool-flush")
 
 
-class FileEntry(msgspec.Struct, frozen=True):
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
+ArrayName = Annotated[str, msgspec.Meta(pattern=r"^(bucket-[0-9]{5,}/)?[a-z_]+(-[0-9]{5,})?\.npy\Z")]
+
+
+class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One array file as a manifest lists it: name relative to the manifest, shape, bytes, xxh3-128 (hex) of it all."""
 
-    name: str
-    shape: tuple[int, ...]
-    bytes: int
-    xxh3_128: str
+    name: ArrayName
+    shape: tuple[Count, ...]
+    bytes: Count
+    xxh3_128: Digest
 
 
 def npy_header(dtype: np.dtype[Any], shape: Sequence[int]) -> bytes:
@@ -67,7 +70,7 @@ class NpyWriter:
         self.dtype = np.dtype(dtype)
         self.shape = tuple(int(n) for n in shape)
         self._partial = path.with_name(path.name + PARTIAL)
-        self._file = self._partial.open("wb", buffering=0)
+        self._file = os.fdopen(create(self._partial), "wb", buffering=0)
         self._hash = xxhash.xxh3_128()
         self._bytes = 0
         self._flushed = 0
@@ -91,13 +94,15 @@ class NpyWriter:
             while part:
                 part = part[self._file.write(part) :]
         if self._bytes - self._flushed >= FLUSH_BYTES and (self._flushing is None or self._flushing.done()):
+            self._settle()
             self._flushed = self._bytes
             self._flushing = _FLUSHER.submit(os.fdatasync, self._file.fileno())
 
     def _settle(self) -> None:
-        """Wait for the background flush: its file must not be closed under it."""
-        if self._flushing is not None:
-            self._flushing.exception()
+        """Wait for the background flush, and raise what it met: the system reports a lost page only once."""
+        flushing, self._flushing = self._flushing, None
+        if flushing is not None:
+            flushing.result()
 
     def close(self) -> FileEntry:
         """Make the file durable under its final name."""
@@ -115,9 +120,12 @@ class NpyWriter:
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
         if kind is not None:
-            self._settle()
-            self._file.close()
-            self._partial.unlink(missing_ok=True)
+            with suppress(OSError):  # another error is on its way already
+                self._settle()  # the file must not be closed under it
+            with suppress(OSError):
+                self._file.close()
+            with suppress(OSError):
+                self._partial.unlink()
 
 
 def write_array(path: Path, array: np.ndarray[Any, Any]) -> FileEntry:
@@ -128,41 +136,21 @@ def write_array(path: Path, array: np.ndarray[Any, Any]) -> FileEntry:
         return out.close()
 
 
-def open_array(directory: Path, entry: FileEntry) -> np.ndarray[Any, Any]:
-    """Memory-map one array file and hold it against its entry in the manifest."""
-    path = directory / entry.name
+def create(path: Path) -> int:
+    """A file descriptor of a new file, to write to. What has its name is removed first: nothing is written through a
+    link that somebody put there."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        array: np.ndarray[Any, Any] = np.load(path, mmap_mode="r")
-    except FileNotFoundError:
-        raise DataError(
-            "missing-shard", "named in the manifest, but not there", remedy="make it again", where=str(path)
-        ) from None
-    except ValueError as error:
-        raise DataError(
-            "damaged-shard", f"not a readable array ({error})", remedy="make it again", where=str(path)
-        ) from None
-    if array.shape != entry.shape:
-        raise DataError(
-            "damaged-shard",
-            f"has shape {array.shape}, but the manifest says {entry.shape}",
-            remedy="make it again",
-            where=str(path),
-        )
-    return array
-
-
-def release(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
-    """Give back the memory that maps these arrays' files; what is read again is mapped again."""
-    for array in arrays:
-        mapped: Any = array.base
-        if isinstance(mapped, mmap.mmap):
-            mapped.madvise(mmap.MADV_DONTNEED)
+        return os.open(path, flags, 0o666)
+    except FileExistsError:
+        path.unlink()
+        return os.open(path, flags, 0o666)
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a small file atomically and durably."""
     partial = path.with_name(path.name + PARTIAL)
-    with partial.open("wb") as file:
+    with os.fdopen(create(partial), "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -177,12 +165,3 @@ def sync_directory(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def digest(path: Path) -> str:
-    """xxh3-128 (hex) of a file's bytes, as `xxhsum -H2` prints it."""
-    hashed = xxhash.xxh3_128()
-    with path.open("rb") as file:
-        while block := file.read(1 << 22):
-            hashed.update(block)
-    return hashed.hexdigest()

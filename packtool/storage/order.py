@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
-from packtool.plan import I64
+from packtool.plan import BATCH, I64, Plan
 from packtool.storage import manifest as manifests
-from packtool.storage.files import open_array
-from packtool.storage.manifest import OrderManifest
+from packtool.storage.contents import require_batches, require_order
+from packtool.storage.files import FileEntry
+from packtool.storage.manifest import Bucket, OrderManifest, PackedManifest
+from packtool.storage.names import OFFSET, ORDER_FILE
+from packtool.storage.reading import open_array
 
 
 def read_order(path: Path, base: Path) -> tuple[OrderManifest, list[I64]]:
@@ -33,4 +40,31 @@ def read_order(path: Path, base: Path) -> tuple[OrderManifest, list[I64]]:
             remedy="open it with the dataset it was made for, or make it again",
             where=str(path),
         )
-    return manifest, [open_array(path, entry) for entry in manifest.orders]
+    packed = manifests.read(base)
+    buckets = packed.buckets if isinstance(packed, PackedManifest) else []
+    if [entry.name for entry in manifest.orders] != [str(Path(each.directory, ORDER_FILE)) for each in buckets]:
+        what = f"orders {len(manifest.orders)} buckets, but its base has {len(buckets)}, or others"
+        raise DataError("bad-order", what, remedy="make it again", where=str(path))
+    return manifest, [open_array(path, entry, OFFSET) for entry in manifest.orders]
+
+
+def require_orders(path: Path, manifest: OrderManifest, orders: Sequence[I64], plans: Sequence[Plan]) -> None:
+    """Make sure that each order names every movable atom of its plan once.
+
+    Raises:
+        DataError: one does not.
+    """
+    for entry, order, plan in zip(manifest.orders, orders, plans, strict=True):
+        require_order(order, plan.movable_atoms, str(path / entry.name))
+
+
+def read_batches(directory: Path, entry: FileEntry, buckets: Sequence[Bucket]) -> npt.NDArray[Any]:
+    """The batches of the ``bucket`` shuffle, of `BATCH`, from a dataset or an order.
+
+    Raises:
+        DataError: they name rows that are not there, or a row twice.
+    """
+    table = open_array(directory, entry, BATCH)
+    sizes = [(bucket.sequence_length, bucket.rows) for bucket in buckets]
+    require_batches(table, sizes, str(directory / entry.name))
+    return table

@@ -20,10 +20,10 @@ import xxhash
 from packtool.errors import DataError, UsageError
 from packtool.storage import manifest as manifests
 from packtool.storage.files import PARTIAL, sync_directory, write_bytes
+from packtool.storage.names import REJECTED
 
 UNFINISHED = "unfinished"
 """Directory for what only an unfinished output has: state, scratch files, finished pieces to resume from."""
-REJECTED = "rejected.jsonl"
 _STATE = "state.json"
 _OURS = re.compile(
     rf"({manifests.MANIFEST}|{manifests.RUN}|{manifests.REPORT}|{UNFINISHED}|{re.escape(REJECTED)}"

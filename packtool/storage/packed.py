@@ -18,24 +18,29 @@ import numpy.typing as npt
 from packtool.errors import DataError, UsageError
 from packtool.plan import I64, Ints, Segments, offsets_of
 from packtool.storage import manifest as manifests
-from packtool.storage.files import NpyWriter, open_array, release, write_array
+from packtool.storage.contents import require_atoms, require_pieces, require_rows
+from packtool.storage.files import NpyWriter, write_array
 from packtool.storage.manifest import Bucket, PackedManifest, PackedShard
+from packtool.storage.names import BATCHES, LENGTHS, OFFSET, SEGMENT, bucket_directory, shard_file
+from packtool.storage.names import ORDER_FILE as ORDER
+from packtool.storage.order import read_batches
+from packtool.storage.reading import open_array, release, subdirectory
 
-LENGTHS = "lengths.npy"
-ORDER = "order.npy"
-BATCHES = "batches.npy"
+__all__ = [
+    "BATCHES",
+    "LENGTHS",
+    "ORDER",
+    "SEGMENT",
+    "PackedBucket",
+    "PackedDataset",
+    "ShardWriter",
+    "bucket_directory",
+    "from_table",
+    "to_table",
+]
+
 _SPOOL_BYTES = 1 << 25
-SEGMENT = np.dtype([("document", "<i8"), ("start", "<u4"), ("length", "<u4"), ("repeated", "<u4")])
-"""One piece of a row as stored. `document` -1 is padding, -2 an EOS that the strategy inserted."""
-
-
-def bucket_directory(sequence_length: int) -> str:
-    """Name of the directory of one bucket of a multi-bucket dataset.
-
-    >>> bucket_directory(2048)
-    'bucket-02048'
-    """
-    return f"bucket-{sequence_length:05d}"
+_CHECKED_ROWS = 1 << 16
 
 
 class PackedShardWriter:
@@ -69,7 +74,7 @@ class PackedShardWriter:
         self._counts: list[npt.NDArray[np.uint32]] = []
 
     def _path(self, kind: str) -> Path:
-        return self._directory / f"{kind}-{self._number:05d}.npy"
+        return self._directory / shard_file(kind, self._number)
 
     def __enter__(self) -> PackedShardWriter:
         self._tokens.__enter__()
@@ -124,6 +129,12 @@ def from_table(table: npt.NDArray[Any], offsets: Ints) -> Segments:
 class PackedBucket:
     """Rows of one length, as memory-mapped shards.
 
+    Args:
+        path: of the dataset.
+        entry: of the bucket, from its manifest.
+        dtype: of the tokens.
+        lengths: of every document, EOS included; None where the dataset has no segments.
+
     Attributes:
         sequence_length: tokens in a row.
         dtype: of the tokens.
@@ -131,22 +142,15 @@ class PackedBucket:
         first_rows: first row of each shard, then the number of rows.
     """
 
-    def __init__(self, path: Path, entry: Bucket, dtype: np.dtype[Any]) -> None:
-        self.path = path / entry.directory
+    def __init__(self, path: Path, entry: Bucket, dtype: np.dtype[Any], lengths: Ints | None) -> None:
+        self.path = subdirectory(path, entry.directory)
         self.entry = entry
         self.sequence_length = entry.sequence_length
         self.dtype = dtype
         self.rows = entry.rows
-        self.shards = [open_array(self.path, s.tokens) for s in entry.shards]
+        self.shards = [open_array(self.path, s.tokens, dtype) for s in entry.shards]
         self.first_rows = offsets_of(np.array([len(s) for s in self.shards], np.int64))
-        for shard, described in zip(self.shards, entry.shards, strict=True):
-            if shard.dtype != dtype:
-                raise DataError(
-                    "damaged-shard",
-                    f"holds {shard.dtype}, but the manifest says {dtype}",
-                    remedy="make the dataset again",
-                    where=str(self.path / described.tokens.name),
-                )
+        self._lengths = lengths
         self._tables: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] | None = None
 
     @property
@@ -169,9 +173,30 @@ class PackedBucket:
         for number, a, b in self._ranges(first, last):
             table, offsets = tables[number]
             near = offsets[a : b + 1]
-            parts.append(table[near[0] : near[-1]])
+            parts.append(self._pieces(number, a, table, near))
             counts.append(np.diff(near))
         return from_table(np.concatenate(parts), offsets_of(np.concatenate(counts)))
+
+    def checked_tables(self) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+        """Segment table and row offsets of each shard, all of them checked."""
+        for number, (table, offsets) in enumerate(self.tables()):
+            if len(offsets) and (offsets[0] != 0 or offsets[-1] != len(table)):
+                what = f"row {int(self.first_rows[number])}: the segment table begins or ends outside its rows"
+                raise DataError("bad-segments", what, remedy="make the dataset again", where=str(self.path))
+            for first in range(0, len(offsets) - 1, _CHECKED_ROWS):
+                self._pieces(number, first, table, offsets[first : first + _CHECKED_ROWS + 1])
+        return self.tables()
+
+    def _pieces(
+        self, number: int, first: int, table: npt.NDArray[Any], near: npt.NDArray[np.int64]
+    ) -> npt.NDArray[Any]:
+        """The pieces of the rows of a shard that these offsets belong to, checked."""
+        row = int(self.first_rows[number]) + first
+        require_rows(near, len(table), row, str(self.path))
+        part = table[near[0] : near[-1]]
+        if self._lengths is not None:
+            require_pieces(part, near - near[0], self._lengths, self.sequence_length, row, str(self.path))
+        return part
 
     def release(self) -> None:
         """Give back the memory that maps the tokens and segments read so far."""
@@ -183,11 +208,12 @@ class PackedBucket:
         """First row of each atom, then the number of rows; None where atoms are uniform."""
         if self.entry.atom_units:
             return None
-        begins = [
-            open_array(self.path, shard.atoms) + first
-            for shard, first in zip(self.entry.shards, self.first_rows, strict=False)
-            if shard.atoms is not None
-        ]
+        begins = [np.empty(0, np.int64)]
+        for shard, rows, first in zip(self.entry.shards, self.shards, self.first_rows, strict=False):
+            if shard.atoms is not None:
+                here = open_array(self.path, shard.atoms, OFFSET)
+                require_atoms(here, len(rows), str(self.path / shard.atoms.name))
+                begins.append(here + first)
         return np.concatenate([*begins, [self.rows]]).astype(np.int64)
 
     def tables(self) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
@@ -206,7 +232,8 @@ class PackedBucket:
                         remedy="pack again without --no-segments",
                         where=str(self.path),
                     )
-                tables.append((open_array(self.path, shard.segments), open_array(self.path, shard.segment_offsets)))
+                table = open_array(self.path, shard.segments, SEGMENT)
+                tables.append((table, open_array(self.path, shard.segment_offsets, OFFSET)))
             self._tables = tables
         return self._tables
 
@@ -249,7 +276,10 @@ class PackedDataset:
             )
         self.manifest = manifest
         self.dtype = np.dtype(manifest.dtype)
-        self.buckets = [PackedBucket(self.path, bucket, self.dtype) for bucket in manifest.buckets]
+        self._lengths: Ints | None = None
+        if manifest.lengths is not None:
+            self._lengths = open_array(self.path, manifest.lengths, "<u4")
+        self.buckets = [PackedBucket(self.path, bucket, self.dtype, self._lengths) for bucket in manifest.buckets]
 
     @property
     def has_segments(self) -> bool:
@@ -261,11 +291,16 @@ class PackedDataset:
         Raises:
             UsageError: the dataset was written with ``--no-segments``.
         """
-        if self.manifest.lengths is None:
+        if self._lengths is None:
             raise UsageError(
                 "no-segments",
                 "the dataset was written with --no-segments, so its document boundaries are not known",
                 remedy="pack again without --no-segments",
                 where=str(self.path),
             )
-        return open_array(self.path, self.manifest.lengths)
+        return self._lengths
+
+    def batches(self) -> npt.NDArray[Any] | None:
+        """The batches that the ``bucket`` shuffle made, of `BATCH`; None where it made none."""
+        manifest = self.manifest
+        return None if manifest.batches is None else read_batches(self.path, manifest.batches, manifest.buckets)

@@ -14,20 +14,13 @@ import numpy as np
 from packtool.errors import DataError, UsageError
 from packtool.plan import I64, Ints, offsets_of
 from packtool.storage import manifest as manifests
-from packtool.storage.files import FileEntry, NpyWriter, open_array, release, write_array
+from packtool.storage.contents import document_lengths
+from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.manifest import StoreManifest
+from packtool.storage.names import OFFSET, shard_file, token_dtype
+from packtool.storage.reading import open_array, release
 
-SMALL = np.dtype("<u2")
-LARGE = np.dtype("<u4")
-
-
-def token_dtype(vocab_size: int) -> np.dtype[Any]:
-    """The smallest of uint16 and uint32 that holds every id below `vocab_size`.
-
-    >>> token_dtype(65536).str, token_dtype(65537).str
-    ('<u2', '<u4')
-    """
-    return SMALL if vocab_size <= 1 << 16 else LARGE
+__all__ = ["Corpus", "TokenStore", "token_dtype", "write_shard"]
 
 
 def write_shard(
@@ -46,7 +39,7 @@ def write_shard(
     """
     parts = [tokens] if isinstance(tokens, np.ndarray) else tokens
     dtype = token_dtype(vocab_size)
-    with NpyWriter(directory / f"tokens-{number:05d}.npy", dtype, [sum(map(len, parts))]) as out:
+    with NpyWriter(directory / shard_file("tokens", number), dtype, [sum(map(len, parts))]) as out:
         for part in parts:
             if len(part) and int(part.max()) >= vocab_size:
                 raise DataError(
@@ -56,7 +49,7 @@ def write_shard(
                 )
             out.write(part.astype(dtype, copy=False))
         entry = out.close()
-    return entry, write_array(directory / f"offsets-{number:05d}.npy", offsets.astype("<i8", copy=False))
+    return entry, write_array(directory / shard_file("offsets", number), offsets.astype(OFFSET, copy=False))
 
 
 class TokenStore:
@@ -85,20 +78,29 @@ class TokenStore:
         self.documents = manifest.counts["documents"]
         self.tokens = manifest.counts["tokens"]
         self.first_documents = np.array([s.first_document for s in manifest.shards] + [self.documents], np.int64)
-        self.shards = [open_array(self.path, s.tokens) for s in manifest.shards]
-        self.offsets = [open_array(self.path, s.offsets) for s in manifest.shards]
+        self.shards = [open_array(self.path, s.tokens, self.dtype) for s in manifest.shards]
+        self.offsets = [open_array(self.path, s.offsets, OFFSET) for s in manifest.shards]
 
     def lengths(self) -> Ints:
-        """Length of each document with its EOS, in tokens: uint32, in document order."""
+        """Length of each document with its EOS, in tokens: uint32, in document order.
+
+        Raises:
+            DataError: the offsets of a shard do not divide its tokens into documents.
+        """
         out = np.empty(self.documents, np.uint32)
-        for first, offsets in zip(self.first_documents, self.offsets, strict=False):
-            out[first : first + len(offsets) - 1] = np.diff(offsets)
+        for shard, first in enumerate(self.first_documents[:-1]):
+            offsets = self.offsets[shard]
+            out[first : first + len(offsets) - 1] = document_lengths(offsets, len(self.shards[shard]), self._at(shard))
         return out
+
+    def _at(self, shard: int) -> str:
+        return str(self.path / self.manifest.shards[shard].offsets.name)
 
     def document(self, number: int) -> np.ndarray[Any, Any]:
         """The tokens of one document, EOS last."""
         shard = int(np.searchsorted(self.first_documents, number, side="right")) - 1
-        a, b = self.offsets[shard][number - self.first_documents[shard] :][:2]
+        a, b = self.offsets[shard][number - self.first_documents[shard] :][:2].tolist()
+        document_lengths(np.array([0, b - a]), min(b, len(self.shards[shard])) - max(a, 0), self._at(shard))
         return self.shards[shard][a:b]
 
 

@@ -13,7 +13,7 @@ from packtool.clock import Clock
 from packtool.storage import output as outputs
 from packtool.storage.files import FileEntry, sync_directory
 from packtool.storage.manifest import InputEntry, StoreManifest, TokenShard
-from packtool.storage.token_store import token_dtype
+from packtool.storage.names import REJECTED, token_dtype
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing.job import Job
 from packtool.tokenizing.rejects import RejectJoiner
@@ -66,6 +66,7 @@ def assemble(
         tokenizer=job.context.tokenizer,
         dtype=token_dtype(job.context.tokenizer.vocab_size).str,
         counts={**total.flat(), **({"truncated": truncated} if truncated else {})},
+        rejected=joiner.entry(),
         shards=shards,
     )
     run = {
@@ -85,7 +86,7 @@ def assemble(
 
 def _warn(path: Path, counts: dict[str, int]) -> None:
     if counts["rejected"]:
-        kept = path / outputs.REJECTED
+        kept = path / REJECTED
         remedy = f"see {kept}" if kept.exists() else "use --on-error quarantine to see which, with the reasons"
         what = f"{counts['rejected']:,} records could not be used"
         if counts.get("lost_bytes"):

@@ -11,9 +11,11 @@ from types import TracebackType
 from typing import IO
 
 import msgspec
+import xxhash
 
 from packtool.corpus.records import Reject
-from packtool.storage.output import REJECTED
+from packtool.storage.manifest import InputEntry
+from packtool.storage.names import REJECTED
 
 
 class RejectedRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -82,6 +84,8 @@ class RejectJoiner:
         self._path = store / REJECTED
         self._names = names
         self._records: dict[int, int] = {}
+        self._hash = xxhash.xxh3_128()
+        self._bytes = 0
         self._file: IO[bytes] | None = None
 
     def add(self, directory: Path) -> None:
@@ -92,13 +96,22 @@ class RejectJoiner:
         if self._file is None:
             self._file = self._path.open("wb")
         with source.open("rb") as lines:
-            for line in lines:
-                entry = msgspec.json.decode(line, type=RejectedRecord)
+            for record in lines:
+                entry = msgspec.json.decode(record, type=RejectedRecord)
                 number = int(entry.file)
                 entry.file = self._names[number]
                 if entry.record:
                     entry.record += self._records.get(number, 0)
-                self._file.write(msgspec.json.encode(entry) + b"\n")
+                line = msgspec.json.encode(entry) + b"\n"
+                self._file.write(line)
+                self._hash.update(line)
+                self._bytes += len(line)
+
+    def entry(self) -> InputEntry | None:
+        """How the manifest lists what was written; None where nothing was rejected. Once this is closed."""
+        if self._file is None:
+            return None
+        return InputEntry(REJECTED, self._bytes, self._hash.hexdigest())
 
     def passed(self, file: int, records: int) -> None:
         """Count a block's records of a file: later blocks number theirs from there."""

@@ -13,9 +13,11 @@ import numpy as np
 
 from packtool.metrics import Tally
 from packtool.plan import Ints, Plan
-from packtool.storage.files import open_array, write_bytes
+from packtool.storage.files import write_bytes
 from packtool.storage.manifest import PackedShard
+from packtool.storage.names import OFFSET, SEGMENT
 from packtool.storage.packed import PackedShardWriter, from_table
+from packtool.storage.reading import open_array
 from packtool.writing.layout import BATCH_TOKENS
 from packtool.writing.rows import Rows
 from packtool.writing.threads import in_threads
@@ -116,13 +118,13 @@ class RowWriter:
     def _finished(self, note: Path, sequence_length: int) -> Shard:
         """A shard that an earlier run wrote, and its tally from its segment table."""
         shard = msgspec.json.decode(note.read_bytes(), type=PackedShard)
-        tokens = open_array(self.directory, shard.tokens)
+        tokens = open_array(self.directory, shard.tokens, self.dtype)
         self.progress(tokens.nbytes)
         tally = self._tally(sequence_length)
         if tally is None or shard.segments is None or shard.segment_offsets is None:
             return shard, None
-        table = open_array(self.directory, shard.segments)
-        offsets = open_array(self.directory, shard.segment_offsets)
+        table = open_array(self.directory, shard.segments, SEGMENT)
+        offsets = open_array(self.directory, shard.segment_offsets, OFFSET)
         step = max(1, BATCH_TOKENS // sequence_length)
         for first in range(0, len(tokens), step):
             near = offsets[first : first + step + 1]

@@ -50,7 +50,7 @@ class StoredPlan(Plan):
 
     @cached_property
     def _table(self) -> npt.NDArray[Any]:
-        return np.concatenate([np.empty(0, SEGMENT), *(table for table, _ in self.bucket.tables())])
+        return np.concatenate([np.empty(0, SEGMENT), *(table for table, _ in self.bucket.checked_tables())])
 
     @cached_property
     def _row_offsets(self) -> I64:

@@ -161,7 +161,7 @@ def test_several_stores_are_one_corpus(tmp_path: Path, store: Path) -> None:
     ("change", "message"),
     [
         ({"sha256": "1" * 64}, f"code: tokenizer sha256 is {'1' * 64}, but {'0' * 64} in"),
-        ({"eos_id": 3}, "code: tokenizer eos_id is 3, but 0 in"),
+        ({"eos_id": 3, "added_tokens": {}}, "code: tokenizer eos_id is 3, but 0 in"),
         ({"vocab_size": 1 << 17}, "code: tokenizer vocab_size is 131072, but 65536 in"),
     ],
 )

@@ -16,7 +16,7 @@ from packtool.errors import DataError, UsageError
 from packtool.reading import BucketDataset, Dataset
 from packtool.storage.packed import PackedDataset
 from packtool.storage.token_store import TokenStore
-from tests.stores import write_store
+from tests.stores import reseal, write_store
 
 LENGTHS = np.random.default_rng(0).integers(1, 90, 200).tolist()
 
@@ -348,7 +348,9 @@ def test_a_source_that_is_not_what_its_ledger_says(packed: dict[str, Path], tmp_
     for file in packed["concat"].iterdir():
         (copy / file.name).write_bytes(file.read_bytes())
     manifest["ledger"]["placed"] -= 1
-    (copy / "manifest.json").write_text(json.dumps(manifest))
+    manifest["ledger"]["dropped"] += 1
+    manifest["ledger"]["repeated"] += 1
+    reseal(copy, manifest)
     with pytest.raises(DataError, match="placed, but the ledger says") as caught:
         packtool.shuffle(copy, tmp_path / "out")
     assert caught.value.code == "ledger-unbalanced"

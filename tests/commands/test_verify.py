@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xxhash
 
 import packtool
 from packtool.cli import run
-from packtool.storage import manifest as manifests
-from packtool.storage.files import digest
-from tests.stores import write_store
+from packtool.warnings import PacktoolWarning
+from tests.stores import reseal, rewrite, write_store
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12]
 
@@ -28,28 +28,6 @@ def packed(tmp_path: Path) -> Path:
 
 def arrays(path: Path) -> list[Path]:
     return sorted(path.rglob("*.npy"))
-
-
-def rewrite(file: Path, change: Callable[[np.ndarray], object], dataset: Path) -> None:
-    """Change an array and mend its checksum in the manifest, so that only the contents give it away."""
-    header, data = file.read_bytes()[:4096], np.load(file)
-    change(data)
-    file.write_bytes(header + data.tobytes())
-    text = (dataset / manifests.MANIFEST).read_text()
-    manifest = json.loads(text)
-
-    def mend(value: object) -> None:
-        if isinstance(value, dict):
-            if value.get("name") == file.name:
-                value["xxh3_128"] = digest(file)
-            for each in value.values():
-                mend(each)
-        elif isinstance(value, list):
-            for each in value:
-                mend(each)
-
-    mend(manifest)
-    (dataset / manifests.MANIFEST).write_text(json.dumps(manifest))
 
 
 def test_a_sound_dataset_is_sound(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,20 +72,20 @@ def first_padding(rows: np.ndarray) -> None:
         ("segments-00000.npy", lambda t: t["document"].__setitem__(0, 99), "a segment lies outside its document"),
         ("segments-00000.npy", lambda t: t["start"].__setitem__(0, 50), "a segment lies outside its document"),
         ("segments-00000.npy", first_padding, "its segments do not add up to the sequence length"),
-        ("segments-00000.npy", lambda t: t["repeated"].__setitem__(0, 1), "tokens placed, but the ledger says"),
+        ("segments-00000.npy", lambda t: t["repeated"].__setitem__(0, 1), "placed, but the ledger says"),
         ("lengths.npy", lambda t: t.__setitem__(slice(None), 2), "a segment lies outside its document"),
     ],
 )
 def test_contents_that_contradict_each_other_are_found(
     packed: Path, capsys: pytest.CaptureFixture[str], name: str, change: Callable[[np.ndarray], object], message: str
 ) -> None:
-    rewrite(packed / name, change, packed)
+    rewrite(packed, name, change)
     assert run(["verify", str(packed)]) == 1
     assert message in capsys.readouterr().err
 
 
 def test_padding_that_is_something_else_is_found(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rewrite(packed / "tokens-00000.npy", lambda t: t.__setitem__((t == 0).nonzero(), 9), packed)
+    rewrite(packed, "tokens-00000.npy", lambda t: t.__setitem__((t == 0).nonzero(), 9))
     assert run(["verify", str(packed)]) == 1
     assert "error[bad-segments]" in capsys.readouterr().err
 
@@ -123,15 +101,16 @@ def test_a_damaged_store_is_found(
     packed: Path, capsys: pytest.CaptureFixture[str], name: str, change: Callable[[np.ndarray], object], message: str
 ) -> None:
     store = packed.parent / "store"
-    rewrite(store / name, change, store)
+    rewrite(store, name, change)
     assert run(["verify", str(store)]) == 1
     assert message in capsys.readouterr().err
 
 
 def test_ids_beyond_the_vocabulary_are_found(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for path in (packed, packed.parent / "store"):
-        text = (path / "manifest.json").read_text()
-        (path / "manifest.json").write_text(text.replace('"vocab_size": 65536', '"vocab_size": 20'))
+        manifest = json.loads((path / "manifest.json").read_text())
+        manifest["tokenizer"]["vocab_size"] = 20
+        reseal(path, manifest)
         assert run(["verify", str(path)]) == 1
         assert "but the vocabulary ends at 19" in capsys.readouterr().err
 
@@ -139,7 +118,7 @@ def test_ids_beyond_the_vocabulary_are_found(packed: Path, capsys: pytest.Captur
 def test_an_unbalanced_ledger_is_found(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = json.loads((packed / "manifest.json").read_text())
     manifest["ledger"]["dropped"] += 1
-    (packed / "manifest.json").write_text(json.dumps(manifest))
+    reseal(packed, manifest)
     assert run(["verify", str(packed)]) == 1
     assert "the ledger does not balance: input = placed + dropped" in capsys.readouterr().err
 
@@ -158,3 +137,80 @@ def test_what_is_no_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_a_moved_dataset_stays_sound(packed: Path) -> None:
     shutil.move(packed, packed.parent / "elsewhere")
     assert run(["verify", str(packed.parent / "elsewhere"), "-q"]) == 0
+
+
+def test_a_row_that_is_a_copy_of_another_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With all hashes made again it once was sound, every token placed."""
+    store = write_store(tmp_path / "store", [16] * 8)
+    packtool.pack(store, tmp_path / "packed", strategy="bfd", sequence_length=16)
+    for name in ("tokens-00000.npy", "segments-00000.npy"):
+        rewrite(tmp_path / "packed", name, lambda t: t.__setitem__(3, t[5]))
+    document = int(np.load(tmp_path / "packed" / "segments-00000.npy")["document"][3])
+    assert run(["verify", str(tmp_path / "packed")]) == 1
+    error = capsys.readouterr().err
+    assert "error[placed-twice]" in error
+    assert f"token 0 of document {document} is placed twice, without being marked as repeated" in error
+
+
+def test_a_repeat_of_what_is_nowhere_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = write_store(tmp_path / "store", [40, 41, 90, 33])
+    packtool.pack(store, tmp_path / "packed", strategy="seamless", sequence_length=16, max_repetition="0.3")
+    assert run(["verify", str(tmp_path / "packed")]) == 0
+    table = np.load(tmp_path / "packed" / "segments-00000.npy")
+    wrong = int(np.flatnonzero(table["repeated"])[0])
+
+    def change(table: np.ndarray) -> None:
+        moved = next(
+            i for i in range(len(table)) if i != wrong and table["repeated"][i] == 0 and table["start"][i] == 0
+        )
+        table["repeated"][[wrong, moved]] = table["repeated"][[moved, wrong]]
+
+    rewrite(tmp_path / "packed", "segments-00000.npy", change)
+    assert run(["verify", str(tmp_path / "packed")]) == 1
+    assert "error[placed-twice]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pieces", [1, 3, 1 << 20])
+def test_stretches_do_not_change_the_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
+    monkeypatch.setattr("packtool.commands.verify_packed._PIECES", pieces)
+    store = write_store(tmp_path / "store", [40, 41, 90, 33, 1, 1, 70])
+    for strategy in ("concat", "seamless", "bfd-extra", "padding"):
+        packtool.pack(store, tmp_path / strategy, strategy=strategy, sequence_length=16)
+        assert run(["verify", str(tmp_path / strategy), "--store", str(store)]) == 0
+    rewrite(tmp_path / "concat", "segments-00000.npy", lambda t: t.__setitem__(3, t[5]))
+    assert run(["verify", str(tmp_path / "concat"), "-q"]) == 1
+
+
+def test_rows_are_compared_with_the_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store, other = write_store(tmp_path / "store", LENGTHS), write_store(tmp_path / "other", LENGTHS, first=3)
+    packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=16)
+    rewrite(tmp_path / "packed", "tokens-00000.npy", lambda t: t.__setitem__((2, 3), 9))
+    assert run(["verify", str(tmp_path / "packed")]) == 0, "only the store knows"
+    capsys.readouterr()
+    assert run(["verify", str(tmp_path / "packed"), "--store", str(store)]) == 1
+    assert "error[bad-segments]" in (error := capsys.readouterr().err)
+    assert "row 2: its tokens are not the store's" in error
+    assert run(["verify", str(tmp_path / "packed"), "--store", str(other)]) == 2
+    assert "error[other-stores]: --store: packed from other stores (store)." in capsys.readouterr().err
+
+
+def test_a_report_that_says_something_else_is_found(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = json.loads((packed / "report.json").read_bytes())
+    report["ledger"]["placed"] += 1
+    raw = json.dumps(report).encode()
+    (packed / "report.json").write_bytes(raw)
+    manifest = json.loads((packed / "manifest.json").read_bytes())
+    manifest["report"] |= {"bytes": len(raw), "xxh3_128": xxhash.xxh3_128_hexdigest(raw)}
+    reseal(packed, manifest)
+    assert run(["verify", str(packed)]) == 1
+    assert "report.json: its ledger is not the manifest's" in capsys.readouterr().err
+
+
+def test_rejected_records_are_covered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"text": "a b c"}\n{"txet": "d"}\n')
+    with pytest.warns(PacktoolWarning):
+        packtool.tokenize(tmp_path / "corpus.jsonl", tmp_path / "store", on_error="quarantine", workers=1)
+    assert run(["verify", str(tmp_path / "store")]) == 0
+    (tmp_path / "store" / "rejected.jsonl").write_text("{}")
+    assert run(["verify", str(tmp_path / "store")]) == 1
+    assert "rejected.jsonl: has 2 bytes, but the manifest says" in capsys.readouterr().err

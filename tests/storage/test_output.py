@@ -15,7 +15,7 @@ from packtool.storage.output import key_of, look, prepare
 MANIFEST = StoreManifest(
     options={},
     inputs=[],
-    tokenizer=TokenizerInfo("00", 2, 1, "<eos>"),
+    tokenizer=TokenizerInfo("00" * 32, 2, 1, "<eos>"),
     dtype="<u2",
     counts={"documents": 0, "tokens": 0},
     shards=[],

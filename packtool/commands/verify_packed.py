@@ -1,0 +1,190 @@
+"""What `verify` checks of a packed dataset: rows against segments, segments against each other, ledger and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.errors import DataError, UsageError
+from packtool.metrics import Accounts, Tally
+from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, offsets_of
+from packtool.report.packed import read_report
+from packtool.storage import manifest as manifests
+from packtool.storage.packed import PackedBucket, PackedDataset
+from packtool.storage.token_store import Corpus
+from packtool.writing.gather import Gatherer
+from packtool.writing.layout import BATCH_TOKENS
+
+_AGAIN = "make the dataset again"
+_PIECES = 1 << 23
+"""Pieces, about, that are held at a time to see that no two of them overlap: some 400 MB."""
+_PLACED = ("placed", "repeated", "eos", "eos_inserted", "padding", "output", "rows")
+
+
+def check_packed(dataset: PackedDataset, stores: Sequence[Path | str]) -> None:
+    """Check everything beyond files and ids.
+
+    Raises:
+        DataError: the first thing that is wrong.
+        UsageError: stores are given, but the dataset has no segments to compare them by.
+    """
+    _check_report(dataset)
+    dataset.batches()
+    for bucket in dataset.buckets:
+        bucket.atom_offsets()
+    if not dataset.has_segments:
+        if stores:
+            dataset.lengths()  # says why there is nothing to compare by
+        return
+    corpus = _corpus(dataset, stores) if stores else None
+    _check_rows(dataset, corpus)
+    check_once(dataset)
+
+
+def _check_report(dataset: PackedDataset) -> None:
+    """The report repeats what the manifest says."""
+    manifest, report = dataset.manifest, read_report(dataset.path)
+    for name in ("strategy", "options", "shuffle", "ledger"):
+        if getattr(report, name) != getattr(manifest, name):
+            what = f"its {name} is not the manifest's"
+            where = str(dataset.path / manifest.report.name)
+            raise DataError("damaged-report", what, remedy=_AGAIN, where=where)
+
+
+def _corpus(dataset: PackedDataset, stores: Sequence[Path | str]) -> Corpus:
+    packed = [entry.xxh3_128 for entry in dataset.manifest.inputs]
+    given = [manifests.input_entry(Path(store)).xxh3_128 for store in stores]
+    if packed != given:
+        remedy = "give the same stores in the same order as packtool pack was given"
+        names = ", ".join(entry.name for entry in dataset.manifest.inputs)
+        raise UsageError("other-stores", f"packed from other stores ({names})", remedy=remedy, where="--store")
+    corpus = Corpus(stores)
+    if not np.array_equal(corpus.lengths(), dataset.lengths()):
+        what = "lengths.npy does not hold the lengths of the documents in the stores"
+        raise DataError("wrong-count", what, remedy=_AGAIN, where=str(dataset.path))
+    return corpus
+
+
+def batches(dataset: PackedDataset) -> Iterator[tuple[PackedBucket, int, Segments]]:
+    """All rows: bucket, first row and their pieces, a few million tokens at a time."""
+    for bucket in dataset.buckets:
+        step = max(1, BATCH_TOKENS // bucket.sequence_length)
+        for first in range(0, bucket.rows, step):
+            yield bucket, first, bucket.segments(first, min(first + step, bucket.rows))
+        bucket.release()
+
+
+def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
+    """The rows against their pieces, and what they add up to against the ledger."""
+    manifest, lengths = dataset.manifest, dataset.lengths()
+    tallies = {bucket.sequence_length: Tally(lengths, bucket.sequence_length) for bucket in dataset.buckets}
+    gather = None
+    if corpus is not None:
+        gather = Gatherer(
+            corpus.shards,
+            corpus.locate,
+            dtype=corpus.dtype,
+            pad_id=manifest.pad_id,
+            eos_id=manifest.tokenizer.eos_id,
+            longest_fill=max(tallies),
+        )
+    for bucket in dataset.buckets:
+        bucket.checked_tables()
+    for bucket, first, rows in batches(dataset):
+        tokens = bucket.tokens(first, first + rows.groups).reshape(-1)
+        _check_tokens(dataset, bucket, first, rows, tokens)
+        tallies[bucket.sequence_length].add(rows)
+        if gather is not None and (wrong := np.flatnonzero(gather(rows) != tokens)).size:
+            raise _bad_row(bucket, first + int(wrong[0]) // bucket.sequence_length, "its tokens are not the store's")
+    accounts = sum((tally.accounts() for tally in tallies.values()), Accounts(0, 0, 0, 0, 0, 0, 0))
+    for name in _PLACED:
+        if getattr(manifest.ledger, name) != getattr(accounts, name):
+            raise DataError(
+                "ledger-unbalanced",
+                f"the rows hold {getattr(accounts, name)} {name}, but the ledger says {getattr(manifest.ledger, name)}",
+                remedy=_AGAIN,
+                where=str(dataset.path),
+            )
+
+
+def _check_tokens(
+    dataset: PackedDataset, bucket: PackedBucket, first: int, rows: Segments, tokens: npt.NDArray[Any]
+) -> None:
+    manifest, lengths = dataset.manifest, np.asarray(dataset.lengths())
+    real = rows.document >= 0
+    final = real & (rows.start + rows.length == lengths[np.where(real, rows.document, 0)]) if len(lengths) else real
+    last = tokens[np.cumsum(rows.length) - 1]
+    wrong = np.flatnonzero((final | (rows.document == INSERTED_EOS)) & (last != manifest.tokenizer.eos_id))
+    if wrong.size:
+        raise _bad_row(bucket, first + int(rows.group_of()[wrong[0]]), "a document's end is not EOS")
+    padded = np.repeat(rows.document == PADDING, rows.length)
+    if (wrong := np.flatnonzero(tokens[padded] != manifest.pad_id)).size:
+        place = int(np.flatnonzero(padded)[wrong[0]])
+        raise _bad_row(bucket, first + place // bucket.sequence_length, "its padding holds something else")
+
+
+def check_once(dataset: PackedDataset) -> None:
+    """No token of any document is placed twice, and what is marked as repeated is placed elsewhere.
+
+    Seen as one stream, the documents' tokens are a line, and pieces are stretches of it: no two may overlap. Stretches
+    are compared for some millions of pieces at a time, so memory stays bounded and the segment table is read again.
+
+    Raises:
+        DataError: naming a document.
+    """
+    starts = offsets_of(np.asarray(dataset.lengths()))
+    pieces = sum(len(table) for bucket in dataset.buckets for table, _ in bucket.tables())
+    cuts = np.linspace(0, starts[-1], -(-pieces // _PIECES) + 1).astype(np.int64)
+    for low, high in pairwise(cuts.tolist()):
+        _check_stretch(dataset, starts, low, high)
+
+
+def _check_stretch(dataset: PackedDataset, starts: I64, low: int, high: int) -> None:
+    """`check_once` for the places from `low` up to `high`."""
+    fresh_parts: tuple[list[I64], list[I64]] = [], []
+    again_parts: tuple[list[I64], list[I64]] = [], []
+    for _, _, rows in batches(dataset):
+        real = rows.document >= 0
+        begin = starts[rows.document[real]] + rows.start[real]
+        fresh, end = begin + rows.repeated[real], begin + rows.length[real]
+        for first, last, keep in ((fresh, end, fresh_parts), (begin, fresh, again_parts)):
+            here = (np.maximum(first, low) < np.minimum(last, high)) & (first < last)
+            keep[0].append(np.maximum(first[here], low))
+            keep[1].append(np.minimum(last[here], high))
+    begin, end = map(_joined, fresh_parts)
+    order = np.argsort(begin, kind="stable")
+    begin, end = begin[order], end[order]
+    if (twice := np.flatnonzero(begin[1:] < end[:-1])).size:
+        raise _placed(dataset, starts, int(begin[twice[0] + 1]), "is placed twice, without being marked as repeated")
+    covered = offsets_of(end - begin)
+    first, last = map(_joined, again_parts)
+    lost = np.flatnonzero(_before(last, begin, end, covered) - _before(first, begin, end, covered) != last - first)
+    if lost.size:
+        raise _placed(dataset, starts, int(first[lost[0]]), "is marked as repeated, but placed nowhere")
+
+
+def _before(place: I64, begin: I64, end: I64, covered: I64) -> I64:
+    """How many places before each of these are covered by the stretches ``begin:end``, which do not overlap."""
+    at = np.searchsorted(begin, place, side="right")
+    over: Ints = np.where(at > 0, np.maximum(end[np.maximum(at, 1) - 1] - place, 0), 0) if len(end) else at
+    return covered[at] - over
+
+
+def _joined(parts: list[I64]) -> I64:
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _placed(dataset: PackedDataset, starts: I64, place: int, what: str) -> DataError:
+    document = int(np.searchsorted(starts, place, side="right")) - 1
+    token = place - int(starts[document])
+    what = f"token {token} of document {document} {what}"
+    return DataError("placed-twice", what, remedy=_AGAIN, where=str(dataset.path))
+
+
+def _bad_row(bucket: PackedBucket, row: int, what: str) -> DataError:
+    return DataError("bad-segments", f"row {row}: {what}", remedy=_AGAIN, where=str(bucket.path))

@@ -1,0 +1,168 @@
+"""Manifests held against themselves: every value that follows from others must be the one that follows.
+
+Names of files and directories follow from numbers, sizes from shapes, sums from shards. So a manifest can't make
+packtool open, overwrite or remove anything but the files that packtool gives these names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from packtool.errors import DataError
+from packtool.plan import BATCH
+from packtool.storage.files import HEADER_BYTES, FileEntry
+from packtool.storage.names import (
+    BATCHES,
+    LENGTHS,
+    ORDER_FILE,
+    REJECTED,
+    REPORT_FILE,
+    SEGMENT,
+    bucket_directory,
+    shard_file,
+    token_dtype,
+)
+from packtool.storage.schema import Bucket, Manifest, OrderManifest, PackedManifest, StoreManifest, TokenizerInfo
+
+
+def require_consistent(manifest: Manifest, where: str) -> None:
+    """Refuse a manifest that contradicts itself.
+
+    Raises:
+        DataError: naming the first contradiction.
+    """
+    if isinstance(manifest, PackedManifest) and (what := manifest.ledger.unbalanced(manifest.documents)):
+        raise DataError("ledger-unbalanced", what, remedy="do not use this dataset; make it again", where=where)
+    for what in contradictions(manifest):
+        remedy = "run the command that made it again, or copy it again"
+        raise DataError("bad-manifest", f"contradicts itself: {what}", remedy=remedy, where=where)
+
+
+def contradictions(manifest: Manifest) -> Iterator[str]:
+    """Everything in a manifest that contradicts the rest of it."""
+    if isinstance(manifest, StoreManifest):
+        yield from _tokenizer(manifest.tokenizer, manifest.dtype)
+        yield from _store(manifest)
+    elif isinstance(manifest, PackedManifest):
+        yield from _tokenizer(manifest.tokenizer, manifest.dtype)
+        yield from _packed(manifest)
+    else:
+        yield from _order(manifest)
+
+
+def _tokenizer(info: TokenizerInfo, dtype: str) -> Iterator[str]:
+    size = info.vocab_size
+    ids = {"eos_id": info.eos_id, "bos_id": info.bos_id, **info.added_tokens}
+    for name, value in ids.items():
+        if value is not None and value >= size:
+            yield f"the id of {name!r} is {value}, but vocab_size is {size}"
+    if info.added_tokens.get(info.eos_token, info.eos_id) != info.eos_id:
+        yield f"eos_id is {info.eos_id}, but added_tokens says {info.added_tokens[info.eos_token]}"
+    yield from _same("dtype", dtype, token_dtype(size).str)
+
+
+def _store(manifest: StoreManifest) -> Iterator[str]:
+    counts = manifest.counts
+    documents = tokens = 0
+    for number, shard in enumerate(manifest.shards):
+        place = f"shards[{number}]"
+        yield from _same(f"{place}.first_document", shard.first_document, documents)
+        held, ends = shard.tokens.shape, shard.offsets.shape
+        if len(held) != 1 or len(ends) != 1 or not 1 < ends[0] <= held[0] + 1:
+            yield f"{place} has {held} tokens and {ends} offsets"
+            return
+        yield from _file(f"{place}.tokens", shard.tokens, shard_file("tokens", number), np.dtype(manifest.dtype), held)
+        yield from _file(f"{place}.offsets", shard.offsets, shard_file("offsets", number), np.dtype("<i8"), ends)
+        documents += ends[0] - 1
+        tokens += held[0]
+    yield from _same("counts.documents", counts.get("documents"), documents)
+    yield from _same("counts.tokens", counts.get("tokens"), tokens)
+    rejected = sum(count for name, count in counts.items() if name.startswith("rejected_"))
+    yield from _same("counts.rejected", counts.get("rejected", 0), rejected)
+    if manifest.rejected is not None:
+        yield from _same("rejected.name", manifest.rejected.name, REJECTED)
+        if not rejected:
+            yield "it names a file of rejected records, but counts none"
+
+
+def _packed(manifest: PackedManifest) -> Iterator[str]:
+    options, ledger, buckets = manifest.options, manifest.ledger, manifest.buckets
+    if manifest.pad_id >= manifest.tokenizer.vocab_size:
+        yield f"pad_id is {manifest.pad_id}, but vocab_size is {manifest.tokenizer.vocab_size}"
+    yield from _same("options.pad_id", options.get("pad_id"), manifest.pad_id)
+    yield from _same("options.segments", options.get("segments"), manifest.lengths is not None)
+    yield from _same("documents", manifest.documents, sum(manifest.store_documents))
+    yield from _same("store_documents", len(manifest.store_documents), len(manifest.inputs))
+    yield from _same("report.name", manifest.report.name, REPORT_FILE)
+    if manifest.lengths is not None:
+        yield from _file("lengths", manifest.lengths, LENGTHS, np.dtype("<u4"), (manifest.documents,))
+    if manifest.batches is not None:
+        yield from _file("batches", manifest.batches, BATCHES, BATCH, (prod(manifest.batches.shape[:1]),))
+    yield from _same("ledger.rows", ledger.rows, sum(bucket.rows for bucket in buckets))
+    yield from _same("ledger.output", ledger.output, sum(bucket.rows * bucket.sequence_length for bucket in buckets))
+    lengths = [bucket.sequence_length for bucket in buckets]
+    if not buckets or len(set(lengths)) < len(lengths):
+        yield f"its buckets have rows of {lengths} tokens"
+        return
+    alone = len(buckets) == 1 and not buckets[0].directory
+    if alone:
+        yield from _same("options.sequence_length", options.get("sequence_length", lengths[0]), lengths[0])
+    for name in ("shard_tokens", *(("atom_size",) if "atom_size" in options else ())):
+        if not isinstance(options.get(name), int) or isinstance(options[name], bool) or options[name] < 1:
+            yield f"options.{name} is {options.get(name)!r}"
+            return
+    for number, bucket in enumerate(buckets):
+        place = f"buckets[{number}]"
+        directory = "" if alone else bucket_directory(bucket.sequence_length)
+        yield from _same(f"{place}.directory", bucket.directory, directory)
+        yield from _bucket(place, bucket, manifest, max(1, options["shard_tokens"] // bucket.sequence_length))
+
+
+def _bucket(place: str, bucket: Bucket, manifest: PackedManifest, rows_in_shard: int) -> Iterator[str]:
+    length = bucket.sequence_length
+    if length % bucket.unit:
+        yield f"{place}.unit is {bucket.unit}, which does not divide rows of {length}"
+    yield from _same(f"{place}.rows", bucket.rows, -(-bucket.units * bucket.unit // length))
+    sizes = [min(rows_in_shard, bucket.rows - first) for first in range(0, bucket.rows, rows_in_shard)]
+    yield from _same(f"the number of {place}.shards", len(bucket.shards), len(sizes))
+    for number, (shard, rows) in enumerate(zip(bucket.shards, sizes, strict=False)):
+        files = {
+            "tokens": (shard.tokens, np.dtype(manifest.dtype), (rows, length), True),
+            "segments": (shard.segments, SEGMENT, None, manifest.lengths is not None),
+            "segment_offsets": (shard.segment_offsets, np.dtype("<i8"), (rows + 1,), manifest.lengths is not None),
+            "atoms": (shard.atoms, np.dtype("<i8"), None, bucket.atom_units == 0),
+        }
+        for name, (entry, dtype, shape, expected) in files.items():
+            here = f"{place}.shards[{number}].{name}"
+            if (entry is not None) != expected:
+                yield f"{here} is {'there' if entry else 'missing'}"
+            elif entry is not None:
+                wanted = (prod(entry.shape[:1]),) if shape is None else shape
+                yield from _file(here, entry, shard_file(name, number), dtype, wanted)
+
+
+def _order(manifest: OrderManifest) -> Iterator[str]:
+    names = [entry.name for entry in manifest.orders]
+    if not names or len(set(names)) < len(names):
+        yield f"its orders are {names}"
+    for number, entry in enumerate(manifest.orders):
+        directory = entry.name.rpartition("/")[0]
+        name = f"{directory}/{ORDER_FILE}" if directory else ORDER_FILE
+        yield from _file(f"orders[{number}]", entry, name, np.dtype("<i8"), (prod(entry.shape[:1]),))
+    if manifest.batches is not None:
+        yield from _file("batches", manifest.batches, BATCHES, BATCH, (prod(manifest.batches.shape[:1]),))
+
+
+def _file(place: str, entry: FileEntry, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Iterator[str]:
+    yield from _same(f"{place}.name", entry.name, name)
+    yield from _same(f"{place}.shape", entry.shape, shape)
+    yield from _same(f"{place}.bytes", entry.bytes, HEADER_BYTES + dtype.itemsize * prod(entry.shape))
+
+
+def _same(place: str, found: object, expected: object) -> Iterator[str]:
+    if found != expected:
+        yield f"{place} is {found!r}, not {expected!r}"

@@ -1,0 +1,46 @@
+"""Names of the files of a dataset, and the types of what is in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+LENGTHS = "lengths.npy"
+ORDER_FILE = "order.npy"
+BATCHES = "batches.npy"
+REPORT_FILE = "report.json"
+REJECTED = "rejected.jsonl"
+
+SMALL = np.dtype("<u2")
+LARGE = np.dtype("<u4")
+OFFSET = np.dtype("<i8")
+SEGMENT = np.dtype([("document", "<i8"), ("start", "<u4"), ("length", "<u4"), ("repeated", "<u4")])
+"""One piece of a row as stored. `document` -1 is padding, -2 an EOS that the strategy inserted."""
+
+
+def token_dtype(vocab_size: int) -> np.dtype[Any]:
+    """The smallest of uint16 and uint32 that holds every id below `vocab_size`.
+
+    >>> token_dtype(65536).str, token_dtype(65537).str
+    ('<u2', '<u4')
+    """
+    return SMALL if vocab_size <= 1 << 16 else LARGE
+
+
+def shard_file(kind: str, number: int) -> str:
+    """Name of one file of a shard.
+
+    >>> shard_file("tokens", 7)
+    'tokens-00007.npy'
+    """
+    return f"{kind}-{number:05d}.npy"
+
+
+def bucket_directory(sequence_length: int) -> str:
+    """Name of the directory of one bucket of a multi-bucket dataset.
+
+    >>> bucket_directory(2048)
+    'bucket-02048'
+    """
+    return f"bucket-{sequence_length:05d}"

@@ -1,0 +1,188 @@
+"""Files as they are found: nothing about them is believed until it has been looked at.
+
+A dataset may come from anywhere. So only regular files are opened, none through a symbolic link that leads out of its
+dataset, and an array is mapped only where its header is, byte for byte, the one that its manifest promises.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import mmap
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import xxhash
+
+from packtool.errors import DataError
+from packtool.storage.files import HEADER_BYTES, FileEntry, npy_header
+
+_Content = TypeVar("_Content")
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+_AGAIN = "make it again, or copy it again"
+LARGEST_JSON = 1 << 30
+"""Bytes of the largest JSON file that is read: a manifest of more than a million shards."""
+
+
+def open_inside(directory: Path, name: str) -> int:
+    """A file descriptor of a regular file in a directory, to read from.
+
+    Args:
+        directory: a dataset, or one of its buckets.
+        name: relative to it.
+
+    Raises:
+        DataError: it is something else than a file, or a symbolic link that leads out of the directory.
+        OSError: it can't be opened.
+    """
+    path = directory / name
+    try:
+        handle = os.open(path, _FLAGS)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        require_inside(directory, path)
+        handle = os.open(os.path.realpath(path), _FLAGS)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise DataError(
+            "not-a-regular-file",
+            "not a regular file, but a directory, pipe, socket or device",
+            remedy="remove it, and make or copy the dataset again",
+            where=str(path),
+        )
+    return handle
+
+
+def require_inside(directory: Path, path: Path) -> None:
+    """Refuse a path that leads out of a directory.
+
+    Raises:
+        DataError: it does.
+    """
+    target = os.path.realpath(path)  # unlike Path.resolve, it does not raise for a link to itself
+    if not Path(target).is_relative_to(os.path.realpath(directory)):
+        raise DataError(
+            "link-leaves-dataset",
+            f"a symbolic link that leads out of the dataset, to {target}",
+            remedy="if you trust it, copy what it points to into its place",
+            where=str(path),
+        )
+
+
+def subdirectory(directory: Path, name: str) -> Path:
+    """A directory inside a dataset; the dataset itself for an empty name."""
+    path = directory / name if name else directory
+    if name:
+        require_inside(directory, path)
+    return path
+
+
+def read_file(path: Path, largest: int = LARGEST_JSON) -> bytes:
+    """All of a regular file, where it is not larger than `largest` bytes."""
+    with os.fdopen(open_inside(path.parent, path.name), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > largest:
+            what = f"has {size} bytes, more than any of its kind"
+            raise DataError("wrong-size", what, remedy=_AGAIN, where=str(path))
+        return file.read()
+
+
+def decode(raw: bytes, kind: type[_Content]) -> _Content:
+    """The value that JSON holds.
+
+    Raises:
+        ValueError: it is not JSON, not UTF-8, nested too deeply, or of another type; with the reason.
+    """
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8") from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise ValueError(str(error)) from None
+
+
+def open_array(directory: Path, entry: FileEntry, dtype: np.dtype[Any] | str) -> np.ndarray[Any, Any]:
+    """Memory-map one array file, after holding it against its entry in the manifest and the type it must have.
+
+    Raises:
+        DataError: it is missing, or another array.
+    """
+    path, wanted = directory / entry.name, np.dtype(dtype)
+    try:
+        with os.fdopen(open_inside(directory, entry.name), "rb") as file:
+            header = file.read(HEADER_BYTES)
+            if header != npy_header(wanted, entry.shape):
+                raise _damaged(path, _difference(header, wanted, entry.shape))
+            expected = HEADER_BYTES + wanted.itemsize * int(np.prod(entry.shape, dtype=object))
+            if (size := os.fstat(file.fileno()).st_size) != expected:
+                raise _damaged(path, f"has {size} bytes, but an array of shape {entry.shape} has {expected}")
+            if expected == HEADER_BYTES:
+                return np.empty(entry.shape, wanted)
+            return np.memmap(file, wanted, "r", HEADER_BYTES, entry.shape)
+    except FileNotFoundError:
+        raise missing(path) from None
+
+
+def _difference(header: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    """Why a header is not the one expected, as far as NumPy can read it."""
+    try:
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        stream = io.BytesIO(header)
+        found_shape, fortran, found = read[np.lib.format.read_magic(stream)](stream)
+    except Exception:  # whatever NumPy thinks of these bytes
+        return "not a readable array: its header is damaged"
+    if found != dtype:
+        return f"holds {found}, but the manifest says {dtype}"
+    if found_shape != shape:
+        return f"has shape {found_shape}, but the manifest says {shape}"
+    return "in Fortran order" if fortran else "its header is not one that packtool writes"
+
+
+def _damaged(path: Path, what: str) -> DataError:
+    return DataError("damaged-shard", what, remedy=_AGAIN, where=str(path))
+
+
+def missing(path: Path) -> DataError:
+    """The error for a file that a manifest names and that is not there."""
+    return DataError("missing-shard", "named in the manifest, but not there", remedy=_AGAIN, where=str(path))
+
+
+def release(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
+    """Give back the memory that maps these arrays' files; what is read again is mapped again."""
+    for array in arrays:
+        mapped: Any = array.base
+        if isinstance(mapped, mmap.mmap):
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def problem_with(directory: Path, name: str, size: int, xxh3_128: str) -> DataError | None:
+    """What is wrong with a file that must have this size and this checksum; None if nothing is."""
+    path = directory / name
+    try:
+        with os.fdopen(open_inside(directory, name), "rb") as file:
+            found = os.fstat(file.fileno()).st_size
+            if found != size:
+                what = f"has {found} bytes, but the manifest says {size}"
+                return DataError("wrong-size", what, remedy=_AGAIN, where=str(path))
+            hashed = xxhash.xxh3_128()
+            while block := file.read(1 << 22):
+                hashed.update(block)
+    except FileNotFoundError:
+        return missing(path)
+    except OSError as error:
+        what = f"can't be read ({error.strerror})"
+        return DataError("unreadable-input", what, remedy="check the disk and the permissions", where=str(path))
+    except DataError as error:
+        return error
+    if hashed.hexdigest() != xxh3_128:
+        what = "its checksum differs from the manifest's: the file has changed since it was written"
+        return DataError("wrong-checksum", what, remedy=_AGAIN, where=str(path))
+    return None

@@ -1,0 +1,192 @@
+"""What manifests hold: types, and for every value what may stand there.
+
+The limits are checked as a manifest is read; `consistency.py` then holds the values against each other. Unknown fields
+are refused, so that nothing in a manifest goes unread.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from packtool import __version__
+from packtool.metrics.ledger import Ledger
+from packtool.storage.files import Count, Digest, FileEntry
+
+FORMAT_VERSION = 2
+
+TOKEN_STORE = "packtool token store"
+PACKED = "packtool packed dataset"
+ORDER = "packtool order"
+
+Options = dict[str, Any]
+Positive = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
+DtypeName = Annotated[str, Meta(pattern=r"^<u[24]\Z")]
+Name = Annotated[str, Meta(pattern=r"^[a-z0-9_-]+\Z")]
+Directory = Annotated[str, Meta(pattern=r"^(bucket-[0-9]{5,})?\Z")]
+
+
+class TokenizerInfo(Struct, frozen=True, forbid_unknown_fields=True):
+    """What later stages must know of the tokenizer.
+
+    Attributes:
+        sha256: of the tokenizer.json that was used.
+        vocab_size: one more than the largest id it can produce, added tokens included.
+        eos_id: id that ends every stored document.
+        eos_token: its text.
+        bos_id: id that begins every stored document, or None.
+        added_tokens: texts and ids of its added tokens, so that later stages can name them.
+    """
+
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+    vocab_size: Annotated[int, Meta(ge=1, le=1 << 32)]
+    eos_id: Count
+    eos_token: str
+    bos_id: Count | None = None
+    added_tokens: dict[str, Count] = {}
+
+
+class InputEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """One input: relative name, bytes, xxh3-128 of its bytes (of a dataset: of its manifest)."""
+
+    name: str
+    bytes: Count
+    xxh3_128: Digest
+
+
+class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
+    """One shard of a token store: its two files and the global number of its first document."""
+
+    tokens: FileEntry
+    offsets: FileEntry
+    first_document: Count
+
+
+class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Manifest of a token store.
+
+    Attributes:
+        counts: documents, tokens, and whatever was left out, by reason.
+        rejected: the file of rejected records, where there is one.
+    """
+
+    format: str = TOKEN_STORE
+    format_version: int = FORMAT_VERSION
+    packtool_version: str = __version__
+    options: Options
+    inputs: list[InputEntry]
+    tokenizer: TokenizerInfo
+    dtype: DtypeName
+    counts: dict[Name, Count]
+    rejected: InputEntry | None = None
+    shards: list[TokenShard]
+
+
+class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
+    """One shard of rows; segment files are absent with `--no-segments`, `atoms` where atoms are uniform."""
+
+    tokens: FileEntry
+    segments: FileEntry | None = None
+    segment_offsets: FileEntry | None = None
+    atoms: FileEntry | None = None
+
+
+class Bucket(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Rows of one length. A dataset of a single length has one bucket, in the dataset's own directory.
+
+    Attributes:
+        directory: relative to the manifest; "" for the dataset's own.
+        unit: tokens in a unit (the smaller of atom size and sequence length).
+        units: units that hold anything; what the last row has beyond them is padding.
+        atom_units: units in an atom, where atoms are uniform; 0 where `atoms` files list them.
+        last_atom_stays: the last atom is incomplete, and every shuffle leaves it last.
+    """
+
+    directory: Directory
+    sequence_length: Positive
+    rows: Count
+    unit: Positive
+    units: Count
+    atom_units: Count
+    last_atom_stays: bool
+    shards: list[PackedShard]
+
+
+class Shuffle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How the rows came into their order.
+
+    Attributes:
+        method: atom, partial or bucket (docs/shuffling.md).
+        atom_size: tokens in an atom; None where atoms are rows.
+        seed: of every random choice.
+        epoch: which order of that seed, from 0.
+        batch_size: rows in a batch, for ``partial``.
+        batch_tokens: tokens in a batch, for ``bucket``.
+        unbatched_rows, unbatched_tokens: what ``bucket`` with ``--remainder drop`` leaves out of every batch: rows of
+            the dataset, and the tokens they hold, padding included.
+    """
+
+    method: Name
+    atom_size: Positive | None
+    seed: Annotated[int, Meta(ge=0)]
+    epoch: Annotated[int, Meta(ge=0, le=(1 << 32) - 1)]
+    batch_size: Positive | None = None
+    batch_tokens: Positive | None = None
+    unbatched_rows: Count | None = None
+    unbatched_tokens: Count | None = None
+
+
+class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Manifest of a packed dataset.
+
+    Attributes:
+        strategy: its registered name.
+        options: what the strategy was given; with the inputs, all that the rows depend on.
+        shuffle: how the rows were ordered; None for corpus order.
+        inputs: the token stores, in order, by the digests of their manifests.
+        store_documents: documents in each of them: documents are numbered through, so this tells each one's source.
+        documents: their sum.
+        lengths: the file of document lengths; None with `--no-segments`.
+        batches: the file of batches that the ``bucket`` shuffle made.
+    """
+
+    format: str = PACKED
+    format_version: int = FORMAT_VERSION
+    packtool_version: str = __version__
+    strategy: Name
+    options: Options
+    shuffle: Shuffle | None
+    inputs: list[InputEntry]
+    store_documents: list[Count]
+    tokenizer: TokenizerInfo
+    dtype: DtypeName
+    pad_id: Count
+    documents: Count
+    ledger: Ledger
+    lengths: FileEntry | None
+    report: InputEntry
+    buckets: list[Bucket]
+    batches: FileEntry | None = None
+
+
+class OrderManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Manifest of an order: what a shuffle with `--order-only` writes instead of rows.
+
+    Attributes:
+        base: the packed dataset that it orders, by the digest of its manifest.
+        shuffle: how the order was made; its `atom_size` tells the atoms that it counts.
+        orders: for each bucket of the base, the file of its order: the movable atom of the base at each place.
+        batches: the file of batches that the ``bucket`` shuffle made.
+    """
+
+    format: str = ORDER
+    format_version: int = FORMAT_VERSION
+    packtool_version: str = __version__
+    base: InputEntry
+    shuffle: Shuffle
+    orders: list[FileEntry]
+    batches: FileEntry | None = None
+
+
+Manifest = StoreManifest | PackedManifest | OrderManifest
