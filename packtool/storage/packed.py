@@ -33,7 +33,6 @@ __all__ = [
     "SEGMENT",
     "PackedBucket",
     "PackedDataset",
-    "ShardWriter",
     "bucket_directory",
     "from_table",
     "to_table",
