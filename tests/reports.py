@@ -31,6 +31,7 @@ def store_report(
         tokenizer=TOKENIZER,
         dtype="<u2",
         counts={"documents": len(lengths)},
+        sources=[],
         batch_size=4,
         lengths=lengths_of(counts, "tokens"),
         comparison=comparison_of(outcomes, counts, 4) if names else None,
@@ -39,4 +40,4 @@ def store_report(
 
 def measured(report: PackedReport, mixing: Sequence[Mixed] = ()) -> MeasuredReport:
     """A packed dataset's report as `stats` gives it."""
-    return MeasuredReport(**msgspec.structs.asdict(report), path="packed", mixing=list(mixing))
+    return MeasuredReport(**msgspec.structs.asdict(report), path="packed", sources=[], mixing=list(mixing))

@@ -12,8 +12,11 @@ from packtool.cli import options
 
 def command(
     path: Annotated[
-        str,
-        typer.Argument(help="Text files as tokenize reads them, a token store, or a packed dataset.", metavar="PATH"),
+        list[str],
+        typer.Argument(
+            help="Text files as tokenize reads them, a packed dataset, or token stores (several are packed together).",
+            metavar="PATH",
+        ),
     ],
     compare: Annotated[
         str | None,
@@ -24,8 +27,25 @@ def command(
         typer.Option("--sequence-length", "-L", help="Row lengths to try, such as 2048,8192.", metavar="N,..."),
     ] = None,
     buckets: Annotated[
-        str | None, typer.Option(help="Row lengths of buckets and length-buckets.", metavar="N,...")
+        str | None,
+        typer.Option(
+            help="Row lengths of buckets and length-buckets; several lists to try are set apart by a slash.",
+            metavar="N,.../N,...",
+        ),
     ] = None,
+    atom_size: Annotated[
+        str | None, typer.Option("--atom-size", "-A", help="Atom sizes to try.", metavar="N,...")
+    ] = None,
+    extra_capacity: Annotated[
+        str | None, typer.Option(help="Tokens by which bins may exceed a row, to try.", metavar="N,...")
+    ] = None,
+    max_repetition: Annotated[
+        str | None, typer.Option(help="Largest shares of a row to repeat, to try.", metavar="SHARE,...")
+    ] = None,
+    padding_threshold: Annotated[
+        str | None, typer.Option(help="Shares of a bucket that may stay empty, to try.", metavar="SHARE,...")
+    ] = None,
+    min_bucket: Annotated[str | None, typer.Option(help="Shortest rows to try.", metavar="N,...")] = None,
     batch_size: Annotated[
         int | None,
         typer.Option("--batch-size", "-B", help="Rows in a batch, for steps per epoch and mixing.", metavar="N"),
@@ -34,6 +54,9 @@ def command(
         Path | None,
         typer.Option(help="Also write the report to this file, as one self-contained page.", metavar="FILE"),
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --compare: print everything, not the verdict and a table alone.")
+    ] = False,
     order: Annotated[
         Path | None,
         typer.Option(help="Packed dataset: measure it in this order, from shuffle --order-only.", metavar="DIR"),
@@ -67,6 +90,7 @@ def command(
     Examples:
     packtool stats packed --batch-size 256
     packtool stats store --compare all -L 2048,8192 --html report.html
+    packtool stats web code --compare bfd-extra -L 2048 --extra-capacity 10,50
     packtool stats corpus.jsonl.gz --compare concat,bfd -L 2048
     """
     from packtool.cli.results import print_json
@@ -76,7 +100,12 @@ def command(
         path,
         compare=None if compare is None else [name.strip() for name in compare.split(",")],
         sequence_length=None if sequence_length is None else options.sizes(sequence_length, "--sequence-length"),
-        buckets=None if buckets is None else options.sizes(buckets, "--buckets"),
+        buckets=None if buckets is None else buckets.split("/"),
+        atom_size=None if atom_size is None else options.sizes(atom_size, "--atom-size"),
+        extra_capacity=None if extra_capacity is None else options.sizes(extra_capacity, "--extra-capacity"),
+        max_repetition=None if max_repetition is None else max_repetition.split(","),
+        padding_threshold=None if padding_threshold is None else padding_threshold.split(","),
+        min_bucket=None if min_bucket is None else options.sizes(min_bucket, "--min-bucket"),
         batch_size=batch_size,
         html=html,
         order=order,
@@ -94,4 +123,4 @@ def command(
 
         from packtool.report.terminal import print_stats
 
-        print_stats(report, Console())
+        print_stats(report, Console(), full=full)

@@ -1,15 +1,29 @@
-"""Which strategies are tried, with which options."""
+"""Which strategies are tried, with which options: every combination of the values given."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from typing import Any
 
 from packtool.errors import UsageError
 from packtool.packing import STRATEGIES, PackOptions
-from packtool.packing.options import check
+from packtool.packing.options import check, flag
 
 ALL = "all"
+
+_SHORT = {
+    "atom_size": "A",
+    "extra_capacity": "c",
+    "max_repetition": "r",
+    "padding_threshold": "P",
+    "min_bucket": "min",
+    "buckets": "",
+    "remainder": "",
+}
+"""How labels name the options that differ."""
 
 
 @dataclass(frozen=True)
@@ -19,27 +33,51 @@ class Candidate:
     Attributes:
         strategy: its registered name.
         options: the sequence length for strategies that take one, else the buckets.
+        label: its name and, where it is tried in several ways, the options in which these differ.
     """
 
     strategy: str
     options: PackOptions
+    label: str = ""
+
+    def arguments(self) -> list[str]:
+        """What `packtool pack` is given to do the same.
+
+        >>> Candidate("seamless", PackOptions(sequence_length=512, max_repetition=Fraction(1, 10))).arguments()
+        ['--strategy', 'seamless', '--sequence-length', '512', '--max-repetition', '0.1']
+        """
+        words = ["--strategy", self.strategy]
+        for field in fields(self.options):
+            value = getattr(self.options, field.name)
+            if value is True:
+                words.append(flag(field.name))
+            elif value != field.default:
+                words += [flag(field.name), _written(value)]
+        return words
 
 
 def candidates(
-    names: Sequence[str], sequence_lengths: Sequence[int], buckets: Sequence[int] | None = None
+    names: Sequence[str],
+    sequence_lengths: Sequence[int],
+    buckets: Sequence[int] | None = None,
+    grid: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[Candidate]:
-    """Every strategy with every sequence length, and those of several row lengths once.
+    """Every strategy with every sequence length, and those of several row lengths once; each with every combination of
+    the values of those options in the grid that it takes.
 
     Args:
         names: strategies, or ``all`` among them for every one.
         sequence_lengths: for the strategies that take one.
         buckets: row lengths for the strategies that take those; None for their default.
+        grid: values to try, by the name of the option in `PackOptions`.
 
     Raises:
-        UsageError: an unknown strategy, or a sequence length is missing or makes no sense.
+        UsageError: an unknown strategy, a sequence length is missing, an option makes no sense or no strategy takes it.
+
+    >>> [tried.label for tried in candidates(["concat", "bfd-extra"], [64], grid={"extra_capacity": [5, 10]})]
+    ['concat', 'bfd-extra c=5', 'bfd-extra c=10']
     """
     chosen = list(STRATEGIES) if ALL in names else list(dict.fromkeys(names))
-    found = []
     for name in chosen:
         if name not in STRATEGIES:
             raise UsageError(
@@ -48,13 +86,25 @@ def candidates(
                 remedy=f"choose from {', '.join(STRATEGIES)}, or all",
                 where="--compare",
             )
-        strategy = STRATEGIES[name]
-        base = PackOptions()
-        if buckets is not None and "buckets" in strategy.accepts:
-            base = replace(base, buckets=tuple(buckets))
-        if "sequence_length" not in strategy.accepts:
-            found.append(Candidate(name, base))
-            continue
+    values = {option: list(tried) for option, tried in (grid or {}).items()}
+    if buckets is not None:
+        values.setdefault("buckets", [tuple(buckets)])
+    for option in values:
+        if not any(option in STRATEGIES[name].accepts for name in chosen):
+            raise UsageError(
+                "option-not-taken",
+                "none of the strategies compared takes this option",
+                remedy=f"leave it out, or compare {' or '.join(_takers(option)) or 'other strategies'}, too",
+                where=flag(option),
+            )
+    return [candidate for name in chosen for candidate in _variants(name, sequence_lengths, values)]
+
+
+def _variants(name: str, sequence_lengths: Sequence[int], values: Mapping[str, Sequence[Any]]) -> list[Candidate]:
+    """One strategy in every way."""
+    strategy = STRATEGIES[name]
+    axes = {option: tried for option, tried in values.items() if option in strategy.accepts}
+    if "sequence_length" in strategy.accepts:
         if not sequence_lengths:
             raise UsageError(
                 "missing-option",
@@ -62,7 +112,29 @@ def candidates(
                 remedy="give --sequence-length, such as 2048 or 2048,8192",
                 where="--sequence-length",
             )
-        found.extend(Candidate(name, replace(base, sequence_length=size)) for size in dict.fromkeys(sequence_lengths))
-    for candidate in found:
-        check(STRATEGIES[candidate.strategy], candidate.options)
+        axes = {"sequence_length": list(dict.fromkeys(sequence_lengths)), **axes}
+    found = []
+    for combination in itertools.product(*axes.values()):
+        given = dict(zip(axes, combination, strict=True))
+        options = replace(PackOptions(), **given)
+        check(strategy, options)
+        differing = [_named(option, given[option]) for option in axes if option in _SHORT and len(axes[option]) > 1]
+        found.append(Candidate(name, options, " ".join([name, *differing])))
     return found
+
+
+def _takers(option: str) -> list[str]:
+    return [name for name, strategy in STRATEGIES.items() if option in strategy.accepts]
+
+
+def _named(option: str, value: Any) -> str:
+    """An option and its value, short."""
+    name = _SHORT[option]
+    return f"{name}={_written(value)}" if name else _written(value)
+
+
+def _written(value: Any) -> str:
+    """A value as it is typed."""
+    if isinstance(value, tuple | list):
+        return ",".join(map(str, value))
+    return str(float(value)) if isinstance(value, Fraction) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from fractions import Fraction
@@ -16,24 +17,32 @@ from packtool.report.advice import advise
 from packtool.report.figures import Figure
 from packtool.report.packed import row_figures
 from packtool.report.schema import Comparison, Options, SlidingForecast, Timing, Trial
+from packtool.report.verdict import degenerate, verdicts
 
 REPETITIONS = [Fraction(i, 20) for i in range(1, 11)]
 """Maximum repetition ratios for which sliding is foreseen: those of the paper's Figure 3."""
 
 
-def comparison_of(outcomes: Sequence[Outcome], counts: LengthCounts, batch_size: int | None) -> Comparison:
+def comparison_of(
+    outcomes: Sequence[Outcome],
+    counts: LengthCounts,
+    batch_size: int | None,
+    command: str = "packtool pack store -o packed",
+) -> Comparison:
     """What each candidate would make of a corpus.
 
     Args:
         outcomes: of `packtool.comparing.compare`.
         counts: lengths of the documents compared on.
         batch_size: rows in a batch, for steps per epoch (with several buckets: of the longest rows).
+        command: packs these documents, but for the strategy and its options.
     """
     base = baseline_length(outcomes)
     pairs = -(-counts.tokens // base) * (base * (base + 1) // 2)
-    entries = [_trial(outcome, batch_size, pairs) for outcome in outcomes]
+    entries = [_trial(outcome, batch_size, pairs, command) for outcome in outcomes]
     sizes = {outcome.candidate.options.sequence_length for outcome in outcomes}
     return Comparison(
+        verdicts=verdicts(entries, counts),
         attention_baseline=base,
         entries=entries,
         sliding=[_sliding(counts, size) for size in sorted(size for size in sizes if size is not None)],
@@ -55,20 +64,28 @@ def baseline_length(outcomes: Sequence[Outcome]) -> int:
 
 
 def best(entries: Sequence[Trial], entry: Trial, figure: Figure) -> bool:
-    """Whether an entry has the best value among those of its sequence length, and others have a worse one."""
-    rivals = [figure.of(e.metrics) for e in entries if e.sequence_length == entry.sequence_length]
+    """Whether an entry has the best value among those of its sequence length, and others have a worse one.
+
+    Entries that buy it by cutting or padding nearly everything are passed over.
+    """
+    group = [e for e in entries if e.sequence_length == entry.sequence_length and not degenerate(e)]
+    if entry not in group:
+        return False
+    rivals = [figure.of(e.metrics) for e in group]
     known = [value for value in rivals if value is not None]
     if not figure.better or not known or min(known) == max(known):
         return False
     return figure.of(entry.metrics) == (min(known) if figure.better < 0 else max(known))
 
 
-def _trial(outcome: Outcome, batch_size: int | None, baseline_pairs: int) -> Trial:
+def _trial(outcome: Outcome, batch_size: int | None, baseline_pairs: int, command: str) -> Trial:
     figures = row_figures(outcome.tallies, batch_size)
     metrics = figures.metrics
     assert metrics is not None, "a trial counts its rows"
     return Trial(
         strategy=outcome.candidate.strategy,
+        label=outcome.candidate.label,
+        command=f"{command} {shlex.join(outcome.candidate.arguments())}",
         sequence_length=outcome.candidate.options.sequence_length,
         options=_options(outcome.candidate),
         ledger=outcome.ledger,

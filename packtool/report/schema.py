@@ -187,10 +187,12 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
 
     Attributes:
         path: what was measured, as given.
+        sources: the token stores that were packed, in order; empty where boundaries are not known.
         mixing: how well mixed the rows are, for each row length; empty where boundaries are not known.
     """
 
     path: str
+    sources: list[Source]
     mixing: list[Mixed]
 
 
@@ -199,6 +201,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         strategy: its name.
+        label: its name and, where it was tried in several ways, the options in which these differ.
+        command: writes this dataset.
         sequence_length: tokens in a row; null for strategies of several row lengths.
         options: all that the strategy takes, as it was tried, defaults included.
         ledger: where every token would go.
@@ -211,6 +215,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     strategy: str
+    label: str
+    command: str
     sequence_length: int | None
     options: Options
     ledger: Ledger
@@ -236,6 +242,36 @@ class SlidingForecast(msgspec.Struct, frozen=True, kw_only=True):
     longer_texts: int
     longer_tokens: int
     steps: list[Sliding]
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """A strategy that is chosen.
+
+    Attributes:
+        strategy: the label of its trial.
+        reason: why, in figures; of a runner-up, when to prefer it.
+        command: writes the dataset.
+    """
+
+    strategy: str
+    reason: str
+    command: str
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The strategy for these documents and one row length, by the rule of docs/choosing.md.
+
+    Attributes:
+        sequence_length: tokens in a row; null where only strategies of several row lengths were compared.
+        choice: the strategy to take.
+        runner_up: what another aim or another trainer would take; null where nothing else was compared.
+        limits: what the evidence behind the rule does not cover.
+    """
+
+    sequence_length: int | None
+    choice: Choice
+    runner_up: Choice | None
+    limits: str
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -270,6 +306,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Strategies tried on the same documents.
 
     Attributes:
+        verdicts: for each row length; none without documents.
         attention_baseline: the row length that attention is given relative to.
         entries: one for each strategy and row length.
         sliding: for each row length, what `seamless` can do.
@@ -277,6 +314,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         timings: of each entry, in the same order.
     """
 
+    verdicts: list[Verdict]
     attention_baseline: int
     entries: list[Trial]
     sliding: list[SlidingForecast]
@@ -284,18 +322,39 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     timings: list[Timing]
 
 
-class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What `stats` reports of a token store.
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the inputs.
 
     Attributes:
-        path: what was measured, as given.
+        name: of the token store, without its path.
+        digest: xxh3-128 of its manifest, which holds those of its files.
+        documents: it has so many.
+        document_share: their share of all documents.
+        tokens: it has so many, EOS included.
+        token_share: their share of all tokens.
+    """
+
+    name: str
+    digest: str
+    documents: int
+    document_share: float
+    tokens: int
+    token_share: float
+
+
+class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What `stats` reports of one or more token stores.
+
+    Attributes:
+        path: what was measured, as given; of several stores, set apart by spaces.
         format: always the same.
         schema_version: as in every report.
         packtool_version: the version that wrote the report.
         kind: what was measured.
         tokenizer: as in the manifest of the store.
         dtype: of the stored tokens.
-        counts: documents, tokens, and what was left out, by reason, as in the manifest.
+        counts: documents, tokens, and what was left out, by reason, as in the manifest; of several stores, their sums.
+        sources: the stores, in order.
         batch_size: rows in a batch, as given, else null.
         lengths: the documents, in tokens.
         comparison: with `--compare`, else null.
@@ -309,6 +368,7 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     tokenizer: TokenizerInfo
     dtype: str
     counts: dict[str, int]
+    sources: list[Source]
     batch_size: int | None
     lengths: Lengths
     comparison: Comparison | None

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import packtool
@@ -51,7 +52,11 @@ def test_equals_tokenizing_then_measuring(corpus: Path, tmp_path: Path, workers:
     from_store = packtool.stats(tmp_path / "store", **options)
     assert from_text.lengths == from_store.lengths
     assert from_text.tokenizer == from_store.tokenizer
-    assert from_text.comparison.entries == from_store.comparison.entries
+    assert from_text.comparison is not None
+    assert from_store.comparison is not None
+    for one, other in zip(from_text.comparison.entries, from_store.comparison.entries, strict=True):
+        assert one == msgspec.structs.replace(other, command=one.command)
+        assert one.command.startswith(f"packtool tokenize {corpus} -o tokens && packtool pack tokens -o packed ")
 
 
 def test_many_texts_and_one_that_is_cut(tmp_path: Path) -> None:
@@ -97,8 +102,14 @@ def test_terminal(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["stats", str(corpus), "--compare", "concat,bfd", "-L", "32"]) == 0
     text = capsys.readouterr().out
     assert "· 1 file, 4 documents" in " ".join(text.split())
-    assert "Document length in tokens" in text
+    assert text.startswith("Verdict for rows of 32 tokens: concat\n  It cuts no document that fits a row;")
     assert "Rows of 32 tokens" in text
+    assert max(len(line.rstrip()) for line in text.splitlines() if "packtool" not in line) <= 80
+    assert "Document length in tokens" not in text
+    assert run(["stats", str(corpus), "--compare", "concat,bfd", "-L", "32", "--full"]) == 0
+    text = capsys.readouterr().out
+    assert "Document length in tokens" in text
+    assert "query-key pairs" in text
 
 
 def test_page(corpus: Path, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ _COSTS = {"rows": "rows", "steps_per_epoch": "steps", "row_excess": "above bound
 
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
-    """Print tables of strategies, of sliding windows and of buckets, and the advice."""
+    """Print everything: tables of strategies, of sliding windows and of buckets, and the advice."""
     entries, timings = comparison.entries, comparison.timings
     for size in dict.fromkeys(entry.sequence_length for entry in entries):
         group = [entry for entry in entries if entry.sequence_length == size]
@@ -49,7 +49,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     )
     for entry in entries:
         if len(entry.buckets) > 1:
-            console.print(heading(f"{entry.strategy}: rows and tokens by bucket", _size(entry)))
+            console.print(heading(f"{entry.label}: rows and tokens by bucket", _size(entry)))
             console.print(buckets_table(entry.buckets))
     for foreseen in comparison.sliding:
         if foreseen.longer_texts:
@@ -64,7 +64,7 @@ def _size(entry: Trial) -> str:
 def _tokens_table(entries: Sequence[Trial]) -> Table:
     table = plain_table("strategy", *_TOKENS.values())
     for entry in entries:
-        table.add_row(entry.strategy, *_cells(entries, entry, _TOKENS))
+        table.add_row(entry.label, *_cells(entries, entry, _TOKENS))
     return table
 
 
@@ -73,7 +73,7 @@ def _costs_table(entries: Sequence[Trial], seconds: Sequence[float]) -> Table:
     table = plain_table("strategy", *(_COSTS[key] for key in keys), "attention", "masked", "plan")
     for entry, spent in zip(entries, seconds, strict=True):
         table.add_row(
-            entry.strategy,
+            entry.label,
             *_cells(entries, entry, keys),
             number(entry.attention),
             number(entry.attention_masked),

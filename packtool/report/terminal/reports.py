@@ -18,6 +18,7 @@ from packtool.report.terminal.tables import (
     span,
     title,
 )
+from packtool.report.terminal.verdict_view import print_figures, print_verdict
 
 
 def print_report(report: PackedReport, console: Console) -> None:
@@ -38,15 +39,27 @@ def print_report(report: PackedReport, console: Console) -> None:
     console.print(bars([(span(b.first, b.last), b.rows) for b in report.documents_per_row], "rows"))
 
 
-def print_stats(report: Report, console: Console) -> None:
-    """Print whatever `packtool.stats` reports."""
+def print_stats(report: Report, console: Console, *, full: bool = False) -> None:
+    """Print whatever `packtool.stats` reports.
+
+    Args:
+        full: of a comparison, all that is known; else the verdict and a table.
+    """
     if isinstance(report, MeasuredReport):
         print_report(report, console)
         if report.mixing:
             console.print()
             console.print(mixing_table(report.mixing))
         return
+    comparison = report.comparison
+    if comparison is not None:
+        print_verdict(comparison, console)
     console.print(counts_line(report))
-    console.print(lengths_view(report.lengths))
-    if report.comparison is not None:
-        print_comparison(report.comparison, console)
+    if comparison is None or full:
+        console.print(lengths_view(report.lengths))
+    if comparison is not None:
+        print_figures(comparison, console)
+        if full:
+            print_comparison(comparison, console)
+        else:
+            console.print("Costs, buckets, sliding windows, advice: --full; charts: --html FILE.", highlight=False)

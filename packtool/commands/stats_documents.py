@@ -1,0 +1,107 @@
+"""`stats` on documents that are not packed: how long they are, and what each strategy would make of them."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from packtool.commands.stats_corpus import CorpusOptions, corpus_lengths
+from packtool.comparing import Candidate, compare
+from packtool.metrics import LengthCounts
+from packtool.metrics.summary import ratio
+from packtool.plan import Ints
+from packtool.progress import Progress
+from packtool.report.compared import comparison_of
+from packtool.report.packed import lengths_of
+from packtool.report.schema import Comparison, CorpusReport, Source, StoreReport
+from packtool.storage.manifest import input_entry
+from packtool.storage.token_store import Corpus
+
+
+def store_report(
+    paths: Sequence[str], tried: Sequence[Candidate], batch_size: int | None, *, quiet: bool
+) -> StoreReport:
+    """The report of one or more token stores, as `pack` takes them, with what each candidate would make of them."""
+    corpus = Corpus([Path(path) for path in paths])
+    lengths = corpus.lengths()
+    counts = LengthCounts.of(lengths)
+    known: Counter[str] = Counter()
+    for store in corpus.stores:
+        known.update(store.manifest.counts)
+    command = f"packtool pack {shlex.join(paths)} -o packed"
+    return StoreReport(
+        path=" ".join(paths),
+        tokenizer=corpus.tokenizer,
+        dtype=corpus.dtype.str,
+        counts=dict(known),
+        sources=[
+            Source(
+                name=entry.name,
+                digest=entry.xxh3_128,
+                documents=store.documents,
+                document_share=ratio(store.documents, corpus.documents),
+                tokens=store.tokens,
+                token_share=ratio(store.tokens, corpus.tokens),
+            )
+            for entry, store in zip(map(input_entry, map(Path, paths)), corpus.stores, strict=True)
+        ],
+        batch_size=batch_size,
+        lengths=lengths_of(counts, "tokens"),
+        comparison=_comparison(lengths, counts, tried, batch_size, command, quiet=quiet),
+    )
+
+
+def corpus_report(
+    location: str, options: CorpusOptions, tried: Sequence[Candidate], batch_size: int | None, *, quiet: bool
+) -> CorpusReport:
+    """The report of text files, with what each candidate would make of them."""
+    found = corpus_lengths(location, options, tokens=bool(tried), quiet=quiet)
+    words = lengths_of(LengthCounts.of(found.words), "words")
+    comparison = None
+    lengths = words
+    if found.tokens is not None:
+        counts = LengthCounts.of(found.tokens)
+        lengths = lengths_of(counts, "tokens")
+        given = _tokenize_options(options)
+        command = (
+            f"packtool tokenize {shlex.join([location, '-o', 'tokens', *given])} && packtool pack tokens -o packed"
+        )
+        comparison = _comparison(found.tokens, counts, tried, batch_size, command, quiet=quiet)
+    return CorpusReport(
+        path=location,
+        tokenizer=found.tokenizer,
+        counts=found.counts,
+        batch_size=batch_size,
+        lengths=lengths,
+        words=words,
+        characters=lengths_of(LengthCounts.of(found.characters), "characters"),
+        comparison=comparison,
+    )
+
+
+def _comparison(
+    lengths: Ints,
+    counts: LengthCounts,
+    tried: Sequence[Candidate],
+    batch_size: int | None,
+    command: str,
+    *,
+    quiet: bool,
+) -> Comparison | None:
+    if not tried:
+        return None
+    with Progress(len(tried), "compare", unit=" plans", quiet=quiet) as progress:
+        return comparison_of(list(compare(lengths, tried, progress.advance)), counts, batch_size, command)
+
+
+def _tokenize_options(options: CorpusOptions) -> list[str]:
+    """What `packtool tokenize` is given to read the same documents."""
+    given = {
+        "--tokenizer": options.tokenizer,
+        "--eos-token": options.eos_token,
+        "--text-field": None if options.text_field == CorpusOptions().text_field else options.text_field,
+        "--format": options.format,
+    }
+    return [word for flag, value in given.items() if value is not None for word in (flag, str(value))]

@@ -1,0 +1,100 @@
+"""`stats` on a packed dataset: its rows counted anew, and how well mixed they are."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from packtool.metrics import Mixed, Mixing, Tally
+from packtool.metrics.summary import ratio
+from packtool.plan import Ints, offsets_of
+from packtool.progress import Progress
+from packtool.report.packed import report_of_rows
+from packtool.report.schema import MeasuredReport, Source
+from packtool.storage.manifest import PackedManifest, Shuffle
+from packtool.storage.order import read_order, require_orders
+from packtool.storage.packed import PackedBucket, PackedDataset
+from packtool.writing.layout import BATCH_TOKENS, Layout
+from packtool.writing.stored_plan import stored_plans
+
+MIXING_BATCH = 64
+"""Rows in a batch where mixing is measured without a batch size."""
+
+
+def packed_report(path: str, order: Path | None, batch_size: int | None, *, quiet: bool) -> MeasuredReport:
+    """The report of a packed dataset, counted anew from its segment table, and how well mixed it is."""
+    dataset = PackedDataset(Path(path))
+    manifest = dataset.manifest
+    shuffle = manifest.shuffle
+    sources: list[PackedBucket | Layout] = list(dataset.buckets)
+    if order is not None:
+        followed, orders = read_order(order, dataset.path)
+        shuffle = followed.shuffle
+        plans = stored_plans(dataset, shuffle.atom_size)
+        require_orders(order, followed, orders, plans)
+        sources = [Layout(plan, each) for plan, each in zip(plans, orders, strict=True)]
+    tallies: list[Tally] = []
+    mixing: list[Mixed] = []
+    if dataset.has_segments:
+        lengths = dataset.lengths()
+        batch_tokens = _batch_tokens(dataset, shuffle, batch_size)
+        with Progress(manifest.ledger.rows, "stats", unit=" rows", quiet=quiet) as progress:
+            for bucket, rows in zip(dataset.buckets, sources, strict=True):
+                size = bucket.sequence_length
+                tally = Tally(lengths, size)
+                mixed = Mixing(manifest.store_documents, size, max(1, batch_tokens // size))
+                _count(rows, size, tally, mixed, progress)
+                tallies.append(tally)
+                mixing.append(mixed.result())
+    report = report_of_rows(
+        tallies,
+        manifest.ledger,
+        strategy=manifest.strategy,
+        options=manifest.options,
+        shuffle=shuffle,
+        batch_size=batch_size,
+    )
+    stores = _sources(manifest, tallies[0].lengths) if tallies else []
+    return MeasuredReport(**msgspec.structs.asdict(report), path=path, sources=stores, mixing=mixing)
+
+
+def _sources(manifest: PackedManifest, lengths: Ints) -> list[Source]:
+    """The stores whose documents were packed, by the digests in the manifest."""
+    ends = offsets_of(np.array(manifest.store_documents, np.int64))
+    tokens = [int(lengths[first:last].sum(dtype=np.int64)) for first, last in itertools.pairwise(ends.tolist())]
+    return [
+        Source(
+            name=entry.name,
+            digest=entry.xxh3_128,
+            documents=documents,
+            document_share=ratio(documents, int(ends[-1])),
+            tokens=held,
+            token_share=ratio(held, sum(tokens)),
+        )
+        for entry, documents, held in zip(manifest.inputs, manifest.store_documents, tokens, strict=True)
+    ]
+
+
+def _batch_tokens(dataset: PackedDataset, shuffle: Shuffle | None, batch_size: int | None) -> int:
+    """Tokens of the batches that mixing is measured in: as asked for, else as the shuffle made them."""
+    longest = max(bucket.sequence_length for bucket in dataset.buckets)
+    if batch_size is None and shuffle is not None:
+        if shuffle.batch_tokens is not None:
+            return shuffle.batch_tokens
+        batch_size = shuffle.batch_size
+    return (batch_size or MIXING_BATCH) * longest
+
+
+def _count(
+    source: PackedBucket | Layout, sequence_length: int, tally: Tally, mixing: Mixing, progress: Progress
+) -> None:
+    batch = mixing.batch_size
+    step = max(1, BATCH_TOKENS // (sequence_length * batch)) * batch
+    for first in range(0, source.rows, step):
+        rows = source.segments(first, min(first + step, source.rows))
+        tally.add(rows)
+        mixing.add(rows)
+        progress.advance(rows.groups)

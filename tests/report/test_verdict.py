@@ -1,0 +1,131 @@
+"""The verdict on corpora of different shapes, its reasons and its commands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from packtool.plan import I64
+from packtool.report.compared import best
+from packtool.report.figures import FIGURES
+from packtool.report.schema import Comparison, Verdict
+from packtool.report.verdict import NOTABLE, WASTE, degenerate, needless, waste
+from tests.reports import store_report
+
+RNG = np.random.default_rng(11)
+
+
+def lognormal(median: float, spread: float, documents: int) -> I64:
+    return np.random.default_rng(11).lognormal(np.log(median), spread, documents).astype(np.int64) + 2
+
+
+SHORT = lognormal(60, 0.8, 20_000)
+LONG = lognormal(8000, 0.8, 1500)
+BIMODAL = np.concatenate([RNG.integers(20, 80, 20_000), RNG.integers(3000, 6000, 600)])
+CODE = np.minimum(lognormal(500, 1.6, 10_000), 200_000)
+OVER_HALF = RNG.integers(1150, 1300, 3000)
+ONE_LENGTH = np.full(3000, 5000)
+
+
+def compared(lengths: I64, *names: str, sizes: tuple[int, ...] = (2048,)) -> Comparison:
+    comparison = store_report(lengths, names or ("all",), sizes).comparison
+    assert comparison is not None
+    return comparison
+
+
+def judged(lengths: I64, *names: str) -> Verdict:
+    (verdict,) = compared(lengths, *names).verdicts
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("lengths", "choice", "runner_up"),
+    [
+        (SHORT, "bfd", "concat"),
+        (LONG, "bfd", "seamless"),
+        (BIMODAL, "bfd", "seamless"),
+        (CODE, "bfd", "seamless"),
+        (OVER_HALF, "concat", "bfd"),
+        (ONE_LENGTH, "concat", "seamless"),
+    ],
+    ids=["short", "long", "bimodal", "code", "just over half a row", "longer than a row"],
+)
+def test_corpora_of_different_shapes(lengths: I64, choice: str, runner_up: str) -> None:
+    verdict = judged(lengths)
+    assert verdict.choice.strategy == choice
+    assert verdict.runner_up is not None
+    assert verdict.runner_up.strategy == runner_up
+    assert f"--strategy {choice} --sequence-length 2048" in verdict.choice.command
+
+
+@pytest.mark.parametrize("lengths", [SHORT, LONG, BIMODAL, CODE, OVER_HALF])
+def test_the_rule_as_it_is_written_down(lengths: I64) -> None:
+    comparison = compared(lengths)
+    entries = {e.label: e for e in comparison.entries if e.sequence_length}
+    chosen = entries[comparison.verdicts[0].choice.strategy]
+    assert waste(chosen) <= WASTE
+    assert not degenerate(chosen) or chosen.strategy == "concat"
+    cheap = [e for e in entries.values() if waste(e) <= WASTE]
+    if chosen.strategy == "concat":
+        assert all(needless(chosen) - needless(e) < NOTABLE for e in cheap)
+    else:
+        assert needless(entries["concat"]) - needless(chosen) >= NOTABLE
+
+
+def test_the_reason_has_the_figures_of_the_corpus() -> None:
+    comparison = compared(SHORT)
+    concat = next(e for e in comparison.entries if e.strategy == "concat")
+    reason = comparison.verdicts[0].choice.reason
+    assert f"where concat cuts {100 * concat.metrics.avoidable_truncation_ratio:.2f}%" in reason
+    assert "It cuts no document that fits a row" in reason
+    assert "of the output is padding" in reason
+    padded = judged(OVER_HALF).choice.reason
+    assert padded.startswith("Keeping documents whole would cost 40.")
+
+
+def test_wide_lengths_whose_tokens_fit_a_row_suggest_buckets() -> None:
+    lengths = np.concatenate([np.full(9800, 100), np.full(200, 5000)])
+    verdict = store_report(lengths, ["all"], [8192], [1024, 8192]).comparison
+    assert verdict is not None
+    rival = verdict.verdicts[0].runner_up
+    assert rival is not None
+    assert rival.strategy == "buckets"
+    assert rival.reason.startswith("if your trainer takes batches of several row lengths: ")
+    assert "--strategy buckets --buckets 1024,8192" in rival.command
+
+
+def test_a_verdict_for_each_row_length_and_among_those_compared() -> None:
+    comparison = compared(SHORT, "concat", "padding", sizes=(64, 2048))
+    assert [v.sequence_length for v in comparison.verdicts] == [64, 2048]
+    assert {v.choice.strategy for v in comparison.verdicts} == {"concat"}
+    (alone,) = compared(SHORT, "padding").verdicts
+    assert alone.choice.reason.startswith("The only one compared.")
+    assert alone.runner_up is None
+    (several,) = compared(SHORT, "buckets", "length-buckets").verdicts
+    assert (several.sequence_length, several.choice.strategy) == (None, "buckets")
+
+
+def test_longer_documents_suggest_padding_where_data_is_scarce() -> None:
+    verdict = judged(ONE_LENGTH, "concat", "padding")
+    assert verdict.runner_up is not None
+    assert verdict.runner_up.reason.startswith("if data is scarce and time is not: it takes ")
+
+
+def test_no_documents_no_verdict() -> None:
+    assert compared(np.zeros(0, np.int64)).verdicts == []
+
+
+def test_degenerate_entries_are_not_marked() -> None:
+    entries = compared(CODE).entries
+    decompose = next(e for e in entries if e.strategy == "decompose")
+    assert decompose.metrics.padding_ratio == 0
+    assert degenerate(decompose)
+    marked: list[tuple[str, str]] = [(e.label, f.key) for e in entries for f in FIGURES if best(entries, e, f)]
+    assert "decompose" not in dict(marked)
+    assert ("bfd", "avoidable_truncation_ratio") in marked
+
+
+def test_the_command_is_there_to_paste() -> None:
+    comparison = store_report(SHORT, ["concat"], [64]).comparison
+    assert comparison is not None
+    assert comparison.entries[0].command == "packtool pack store -o packed --strategy concat --sequence-length 64"
