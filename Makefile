@@ -1,6 +1,6 @@
 # make demo           sample corpus → tokens → packed rows → shuffled rows → a table; seconds the second time
 # make test           lint, formatting, types, then the tests (minutes)
-# make test-slow      the tests that take longer; test-interop, test-browser, test-package: see CONTRIBUTING.md
+# make test-slow      the tests that take longer; test-torch, test-interop, test-browser, test-package: see CONTRIBUTING.md
 # make bench          the benchmarks (an hour)
 # make clean          remove what these made
 #
@@ -14,11 +14,12 @@ endif
 BIN := .venv/bin
 PACKTOOL := $(BIN)/packtool
 PYTEST := $(BIN)/python -m pytest
+TORCH := .venv-torch/bin
 SOURCES := $(shell find packtool -name '*.py' -o -name '*.json')
 DEMO := demo-output
 
 .DELETE_ON_ERROR:
-.PHONY: demo test check test-slow test-interop test-browser test-package bench clean
+.PHONY: demo test check test-slow test-torch test-interop test-browser test-package bench clean
 
 demo: $(DEMO)/shuffled/manifest.json
 	@$(PACKTOOL) stats $(DEMO)/shuffled --html $(DEMO)/report.html
@@ -38,7 +39,7 @@ $(DEMO)/shuffled/manifest.json: $(DEMO)/packed/manifest.json
 	$(PACKTOOL) shuffle $(DEMO)/packed -o $(DEMO)/shuffled --method atom --epoch 1 --overwrite --quiet
 
 test: check
-	$(PYTEST) -n 2 -m "not slow and not interop and not browser"
+	$(PYTEST) -n 2 -m "not slow and not torch and not interop and not browser"
 
 check: $(BIN)/installed
 	$(BIN)/ruff check
@@ -46,7 +47,12 @@ check: $(BIN)/installed
 	$(BIN)/mypy
 
 test-slow: $(BIN)/installed
-	$(PYTEST) -m slow
+	$(PYTEST) -m "slow and not torch"
+	@$(MAKE) --no-print-directory $(TORCH)/installed
+	$(TORCH)/python -m pytest -m "slow and torch" tests/torch
+
+test-torch: $(TORCH)/installed
+	$(TORCH)/python -m pytest -m "torch and not slow" tests/torch
 
 test-interop: $(BIN)/installed
 	$(PYTEST) -m interop
@@ -70,6 +76,14 @@ $(BIN)/installed: pyproject.toml constraints.txt
 	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
+# PyTorch as constraints.txt pins it; where another build suits the machine better, install that one here first.
+$(TORCH)/installed: pyproject.toml constraints.txt
+	@echo "Installing PyTorch and what trains with it into .venv-torch (once) ..."
+	@test -x $(TORCH)/python || $(PYTHON) -m venv .venv-torch
+	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,torch]' accelerate transformers
+	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt --no-deps torchdata
+	@touch $@
+
 clean:
-	rm -rf .venv $(DEMO) build dist benchmarks/work .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-torch $(DEMO) build dist benchmarks/work .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find packtool tests scripts -name __pycache__ -prune -exec rm -rf {} +

@@ -158,6 +158,10 @@ class BucketDataset(_Opened):
         rows, first, count = self.place(index)
         return self._batch(rows, slice(first, first + count), **options)
 
+    def batch_of(self, rows: Rows, index: Index, **options: Any) -> Batch:
+        """What a training step reads of some rows of one bucket."""
+        return self._batch(rows, index, **options)
+
     def place(self, index: int) -> tuple[Rows, int, int]:
         """The rows of the bucket that a batch is from; its first row and their number."""
         table = self._table()

@@ -1,0 +1,168 @@
+"""All epochs of a dataset as one stream of samples, so that a number says which sample of which epoch is meant.
+
+Sample k is item ``k % n`` of epoch ``k // n``, n the items of an epoch: a row, or for a dataset of several lengths a
+batch. What any process reads depends on k alone, which is what makes order and resuming independent of world size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.errors import UsageError
+from packtool.reading.batch import Batch, make_batch
+from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
+from packtool.reading.orders import Recipe
+
+Key: TypeAlias = "int | tuple[int, int]"
+"""A sample that is a row; or of a sample that is a batch one row, or none of them (-1)."""
+
+
+class Stream:
+    """Epochs of a packed dataset.
+
+    It pickles by path; a worker process opens an epoch when it is first asked for a sample of it, and keeps one open.
+
+    Args:
+        source: path of a packed dataset.
+        epochs: how often every sample comes.
+        shuffle: each epoch in its own order, as ``packtool shuffle --seed --epoch`` writes it, computed; else every
+            epoch in stored order.
+        seed: of these orders.
+        orders: instead, for each epoch what ``packtool shuffle --order-only`` wrote.
+        batch_tokens: for rows of several lengths: tokens in a batch; by default as the dataset's own batches.
+        drop_rest: for rows of several lengths: rows that do not fill a batch are in none.
+        options: of `packtool.reading.make_batch`.
+
+    Attributes:
+        items: samples in an epoch, one number for each epoch.
+        bucketed: samples are batches.
+    """
+
+    def __init__(
+        self,
+        source: str | Path,
+        *,
+        epochs: int = 1,
+        shuffle: bool = True,
+        seed: int = 42,
+        orders: Sequence[str | Path] | None = None,
+        batch_tokens: int | None = None,
+        drop_rest: bool = False,
+        **options: Any,
+    ) -> None:
+        if epochs < 1:
+            raise UsageError("bad-option", f"{epochs} is out of range", remedy="give 1 or more", where="epochs")
+        if orders is not None and len(orders) != epochs:
+            raise UsageError(
+                "bad-option",
+                f"there are {len(orders)} orders for {epochs} epochs",
+                remedy="give one order for each epoch",
+                where="orders",
+            )
+        self.recipe = Recipe(Path(source).absolute())
+        self.epochs = epochs
+        self.options = options
+        self._shuffle = shuffle
+        self._seed = seed
+        self._orders = None if orders is None else [Path(order).absolute() for order in orders]
+        self._batch_tokens = batch_tokens
+        self._drop_rest = drop_rest
+        self._opened: tuple[int, Dataset | BucketDataset] | None = None
+        first = self.epoch(0)
+        self.bucketed = isinstance(first, BucketDataset)
+        self.items = len(first)
+        self.batch([], rows=first)  # options that make no sense are found here, not in a worker
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None}
+
+    def __len__(self) -> int:
+        """Samples of all epochs."""
+        return self.items * self.epochs
+
+    def epoch(self, number: int) -> Dataset | BucketDataset:
+        """The dataset in the order of one epoch."""
+        if self._opened is None or self._opened[0] != number:
+            self._opened = None  # an order takes memory: let go of the last one before the next is made
+            self._opened = number, self._open(number)
+        return self._opened[1]
+
+    def rows_of(self, sample: int) -> int:
+        """Rows in a sample: those of a batch, or one."""
+        number, item = divmod(sample, self.items)
+        dataset = self.epoch(number)
+        return dataset.place(item)[2] if isinstance(dataset, BucketDataset) else 1
+
+    def full_rows_of(self, sample: int) -> int:
+        """Rows that a batch of the same length has where its bucket has enough of them; 1 for a row."""
+        number, item = divmod(sample, self.items)
+        dataset = self.epoch(number)
+        if isinstance(dataset, Dataset):
+            return 1
+        rows, _, count = dataset.place(item)
+        tokens = self._batch_tokens or getattr(dataset.manifest.shuffle, "batch_tokens", None)
+        return tokens // rows.sequence_length if tokens else count
+
+    def batch(self, keys: Sequence[Key], *, rows: Dataset | BucketDataset | None = None) -> Batch:
+        """What a training step reads of some samples, in the order given; they may be of several epochs."""
+        if not keys:
+            first = rows or self.epoch(0)
+            length = next(iter(first.buckets)) if isinstance(first, BucketDataset) else first.sequence_length
+            return make_batch(np.empty((0, length), np.uint16), None, **self.options)
+        if isinstance(keys[0], tuple):
+            return self._part_of_batch([key for key in keys if isinstance(key, tuple)])
+        samples = np.array(keys, np.int64)
+        numbers = samples // self.items
+        if (numbers == numbers[0]).all():
+            return self._rows(int(numbers[0]), samples % self.items)
+        parts = [
+            self._rows(int(number), samples[numbers == number] % self.items) for number in np.unique(numbers).tolist()
+        ]
+        return joined(parts)
+
+    def _rows(self, number: int, rows: npt.NDArray[np.int64]) -> Batch:
+        dataset = self.epoch(number)
+        assert isinstance(dataset, Dataset)
+        return dataset.batch(rows, **self.options)
+
+    def _part_of_batch(self, keys: Sequence[tuple[int, int]]) -> Batch:
+        number, item = divmod(keys[0][0], self.items)
+        dataset = self.epoch(number)
+        assert isinstance(dataset, BucketDataset)
+        rows, first, _ = dataset.place(item)
+        return dataset.batch_of(rows, np.array([first + row for _, row in keys if row >= 0], np.int64), **self.options)
+
+    def _open(self, number: int) -> Dataset | BucketDataset:
+        if self._orders is not None:
+            return open_recipe(Recipe(self.recipe.path, self._orders[number]))
+        dataset = open_recipe(self.recipe)
+        if isinstance(dataset, BucketDataset) and (self._shuffle or dataset.batches is None):
+            epoch = number if self._shuffle else 0
+            return dataset.epoch(epoch, seed=self._seed, batch_tokens=self._batch_tokens, drop_rest=self._drop_rest)
+        if isinstance(dataset, Dataset) and self._shuffle:
+            return dataset.epoch(number, seed=self._seed)
+        return dataset
+
+
+def joined(parts: Sequence[Batch]) -> Batch:
+    """Batches of rows of one length, one after the other.
+
+    >>> one = make_batch(np.array([[5, 6]]), None)
+    >>> joined([one, one])["cu_seqlens"].tolist()
+    [0, 2, 4]
+    """
+    ends = np.cumsum([0, *(int(part["cu_seqlens"][-1]) for part in parts)])
+    sequences = [part["cu_seqlens"][:-1] + end for part, end in zip(parts, ends[:-1], strict=True)]
+    return Batch(
+        input_ids=np.concatenate([part["input_ids"] for part in parts]),
+        labels=np.concatenate([part["labels"] for part in parts]),
+        position_ids=np.concatenate([part["position_ids"] for part in parts]),
+        document_ids=np.concatenate([part["document_ids"] for part in parts]),
+        cu_seqlens=np.concatenate([*sequences, ends[-1:]]).astype(np.int32),
+        max_seqlen=max(part["max_seqlen"] for part in parts),
+    )

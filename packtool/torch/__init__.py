@@ -1,0 +1,40 @@
+"""Packed datasets for PyTorch: ``pip install packtool[torch]``.
+
+`Loader` is all that a training loop needs. Its parts fit PyTorch's `DataLoader` and torchdata's `StatefulDataLoader`:
+`Samples` (a map-style dataset), `GlobalBatches` (a batch sampler with state) and `collate`.
+
+>>> from packtool.torch import Loader                           # doctest: +SKIP
+>>> loader = Loader("packed", batch_size=64, num_workers=2)     # doctest: +SKIP
+>>> for batch in loader:                                        # doctest: +SKIP
+...     loss = model(batch["input_ids"], batch["labels"])
+"""
+
+from __future__ import annotations
+
+from packtool.errors import UsageError
+from packtool.reading.sampler import GlobalBatches
+
+try:
+    import torch as _torch
+except ImportError:
+    raise UsageError(
+        "missing-extra",
+        "PyTorch is not installed",
+        remedy="install it as your machine needs it, or with pip install 'packtool[torch]'",
+    ) from None
+
+from packtool.torch.attention import block_mask, document_mask, varlen_attention
+from packtool.torch.loader import Loader
+from packtool.torch.samples import Samples, collate
+
+__all__ = [
+    "GlobalBatches",
+    "Loader",
+    "Samples",
+    "block_mask",
+    "collate",
+    "document_mask",
+    "varlen_attention",
+]
+
+del _torch

@@ -1,0 +1,59 @@
+"""Attention within documents, in the three forms that PyTorch offers: a dense mask, FlexAttention, and `varlen`."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask
+from torch.nn.functional import scaled_dot_product_attention
+
+
+def document_mask(document_ids: Tensor) -> Tensor:
+    """Which places each place attends to: those before it in its own sequence, and itself.
+
+    For `scaled_dot_product_attention(..., attn_mask=mask)`. It takes memory for every pair of places.
+
+    Args:
+        document_ids: (rows, T).
+
+    Returns:
+        (rows, 1, T, T) bool: row, any head, from, to.
+    """
+    same = document_ids[:, :, None] == document_ids[:, None, :]
+    return torch.tril(same)[:, None]
+
+
+def block_mask(document_ids: Tensor) -> BlockMask:
+    """The same mask for `torch.nn.attention.flex_attention.flex_attention(..., block_mask=mask)`.
+
+    Args:
+        document_ids: (rows, T), on the device that attends.
+    """
+    rows, length = document_ids.shape
+
+    def attends(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return (query >= key) & (document_ids[row, query] == document_ids[row, key])
+
+    return create_block_mask(attends, rows, None, length, length, device=document_ids.device)
+
+
+def varlen_attention(query: Tensor, key: Tensor, value: Tensor, cu_seqlens: Tensor, max_seqlen: int) -> Tensor:
+    """Causal attention within each sequence, as FlashAttention's ``flash_attn_varlen_func`` computes it.
+
+    A plain implementation with the same arguments, to test a model where that one does not run.
+
+    Args:
+        query, key, value: (tokens, heads, width), the rows of a batch laid end to end.
+        cu_seqlens: (sequences + 1) where sequences begin.
+        max_seqlen: not needed here.
+    """
+    ends = cu_seqlens.tolist()
+    parts = [
+        scaled_dot_product_attention(
+            *(each[first:last].transpose(0, 1)[None] for each in (query, key, value)), is_causal=True
+        )[0].transpose(0, 1)
+        for first, last in pairwise(ends)
+    ]
+    return torch.cat(parts) if parts else value

@@ -1,0 +1,53 @@
+"""Attention within documents: the three forms agree, and none looks into another document."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import packtool
+from tests.stores import write_store
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+from torch.nn.attention.flex_attention import flex_attention  # noqa: E402
+from torch.nn.functional import scaled_dot_product_attention  # noqa: E402
+
+from packtool.torch import Loader, block_mask, document_mask, varlen_attention  # noqa: E402
+
+
+@pytest.fixture
+def batch(tmp_path: Path) -> dict[str, torch.Tensor]:
+    write_store(tmp_path / "store", [70, 3, 120, 41, 9, 200, 33, 64])
+    packtool.pack(tmp_path / "store", tmp_path / "rows", strategy="bfd", sequence_length=128)
+    only: dict[str, torch.Tensor] = next(iter(Loader(tmp_path / "rows", batch_size=4)))
+    return only
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_the_three_forms_agree(batch: dict[str, torch.Tensor]) -> None:
+    torch.manual_seed(0)
+    rows, length = batch["document_ids"].shape
+    query, key, value = torch.randn(3, rows, 2, length, 8)
+    dense = scaled_dot_product_attention(query, key, value, attn_mask=document_mask(batch["document_ids"]))
+    flex = flex_attention(query, key, value, block_mask=block_mask(batch["document_ids"]))
+    flat = (each.transpose(1, 2).reshape(rows * length, 2, 8) for each in (query, key, value))
+    varlen = varlen_attention(*flat, batch["cu_seqlens"], int(batch["max_seqlen"]))
+    torch.testing.assert_close(flex, dense)
+    torch.testing.assert_close(varlen.reshape(rows, length, 2, 8).transpose(1, 2), dense)
+
+
+def test_a_change_in_one_document_stays_there(batch: dict[str, torch.Tensor]) -> None:
+    torch.manual_seed(0)
+    rows, length = batch["document_ids"].shape
+    query, key, value = torch.randn(3, rows, 1, length, 8)
+    mask = document_mask(batch["document_ids"])
+    before = scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    changed = batch["document_ids"] == 0
+    value[changed[:, None, :]] += 1
+    after = scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    moved = (before != after).any(-1)[:, 0]
+    assert torch.equal(moved, changed)
+    assert not moved.all()

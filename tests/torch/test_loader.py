@@ -1,0 +1,149 @@
+"""The loader in PyTorch: every way to start workers, any number of ranks, stopping and going on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.errors import UsageError
+from packtool.reading.stream import Stream
+from tests.stores import write_store
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+from torch.utils.data import DataLoader  # noqa: E402
+
+from packtool.torch import GlobalBatches, Loader, Samples, collate  # noqa: E402
+
+LENGTHS = np.random.default_rng(3).integers(1, 60, 200).tolist()
+STARTS = ["fork", "spawn", "forkserver"]
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("loader")
+    write_store(place / "store", LENGTHS, per_shard=50)
+    packtool.pack(place / "store", place / "rows", strategy="bfd", sequence_length=64, shard_tokens=1024)
+    packtool.pack(place / "store", place / "buckets", strategy="buckets", buckets=(16, 32, 64))
+    return place / "rows"
+
+
+def ids(batches: Any) -> list[list[int]]:
+    return [row for batch in batches for row in batch["input_ids"].tolist()]
+
+
+@pytest.mark.filterwarnings("ignore:.*pin_memory.*:UserWarning", "ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("start", [None, *STARTS])
+@pytest.mark.parametrize("pin", [False, True])
+def test_batches_are_those_that_numpy_reads(rows: Path, start: str | None, pin: bool) -> None:
+    workers = {"num_workers": 2, "multiprocessing_context": start} if start else {}
+    loader = Loader(rows, batch_size=8, epochs=2, drop_last=False, pin_memory=pin, **workers)
+    stream = Stream(rows, epochs=2)
+    batches = list(loader)
+    assert len(batches) == len(loader) == -(-len(stream) // 8)
+    for number, batch in enumerate(batches):
+        expected = stream.batch(range(number * 8, min(number * 8 + 8, len(stream))))
+        assert set(batch) == set(expected)
+        for name, value in expected.items():
+            found = batch[name]
+            if isinstance(value, np.ndarray):
+                assert found.dtype == getattr(torch, str(value.dtype))
+                found = found.numpy()
+            np.testing.assert_array_equal(found, value)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("start", STARTS)
+def test_the_dataset_alone_in_a_plain_dataloader(rows: Path, start: str) -> None:
+    dataset = packtool.open(rows, dtype="int64")
+    embed = torch.nn.Embedding(1 << 16, 2)
+    batches = list(DataLoader(dataset, batch_size=8, num_workers=1, multiprocessing_context=start))
+    assert embed(batches[0]).shape == (8, 64, 2)
+    np.testing.assert_array_equal(torch.cat(batches).numpy(), dataset[:])
+
+
+def stopped(rows: Path, stops: list[tuple[int, int]], make: Any) -> Iterator[list[int]]:
+    """Rows in global order, from runs of so many ranks that stop after so many global batches."""
+    state = None
+    for world, steps in stops:
+        loaders = [make(rank, world) for rank in range(world)]
+        for loader in loaders:
+            if state is not None:
+                loader.load_state_dict(state)
+        shares = [[batch["input_ids"].tolist() for batch in islice(loader, steps)] for loader in loaders]
+        for step in range(max(map(len, shares))):
+            for i in range(len(shares[0][step])):
+                yield from (share[step][i] for share in shares)
+        state = loaders[0].state_dict()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("workers", [0, 2])
+def test_one_order_for_any_world_and_after_an_elastic_resume(rows: Path, workers: int) -> None:
+    def make(rank: int, world: int) -> Loader:
+        return Loader(rows, batch_size=8, epochs=3, rank=rank, world_size=world, num_workers=workers)
+
+    whole = ids(make(0, 1))
+    for stops in ([(2, 999)], [(4, 999)], [(1, 3), (4, 2), (2, 5), (1, 999)]):
+        assert list(stopped(rows, stops, make)) == whole
+    expected = np.concatenate([packtool.open(rows).epoch(n)[:] for n in range(3)])
+    np.testing.assert_array_equal(whole, expected[: len(whole)])
+    assert len(expected) - len(whole) == make(0, 1).left_out < 8
+
+
+@pytest.mark.filterwarnings("ignore")  # what torchdata itself gets warnings for
+@pytest.mark.parametrize("workers", [0, 2])
+def test_in_a_stateful_dataloader(rows: Path, workers: int) -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+
+    def make(rank: int, world: int) -> Any:
+        samples = Samples(rows, epochs=2, fields=("input_ids", "labels"))
+        batches = GlobalBatches(samples.stream, 8, rank=rank, world_size=world)
+        return stateful.StatefulDataLoader(samples, batch_sampler=batches, collate_fn=collate, num_workers=workers)
+
+    whole = ids(make(0, 1))
+    assert whole == ids(Loader(rows, batch_size=8, epochs=2))
+    assert list(stopped(rows, [(1, 3), (2, 4), (1, 999)], make)) == whole
+
+
+def test_leaving_a_loop_keeps_the_place(rows: Path) -> None:
+    loader = Loader(rows, batch_size=4)
+    first = ids(islice(loader, 3))
+    assert loader.consumed == 12
+    assert f"rank 0 of 1, 12 of {len(loader._samples)} samples consumed" in repr(loader)
+    rest = ids(loader)
+    assert first + rest == ids(loader)  # after the end it begins again
+    loader.reset()
+    assert ids(islice(loader, 3)) == first
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_batches_of_buckets_have_one_length(rows: Path, world: int) -> None:
+    path = rows.parent / "buckets"
+    loaders = [
+        Loader(path, batch_tokens=256, epochs=2, rank=rank, world_size=world, drop_last=False) for rank in range(world)
+    ]
+    stream = Stream(path, epochs=2, batch_tokens=256)
+    for number, parts in enumerate(zip(*loaders, strict=True)):
+        expected = stream.batch([(number, row) for row in range(stream.rows_of(number))])
+        lengths = {part["input_ids"].shape[1] for part in parts if len(part["input_ids"])}
+        assert lengths == {expected["input_ids"].shape[1]}
+        for rank, part in enumerate(parts):
+            share = expected["input_ids"][rank::world]
+            np.testing.assert_array_equal(part["input_ids"].numpy().reshape(share.shape), share)
+    dropping = list(Loader(path, batch_tokens=256))
+    assert {batch["input_ids"].numel() for batch in dropping} == {256}
+
+
+def test_fields_are_chosen(rows: Path) -> None:
+    batch = next(iter(Loader(rows, batch_size=2, fields=("input_ids", "position_ids"))))
+    assert set(batch) == {"input_ids", "position_ids"}
+    with pytest.raises(UsageError, match="fields: 'mask' is not a field"):
+        Loader(rows, fields=("mask",))
