@@ -6,31 +6,27 @@
     shuffle = false               --no-shuffle
     buckets = [2048, 4096]        --buckets 2048,4096
 
-What an option takes is read from the signature of the stage's public function, so the two cannot drift apart.
+What a table takes is what `packtool.options` declares for its command.
 """
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import re
 import sys
 import tomllib
-import types
-import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from packtool.errors import DataError, PacktoolError, UsageError
+import msgspec
 
-STAGES = ("tokenize", "pack", "shuffle", "stats")
-"""The tables a file may have, in the order in which `packtool run` goes through them."""
-MANNERS = frozenset({"overwrite", "resume", "dry_run", "quiet", "json", "verbose", "config"})
-"""Options about one call rather than about the work: they belong on the command line only."""
+from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.options import STAGES
+from packtool.options.check import suggest
+from packtool.options.declare import Declared, declared
+from packtool.options.terminal import Terminal
+
 INPUT = "input"
 """Key for what a command takes without an option name: corpus files, stores, a dataset."""
 
@@ -41,7 +37,7 @@ class Table:
 
     Attributes:
         file: the file.
-        stage: one of `STAGES`.
+        stage: the command it is for.
         line: where the table begins.
         values: option names as the functions have them (`sequence_length`) to values.
         lines: the same names to their lines.
@@ -65,25 +61,6 @@ class Table:
         return UsageError(error.code, f"{spelling(name)}: {error.what}", remedy=error.remedy, where=self.place(name))
 
 
-@dataclass(frozen=True)
-class Option:
-    """One option of a stage: what it is called and the kinds of value it takes."""
-
-    name: str
-    kinds: frozenset[type]
-    items: frozenset[type] = frozenset()
-
-    def describe(self) -> str:
-        """The kinds in words."""
-        words = [_WORDS[kind] for kind in _WORDS if kind in self.kinds]
-        words += [f"a list of {_PLURALS[kind]}" for kind in _PLURALS if kind in self.items]
-        return " or ".join(words)
-
-
-_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
-_PLURALS = {int: "whole numbers", float: "numbers", str: "strings"}
-
-
 def spelling(name: str) -> str:
     """An option's name as a file has it.
 
@@ -93,70 +70,40 @@ def spelling(name: str) -> str:
     return name.replace("_", "-")
 
 
-def read(path: Path | str, function_of: Callable[[str], Callable[..., Any]], only: str | None = None) -> list[Table]:
+def read(path: Path | str, only: str | None = None, stages: Mapping[str, type] = STAGES) -> list[Table]:
     """The tables of a file, checked.
 
     Args:
         path: a TOML file; `-` is standard input.
-        function_of: from a stage to its public function, whose signature says which options there are.
         only: read the tables of this stage alone; of the others only the names are checked.
+        stages: what each table may hold, as `packtool.options` declares it.
 
     Raises:
         DataError: the file can't be read.
-        UsageError: it is no TOML, has an unknown table or key, or a value of the wrong type; with its line.
+        UsageError: it is not TOML, has an unknown table or key, or a value of the wrong type; with its line.
     """
     path = Path(path)
     text = _text(path)
     try:
-        found = tomllib.loads(text, parse_float=Decimal)
+        found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(path, text, error) from None
     places = _Places(text)
     tables = []
     for name, value in found.items():
         here = f"{path}:{places.of(name)}"
-        if name not in STAGES:
-            raise UsageError("unknown-key", f"there is no table {name!r}", remedy=_suggest(name, STAGES), where=here)
+        if name not in stages:
+            raise UsageError(
+                "unknown-key", f"there is no table {name!r}", remedy=suggest(name, list(stages)), where=here
+            )
         entries = value if isinstance(value, list) else [value]
         if not all(isinstance(entry, dict) for entry in entries):
             raise UsageError("bad-type", f"{name} is not a table", remedy=f"write [{name}]", where=here)
         if only not in (None, name):
             continue
-        schema = options_of(function_of(name))
-        tables += [_table(path, name, n, entry, schema, places) for n, entry in enumerate(entries)]
-    return sorted(tables, key=lambda table: STAGES.index(table.stage))
-
-
-def options_of(function: Callable[..., Any]) -> dict[str, Option]:
-    """The options of a command, from the signature of its function; its first parameter is called `input`.
-
-    >>> def cut(path: Path | str, *, size: int | None, names: Sequence[str], quiet: bool = True) -> None: ...
-    >>> [(option.name, option.describe()) for option in options_of(cut).values()]
-    [('input', 'a string'), ('size', 'a whole number'), ('names', 'a list of strings')]
-    """
-    hints = typing.get_type_hints(function)
-    options = {}
-    for position, name in enumerate(inspect.signature(function).parameters):
-        if name not in MANNERS:
-            name_here = INPUT if position == 0 else name
-            kinds, items = _kinds(hints[name])
-            options[name_here] = Option(name_here, frozenset(kinds), frozenset(items))
-    return options
-
-
-def _kinds(hint: Any) -> tuple[set[type], set[type]]:
-    """The plain types that a type hint allows, and those of the items where it allows a list."""
-    origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType):
-        parts = [_kinds(part) for part in typing.get_args(hint)]
-        return set().union(*(kinds for kinds, _ in parts)), set().union(*(items for _, items in parts))
-    if origin is typing.Literal:
-        return {type(value) for value in typing.get_args(hint)}, set()
-    if origin is not None:
-        return set(), _kinds(typing.get_args(hint)[0])[0]
-    plain = {Path: str, Fraction: float}
-    kind = plain.get(hint, hint)
-    return ({kind} if kind in _WORDS else set()), set()
+        arguments = stages[name]
+        tables += [_table(path, name, n, entry, arguments, places) for n, entry in enumerate(entries)]
+    return sorted(tables, key=lambda table: list(stages).index(table.stage))
 
 
 def _text(path: Path) -> str:
@@ -181,57 +128,41 @@ def _syntax_error(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Usag
     return UsageError("bad-config", f"not TOML: {what}", remedy=remedy, where=f"{path}:{line}")
 
 
-def _table(
-    path: Path, stage: str, number: int, entries: dict[str, Any], schema: dict[str, Option], places: _Places
-) -> Table:
+def _table(path: Path, stage: str, number: int, entries: dict[str, Any], arguments: type, places: _Places) -> Table:
     table = Table(path, stage, places.of(stage, number))
+    known = {each.key: each for each in declared(arguments).values() if each.option.in_file}
+    elsewhere = {*declared(arguments), *declared(Terminal)} - known.keys()
     for key, value in entries.items():
         name = key.replace("-", "_")
         where = f"{path}:{places.of(stage, number, key)}"
-        if name in MANNERS:
+        if name in elsewhere and name not in known:
             remedy = f"leave it out and give --{spelling(name)} on the command line"
             raise UsageError("unknown-key", f"{key} is not for files", remedy=remedy, where=where)
-        if name not in schema:
-            remedy = _suggest(spelling(name), [spelling(known) for known in schema])
+        if name not in known:
+            remedy = suggest(spelling(name), [spelling(each) for each in known])
             raise UsageError("unknown-key", f"{stage} has no option {key!r}", remedy=remedy, where=where)
         if name in table.values:
             raise UsageError("duplicate-key", f"{key} is given twice", remedy="keep one of them", where=where)
-        table.values[name] = _value(value, schema[name], where)
+        table.values[name] = _value(value, known[name], where)
         table.lines[name] = places.of(stage, number, key)
     return table
 
 
-def _value(value: Any, option: Option, where: str) -> Any:
-    """The value as the function takes it; exact decimals stay exact, as strings."""
-    if isinstance(value, list) and option.items and all(_fits(item, option.items) for item in value):
-        return [str(item) if isinstance(item, Decimal) else item for item in value]
-    if not _fits(value, option.kinds) and not (_fits(value, option.items) and not isinstance(value, list)):
-        what = f"{spelling(option.name)} can't be {_shown(value)}"
-        raise UsageError("bad-type", what, remedy=f"give {option.describe()}", where=where)
-    if isinstance(value, Decimal):
-        value = str(value) if str in option.kinds else float(value)
-    return value if _fits(value, option.kinds) else [value]
-
-
-def _fits(value: Any, kinds: frozenset[type]) -> bool:
-    if isinstance(value, bool):
-        return bool in kinds
-    if isinstance(value, int):
-        return int in kinds or float in kinds
-    if isinstance(value, Decimal):
-        return float in kinds
-    return type(value) in kinds
+def _value(value: Any, option: Declared, where: str) -> Any:
+    """The value as the function takes it."""
+    kind = option.option.kind
+    try:
+        written = msgspec.convert(value, kind.in_file)
+        return [written] if kind.many and not isinstance(written, list | str) else kind.parse(written)
+    except (msgspec.ValidationError, ValueError):
+        what = f"{spelling(option.key)} can't be {_shown(value)}"
+        raise UsageError("bad-type", what, remedy=f"give {kind.words}", where=where) from None
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, bool | Decimal):
+    if isinstance(value, bool):
         return str(value).lower()
     return repr(value)
-
-
-def _suggest(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
 
 
 _QUOTED = r'"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\''

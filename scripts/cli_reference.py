@@ -72,6 +72,8 @@ def shown(option: Any) -> str:
     """The default, as it would be typed."""
     if option.required:
         return "required"
+    if isinstance(option.show_default, str):
+        return option.show_default
     if option.is_flag or option.default in (None, ""):
         on = option.default is True and option.secondary_opts
         return f"`{option.opts[0]}`" if on else ""

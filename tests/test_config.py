@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +9,14 @@ import pytest
 
 from packtool.config import Table, read
 from packtool.errors import DataError, PacktoolError, UsageError
-
-
-def cut(
-    inputs: Sequence[Path | str] | Path | str,
-    output: Path | str,
-    *,
-    strategy: str,
-    sequence_length: int | None = None,
-    buckets: Sequence[int] | None = None,
-    max_repetition: str | float | Fraction | None = None,
-    pad_token: str | int | None = None,
-    shuffle: bool = True,
-    quiet: bool = True,
-    overwrite: bool = False,
-) -> None:
-    """A function with options of every kind."""
+from packtool.options import STAGES
+from packtool.options.pack import PackArguments
 
 
 def tables(tmp_path: Path, text: str | bytes) -> list[Table]:
     path = tmp_path / "c.toml"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return read(path, lambda _: cut)
+    return read(path, stages=dict.fromkeys(STAGES, PackArguments))
 
 
 def refused(tmp_path: Path, text: str | bytes) -> str:
@@ -61,7 +45,7 @@ def test_values_arrive_as_the_function_takes_them(tmp_path: Path) -> None:
     assert table.values == {
         "input": ["a", "b"],
         "sequence_length": 2048,
-        "max_repetition": "0.3",
+        "max_repetition": 0.3,
         "buckets": [2048, 4096],
         "shuffle": False,
         "pad_token": 7,
@@ -110,25 +94,37 @@ def test_lines_are_right_after_anything(tmp_path: Path, before: str) -> None:
         text = text.replace(before, "")
         before = ""
     line = before.count("\n") + 4
-    assert refused(tmp_path, text).startswith(f"FILE:{line}: sequence-length can't be 'long'. Give a whole number.")
+    assert refused(tmp_path, text).startswith(f"FILE:{line}: sequence-length can't be 'long'. Give a whole number")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[pack]\nsequence_lenght = 1", "FILE:2: pack has no option 'sequence_lenght'. Did you mean sequence-length?"),
-        ("[pack]\nxyz = 1", "FILE:2: pack has no option 'xyz'. There are input, output, strategy, sequence-length, "),
+        (
+            "[pack]\nxyz = 1",
+            "FILE:2: pack has no option 'xyz'. Choose one of input, output, strategy, ",
+        ),
         ("\n[pac]\n", "FILE:2: there is no table 'pac'. Did you mean pack?"),
-        ("seed = 1\n", "FILE:1: there is no table 'seed'. There are tokenize, pack, shuffle, stats."),
+        ("seed = 1\n", "FILE:1: there is no table 'seed'. Choose one of tokenize, pack, shuffle, stats."),
         ("pack = 3\n", "FILE:1: pack is not a table. Write [pack]."),
         ("[pack]\n\nshuffle = 1\n", "FILE:3: shuffle can't be 1. Give true or false."),
-        ("[pack]\nsequence-length = true\n", "FILE:2: sequence-length can't be true. Give a whole number."),
-        ("[pack]\nsequence-length = 1.5\n", "FILE:2: sequence-length can't be 1.5. Give a whole number."),
+        (
+            "[pack]\nsequence-length = true\n",
+            "FILE:2: sequence-length can't be true. Give a whole number",
+        ),
+        (
+            "[pack]\nsequence-length = 1.5\n",
+            "FILE:2: sequence-length can't be 1.5. Give a whole number",
+        ),
         ("[pack]\nstrategy = 5\n", "FILE:2: strategy can't be 5. Give a string."),
-        ("[pack]\nbuckets = [1, 'a']\n", "FILE:2: buckets can't be [1, 'a']. Give a list of whole numbers."),
-        ("[pack]\npad-token = 1.5\n", "FILE:2: pad-token can't be 1.5. Give a whole number or a string."),
+        (
+            "[pack]\nbuckets = [1, 'a']\n",
+            "FILE:2: buckets can't be [1, 'a']. Give a list of whole numbers",
+        ),
+        ("[pack]\npad-token = 1.5\n", "FILE:2: pad-token can't be 1.5. Give a string or a whole number."),
         ("[pack]\nstrategy = 2020-01-01\n", "FILE:2: strategy can't be datetime.date(2020, 1, 1). Give a string."),
-        ("[pack]\nmax-repetition.x = 1", "FILE:2: max-repetition can't be {'x': 1}. Give a number or a string."),
+        ("[pack]\nmax-repetition.x = 1", "FILE:2: max-repetition can't be {'x': 1}. Give a number from 0 to 1."),
         ("[pack]\n[pack.strategy]\nx = 1", "FILE:1: strategy can't be {'x': 1}. Give a string."),
         ("[pack]\noverwrite = true", "FILE:2: overwrite is not for files. Leave it out and give --overwrite on"),
         ("[pack]\npad-token = 1\npad_token = 2", "FILE:3: pad_token is given twice. Keep one of them."),
@@ -148,7 +144,7 @@ def test_not_text(tmp_path: Path) -> None:
 
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
-        read(tmp_path / "c.toml", lambda _: cut)
+        read(tmp_path / "c.toml")
 
 
 def located(table: Table, error: PacktoolError) -> Any:

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from packtool import __version__
-from packtool.cli import doctor, failures, info, options, pack, show, shuffle, stats, tokenize, verify
+from packtool.cli import doctor, failures, info, pack, show, shuffle, stats, terminal, tokenize, verify
 from packtool.cli import run as run_command
 
 INTERRUPTED = 130
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    options.forget_config()
+    terminal.forget_config()
     with warnings.catch_warnings():
         failures.show_warnings()
         try:
@@ -89,7 +89,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             failure = failures.explain(error)
             if failure is None:
                 raise
-            failure = options.locate(failure)
+            failure = terminal.locate(failure)
             failures.say(f"packtool: error[{failure.code}]: {failure}")
             status = failure.exit_code
     if status == INTERRUPTED:

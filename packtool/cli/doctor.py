@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from packtool.cli import options
+from packtool.cli.build import Values, typer_command
+from packtool.options.terminal import Terminal
 
 
-def command(json: options.Json = False) -> None:
+@typer_command(None, ("json",))
+def command(values: Values, terminal: Terminal) -> None:
     """Look at versions, encoders and extras, and say what is missing. Changes nothing.
 
     Exit code 1 when something that packtool cannot do without is broken.
@@ -22,7 +24,7 @@ def command(json: options.Json = False) -> None:
     from packtool.commands.doctor import doctor
 
     checks = doctor()
-    if json:
+    if terminal.json:
         from packtool.cli.results import print_json
 
         print_json({"schema_version": 1, "checks": [asdict(check) for check in checks]})

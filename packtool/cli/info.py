@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from packtool.cli import options
+from packtool.cli.build import Values, typer_command
+from packtool.options.info import InfoArguments
+from packtool.options.terminal import Terminal
 
 if TYPE_CHECKING:
     from packtool.commands.info import Info
 
 
-def command(
-    path: Annotated[Path, typer.Argument(help="A file or directory of any kind.", metavar="PATH")],
-    json: options.Json = False,
-) -> None:
+@typer_command(InfoArguments, ("json",))
+def command(values: Values, terminal: Terminal) -> None:
     """Tell what a path is, whether it is whole or unfinished, and what to do next.
 
     Reads manifests and file sizes only, so it answers at once. packtool verify checks the contents.
@@ -29,8 +28,8 @@ def command(
     from packtool.cli.results import print_json
     from packtool.commands.info import info
 
-    result = info(path)
-    if json:
+    result = info(**values)
+    if terminal.json:
         print_json({"schema_version": 1, **_plain(result)})
     else:
         typer.echo("\n".join(_lines(result)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from packtool.cli import options
+from packtool.cli.build import Values, typer_command
+from packtool.options.run import RunArguments
+from packtool.options.terminal import Terminal
 
 if TYPE_CHECKING:
     from packtool.commands.pipeline import Stage
@@ -20,26 +21,8 @@ _NOTES = {
 }
 
 
-def command(
-    configuration: Annotated[
-        Path, typer.Argument(help="TOML file with the tables of the stages.", metavar="CONFIG.toml")
-    ],
-    input: Annotated[
-        list[str] | None,
-        typer.Option("--input", "-i", help="Corpus to tokenize (or stores to pack); repeatable.", metavar="PATH"),
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Directory that the stages' outputs lie in.", metavar="DIR")
-    ] = Path(),
-    workers: options.Workers = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Make anew what was made with other options or inputs.")
-    ] = False,
-    dry_run: options.DryRun = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    json: options.Json = False,
-) -> None:
+@typer_command(RunArguments, ("quiet", "verbose", "json"))
+def command(values: Values, terminal: Terminal) -> None:
     """Run the stages of a configuration file: tokenize, pack, shuffle, stats.
 
     What is finished and unchanged is kept, what was interrupted goes on, so running it twice does no harm. Several
@@ -53,19 +36,12 @@ def command(
     from packtool.cli.results import print_json
     from packtool.commands.run import run
 
-    results = run(
-        configuration,
-        input=input or (),
-        output=output,
-        workers=workers,
-        overwrite=overwrite,
-        dry_run=dry_run,
-        quiet=quiet,
-        announce=None if quiet or dry_run else _announce,
-    )
-    if json:
-        print_json({"schema_version": 1, "dry_run": dry_run, "stages": [_plain(result) for result in results]})
-    elif not quiet:
+    results = run(**values, announce=None if terminal.quiet or values["dry_run"] else _announce)
+    if terminal.json:
+        print_json(
+            {"schema_version": 1, "dry_run": values["dry_run"], "stages": [_plain(result) for result in results]}
+        )
+    elif not terminal.quiet:
         _print(results)
 
 

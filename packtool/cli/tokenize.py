@@ -3,95 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from packtool.cli import options
+from packtool.cli.build import STAGE, Values, typer_command
+from packtool.options.terminal import Terminal
+from packtool.options.tokenize import TokenizeArguments
 
 if TYPE_CHECKING:
     from packtool.commands.tokenize import TokenizeResult
 
 
-def command(
-    inputs: Annotated[
-        list[str],
-        typer.Argument(
-            help="Files, directories, globs or URLs (s3://, gs://, hf://); - is standard input.", metavar="INPUT"
-        ),
-    ],
-    output: options.Output,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            help="tokenizer.json, directory with one, or hub id; default a small byte-level BPE.",
-            metavar="FILE|DIR|HUB_ID",
-        ),
-    ] = None,
-    revision: Annotated[
-        str | None, typer.Option(help="Branch, tag or commit of the hub repository.", metavar="NAME")
-    ] = None,
-    text_field: Annotated[
-        str, typer.Option(help="Field or column with the text; a.b goes down into objects.", metavar="FIELD")
-    ] = "text",
-    format: Annotated[
-        str | None,
-        typer.Option(
-            help="jsonl, parquet, text (one document a file) or lines (one a line); default: by content.",
-            metavar="NAME",
-        ),
-    ] = None,
-    include: Annotated[
-        list[str] | None,
-        typer.Option(help="Read only files that match, whatever their suffix; may be repeated.", metavar="GLOB"),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option(help="Leave out files that match; may be repeated.", metavar="GLOB")
-    ] = None,
-    eos_token: Annotated[
-        str | None, typer.Option(help="Token that ends every document, by text or id.", metavar="TEXT|ID")
-    ] = None,
-    bos: Annotated[bool, typer.Option("--bos", help="Begin every document with the BOS token.")] = False,
-    bos_token: Annotated[
-        str | None, typer.Option(help="BOS token, by text or id; implies --bos.", metavar="TEXT|ID")
-    ] = None,
-    special_tokens: Annotated[
-        str,
-        typer.Option(
-            help="Special tokens that occur in a text: encode them as token, or as plain text.", metavar="token|text"
-        ),
-    ] = "token",
-    min_words: Annotated[
-        int | None, typer.Option(help="Leave out documents with fewer words.", min=0, metavar="N")
-    ] = None,
-    min_chars: Annotated[
-        int | None, typer.Option(help="Leave out documents with fewer characters.", min=0, metavar="N")
-    ] = None,
-    max_chars: Annotated[
-        int | None, typer.Option(help="Leave out documents with more characters.", min=0, metavar="N")
-    ] = None,
-    on_error: Annotated[
-        str,
-        typer.Option(help="Records that can't be used: fail, skip, or quarantine (to rejected.jsonl).", metavar="WAY"),
-    ] = "fail",
-    max_errors: Annotated[
-        int | None, typer.Option(help="Give up after so many such records.", min=0, metavar="N")
-    ] = None,
-    max_record_bytes: Annotated[
-        str, typer.Option(help="Largest record, uncompressed; memory grows with it.", metavar="SIZE")
-    ] = "256MiB",
-    encoder: Annotated[
-        str, typer.Option(help="auto, tokenizers or gigatoken; the output is the same.", metavar="NAME")
-    ] = "auto",
-    workers: options.Workers = None,
-    config: options.Config = None,
-    overwrite: options.Overwrite = False,
-    resume: options.Resume = False,
-    dry_run: options.DryRun = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    json: options.Json = False,
-) -> None:
+@typer_command(TokenizeArguments, STAGE)
+def command(values: Values, terminal: Terminal) -> None:
     """Tokenize text files into a token store: every document's tokens, each document ended by EOS.
 
     Reads JSON Lines, Parquet and plain text, also compressed (gz, zst, bz2, xz). Tens of MB of text per CPU second
@@ -105,37 +30,12 @@ def command(
     """
     from packtool.commands.tokenize import tokenize
 
-    result = tokenize(
-        inputs,
-        output,
-        tokenizer=tokenizer,
-        revision=revision,
-        text_field=text_field,
-        format=format,
-        include=include or (),
-        exclude=exclude or (),
-        eos_token=eos_token,
-        bos=bos,
-        bos_token=bos_token,
-        special_tokens=special_tokens,
-        min_words=min_words,
-        min_chars=min_chars,
-        max_chars=max_chars,
-        on_error=on_error,
-        max_errors=max_errors,
-        max_record_bytes=max_record_bytes,
-        encoder=encoder,
-        workers=workers,
-        overwrite=overwrite,
-        resume=resume,
-        dry_run=dry_run,
-        quiet=quiet,
-    )
+    result = tokenize(**values)
     if result.preview is not None:
         from packtool.cli.results import show_preview
 
-        show_preview(result.preview, overwrite=overwrite, json=json)
-    elif json:
+        show_preview(result.preview, overwrite=values["overwrite"], json=terminal.json)
+    elif terminal.json:
         from packtool.cli.results import print_json
 
         print_json(
@@ -147,7 +47,7 @@ def command(
                 "run": result.run,
             }
         )
-    elif not quiet:
+    elif not terminal.quiet:
         from packtool.cli.results import finished
 
         typer.echo(finished(result.path) if result.kept else summary(result))

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
-from packtool.cli import options
+from packtool.cli.build import Values, typer_command
+from packtool.options.terminal import Terminal
+from packtool.options.verify import VerifyArguments
 
 
-def command(
-    path: Annotated[Path, typer.Argument(help="A token store or packed dataset.", metavar="PATH")],
-    store: Annotated[
-        list[Path] | None,
-        typer.Option(help="Also compare all rows with the store they were packed from.", metavar="STORE"),
-    ] = None,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
-    json: options.Json = False,
-) -> None:
+@typer_command(VerifyArguments, ("quiet", "verbose", "json"))
+def command(values: Values, terminal: Terminal) -> None:
     """Check a dataset against its manifest: files, sizes, checksums, ids, segments and ledger.
 
     Of a packed dataset also that no token is placed twice. Reads every byte twice. Exit code 1 when anything is wrong.
@@ -33,12 +24,12 @@ def command(
     from packtool.cli.results import print_json, print_problems
     from packtool.commands.verify import verify
 
-    result = verify(path, stores=store or (), quiet=quiet)
-    if json:
+    result = verify(**values)
+    if terminal.json:
         print_json(
             {
                 "schema_version": 1,
-                "path": str(path),
+                "path": str(result.path),
                 "kind": result.kind,
                 "sound": not result.problems,
                 "files": result.files,
@@ -48,6 +39,6 @@ def command(
             }
         )
     print_problems(result.problems)
-    if not result.problems and not json and not quiet:
-        typer.echo(f"{path}: sound. {result.files} files, {result.bytes:,} bytes, {result.tokens:,} tokens.")
+    if not result.problems and not terminal.json and not terminal.quiet:
+        typer.echo(f"{result.path}: sound. {result.files} files, {result.bytes:,} bytes, {result.tokens:,} tokens.")
     raise typer.Exit(1 if result.problems else 0)

@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 
 from packtool.errors import DataError
+from packtool.options.call import takes
+from packtool.options.info import InfoArguments
 from packtool.storage import manifest as manifests
 from packtool.storage.files import FileEntry
 from packtool.storage.manifest import Manifest, PackedManifest, StoreManifest
@@ -46,13 +48,14 @@ class Info:
     next: list[str] = field(default_factory=list)
 
 
-def info(path: Path | str) -> Info:
+@takes(InfoArguments)
+def info(options: InfoArguments) -> Info:
     """Tell what a path is.
 
     Raises:
         DataError: there is nothing, or a manifest that can't be read.
     """
-    path = Path(path)
+    path = Path(options.path)
     if not path.exists():
         raise DataError("missing-input", "no such file or directory", remedy="check the path", where=str(path))
     if path.is_file():

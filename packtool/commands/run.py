@@ -16,6 +16,13 @@ from packtool.commands.pack_options import check_options
 from packtool.commands.pipeline import Stage
 from packtool.commands.preview import Preview
 from packtool.errors import PacktoolError, UsageError
+from packtool.options import STAGES
+from packtool.options.call import takes
+from packtool.options.check import check_taken, check_values
+from packtool.options.declare import declared
+from packtool.options.pack import PackArguments
+from packtool.options.run import RunArguments
+from packtool.options.shuffle import ShuffleArguments
 from packtool.storage.output import read_state
 
 log = logging.getLogger(__name__)
@@ -49,50 +56,31 @@ class StageResult:
 Announce = Callable[[int, int, Stage], None]
 
 
-def run(
-    configuration: Path | str,
-    *,
-    input: Sequence[Path | str] | Path | str = (),
-    output: Path | str = ".",
-    workers: int | None = None,
-    overwrite: bool = False,
-    dry_run: bool = False,
-    quiet: bool = True,
-    announce: Announce | None = None,
-) -> list[StageResult]:
+@takes(RunArguments)
+def run(options: RunArguments) -> list[StageResult]:
     """Run the stages of a configuration file, in order.
-
-    Args:
-        configuration: a TOML file as docs/configuration.md describes it.
-        input: corpus for `tokenize`, in place of what the file names.
-        output: directory that relative outputs lie in.
-        workers: for every stage that has them, unless its table says otherwise.
-        overwrite: make anew what was made with other options or inputs.
-        dry_run: say what would be done, and do nothing.
-        quiet: no progress bars.
-        announce: called before each stage with its number, how many there are, and the stage.
 
     Raises:
         UsageError: the file makes no sense, or an output holds something else.
         DataError: whatever a stage finds wrong with its input.
     """
-    tables = config.read(configuration, _function)
-    given = [str(each) for each in ([input] if isinstance(input, str | Path) else input)]
-    planned = pipeline.stages(tables, given, output)
+    tables = config.read(options.configuration)
+    given = [str(each) for each in ([options.input] if isinstance(options.input, str | Path) else options.input)]
+    planned = pipeline.stages(tables, given, options.output)
     for stage in planned:
         _check(stage)
     results: list[StageResult] = []
     for number, stage in enumerate(planned, 1):
-        if announce is not None:
-            announce(number, len(planned), stage)
-        options = {"quiet": quiet, **stage.options}
-        if workers is not None and "workers" in config.options_of(_function(stage.name)):
-            options.setdefault("workers", workers)
+        if options.announce is not None:
+            options.announce(number, len(planned), stage)
+        values = {"quiet": options.quiet, **stage.options}
+        if options.workers is not None and "workers" in declared(STAGES[stage.name]):
+            values.setdefault("workers", options.workers)
         try:
-            if dry_run:
-                results.append(_preview(stage, options, results, overwrite))
+            if options.dry_run:
+                results.append(_preview(stage, values, results, options.overwrite))
             else:
-                results.append(_do(stage, options, overwrite))
+                results.append(_do(stage, values, options.overwrite))
         except PacktoolError as error:
             raise stage.table.locate(error) from None
     return results
@@ -115,10 +103,12 @@ def _check(stage: Stage) -> None:
     try:
         if stage.name == "pack":
             _require(stage, "strategy", f'give strategy = "concat", or another of {", ".join(packing.STRATEGIES)}')
-            check_options(**stage.options)
-        elif stage.name == "shuffle":
-            taken = {name for method in shuffling.METHODS.values() for name in method.accepts}
-            shuffling.check(shuffling.method(stage.options.get("method", "atom")), taken & stage.options.keys())
+        given = STAGES[stage.name](*stage.arguments(), **stage.options)
+        check_values(given)
+        if isinstance(given, PackArguments):
+            check_options(given)
+        elif isinstance(given, ShuffleArguments):
+            check_taken(given, "--method", shuffling.method(given.method).name)
     except PacktoolError as error:
         raise stage.table.locate(error) from None
     if stage.output is not None and stage.output.is_dir():

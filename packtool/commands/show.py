@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from packtool.errors import UsageError
+from packtool.options.call import takes
+from packtool.options.show import ShowArguments
 from packtool.plan import INSERTED_EOS, PADDING, offsets_of
 from packtool.report.row import Piece, Row
 from packtool.storage.packed import PackedBucket, PackedDataset
@@ -16,30 +18,25 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-def show(path: Path | str, row: int, *, bucket: int | None = None, tokenizer: str | Path | None = None) -> Row:
+@takes(ShowArguments)
+def show(options: ShowArguments) -> Row:
     """One row of a packed dataset.
-
-    Args:
-        path: the dataset.
-        row: its number from 0; negative ones count from the end.
-        bucket: the row length meant, where the dataset has several.
-        tokenizer: tokenizer.json, directory or hub id, the one the dataset was made with. Not needed for the one that
-            comes with packtool; without it, other datasets show ids.
 
     Raises:
         UsageError: no such row or bucket, or another tokenizer.
         DataError: the dataset is missing or damaged.
     """
-    dataset = PackedDataset(path)
-    chosen = _bucket(dataset, bucket)
+    dataset = PackedDataset(options.path)
+    chosen = _bucket(dataset, options.bucket)
+    row = options.row
     number = row + chosen.rows if row < 0 else row
     if not 0 <= number < chosen.rows:
         raise UsageError(
             "bad-row", f"{row} is not among its {chosen.rows:,} rows", remedy="give a number from 0", where="--row"
         )
-    decode = _Decoder(_tokenizer(dataset, tokenizer))
+    decode = _Decoder(_tokenizer(dataset, options.tokenizer))
     pieces = _pieces(dataset, chosen, number, decode)
-    return Row(Path(path), number, chosen.rows, chosen.sequence_length, pieces)
+    return Row(Path(options.path), number, chosen.rows, chosen.sequence_length, pieces)
 
 
 def _bucket(dataset: PackedDataset, wanted: int | None) -> PackedBucket:

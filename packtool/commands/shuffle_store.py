@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
-from packtool.commands.pack_options import DEFAULT_SHARD_TOKENS
 from packtool.commands.write_corpus import write_corpus
+from packtool.options.pack import PackArguments
 from packtool.shuffling import partial
 from packtool.storage.manifest import Shuffle
 from packtool.storage.token_store import Corpus
@@ -29,7 +29,7 @@ def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int) -> Dat
         "sequence_length": sequence_length,
         "remainder": "drop",
         "pad_id": corpus.tokenizer.eos_id,
-        "shard_tokens": DEFAULT_SHARD_TOKENS,
+        "shard_tokens": PackArguments.shard_tokens,
         "segments": True,
     }
     tokens = plan.rows * sequence_length

@@ -12,7 +12,9 @@ from packtool.commands.stats_documents import corpus_report, store_report
 from packtool.commands.stats_packed import packed_report
 from packtool.comparing import Candidate, candidates
 from packtool.errors import UsageError
-from packtool.packing.options import flag
+from packtool.options.call import takes
+from packtool.options.declare import flag
+from packtool.options.stats import Share, StatsArguments
 from packtool.report.page import page
 from packtool.report.schema import MeasuredReport, Report, StoreReport
 from packtool.storage import manifest as manifests
@@ -20,48 +22,10 @@ from packtool.storage.files import write_bytes
 from packtool.storage.manifest import OrderManifest, StoreManifest
 from packtool.storage.output import UNFINISHED
 
-Share = str | float | Fraction
 
-
-def stats(
-    path: Path | str | Sequence[Path | str],
-    *,
-    compare: str | Sequence[str] | None = None,
-    sequence_length: int | Sequence[int] | None = None,
-    buckets: Sequence[int] | Sequence[str] | None = None,
-    atom_size: int | Sequence[int] | None = None,
-    extra_capacity: int | Sequence[int] | None = None,
-    max_repetition: Share | Sequence[Share] | None = None,
-    padding_threshold: Share | Sequence[Share] | None = None,
-    min_bucket: int | Sequence[int] | None = None,
-    batch_size: int | None = None,
-    html: Path | str | None = None,
-    order: Path | str | None = None,
-    tokenizer: str | Path | None = None,
-    eos_token: str | int | None = None,
-    text_field: str | None = None,
-    format: str | None = None,
-    workers: int | None = None,
-    quiet: bool = True,
-) -> Report:
+@takes(StatsArguments)
+def stats(options: StatsArguments) -> Report:
     """Measure what lies at `path`.
-
-    Args:
-        path: a token store or several that are packed together, a packed dataset, or text files as `packtool.tokenize`
-            reads them.
-        compare: strategies to try on the documents of a token store or of text files, or ``all``.
-        sequence_length: row lengths to try them with.
-        buckets: row lengths for the strategies that take several, such as ``[2048, 4096]``; or several such lists to
-            try, such as ``["2048,4096", "1024,8192"]``; default theirs.
-        atom_size, extra_capacity, max_repetition, padding_threshold, min_bucket: values to try, one or a list, with
-            the strategies that take them; every combination is tried.
-        batch_size: rows in a batch, for steps per epoch and mixing (with several buckets: of the longest rows).
-        html: file to write the report to, as one self-contained page.
-        order: for a packed dataset: what ``packtool shuffle --order-only`` wrote; its rows are measured in that order.
-        tokenizer: for text files: count tokens with it. With `compare`, default the one that comes with packtool.
-        eos_token, text_field, format: for text files, as `packtool.tokenize` takes them.
-        workers: for text files: processes; None for all processors.
-        quiet: no progress bar.
 
     Returns:
         The report, as docs/report-schema.md describes it.
@@ -70,34 +34,38 @@ def stats(
         UsageError: options that make no sense for what lies there.
         DataError: it is missing, unfinished or damaged.
     """
-    if batch_size is not None and batch_size < 1:
-        raise UsageError("bad-option", f"{batch_size} is out of range", remedy="give 1 or more", where="--batch-size")
-    if html is not None and (Path(html).is_dir() or not Path(html).absolute().parent.is_dir()):
+    html = None if options.html is None else Path(options.html)
+    if html is not None and (html.is_dir() or not html.absolute().parent.is_dir()):
         what = f"{html} can't be written: it is a directory, or lies in one that does not exist"
         raise UsageError("bad-option", what, remedy="give a file in an existing directory", where="--html")
-    paths = [str(each) for each in ([path] if isinstance(path, str | Path) else path)]
+    paths = [str(each) for each in ([options.path] if isinstance(options.path, str | Path) else options.path)]
     grid = {
-        "buckets": _sets(buckets),
-        "atom_size": _listed(atom_size),
-        "extra_capacity": _listed(extra_capacity),
-        "max_repetition": _shares(max_repetition, "max_repetition"),
-        "padding_threshold": _shares(padding_threshold, "padding_threshold"),
-        "min_bucket": _listed(min_bucket),
+        "buckets": _sets(options.buckets),
+        "atom_size": _listed(options.atom_size),
+        "extra_capacity": _listed(options.extra_capacity),
+        "max_repetition": _shares(options.max_repetition, "max_repetition"),
+        "padding_threshold": _shares(options.padding_threshold, "padding_threshold"),
+        "min_bucket": _listed(options.min_bucket),
     }
-    tried = _candidates(compare, _listed(sequence_length), {name: tried for name, tried in grid.items() if tried})
+    tried = _candidates(
+        options.compare, _listed(options.sequence_length), {name: tried for name, tried in grid.items() if tried}
+    )
     if any(map(_is_dataset, paths)):
-        given = {"--tokenizer": tokenizer, "--eos-token": eos_token, "--text-field": text_field, "--format": format}
-        for option in (name for name, value in given.items() if value is not None):
-            remedy = "leave it out: this directory holds tokens already"
-            raise UsageError("option-not-taken", "only text files take this option", remedy=remedy, where=option)
-        report: Report = _measure(paths, None if order is None else Path(order), tried, batch_size, quiet)
+        for name in ("tokenizer", "eos_token", "text_field", "format"):
+            if getattr(options, name) is not None:
+                what, remedy = "only text files take this option", "leave it out: this directory holds tokens already"
+                raise UsageError("option-not-taken", what, remedy=remedy, where=flag(name))
+        order = None if options.order is None else Path(options.order)
+        report: Report = _measure(paths, order, tried, options.batch_size, options.quiet)
     else:
-        _refuse_order(order)
+        _refuse_order(options.order)
         _require_one(paths)
-        options = CorpusOptions(tokenizer, eos_token, text_field or "text", format, workers)
-        report = corpus_report(paths[0], options, tried, batch_size, quiet=quiet)
+        how_to_read = CorpusOptions(
+            options.tokenizer, options.eos_token, options.text_field or "text", options.format, options.workers
+        )
+        report = corpus_report(paths[0], how_to_read, tried, options.batch_size, quiet=options.quiet)
     if html is not None:
-        write_bytes(Path(html), page(report).encode())
+        write_bytes(html, page(report).encode())
     return report
 
 

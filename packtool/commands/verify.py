@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from packtool.commands.verify_packed import check_packed
 from packtool.errors import DataError, PacktoolError
+from packtool.options.call import takes
+from packtool.options.verify import VerifyArguments
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage.contents import document_lengths, require_order
@@ -53,7 +55,8 @@ class _File:
     xxh3_128: str
 
 
-def verify(path: Path | str, *, stores: Sequence[Path | str] = (), quiet: bool = True) -> VerifyResult:
+@takes(VerifyArguments)
+def verify(options: VerifyArguments) -> VerifyResult:
     """Check a token store, a packed dataset or an order against its manifest.
 
     The manifest must carry its own checksum and contradict itself nowhere. Every file must be there with its size and
@@ -61,20 +64,16 @@ def verify(path: Path | str, *, stores: Sequence[Path | str] = (), quiet: bool =
     and lie inside their documents; no token may be placed twice, unless it is marked as repeated; and all of it must
     add up to the ledger. Reads every byte once for the checksums and once for the ids.
 
-    Args:
-        path: what to check.
-        stores: for a packed dataset: the token stores it was packed from, in the same order. Every row is then also
-            compared with the tokens that the segment table says it holds.
-
     Raises:
         DataError: the manifest itself is missing or damaged; a store is not the one that was packed.
         UsageError: stores for something else than a packed dataset.
     """
-    path = Path(path)
+    path = Path(options.path)
+    stores = [options.store] if isinstance(options.store, str | Path) else options.store
     manifest = manifests.read(path)
     files = list(_files(path, manifest))
     problems: list[PacktoolError] = []
-    with Progress(sum(file.bytes for file in files), "verify", quiet=quiet) as bar:
+    with Progress(sum(file.bytes for file in files), "verify", quiet=options.quiet) as bar:
         for file in files:
             problem = problem_with(file.directory, file.name, file.bytes, file.xxh3_128)
             problems += [problem] if problem else []

@@ -9,8 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 from packtool.errors import UsageError
+from packtool.options.declare import flag
 from packtool.packing import STRATEGIES, PackOptions
-from packtool.packing.options import check, flag
+from packtool.packing.options import check
 
 ALL = "all"
 

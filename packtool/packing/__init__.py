@@ -9,24 +9,14 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 
 from packtool.errors import UsageError
+from packtool.options import names
 from packtool.packing.options import PackOptions, Strategy, check
 from packtool.packing.plans.windows import in_windows
 from packtool.plan import Ints, Plan
 
 __all__ = ["STRATEGIES", "PackOptions", "Strategy", "plan", "plan_windows", "strategy"]
 
-_FILES = (
-    "concat",
-    "padding",
-    "ffd",
-    "bfd",
-    "bfd_extra",
-    "seamless",
-    "buckets",
-    "length_buckets",
-    "decompose",
-)
-_found: list[Strategy] = [import_module(f"{__name__}.{file}").STRATEGY for file in _FILES]
+_found: list[Strategy] = [import_module(f"{__name__}.{name.replace('-', '_')}").STRATEGY for name in names.STRATEGIES]
 STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _found}
 """Every strategy by its name, in the order of the documentation."""
 

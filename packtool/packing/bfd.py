@@ -34,7 +34,6 @@ STRATEGY = Strategy(
     name="bfd",
     summary="whole documents in bins, best fit decreasing",
     paper="Seamless Packing, D.3",
-    accepts=frozenset({"sequence_length", "optimize"}),
     multi_bucket=False,
     windowed=True,
     plan=plan,

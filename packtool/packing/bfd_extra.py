@@ -47,7 +47,6 @@ STRATEGY = Strategy(
     name="bfd-extra",
     summary="best fit decreasing into bins larger than a row, the excess dropped",
     paper="Seamless Packing, D.3 (BFD-m)",
-    accepts=frozenset({"sequence_length", "extra_capacity", "remainder"}),
     multi_bucket=False,
     windowed=True,
     plan=plan,

@@ -28,7 +28,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     sizes = options.bucket_sizes
     over, keys, key_counts = _sort_keys(lengths, sizes[-1])
     counts = np.concatenate([[0], key_counts[-2::-1]])
-    filled = compose(counts, lengths[over].tolist(), sizes, options.padding_threshold)
+    filled = compose(counts, lengths[over].tolist(), sizes, options.threshold)
     order = np.concatenate([over, stable_order(keys, key_counts)[: int(counts.sum())]])
     document, start, length = _rows_of(filled, order)
     # To `assign`, segments are items longer than all others, so they lead the order.
@@ -88,7 +88,6 @@ STRATEGY = Strategy(
     name="buckets",
     summary="rows of several lengths, each document in the smallest that holds it",
     paper="Bucket Pre-training is All You Need, Algorithm 1",
-    accepts=frozenset({"buckets", "padding_threshold"}),
     multi_bucket=True,
     windowed=True,
     plan=plan,

@@ -27,7 +27,6 @@ STRATEGY = Strategy(
     name="concat",
     summary="join all documents to one stream and cut it",
     paper="Optimizing Packing and Shuffling Strategies, A.3",
-    accepts=frozenset({"sequence_length", "atom_size", "remainder"}),
     multi_bucket=False,
     windowed=False,
     plan=plan,

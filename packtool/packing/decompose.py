@@ -70,11 +70,11 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     ([(2, 1), (4, 1), (8, 2)], 1)
     """
     top = 1 << (options.length.bit_length() - 1)
-    bottom = 1 << (options.smallest_bucket - 1).bit_length()
+    bottom = 1 << (options.min_bucket - 1).bit_length()
     if bottom > top:
         raise UsageError(
             "bad-option",
-            f"no power of two lies between {options.smallest_bucket} and the sequence length {options.length}",
+            f"no power of two lies between {options.min_bucket} and the sequence length {options.length}",
             remedy=f"give at most {top}",
             where="--min-bucket",
         )
@@ -90,7 +90,6 @@ STRATEGY = Strategy(
     name="decompose",
     summary="each document cut into powers of two, one bucket for each",
     paper="Dataset Decomposition (Pouransari et al., 2024)",
-    accepts=frozenset({"sequence_length", "min_bucket"}),
     multi_bucket=True,
     windowed=False,
     plan=plan,

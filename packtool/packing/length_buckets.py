@@ -36,7 +36,6 @@ STRATEGY = Strategy(
     name="length-buckets",
     summary="documents sorted into buckets by length, a stream in each",
     paper="Bucket Pre-training is All You Need, 4 (Multi-Bucket)",
-    accepts=frozenset({"buckets", "remainder"}),
     multi_bucket=True,
     windowed=False,
     plan=plan,

@@ -104,7 +104,6 @@ STRATEGY = Strategy(
     name="padding",
     summary="cut each document on its own and fill up with padding",
     paper="Optimizing Packing and Shuffling Strategies, A.3",
-    accepts=frozenset({"sequence_length", "atom_size", "remainder"}),
     multi_bucket=False,
     windowed=False,
     plan=plan,

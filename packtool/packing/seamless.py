@@ -30,7 +30,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
 
     def rows_and_tails(long: I64, sequence_length: int) -> tuple[I64, I64]:
         rows, tails = np.divmod(long, sequence_length)
-        slide = slides(long, sequence_length, options.max_repetition)
+        slide = slides(long, sequence_length, options.repetition)
         return rows + slide, np.where(slide, 0, tails)
 
     documents = cut(lengths, sequence_length, rows_and_tails)
@@ -62,7 +62,6 @@ STRATEGY = Strategy(
     name="seamless",
     summary="overlapping rows of long documents, the rest in bins with the excess dropped",
     paper="Seamless Packing, 3.2 and 3.3",
-    accepts=frozenset({"sequence_length", "max_repetition", "extra_capacity", "remainder"}),
     multi_bucket=False,
     windowed=True,
     plan=plan,

@@ -105,7 +105,6 @@ def _options(candidate: Candidate) -> Options:
         "atom_size": lambda: given.atom,
         "buckets": lambda: list(given.bucket_sizes),
         "extra_capacity": lambda: given.extra,
-        "min_bucket": lambda: given.smallest_bucket,
     }
     names = [field.name for field in fields(given) if field.name in strategy.accepts]
     names += ["window_tokens"] if strategy.windowed else []

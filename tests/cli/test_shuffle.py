@@ -54,7 +54,11 @@ def test_a_summary(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "status", "message"),
     [
         (["store", "-o", "out"], 2, "[not-packed]: store: a token store, where --method atom needs a packed dataset."),
-        (["rows", "-o", "out", "-m", "bucket"], 2, "[missing-option]: --method: --method bucket needs --batch-tokens."),
+        (
+            ["rows", "-o", "out", "-m", "bucket"],
+            2,
+            "[missing-option]: --batch-tokens: --method bucket needs this",
+        ),
         (["rows", "-o", "rows/out"], 2, "[output-overlaps-input]: rows/out: the output lies inside the input rows."),
         (["nothing", "-o", "out"], 1, "[missing-input]: nothing: no such directory."),
         (["rows", "-o", "store"], 2, "[output-not-empty]: store:"),

@@ -244,7 +244,7 @@ def test_a_row_table_and_report_on_the_command_line(
             2,
             "--strategy: there is no strategy 'best'. Choose one of concat",
         ),
-        (["store", "--strategy", "concat"], 2, "--sequence-length: the strategy concat needs the length of a row"),
+        (["store", "--strategy", "concat"], 2, "--sequence-length: --strategy concat needs this option"),
         (
             ["store", "--strategy", "concat", "-L", "16", "-A", "10"],
             2,

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import packtool
 from packtool import config
 from packtool.commands.pipeline import Stage, stages
 from packtool.errors import UsageError
@@ -15,7 +14,7 @@ from packtool.errors import UsageError
 def plan(tmp_path: Path, text: str, inputs: tuple[str, ...] = (), root: str = "out") -> list[Stage]:
     file = tmp_path / "c.toml"
     file.write_text(text, encoding="utf-8")
-    return stages(config.read(file, lambda name: getattr(packtool, name)), inputs, root)
+    return stages(config.read(file), inputs, root)
 
 
 def flow(tmp_path: Path, text: str, *inputs: str, root: str = "out") -> list[tuple[str, tuple[str, ...], str | None]]:
@@ -103,12 +102,12 @@ def test_what_works_on_tokens_reads_the_store(tmp_path: Path) -> None:
         ("out/tokens",),
         ("out/shuffled",),
     ]
-    assert found[3].options == {"compare": "all", "html": "out/page.html"}
+    assert found[3].options == {"compare": ["all"], "html": "out/page.html"}
 
 
 def test_options_are_passed_on(tmp_path: Path) -> None:
     (stage,) = plan(tmp_path, "[pack]\nsequence-length = 8\noutput = 'x'\ninput = 's'\nmax-repetition = 0.1\n")
-    assert stage.options == {"sequence_length": 8, "max_repetition": "0.1"}
+    assert stage.options == {"sequence_length": 8, "max_repetition": 0.1}
 
 
 @pytest.mark.parametrize(

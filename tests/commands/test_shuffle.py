@@ -311,7 +311,7 @@ def packed(store: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
         ),
         ("store", {"method": "bucket", "batch_tokens": 64}, "not-packed", "--method bucket needs a packed dataset"),
         ("concat", {"method": "bucket", "batch_tokens": 64}, "one-bucket", "Give --method atom."),
-        ("concat", {"method": "bucket"}, "missing-option", "--method bucket needs --batch-tokens"),
+        ("concat", {"method": "bucket"}, "missing-option", "--batch-tokens: --method bucket needs this option"),
         ("store", {"method": "partial", "batch_size": 4}, "missing-option", "Give --batch-size and --sequence-length."),
         ("concat", {"batch_size": 4}, "option-not-taken", "Leave it out, or use --method partial."),
         ("store", {"method": "partial", "order_only": True}, "option-not-taken", "--order-only: --method partial does"),

@@ -311,11 +311,11 @@ def test_standard_input(tmp_path: Path) -> None:
 def test_options_that_make_no_sense(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
     for options, text in (
-        ({"on_error": "ignore"}, "--on-error: 'ignore' is none of fail, skip, quarantine"),
-        ({"format": "csv"}, "--format: 'csv' is none of jsonl, parquet, text, lines"),
-        ({"special_tokens": "x"}, "--special-tokens: 'x' is none of token, text"),
+        ({"on_error": "ignore"}, "--on-error: 'ignore' is not a known value. Choose one of fail, skip, quarantine"),
+        ({"format": "csv"}, "--format: 'csv' is not a known value. Choose one of jsonl, parquet, text, lines"),
+        ({"special_tokens": "x"}, "--special-tokens: 'x' is not a known value. Choose one of token, text"),
         ({"max_errors": 3}, "--max-errors: without effect while --on-error is fail"),
-        ({"encoder": "x"}, "--encoder: no encoder 'x'"),
+        ({"encoder": "x"}, "--encoder: 'x' is not a known value"),
         ({"eos_token": "<nope>"}, "--eos-token: '<nope>' is not in the vocabulary"),
         ({"eos_token": 99999999}, "--eos-token: no token has the id 99999999"),
     ):

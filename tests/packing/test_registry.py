@@ -36,8 +36,8 @@ def test_a_strategy_is_added_as_contributing_says(tmp_path, windowed):
     assert f"windowed={windowed}" in code
     shutil.copytree(ROOT / "packtool", tmp_path / "packtool", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "packtool/packing/apart.py").write_text(code, encoding="utf-8")
-    registry = tmp_path / "packtool/packing/__init__.py"
-    lines = registry.read_text(encoding="utf-8").replace("_FILES = (\n", '_FILES = (\n    "apart",\n')
+    registry = tmp_path / "packtool/options/names.py"
+    lines = registry.read_text(encoding="utf-8").replace("STRATEGIES = (\n", 'STRATEGIES = (\n    "apart",\n')
     registry.write_text(lines, encoding="utf-8")
     for file in ("pyproject.toml", "tests/__init__.py", "tests/test_laws.py"):
         (tmp_path / file).parent.mkdir(exist_ok=True)

@@ -122,24 +122,6 @@ def test_an_order_piece_by_piece(monkeypatch: pytest.MonkeyPatch, memory: int, s
     np.testing.assert_array_equal(np.concatenate(parts), shuffle.order())
 
 
-@pytest.mark.parametrize(
-    ("name", "given_options", "message"),
-    [
-        (
-            "atom",
-            {"batch_size"},
-            "--batch-size: --method atom does not take this option. Leave it out, or use --method",
-        ),
-        ("partial", {"batch_size"}, "--method partial needs --sequence-length"),
-        ("bucket", {"batch_tokens", "atom_size"}, "--atom-size: --method bucket does not take this option"),
-    ],
-)
-def test_options_of_a_method(name: str, given_options: set[str], message: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        shuffling.check(shuffling.method(name), given_options)
-    assert message in str(caught.value)
-
-
 def test_an_unknown_method() -> None:
     with pytest.raises(UsageError, match=r"there is no shuffle 'riffle'\. Choose one of atom, partial, bucket."):
         shuffling.method("riffle")

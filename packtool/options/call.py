@@ -1,0 +1,90 @@
+"""Functions that take declared options: their signature and the list of arguments in their documentation."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from packtool.options.check import check_values
+from packtool.options.declare import Declared, declared
+
+P = ParamSpec("P")
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P, R]]:
+    """Make a function of one dataclass of arguments one that takes these arguments by name.
+
+    The values are checked as declared. To type checkers and editors the function has the signature of the dataclass.
+
+    >>> from packtool.options.verify import VerifyArguments
+    >>> @takes(VerifyArguments)
+    ... def where(arguments: VerifyArguments) -> str:
+    ...     '''Where it is.
+    ...
+    ...     Raises:
+    ...         UsageError: nowhere.
+    ...     '''
+    ...     return str(arguments.path)
+    >>> where("packed")
+    'packed'
+    >>> print(where.__doc__.split("Raises")[0])
+    Where it is.
+    <BLANKLINE>
+    Args:
+        path: A token store, packed dataset or order.
+        store: Also compare all rows with the store they were packed from; repeatable.
+        quiet: No progress bar. Default: True.
+    <BLANKLINE>
+    <BLANKLINE>
+    """
+
+    def decorate(function: Callable[[A], R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            given = arguments(*args, **kwargs)
+            check_values(given)
+            return function(given)
+
+        assert isinstance(arguments, type)
+        call.__doc__ = with_arguments(inspect.getdoc(function) or "", arguments)
+        call.__signature__ = signature(arguments, function)  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def signature(arguments: type, function: Callable[..., Any]) -> inspect.Signature:
+    """The signature that a function of these arguments has, without their declarations."""
+    options = declared(arguments)
+    plain = inspect.signature(arguments)
+    parameters = [each.replace(annotation=options[name].type) for name, each in plain.parameters.items()]
+    return plain.replace(parameters=parameters, return_annotation=inspect.signature(function).return_annotation)
+
+
+def with_arguments(doc: str, arguments: type) -> str:
+    """A docstring with the list of arguments before what it returns and raises."""
+    lines = ["Args:"]
+    for each in declared(arguments).values():
+        lines += textwrap.wrap(
+            f"{each.name}: {describe(each)}", 108, initial_indent="    ", subsequent_indent="        "
+        )
+    listed = "\n".join(lines)
+    for section in ("\nReturns:", "\nRaises:"):
+        if section in doc:
+            head, tail = doc.split(section, 1)
+            return f"{head}\n{listed}\n{section}{tail}"
+    return f"{doc}\n\n{listed}\n"
+
+
+def describe(each: Declared) -> str:
+    """An option in words, for Python: what it does, its unit and its default."""
+    text = each.help
+    if each.option.unit and each.option.unit not in text.lower():
+        text += f" In {each.option.unit}."
+    default = each.option.default or ("" if each.default in (None, ()) else repr(each.default))
+    return text if each.required or not default else f"{text} Default: {default}."

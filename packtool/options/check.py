@@ -1,0 +1,102 @@
+"""Checks that follow from the declarations: ranges, choices, and options that are not for the strategy or method."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+from packtool.errors import UsageError
+from packtool.options.declare import Declared, declared
+from packtool.options.names import listed
+
+
+def check_values(arguments: object) -> None:
+    """Refuse values out of range, or not among the choices.
+
+    Raises:
+        UsageError: naming the option.
+    """
+    for each in declared(type(arguments)).values():
+        value = getattr(arguments, each.name)
+        if value is None:
+            continue
+        for item in value if isinstance(value, list | tuple) else [value]:
+            _check_value(each, item)
+
+
+def check_taken(arguments: object, chooser: str, chosen: str) -> None:
+    """Refuse options that are not for this strategy or method, and the lack of those that it needs.
+
+    Args:
+        arguments: the options of a command.
+        chooser: the option that chooses, such as ``--strategy``.
+        chosen: its value.
+
+    Raises:
+        UsageError: naming the option.
+
+    >>> from packtool.options.pack import PackOptions
+    >>> check_taken(PackOptions(sequence_length=64, optimize=True), "--strategy", "concat")
+    Traceback (most recent call last):
+    packtool.errors.UsageError: --optimize: --strategy concat does not take this option. Leave it out, or use \
+--strategy ffd or bfd.
+    """
+    options = declared(type(arguments))
+    given = {name: getattr(arguments, name) for name in options}
+    for name, each in options.items():
+        if each.taken(chosen) or given[name] == each.default or given[name] == _same_as(each, given):
+            continue
+        remedy = each.option.instead
+        if not remedy:
+            remedy = f"leave it out, or use {chooser} {listed(each.option.taken_by)}"
+        what = f"{chooser} {chosen} does not take this option"
+        raise UsageError("option-not-taken", what, remedy=remedy, where=each.flag)
+    missing = [each for each in options.values() if each.option.required and each.taken(chosen)]
+    for each in missing:
+        if given[each.name] is None:
+            remedy = f"give {' and '.join(other.flag for other in missing)}"
+            what = f"{chooser} {chosen} needs this option"
+            raise UsageError("missing-option", what, remedy=remedy, where=each.flag)
+
+
+def suggest(word: str, known: Sequence[str]) -> str:
+    """What was meant, or what there is.
+
+    >>> suggest("sed", ["seed", "epoch"]), suggest("xyz", ["seed", "epoch"])
+    ('did you mean seed?', 'choose one of seed, epoch')
+    """
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {close[0]}?" if close else f"choose one of {', '.join(known)}"
+
+
+def out_of_range(name: str, value: object, low: int, high: int | None) -> UsageError:
+    """The error for a number that is too small or too large."""
+    span = f"{low} or more" if high is None else f"a number from {low} to {_round(high)}"
+    return UsageError("bad-option", f"{value} is out of range", remedy=f"give {span}", where=name)
+
+
+def _check_value(each: Declared, value: Any) -> None:
+    option = each.option
+    if each.choices and value not in each.choices:
+        what = f"{value!r} is not a known value"
+        raise UsageError("bad-option", what, remedy=suggest(str(value), each.choices), where=each.flag)
+    if option.low is None and option.high is None:
+        return
+    if (option.low is not None and value < option.low) or (option.high is not None and value > option.high):
+        raise out_of_range(each.flag, value, option.low or 0, option.high)
+
+
+def _round(high: int) -> str:
+    """A bound as people know it.
+
+    >>> _round(100), _round(2**64 - 1)
+    ('100', '2^64 - 1')
+    """
+    exponent = (high + 1).bit_length() - 1
+    return f"2^{exponent} - 1" if exponent > 30 and high + 1 == 1 << exponent else str(high)
+
+
+def _same_as(each: Declared, given: dict[str, Any]) -> Any:
+    """Atoms of one row are what strategies without atoms have."""
+    return given["sequence_length"] if each.name == "atom_size" else each.default

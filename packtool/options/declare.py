@@ -1,0 +1,172 @@
+"""How options are declared: as the fields of a dataclass, one for each command, each with an `Option`.
+
+    sequence_length: Annotated[int | None, Option(COUNT, "Tokens in a row.", short="-L", unit="tokens")] = None
+
+Everything else follows from such a line: the keyword of the Python function and its documentation, `--sequence-length`
+and its help, `sequence-length` in a TOML file, what is refused, what the manifest records, and docs/cli.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import typing
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+from packtool.options.kinds import Kind
+
+
+@dataclass(frozen=True)
+class Option:
+    """What there is to know of an option beside its name, type and default.
+
+    Attributes:
+        kind: how its value is written.
+        help: what it does, in a sentence or two.
+        short: its short flag.
+        unit: of the value.
+        metavar: what stands for the value in help, where the kind's does not say enough.
+        low, high: the least and the greatest value allowed.
+        default: the default in words, where it is not the value alone.
+        taken_by: the strategies or methods that take it; all when empty.
+        not_taken_by: the few that do not take it.
+        instead: what to do where it is not taken; else to use one that takes it.
+        required: whoever takes it needs it.
+        positional: without a name on the command line, and `input` in a file.
+        in_file: may stand in a TOML file: it is about the work, not about one call.
+        recorded: the output depends on it, so the manifest records it.
+        python_only: the command line has an option of its own for it.
+        suggestions: values for the shell to complete, where there may be others.
+    """
+
+    kind: Kind
+    help: str
+    short: str = ""
+    unit: str = ""
+    metavar: str = ""
+    low: int | None = None
+    high: int | None = None
+    default: str = ""
+    taken_by: tuple[str, ...] = ()
+    not_taken_by: tuple[str, ...] = ()
+    instead: str = ""
+    required: bool = False
+    positional: bool = False
+    in_file: bool = True
+    recorded: bool = False
+    python_only: bool = False
+    suggestions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An option with the name, type and default that its field gives it.
+
+    Attributes:
+        name: as Python has it.
+        type: of the value, for Python.
+        default: the value when it is not given; `MISSING` where there is none.
+        option: the rest.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    option: Option
+
+    @property
+    def flag(self) -> str:
+        """As the command line has it, or the metavar of an argument."""
+        return self.metavar if self.option.positional else flag(self.name)
+
+    @property
+    def key(self) -> str:
+        """As a TOML file has it."""
+        return "input" if self.option.positional else self.name
+
+    @property
+    def required(self) -> bool:
+        """There is no default."""
+        return self.default is MISSING
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """All values there are, where they are few and fixed; else nothing."""
+        members = [self.type, *typing.get_args(self.type)]
+        literals = [each for each in members if typing.get_origin(each) is typing.Literal]
+        return tuple(str(value) for each in literals for value in typing.get_args(each))
+
+    @property
+    def metavar(self) -> str:
+        """What stands for the value in help."""
+        return self.option.metavar or "|".join(self.choices) or self.option.kind.metavar
+
+    @property
+    def default_words(self) -> str:
+        """The default as people write it; empty where there is none."""
+        if self.option.default or self.required or self.default is None:
+            return self.option.default
+        if isinstance(self.default, bool):
+            return self.flag if self.default else ""
+        if isinstance(self.default, Sequence) and not isinstance(self.default, str):
+            return ",".join(map(str, self.default))
+        return str(self.default)
+
+    @property
+    def help(self) -> str:
+        """What it does, after the strategies or methods it is for."""
+        text = self.option.help
+        if not self.option.taken_by:
+            return text
+        return f"{', '.join(self.option.taken_by)}: {text[:1].lower() + text[1:]}"
+
+    def taken(self, chosen: str) -> bool:
+        """Whether a strategy or method takes it."""
+        names = self.option.taken_by
+        return (not names or chosen in names) and chosen not in self.option.not_taken_by
+
+
+def declared(arguments: type[Any]) -> dict[str, Declared]:
+    """The options that a dataclass declares, by name: those that must be given first.
+
+    >>> from packtool.options.pack import PackArguments
+    >>> length = declared(PackArguments)["sequence_length"]
+    >>> length.flag, length.option.unit, length.taken("bfd"), length.taken("buckets")
+    ('--sequence-length', 'tokens', True, False)
+    """
+    key: Any = arguments
+    return _declared(key)
+
+
+@functools.cache
+def _declared(arguments: Any) -> dict[str, Declared]:
+    hints = typing.get_type_hints(arguments, include_extras=True)
+    found = {}
+    for field in fields(arguments):
+        plain, option = typing.get_args(hints[field.name])
+        found[field.name] = Declared(field.name, plain, field.default, option)
+    return dict(sorted(found.items(), key=lambda item: (not item[1].option.positional, not item[1].required)))
+
+
+def accepted(arguments: type, chosen: str) -> frozenset[str]:
+    """Names of the options that are only for some strategies or methods, and for this one."""
+    return frozenset(
+        name
+        for name, each in declared(arguments).items()
+        if (each.option.taken_by or each.option.not_taken_by) and each.taken(chosen)
+    )
+
+
+def names_recorded(arguments: type, chosen: str = "") -> list[str]:
+    """Names of the options that the manifest records, of those that a strategy or method takes."""
+    return [name for name, each in declared(arguments).items() if each.option.recorded and each.taken(chosen)]
+
+
+def flag(name: str) -> str:
+    """The command-line spelling of an option's name.
+
+    >>> flag("atom_size")
+    '--atom-size'
+    """
+    return "--" + name.replace("_", "-")

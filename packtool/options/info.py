@@ -1,0 +1,17 @@
+"""What `info` takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from packtool.options.declare import Option
+from packtool.options.kinds import PATH
+
+
+@dataclass(frozen=True)
+class InfoArguments:
+    """The arguments of `packtool.info`."""
+
+    path: Annotated[Path | str, Option(PATH, "A file or directory of any kind.", metavar="PATH", positional=True)]

@@ -1,0 +1,38 @@
+"""What `run` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from packtool.options.declare import Option
+from packtool.options.kinds import FLAG, PATH, PATHS
+from packtool.options.shared import DryRun, Many, Quiet, Workers
+
+
+@dataclass(frozen=True)
+class RunArguments:
+    """The arguments of `packtool.run`."""
+
+    configuration: Annotated[
+        Path | str, Option(PATH, "TOML file with the tables of the stages.", metavar="CONFIG.toml", positional=True)
+    ]
+    _: KW_ONLY
+    input: Annotated[Many, Option(PATHS, "Corpus to tokenize (or stores to pack); repeatable.", short="-i")] = ()
+    output: Annotated[
+        Path | str, Option(PATH, "Directory that the stages' outputs lie in.", short="-o", metavar="DIR")
+    ] = "."
+    workers: Workers = None
+    overwrite: Annotated[bool, Option(FLAG, "Make anew what was made with other options or inputs.")] = False
+    dry_run: DryRun = False
+    quiet: Quiet = True
+    announce: Annotated[
+        Callable[[int, int, Any], None] | None,
+        Option(
+            FLAG,
+            "Called before each stage with its number, how many there are, and the stage.",
+            python_only=True,
+        ),
+    ] = None

@@ -1,0 +1,64 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from packtool.options.declare import Option
+from packtool.options.kinds import FLAG, NUMBER, PATH, SIZE, TEXT, TEXT_OR_ID
+
+LARGEST_ROW = 1 << 24
+"""The longest row (and atom) that is planned: planning time and memory grow with it."""
+LARGEST_SEED = (1 << 64) - 1
+
+Many = Sequence[Path | str] | Path | str
+
+Output = Annotated[Path | str, Option(PATH, "Directory to write; must be empty or new.", short="-o", metavar="DIR")]
+Seed = Annotated[int, Option(NUMBER, "Seed of every random choice.", low=0, high=LARGEST_SEED)]
+Workers = Annotated[
+    int | None,
+    Option(
+        NUMBER,
+        "Parallel workers; the output does not depend on it.",
+        short="-j",
+        low=1,
+        default="all CPUs",
+    ),
+]
+Memory = Annotated[
+    str | int | None,
+    Option(SIZE, "Memory for tokens; beyond it they move twice.", default="half of the machine's"),
+]
+Overwrite = Annotated[bool, Option(FLAG, "Replace what a packtool command wrote to the output.", in_file=False)]
+Resume = Annotated[
+    bool,
+    Option(FLAG, "Go on where an interrupted run stopped; nothing to do if it had finished.", in_file=False),
+]
+DryRun = Annotated[bool, Option(FLAG, "Say what would be done, with sizes, and write nothing.", in_file=False)]
+Quiet = Annotated[bool, Option(FLAG, "No progress bar.", in_file=False, python_only=True)]
+
+Tokenizer = Annotated[
+    str | Path | None,
+    Option(
+        TEXT,
+        "A tokenizer.json, a directory with one, or a hub id.",
+        metavar="FILE|DIR|HUB_ID",
+        default="a small byte-level BPE",
+    ),
+]
+Format = Annotated[
+    Literal["jsonl", "parquet", "text", "lines"] | None,
+    Option(
+        TEXT,
+        "jsonl, parquet, text (one document a file) or lines (one a line).",
+        metavar="NAME",
+        default="by content",
+        recorded=True,
+    ),
+]
+EosToken = Annotated[
+    str | int | None,
+    Option(TEXT_OR_ID, "Token that ends every document, by text or id.", default="as the tokenizer's files say"),
+]

@@ -1,0 +1,29 @@
+"""What `show` takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from packtool.options.declare import Option
+from packtool.options.kinds import COUNT, NUMBER, PATH, TEXT
+
+
+@dataclass(frozen=True)
+class ShowArguments:
+    """The arguments of `packtool.show`."""
+
+    path: Annotated[Path | str, Option(PATH, "A packed dataset.", metavar="DATASET", positional=True)]
+    row: Annotated[int, Option(NUMBER, "Number of the row, from 0; -1 is the last.", short="-r")] = 0
+    bucket: Annotated[
+        int | None, Option(COUNT, "Length of its rows, where the dataset has several.", unit="tokens")
+    ] = None
+    tokenizer: Annotated[
+        str | Path | None,
+        Option(
+            TEXT,
+            "The tokenizer it was made with; not needed for the one that comes with packtool.",
+            metavar="FILE|DIR|HUB_ID",
+        ),
+    ] = None

@@ -1,0 +1,99 @@
+"""What `shuffle` takes."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from packtool.options.declare import Option
+from packtool.options.kinds import COUNT, FLAG, NUMBER, PATH, SIZE, TEXT
+from packtool.options.names import METHODS, listed
+from packtool.options.shared import LARGEST_ROW, DryRun, Output, Overwrite, Quiet, Resume, Seed, Workers
+
+
+@dataclass(frozen=True)
+class ShuffleArguments:
+    """The arguments of `packtool.shuffle`."""
+
+    source: Annotated[
+        Path | str,
+        Option(PATH, "A packed dataset; for --method partial a token store.", metavar="SOURCE", positional=True),
+    ]
+    output: Output
+    _: KW_ONLY
+    method: Annotated[str, Option(TEXT, f"{listed(METHODS)}.", short="-m", metavar="NAME", suggestions=METHODS)] = (
+        "atom"
+    )
+    atom_size: Annotated[
+        int | None,
+        Option(
+            COUNT,
+            "Tokens that move together; for concat, other than when packed.",
+            short="-A",
+            unit="tokens",
+            low=1,
+            high=LARGEST_ROW,
+            taken_by=("atom",),
+        ),
+    ] = None
+    batch_size: Annotated[
+        int | None,
+        Option(
+            COUNT,
+            "Rows in a batch.",
+            short="-B",
+            unit="rows",
+            low=1,
+            high=LARGEST_ROW,
+            taken_by=("partial",),
+            required=True,
+        ),
+    ] = None
+    batch_tokens: Annotated[
+        int | None,
+        Option(
+            COUNT,
+            "Tokens in a batch; a multiple of every row length.",
+            unit="tokens",
+            low=1,
+            taken_by=("bucket",),
+            required=True,
+        ),
+    ] = None
+    remainder: Annotated[
+        Literal["pad", "drop"],
+        Option(
+            TEXT,
+            "Rows that fill no batch make a smaller one (pad, although nothing is padded), or are in none (drop).",
+            taken_by=("bucket",),
+        ),
+    ] = "pad"
+    sequence_length: Annotated[
+        int | None,
+        Option(
+            COUNT,
+            "Tokens in a row.",
+            short="-L",
+            unit="tokens",
+            low=1,
+            high=LARGEST_ROW,
+            taken_by=("partial",),
+            required=True,
+        ),
+    ] = None
+    seed: Seed = 42
+    epoch: Annotated[
+        int,
+        Option(NUMBER, "Another order from the same seed, independent of the others.", low=0, high=(1 << 32) - 1),
+    ] = 0
+    order_only: Annotated[
+        bool,
+        Option(FLAG, "Write the order alone, for packtool.open(SOURCE, order=OUTPUT).", taken_by=("atom", "bucket")),
+    ] = False
+    memory: Annotated[str | int, Option(SIZE, "Memory for tokens, such as 512MiB; beyond it they move twice.")] = "1GiB"
+    workers: Workers = None
+    overwrite: Overwrite = False
+    resume: Resume = False
+    dry_run: DryRun = False
+    quiet: Quiet = True

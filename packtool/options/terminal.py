@@ -1,0 +1,35 @@
+"""What the command line takes beside the arguments of the functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from packtool.options.declare import Option
+from packtool.options.kinds import FLAG, PATH
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terminal:
+    """How a command is called, and what it prints."""
+
+    config: Annotated[
+        Path | str | None,
+        Option(
+            PATH,
+            "Take options from the command's table in this TOML file; flags win.",
+            metavar="FILE",
+            in_file=False,
+        ),
+    ] = None
+    quiet: Annotated[bool, Option(FLAG, "No progress, no warnings, no summary.", short="-q", in_file=False)] = False
+    verbose: Annotated[bool, Option(FLAG, "Say on standard error what is being done.", short="-v", in_file=False)] = (
+        False
+    )
+    full: Annotated[
+        bool, Option(FLAG, "With --compare: print everything, not the verdict and a table alone.", in_file=False)
+    ] = False
+    json: Annotated[bool, Option(FLAG, "Print the result as one JSON object on standard output.", in_file=False)] = (
+        False
+    )

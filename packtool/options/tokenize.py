@@ -1,0 +1,94 @@
+"""What `tokenize` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Literal
+
+from packtool.options.declare import Option
+from packtool.options.kinds import FLAG, GLOBS, NUMBER, PATHS, SIZE, TEXT, TEXT_OR_ID
+from packtool.options.shared import DryRun, EosToken, Format, Many, Output, Overwrite, Quiet, Resume, Tokenizer, Workers
+from packtool.sizes import parse_bytes
+
+
+@dataclass(frozen=True)
+class TokenizeArguments:
+    """The arguments of `packtool.tokenize`."""
+
+    inputs: Annotated[
+        Many,
+        Option(
+            PATHS,
+            "Files, directories, globs or URLs (s3://, gs://, hf://); - is standard input.",
+            metavar="INPUT",
+            positional=True,
+        ),
+    ]
+    output: Output
+    _: KW_ONLY
+    tokenizer: Tokenizer = None
+    revision: Annotated[str | None, Option(TEXT, "Branch, tag or commit of the hub repository.", metavar="NAME")] = None
+    text_field: Annotated[
+        str, Option(TEXT, "Field or column with the text; a.b goes down into objects.", metavar="FIELD", recorded=True)
+    ] = "text"
+    format: Format = None
+    include: Annotated[
+        Sequence[str],
+        Option(
+            GLOBS,
+            'Read only files that match, whatever their suffix; may be repeated. Patterns without "/" are held against '
+            "a file's name, others against its path under the input.",
+        ),
+    ] = ()
+    exclude: Annotated[Sequence[str], Option(GLOBS, "Leave out files that match; may be repeated.")] = ()
+    eos_token: EosToken = None
+    bos: Annotated[bool, Option(FLAG, "Begin every document with the BOS token.")] = False
+    bos_token: Annotated[str | int | None, Option(TEXT_OR_ID, "BOS token, by text or id; implies --bos.")] = None
+    special_tokens: Annotated[
+        Literal["token", "text"],
+        Option(TEXT, "Special tokens that occur in a text: encode them as token, or as plain text.", recorded=True),
+    ] = "token"
+    min_words: Annotated[
+        int | None, Option(NUMBER, "Leave out documents with fewer words.", unit="words", low=0, recorded=True)
+    ] = None
+    min_chars: Annotated[
+        int | None,
+        Option(NUMBER, "Leave out documents with fewer characters.", unit="characters", low=0, recorded=True),
+    ] = None
+    max_chars: Annotated[
+        int | None, Option(NUMBER, "Leave out documents with more characters.", unit="characters", low=0, recorded=True)
+    ] = None
+    on_error: Annotated[
+        Literal["fail", "skip", "quarantine"],
+        Option(
+            TEXT,
+            "Records that can't be used: fail, skip, or quarantine (to rejected.jsonl).",
+            metavar="WAY",
+            recorded=True,
+        ),
+    ] = "fail"
+    max_errors: Annotated[int | None, Option(NUMBER, "Give up after so many such records.", unit="records", low=0)] = (
+        None
+    )
+    max_record_bytes: Annotated[
+        int | str,
+        Option(SIZE, "Largest record, uncompressed; memory grows with it.", default="256MiB", recorded=True),
+    ] = 256 << 20
+    encoder: Annotated[
+        Literal["auto", "tokenizers", "gigatoken"],
+        Option(TEXT, "auto, tokenizers or gigatoken; the output is the same.", metavar="NAME"),
+    ] = "auto"
+    workers: Workers = None
+    overwrite: Overwrite = False
+    resume: Resume = False
+    dry_run: DryRun = False
+    quiet: Quiet = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "max_record_bytes", self.record_bytes)
+
+    @property
+    def record_bytes(self) -> int:
+        """The largest record in bytes."""
+        return parse_bytes(self.max_record_bytes, "--max-record-bytes")

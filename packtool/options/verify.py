@@ -1,0 +1,26 @@
+"""What `verify` takes."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from packtool.options.declare import Option
+from packtool.options.kinds import PATH, PATHS
+from packtool.options.shared import Many, Quiet
+
+
+@dataclass(frozen=True)
+class VerifyArguments:
+    """The arguments of `packtool.verify`."""
+
+    path: Annotated[
+        Path | str, Option(PATH, "A token store, packed dataset or order.", metavar="PATH", positional=True)
+    ]
+    _: KW_ONLY
+    store: Annotated[
+        Many,
+        Option(PATHS, "Also compare all rows with the store they were packed from; repeatable.", metavar="STORE"),
+    ] = ()
+    quiet: Quiet = True

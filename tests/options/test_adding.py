@@ -1,0 +1,87 @@
+"""An option of a strategy is added in one place, as CONTRIBUTING says; the example there is the one added."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.stores import write_store
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package with the option of CONTRIBUTING added to `decompose`, and a token store."""
+    place = tmp_path_factory.mktemp("added")
+    shutil.copytree(ROOT / "packtool", place / "packtool", ignore=shutil.ignore_patterns("__pycache__"))
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Adding an option")[2]
+    declaration, use = (found[1] for found in re.finditer(r"```text\n(.*?)```", text, re.DOTALL))
+    options = place / "packtool/options/pack.py"
+    source = options.read_text(encoding="utf-8")
+    options.write_text(source.replace("    optimize: Annotated[", f"{declaration}    optimize: Annotated[", 1), "utf-8")
+    strategy = place / "packtool/packing/decompose.py"
+    source = strategy.read_text(encoding="utf-8")
+    before = "    top = 1 << (options.length.bit_length() - 1)\n"
+    assert before in source
+    strategy.write_text(source.replace(before, use), "utf-8")
+    write_store(place / "store", [5, 9, 20, 3])
+    return place
+
+
+def packtool(place: Path, *arguments: str) -> str:
+    command = [sys.executable, "-m", "packtool", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(place), "COLUMNS": "100"}
+    result = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+    return result.stdout + result.stderr
+
+
+def test_it_is_in_the_help(place: Path) -> None:
+    assert re.search(
+        r"--max-bucket N +decompose: the longest row\. +\[default: \(the\s+sequence length\)\]",
+        packtool(place, "pack", "-h"),
+    )
+
+
+def test_the_manifest_records_it_and_the_strategy_obeys(place: Path) -> None:
+    base = ("pack", "store", "--strategy", "decompose", "-L", "16", "-q")
+    assert packtool(place, *base, "-o", "p", "--max-bucket", "4") == ""
+    manifest = json.loads((place / "p/manifest.json").read_text(encoding="utf-8"))
+    assert manifest["options"]["max_bucket"] == 4
+    assert max(bucket["sequence_length"] for bucket in manifest["buckets"]) == 4
+    assert packtool(place, *base, "-o", "q") == ""
+    assert "max_bucket" not in json.loads((place / "q/manifest.json").read_text(encoding="utf-8"))["options"]
+
+
+def test_a_file_may_have_it_and_is_blamed(place: Path) -> None:
+    (place / "c.toml").write_text("[pack]\nmax-bucket = 2\n", encoding="utf-8")
+    base = ("pack", "store", "-L", "16", "-q", "--config", "c.toml")
+    assert packtool(place, *base, "-o", "r", "--strategy", "decompose") == ""
+    assert json.loads((place / "r/manifest.json").read_text(encoding="utf-8"))["options"]["max_bucket"] == 2
+    assert packtool(place, *base, "-o", "s", "--strategy", "concat") == (
+        "packtool: error[option-not-taken]: c.toml:2: max-bucket: --strategy concat does not take this option. "
+        "Leave it out, or use --strategy decompose.\n"
+    )
+
+
+def test_it_is_checked(place: Path) -> None:
+    found = packtool(place, "pack", "store", "-o", "t", "--strategy", "decompose", "-L", "16", "--max-bucket", "0")
+    assert found == "packtool: error[bad-option]: --max-bucket: 0 is out of range. Give 1 or more.\n"
+
+
+def test_python_has_it(place: Path) -> None:
+    program = (
+        "import inspect, packtool; "
+        "print(inspect.signature(packtool.pack).parameters['max_bucket'], packtool.pack.__doc__)"
+    )
+    command = [sys.executable, "-c", program]
+    found = subprocess.run(command, cwd=place, capture_output=True, text=True, check=True).stdout
+    assert found.startswith("max_bucket: int | None = None ")
+    assert "    max_bucket: decompose: the longest row. In tokens. Default: the sequence length.\n" in found

@@ -1,0 +1,60 @@
+"""Options out of range, not among the choices, or not for the strategy or method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import packtool
+from packtool.errors import UsageError
+from packtool.options.check import check_taken, check_values
+from packtool.options.names import STRATEGIES
+from packtool.options.pack import PackArguments, PackOptions
+from packtool.options.shuffle import ShuffleArguments
+
+
+def refused(arguments: object, *chosen: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        check_values(arguments)
+        check_taken(arguments, *chosen)
+    return f"[{caught.value.code}] {caught.value}"
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        (
+            "atom",
+            {"batch_size": 3},
+            "[option-not-taken] --batch-size: --method atom does not take this option. Leave it out, or use "
+            "--method partial.",
+        ),
+        (
+            "partial",
+            {"batch_size": 3},
+            "[missing-option] --sequence-length: --method partial needs this option. "
+            "Give --batch-size and --sequence-length.",
+        ),
+        ("bucket", {"batch_tokens": 3, "atom_size": 2}, "[option-not-taken] --atom-size: --method bucket does not"),
+        ("atom", {"epoch": -1}, "[bad-option] --epoch: -1 is out of range. Give a number from 0 to 2^32 - 1."),
+        ("atom", {"workers": 0}, "[bad-option] --workers: 0 is out of range. Give 1 or more."),
+        ("bucket", {"remainder": "dorp"}, "[bad-option] --remainder: 'dorp' is not a known value. Did you mean drop?"),
+    ],
+)
+def test_shuffles(method: str, options: dict[str, Any], message: str) -> None:
+    arguments = ShuffleArguments("source", "output", method=method, **options)
+    assert refused(arguments, "--method", method).startswith(message)
+
+
+def test_functions_check_as_the_command_line_does() -> None:
+    with pytest.raises(UsageError, match=r"--seed: -1 is out of range. Give a number from 0 to 2"):
+        packtool.pack("store", "packed", strategy="bfd", sequence_length=8, seed=-1)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_defaults_are_always_taken(strategy: str) -> None:
+    """Leaving an option out never makes a strategy refuse it, and spelling out its default neither."""
+    length = {} if "buckets" in strategy else {"sequence_length": 16}
+    check_taken(PackOptions(**length), "--strategy", strategy)
+    check_taken(PackArguments("s", "o", strategy=strategy, max_repetition=0.3, **length), "--strategy", strategy)

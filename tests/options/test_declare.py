@@ -1,0 +1,152 @@
+"""What follows from the declarations: signatures, documentation, flags; and that they fit together."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import packtool
+from packtool.cli import app
+from packtool.options import STAGES
+from packtool.options.declare import Declared, declared
+from packtool.options.info import InfoArguments
+from packtool.options.kinds import (
+    COUNT,
+    COUNT_LISTS,
+    COUNTS,
+    FLAG,
+    GLOBS,
+    NAMES,
+    NUMBER,
+    PATH,
+    PATHS,
+    SHARE,
+    SHARES,
+    SIZE,
+    TEXT,
+    TEXT_OR_ID,
+)
+from packtool.options.names import METHODS, STRATEGIES
+from packtool.options.pack import PackArguments
+from packtool.options.run import RunArguments
+from packtool.options.show import ShowArguments
+from packtool.options.shuffle import ShuffleArguments
+from packtool.options.terminal import Terminal
+from packtool.options.verify import VerifyArguments
+
+COMMANDS: dict[str, type] = {
+    **STAGES,
+    "info": InfoArguments,
+    "run": RunArguments,
+    "show": ShowArguments,
+    "verify": VerifyArguments,
+}
+OPTIONS = [(command, each) for command, arguments in COMMANDS.items() for each in declared(arguments).values()]
+PLAIN = {
+    FLAG: {bool},
+    NUMBER: {int},
+    COUNT: {int},
+    COUNTS: {int, Sequence[int]},
+    COUNT_LISTS: {Sequence[int], Sequence[str]},
+    SHARE: {Fraction, float, str},
+    SHARES: {Fraction, float, str, Sequence[str | float | Fraction]},
+    SIZE: {int, str},
+    TEXT: {str, Path},
+    TEXT_OR_ID: {str, int},
+    NAMES: {str, Sequence[str]},
+    PATH: {str, Path},
+    PATHS: {str, Path, Sequence[Path | str]},
+    GLOBS: {Sequence[str]},
+}
+"""The types that values of each kind may have in Python."""
+
+
+def members(hint: Any) -> set[Any]:
+    """The types that a hint allows, None aside."""
+    if typing.get_origin(hint) is typing.Literal:
+        return {type(value) for value in typing.get_args(hint)}
+    parts = typing.get_args(hint) if typing.get_origin(hint) not in (None, Sequence, *Sequence.__mro__) else ()
+    return set().union(*map(members, parts)) - {type(None)} if parts else {hint}
+
+
+def test_every_command_is_declared() -> None:
+    assert {command.name for command in app.registered_commands} - {"doctor"} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_signature_is_the_declaration(command: str) -> None:
+    """Names, types, defaults and order are those of the dataclass; so `mypy` and editors see what runs."""
+    found = inspect.signature(getattr(packtool, command))
+    wanted = inspect.signature(COMMANDS[command])
+    assert list(found.parameters) == list(wanted.parameters)
+    options = declared(COMMANDS[command])
+    for name, parameter in found.parameters.items():
+        assert parameter.kind is wanted.parameters[name].kind
+        assert parameter.default == wanted.parameters[name].default
+        assert parameter.annotation == options[name].type
+    assert found.return_annotation is not inspect.Signature.empty
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_documentation_lists_every_argument(command: str) -> None:
+    doc = inspect.getdoc(getattr(packtool, command)) or ""
+    arguments = doc.partition("\nArgs:\n")[2].partition("\n\n")[0]
+    for name, each in declared(COMMANDS[command]).items():
+        assert f"    {name}: {each.help.split()[0]}" in arguments
+    assert max(map(len, doc.splitlines())) <= 120
+
+
+@pytest.mark.parametrize(("command", "each"), OPTIONS, ids=[f"{command}-{each.name}" for command, each in OPTIONS])
+def test_a_declaration_makes_sense(command: str, each: Declared) -> None:
+    option = each.option
+    assert option.help.endswith(".")
+    assert option.help[0].isupper() or option.suggestions or option.metavar, option.help
+    assert len(each.help) < 200
+    if not option.python_only:
+        assert members(each.type) <= PLAIN[option.kind], "its kind parses what its type says"
+    chosen = {"pack": STRATEGIES, "shuffle": METHODS}.get(command, ())
+    assert {*option.taken_by, *option.not_taken_by} <= set(chosen)
+    assert not (option.taken_by and option.not_taken_by)
+    if option.kind in (COUNT, COUNTS):
+        assert option.unit
+    for value in each.choices:
+        assert value in option.help, "help names every choice"
+    if not each.required and each.default is not None and option.low is not None and isinstance(each.default, int):
+        assert each.default >= option.low
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_flags_do_not_collide(command: str) -> None:
+    both = [*declared(COMMANDS[command]).values(), *declared(Terminal).values()]
+    short = [each.option.short for each in both if each.option.short]
+    assert len(set(short)) == len(short)
+    names = [each.name for each in both if not each.option.python_only]
+    assert len(set(names)) == len(names)
+
+
+def test_a_short_flag_means_the_same_everywhere() -> None:
+    meaning: dict[str, set[str]] = {}
+    for _, each in OPTIONS:
+        if each.option.short:
+            meaning.setdefault(each.option.short, set()).add(each.name)
+    assert {flag: names for flag, names in meaning.items() if len(names) > 1} == {}
+
+
+def test_arguments_are_frozen() -> None:
+    given = PackArguments("store", "packed", strategy="bfd")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        given.seed = 3  # type: ignore[misc]
+
+
+def test_who_takes_an_option() -> None:
+    length = declared(ShuffleArguments)["sequence_length"]
+    assert [length.taken(method) for method in METHODS] == [False, True, False]
+    everyone = declared(PackArguments)["window_tokens"]
+    assert all(everyone.taken(strategy) for strategy in STRATEGIES)

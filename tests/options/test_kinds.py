@@ -1,0 +1,70 @@
+"""How values are written, on the command line and in files."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import packtool
+from packtool.cli import run
+from packtool.errors import UsageError
+from packtool.options.kinds import COUNT_LISTS, COUNTS, NAMES, SHARES, exact, parse_count
+from packtool.options.pack import PackOptions
+from tests.stores import write_store
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("2k", 2048), ("2K", 2048), (" 8 k", 8192), ("1M", 1 << 20), ("2G", 1 << 31), ("1_000", 1000), ("-3", -3)],
+)
+def test_counts(text: str, value: int) -> None:
+    assert parse_count(text) == value
+
+
+@pytest.mark.parametrize("text", ["k", "2kk", "2.5k", "2KiB", "two", "0x10"])
+def test_what_is_not_a_count(text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)):
+        parse_count(text)
+
+
+def test_lists() -> None:
+    assert COUNTS.parse("2k, 4096") == [2048, 4096]
+    assert COUNTS.parse([64, "1k"]) == [64, 1024]
+    assert COUNT_LISTS.parse("2k,4096") == ["2048,4096"]
+    assert COUNT_LISTS.parse("1k/2k,4k") == ["1024", "2048,4096"]
+    assert COUNT_LISTS.parse([2048, 4096]) == [2048, 4096]
+    assert COUNT_LISTS.parse(["2048,4096", "1k"]) == ["2048,4096", "1024"]
+    assert SHARES.parse("0.1, 0.3") == ["0.1", "0.3"]
+    assert NAMES.parse("concat, bfd") == ["concat", "bfd"]
+
+
+def test_shares_are_exact() -> None:
+    for written in ("0.3", 0.3, Fraction(3, 10), "3/10"):
+        assert PackOptions(max_repetition=written).repetition == Fraction(3, 10)
+    with pytest.raises(UsageError, match=r"--max-repetition: 'x' is not a number. Give a number from 0 to 1."):
+        exact("x", "--max-repetition")
+
+
+def test_suffixes_on_the_command_line_and_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_store(Path("store"), [5, 9, 3000])
+    Path("c.toml").write_text('[pack]\nsequence-length = "1k"\nshard-tokens = "2M"\n', encoding="utf-8")
+    base = ["pack", "store", "--strategy", "concat", "-q"]
+    assert run([*base, "-o", "a", "-L", "1k", "--shard-tokens", "2M"]) == 0
+    assert run([*base, "-o", "b", "--config", "c.toml"]) == 0
+    packtool.pack("store", "c", strategy="concat", sequence_length=1024, shard_tokens=2 << 20)
+    manifests = [json.loads(Path(name, "manifest.json").read_text(encoding="utf-8")) for name in "abc"]
+    assert manifests[0] == manifests[1] == manifests[2]
+    assert manifests[0]["options"]["sequence_length"] == 1024
+
+
+def test_a_number_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["pack", "s", "-o", str(tmp_path / "p"), "--strategy", "concat", "-L", "2kk"]) == 2
+    assert capsys.readouterr().err == (
+        "packtool: error[bad-option]: --sequence-length: '2kk' is not a whole number, such as 2048 or 2k. "
+        "Give a whole number, such as 2048 or 2k.\n"
+    )
