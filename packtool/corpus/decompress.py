@@ -73,6 +73,10 @@ class Members:
             self.whole_in = self._in
         return bool(self._waiting)
 
+    def close(self) -> None:
+        """Give back the memory of the current member."""
+        self._member = None
+
     def _take(self) -> bytes:
         data: bytes = self._raw.read(_READ)
         self._in += len(data)

@@ -145,7 +145,12 @@ class DecompressedStream:
 
     def close(self) -> None:
         """Close the file."""
+        self.release()
         self._raw.close()
+
+    def release(self) -> None:
+        """Give back what decompression holds; the file stays open."""
+        self._source.close()
 
 
 def looks_like_utf16(head: bytes) -> bool:

@@ -83,20 +83,27 @@ class SpanReader:
             yield from read_parquet(source.raw, self._text_field, span.start, span.stop, limit)
             return
         damage, certain = _certain(file) if self._salvage else (None, 0)
-        stream = open_stream(source, file.compression)
-        if damage is not None:
-            stream = _Beginning(stream, 0 if file.format == "text" else certain)
-        if file.format == "text":
-            if damage is None:
-                yield from read_file(stream, lambda: open_stream(open_raw(file.location), file.compression), limit)
-        else:
-            read = read_lines(stream, span.start, span.stop, limit) if file.format == "lines" else None
-            batches = read or read_jsonl(stream, self._text_field, span.start, span.stop, limit)
-            before = 0
-            for batch in batches:
-                if file.compression:
-                    batch.progress, before = source.tell() - before, source.tell()
-                yield batch
+        opened = open_stream(source, file.compression)
+        stream = _Beginning(opened, 0 if file.format == "text" else certain) if damage is not None else opened
+        try:
+            if file.format == "text":
+                if damage is None:
+                    yield from read_file(stream, lambda: open_stream(open_raw(file.location), file.compression), limit)
+            else:
+                lines = file.format == "lines"
+                batches = (
+                    read_lines(stream, span.start, span.stop, limit)
+                    if lines
+                    else read_jsonl(stream, self._text_field, span.start, span.stop, limit)
+                )
+                before = 0
+                for batch in batches:
+                    if file.compression:
+                        batch.progress, before = source.tell() - before, source.tell()
+                    yield batch
+        finally:
+            if isinstance(opened, DecompressedStream):
+                opened.release()
         if damage is not None:
             raise damage
 

@@ -24,10 +24,9 @@ class Zstd:
     """
 
     def __init__(self, raw: Any) -> None:
-        self._raw = raw
+        self._file = _File(raw)
         self._frame: _Frame | None = None
         self._stream: Any = None
-        self._position = 0
         self._out = 0
         self.whole_in = 0
         self.whole_out = 0
@@ -47,37 +46,51 @@ class Zstd:
             if data:
                 return data
             self._frame.require_end()
-            self._frame = None
-            self.whole_in, self.whole_out = self._position, self._out
+            self.close()
+            self.whole_in, self.whole_out = self._file.position, self._out
 
     def _begin(self) -> bool:
         """Start the next frame; whether there is one. Skippable frames are skipped."""
         import pyarrow as pa
 
         while True:
-            magic = self._take(4, may_end=True)
+            magic = self._file.take(4, may_end=True)
             if not magic:
-                self.whole_in = self._position
+                self.whole_in = self._file.position
                 return False
             if magic == _MAGIC:
                 break
             if magic[1:] != b"\x2a\x4d\x18" or not 0x50 <= magic[0] <= 0x5F:
                 raise OSError("what follows the last frame is not another one")
-            left = int.from_bytes(self._take(4), "little")
+            left = int.from_bytes(self._file.take(4), "little")
             while left:
-                left -= len(self._take(min(left, 1 << 20)))
-        self._frame = _Frame(self._take)
+                left -= len(self._file.take(min(left, 1 << 20)))
+        self._frame = _Frame(self._file.take)
         self._stream = pa.CompressedInputStream(pa.PythonFile(self._frame, "r"), "zstd")
         return True
 
-    def _take(self, size: int, *, may_end: bool = False) -> bytes:
-        """Exactly `size` bytes of the file."""
+    def close(self) -> None:
+        """Give back the memory of the current frame."""
+        if self._stream is not None:
+            self._stream.close()
+        self._frame = self._stream = None
+
+
+class _File:
+    """The file, and how far it was read."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self.position = 0
+
+    def take(self, size: int, *, may_end: bool = False) -> bytes:
+        """Exactly `size` bytes."""
         parts: list[bytes] = []
         left = size
         while left and (data := self._raw.read(left)):
             parts.append(data)
             left -= len(data)
-        self._position += size - left
+        self.position += size - left
         if left and not (may_end and not parts):
             raise EOFError("it ends too early")
         return b"".join(parts)
