@@ -5,8 +5,13 @@ from __future__ import annotations
 import signal
 
 import pytest
+from hypothesis import settings
 
 from packtool.tokenizing import choose
+
+# A busy machine is no reason for a test to fail.
+settings.register_profile("packtool", deadline=None)
+settings.load_profile("packtool")
 
 # What a shell starts in the background ignores Ctrl-C, and so do its children. Tests send it to theirs: undo that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -10,7 +10,7 @@ from pathlib import Path
 from packtool.commands.stats_corpus import CorpusOptions, corpus_lengths
 from packtool.comparing import Candidate, compare
 from packtool.metrics import LengthCounts
-from packtool.metrics.summary import ratio
+from packtool.metrics.ratios import ratio
 from packtool.plan import Ints
 from packtool.progress import Progress
 from packtool.report.compared import comparison_of

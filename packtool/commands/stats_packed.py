@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from packtool.metrics import Mixed, Mixing, Tally
-from packtool.metrics.summary import ratio
+from packtool.metrics.ratios import ratio
 from packtool.plan import Ints, offsets_of
 from packtool.progress import Progress
 from packtool.report.packed import report_of_rows

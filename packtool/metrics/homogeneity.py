@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from packtool.metrics.summary import ratio
+from packtool.metrics.ratios import ratio
 from packtool.plan import I64, Segments, offsets_of
 
 _STEPS = 1 << 12  # of the log of a length to base 2: whole numbers add up to the same, whatever the batches

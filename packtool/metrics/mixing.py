@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from packtool.metrics.summary import quantile, ratio
+from packtool.metrics.ratios import quantile, ratio
 from packtool.plan import I64, Segments, offsets_of
 
 _PAIRS = 1 << 20  # neighbouring documents that are followed, spread evenly over the corpus

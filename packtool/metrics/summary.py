@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from packtool.metrics.homogeneity import Homogeneity, HomogeneityCounts
+from packtool.metrics.ratios import histogram_sum, quantile, ratio
 from packtool.metrics.tally import Accounts, Tally
 from packtool.plan import I64
 
@@ -56,6 +58,7 @@ class Metrics:
         attention_full: query-key pairs under a causal mask over whole rows, padding included: rows × L (L + 1) / 2.
         attention_masked: query-key pairs where a token sees only its own piece: the sum of l (l + 1) / 2.
         steps_per_epoch: batches in an epoch, the last may be smaller; None without a batch size.
+        homogeneity: how alike the pieces of a row are, beside random rows.
     """
 
     documents: int
@@ -79,6 +82,7 @@ class Metrics:
     attention_full: int
     attention_masked: int
     steps_per_epoch: int | None
+    homogeneity: Homogeneity
 
 
 def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
@@ -121,30 +125,8 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
         attention_full=sum(t.rows * (t.sequence_length * (t.sequence_length + 1) // 2) for t in tallies),
         attention_masked=sum(_pairs(t.piece_lengths, 1) + t.inserted_eos for t in tallies),
         steps_per_epoch=None if batch_size is None else _steps(tallies, batch_size * longest),
+        homogeneity=_homogeneity(tallies),
     )
-
-
-def ratio(part: int, whole: int) -> float:
-    """part / whole, and 0 of nothing."""
-    return part / whole if whole else 0.0
-
-
-def quantile(counts: I64, share: float) -> int:
-    """The smallest value that at least `share` of the items do not exceed; ``counts[v]`` items have value v.
-
-    >>> quantile(np.array([0, 5, 4, 1]), 0.5), quantile(np.array([0, 5, 4, 1]), 0.99)
-    (1, 3)
-    """
-    reached = np.cumsum(counts)
-    return int(np.searchsorted(reached, share * reached[-1])) if len(counts) and reached[-1] else 0
-
-
-def histogram_sum(histograms: Sequence[I64]) -> I64:
-    """The sum of histograms of different sizes."""
-    total = np.zeros(max(len(h) for h in histograms), np.int64)
-    for histogram in histograms:
-        total[: len(histogram)] += histogram
-    return total
 
 
 def _documents_per_row(rows: I64) -> DocumentsPerRow:
@@ -166,6 +148,14 @@ def _pairs(pieces: I64, more: int) -> int:
 def _overlapping(tallies: Sequence[Tally]) -> int:
     marks = [tally.overlaps for tally in tallies if len(tally.overlaps)]
     return int(np.count_nonzero(np.logical_or.reduce(marks))) if marks else 0
+
+
+def _homogeneity(tallies: Sequence[Tally]) -> Homogeneity:
+    """Of the rows of all buckets together."""
+    counts = HomogeneityCounts()
+    for tally in tallies:
+        counts += tally.homogeneity
+    return counts.result()
 
 
 def _steps(tallies: Sequence[Tally], batch_tokens: int) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from packtool.metrics.homogeneity import HomogeneityCounts
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments
 
 _COUNTS = ("rows", "stored_eos", "inserted_eos", "padding", "placed", "repeated", "intact", "intact_longer")
@@ -73,6 +74,7 @@ class Tally:
         """Pieces of documents, by their number of tokens."""
         self.documents_in_row: I64 = np.zeros(sequence_length + 1, np.int64)
         """Rows, by the number of distinct documents in them."""
+        self.homogeneity = HomogeneityCounts()
         self._overlaps: npt.NDArray[np.bool_] | None = None
 
     def add(self, rows: Segments) -> None:
@@ -83,6 +85,7 @@ class Tally:
         self.rows += rows.groups
         self.padding += int(rows.length[rows.document == PADDING].sum())
         self.inserted_eos += int(rows.length[rows.document == INSERTED_EOS].sum())
+        self.homogeneity.add(rows)
         self.documents_in_row += np.bincount(
             _distinct_documents(rows, held, len(self.lengths)), minlength=self.sequence_length + 1
         )
@@ -121,6 +124,7 @@ class Tally:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.piece_lengths = self.piece_lengths + other.piece_lengths
         self.documents_in_row = self.documents_in_row + other.documents_in_row
+        self.homogeneity += other.homogeneity
         if other._overlaps is not None:
             mine = self._overlaps
             self._overlaps = other._overlaps.copy() if mine is None else mine | other._overlaps

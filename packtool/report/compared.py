@@ -10,8 +10,8 @@ from typing import Any
 
 from packtool.comparing import Candidate, Outcome
 from packtool.metrics import LengthCounts
+from packtool.metrics.ratios import ratio
 from packtool.metrics.sliding import sliding
-from packtool.metrics.summary import ratio
 from packtool.packing import STRATEGIES
 from packtool.report.advice import advise
 from packtool.report.figures import Figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -68,12 +69,18 @@ def number(value: Value) -> str:
     return f"{value:.1f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
+def times_random(metrics: Metrics) -> str:
+    """How many times as alike rows are inside as random rows of the same pieces would be."""
+    found = metrics.homogeneity
+    return f"{number(found.between_rows / found.random_rows)}×" if found.random_rows else "–"
+
+
 @dataclass(frozen=True)
 class Figure:
     """One figure of a report.
 
     Attributes:
-        key: its name among the metrics.
+        key: its name among the metrics; a dot leads into a part of them.
         label: for a table.
         write: from value to text.
         meaning: in a sentence.
@@ -88,7 +95,7 @@ class Figure:
 
     def of(self, metrics: Metrics) -> Value:
         """Its value among these metrics."""
-        value: Value = getattr(metrics, self.key)
+        value: Value = operator.attrgetter(self.key)(metrics)
         return value
 
 
@@ -118,6 +125,24 @@ FIGURES = (
     ),
     Figure("dropped_ratio", "dropped", percent, "text tokens in no row / text tokens", -1),
     Figure("repeated_ratio", "repeated", percent, "text tokens that an earlier row has / output tokens"),
+    Figure(
+        "homogeneity.between_rows",
+        "alike rows",
+        percent,
+        "share of the variance of log length (of a document's piece in its row) that lies between rows; 100% where "
+        "each row holds one length",
+        -1,
+    ),
+    Figure(
+        "homogeneity.random_rows", "alike at random", percent, "the same if the pieces were put into rows at random"
+    ),
+    Figure(
+        "homogeneity.equal_but_one",
+        "equal but one",
+        percent,
+        "rows of more than two pieces in which all lengths, or all but one, are equal / such rows",
+        -1,
+    ),
     Figure("rows", "rows", count, "training samples"),
     Figure(
         "row_excess",

@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from packtool.metrics import Ledger, LengthCounts, Sliding, Tally, measure
+from packtool.metrics.ratios import histogram_sum, ratio
 from packtool.metrics.sliding import sliding
-from packtool.metrics.summary import histogram_sum, ratio
 from packtool.packing import PackOptions
 from packtool.plan import I64
 from packtool.report.schema import (
@@ -120,6 +120,7 @@ def _bucket(tally: Tally, rows: int, tokens: int) -> BucketFigures:
         intact_documents=tally.intact,
         mean_documents_per_row=alone.documents_per_row.mean,
         mean_context=alone.mean_context,
+        homogeneity=alone.homogeneity,
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from packtool import __version__
 from packtool.metrics import Ledger, Metrics, Mixed, Sliding
+from packtool.metrics.homogeneity import Homogeneity
 from packtool.storage.manifest import Shuffle, TokenizerInfo
 
 FORMAT: Literal["packtool report"] = "packtool report"
@@ -87,6 +88,7 @@ class BucketFigures(msgspec.Struct, frozen=True, kw_only=True):
         intact_documents: documents whose text lies in one piece of one of these rows.
         mean_documents_per_row: distinct documents in a row, mean.
         mean_context: as in the metrics, for these rows.
+        homogeneity: how alike the pieces of a row are, for these rows.
     """
 
     sequence_length: int
@@ -99,6 +101,7 @@ class BucketFigures(msgspec.Struct, frozen=True, kw_only=True):
     intact_documents: int
     mean_documents_per_row: float
     mean_context: float
+    homogeneity: Homogeneity
 
 
 class DocumentsBin(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from packtool.report.compared import best
-from packtool.report.figures import FIGURES, count, percent, short
+from packtool.report.figures import FIGURES, count, percent, short, times_random
 from packtool.report.schema import Choice, Comparison, Trial, Verdict
 from packtool.report.terminal.tables import heading, plain_table
 
@@ -18,18 +18,19 @@ _BY_KEY = {figure.key: figure for figure in FIGURES}
 _COLUMNS = {
     "padding_ratio": "padding",
     "avoidable_truncation_ratio": "cut",
-    "dropped_ratio": "dropped",
-    "repeated_ratio": "repeated",
+    "dropped_ratio": "drop",
+    "repeated_ratio": "repeat",
     "concatenation_ratio": "docs/row",
     "mean_context": "context",
 }
 _MEANINGS = {
     "padding": "share of the output tokens",
     "cut": "documents that would fit a row but are not whole in one, share of those that fit",
-    "dropped": "share of the text tokens",
-    "repeated": "share of the output tokens",
+    "drop": "share of the text tokens",
+    "repeat": "share of the output tokens",
     "docs/row": "documents / rows",
     "context": "tokens of its own document before a token, mean",
+    "alike": "variance of log length between rows, times that of random rows; 1 is as mixed as random",
     "rows": "of so many tokens each",
 }
 
@@ -80,9 +81,10 @@ def _print_choice(choice: Choice, console: Console, lead: str = "") -> None:
 
 
 def _table(entries: Sequence[Trial]) -> Table:
-    table = plain_table("strategy", *_COLUMNS.values(), "rows")
+    table = plain_table("strategy", *_COLUMNS.values(), "alike", "rows")
     for entry in entries:
-        table.add_row(entry.label, *(_cell(entries, entry, key) for key in _COLUMNS), short(entry.metrics.rows))
+        figures = [_cell(entries, entry, key) for key in _COLUMNS]
+        table.add_row(entry.label, *figures, times_random(entry.metrics), short(entry.metrics.rows))
     return table
 
 
