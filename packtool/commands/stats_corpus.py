@@ -162,7 +162,7 @@ def _tokens(documents: Sequence[Document], encoder: Verified) -> list[int]:
         np.add.at(totals, owners, encoder.encode(texts)[1])
 
     for number, document in enumerate(documents):
-        for piece in pieces(document, encoder.cuttable):
+        for piece in pieces(document, encoder.cut):
             texts.append(piece)
             owners.append(number)
             held += len(piece)

@@ -186,7 +186,7 @@ def _read_span(
             _reject(context, span, file, batch, counts, log)
         documents = context.filters.split(batch.documents, counts.filtered)
         before = writer.tokens
-        for texts, ends in _calls(documents, encoder.cuttable):
+        for texts, ends in _calls(documents, encoder.cut):
             ids, lengths = encoder.encode(texts)
             documents_added, empty = writer.add(ids, lengths, ends)
             counts.documents += documents_added
@@ -200,14 +200,14 @@ def _read_span(
     return counts
 
 
-def _calls(documents: Iterable[Document], cuttable: bool) -> Iterator[tuple[list[str], list[bool]]]:
+def _calls(documents: Iterable[Document], cut: str) -> Iterator[tuple[list[str], list[bool]]]:
     """Parts of documents for one call of the encoder each, and which of them end a document."""
     texts: list[str] = []
     ends: list[bool] = []
     size = 0
     for document in documents:
         short = isinstance(document, str) and len(document) <= PIECE  # spares a generator each
-        for piece in (cast("str", document),) if short else pieces(document, cuttable):
+        for piece in (cast("str", document),) if short else pieces(document, cut):
             if size >= _ENCODE_CHARS:
                 yield texts, ends
                 texts, ends, size = [], [], 0

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from packtool.errors import UsageError
-from packtool.tokenizing import gigatoken, unicode
+from packtool.tokenizing import gigatoken
 from packtool.tokenizing.encoders import EncoderUnsuitableError, ReferenceEncoder
+from packtool.tokenizing.families import Shape, shape
 from packtool.tokenizing.load import vocabulary_size
-from packtool.tokenizing.pieces import can_cut
+from packtool.tokenizing.pieces import cut_of
 from packtool.tokenizing.spec import parse
 from packtool.tokenizing.verify import Verified, probes
 
@@ -39,8 +40,8 @@ def choose(spec: Mapping[str, Any], wanted: str = "auto") -> tuple[str, str]:
     if not gigatoken.installed():
         why = "gigatoken is not installed"
     else:
-        reason = gigatoken.unsupported(spec)
-        if reason is None:
+        reason = shape(spec)
+        if not isinstance(reason, str):
             return "gigatoken", "the tokenizer is one that gigatoken encodes exactly, verified as it runs"
         why = f"gigatoken does not support this tokenizer: {reason}"
     if wanted == "gigatoken":
@@ -68,27 +69,28 @@ class Recipe(msgspec.Struct, frozen=True):
         encoder: as `choose` returned it.
         vocab_size: one more than the largest id.
         special_as_text: encode special tokens that occur in a text as plain text.
-        cuttable: whether long texts may be cut (see pieces.py).
-        newer: sets of characters whose texts go to the reference (see unicode.py).
+        cut: how long texts may be cut (see pieces.py).
+        shape: of the tokenizer, where the encoder is gigatoken.
         added_tokens: texts of its added tokens.
     """
 
     encoder: str
     vocab_size: int
     special_as_text: bool
-    cuttable: bool
-    newer: tuple[str, ...]
+    cut: str
+    shape: Shape | None
     added_tokens: tuple[str, ...]
 
 
 def recipe(spec: Mapping[str, Any], encoder: str, vocab_size: int, *, special_as_text: bool = False) -> Recipe:
     """The recipe for a parsed tokenizer.json."""
+    found = shape(spec) if encoder == "gigatoken" else None
     return Recipe(
         encoder=encoder,
         vocab_size=vocab_size,
         special_as_text=special_as_text,
-        cuttable=can_cut(spec),
-        newer=unicode.NFC if spec.get("normalizer") else unicode.PATTERNS,
+        cut=cut_of(spec),
+        shape=found if isinstance(found, Shape) else None,
         added_tokens=tuple(token["content"] for token in spec.get("added_tokens") or ()),
     )
 
@@ -112,8 +114,15 @@ def follow(recipe: Recipe, data: bytes) -> Verified:
     """
     reference = ReferenceEncoder(data, special_as_text=recipe.special_as_text)
     if recipe.encoder == "tokenizers":
-        return Verified(reference, None, cuttable=recipe.cuttable)
-    fast = gigatoken.GigatokenEncoder(data, recipe.vocab_size, special_as_text=recipe.special_as_text)
-    encoder = Verified(fast, reference, cuttable=recipe.cuttable, newer=recipe.newer)
+        return Verified(reference, None, cut=recipe.cut)
+    assert recipe.shape is not None
+    fast = gigatoken.GigatokenEncoder(
+        data,
+        recipe.shape,
+        recipe.vocab_size,
+        spell=lambda character: reference.encode([character])[0],
+        special_as_text=recipe.special_as_text,
+    )
+    encoder = Verified(fast, reference, cut=recipe.cut, newer=recipe.shape.newer)
     encoder.require(probes(recipe.added_tokens))
     return encoder

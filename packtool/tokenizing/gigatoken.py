@@ -1,20 +1,23 @@
-"""The fast encoder, and the tokenizer shapes for which it is known to give the ids of `tokenizers`.
+"""The fast encoder.
 
-On other shapes gigatoken can be silently wrong, so nothing reaches it that is not on this list; and what reaches it is
-verified as it runs (verify.py). Its own file readers are never used.
+It is used for the tokenizers that families.py knows, and verified as it runs (verify.py). Its own file readers are
+never used.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+import resource
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from packtool.plan import I64
+from packtool.tokenizing.digits import FLAGS, Digits
 from packtool.tokenizing.encoders import U32, EncoderMismatchError, EncoderUnsuitableError
+from packtool.tokenizing.families import Shape, byte_characters
 
 
 def installed() -> bool:
@@ -22,76 +25,8 @@ def installed() -> bool:
     return importlib.util.find_spec("gigatoken") is not None
 
 
-def unsupported(spec: Mapping[str, Any]) -> str | None:
-    """Why a tokenizer.json is not on the list, or None if it is.
-
-    Args:
-        spec: the parsed tokenizer.json.
-
-    >>> unsupported({"model": {"type": "Unigram"}})
-    'its model is Unigram, not BPE'
-    """
-    return (
-        _model(spec["model"])
-        or _normalizer(spec.get("normalizer"))
-        or _pre_tokenizer(spec.get("pre_tokenizer"))
-        or _around(spec)
-    )
-
-
-def _model(model: Mapping[str, Any]) -> str | None:
-    if model.get("type") != "BPE":
-        return f"its model is {model.get('type')}, not BPE"
-    for option, meaning in (
-        ("dropout", "BPE dropout"),
-        ("unk_token", "an unknown token"),
-        ("continuing_subword_prefix", "a prefix on continuing subwords"),
-        ("end_of_word_suffix", "a suffix on words"),
-        ("byte_fallback", "byte fallback"),
-    ):
-        if model.get(option):
-            return f"it has {meaning}"
-    return None
-
-
-def _normalizer(normalizer: Mapping[str, Any] | None) -> str | None:
-    if normalizer is None or normalizer.get("type") == "NFC":
-        return None
-    return f"its normalizer is {normalizer.get('type')}, not NFC or none"
-
-
-def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> str | None:
-    if pre_tokenizer is None:
-        return "it has no pre-tokenizer"
-    steps = pre_tokenizer.get("pretokenizers", [pre_tokenizer])
-    kinds = [step["type"] for step in steps]
-    own_pattern = steps[-1].get("use_regex", True) if steps else False
-    if kinds == ["ByteLevel"] and pre_tokenizer["type"] == "ByteLevel":
-        reason = None if own_pattern else "its pre-tokenizer is ByteLevel without its pattern"
-    elif kinds == ["Split", "ByteLevel"]:
-        split = steps[0]
-        isolates = split.get("behavior") == "Isolated" and not split.get("invert") and "Regex" in split["pattern"]
-        reason = None if isolates and not own_pattern else "its pre-tokenizer does more than isolate one pattern"
-    else:
-        reason = f"its pre-tokenizer is {' + '.join(kinds)}"
-    if reason is None and steps[-1].get("add_prefix_space"):
-        reason = "it adds a space before texts"
-    return reason
-
-
-def _around(spec: Mapping[str, Any]) -> str | None:
-    if spec.get("truncation"):
-        return "it truncates"
-    if spec.get("padding"):
-        return "it pads"
-    for token in spec.get("added_tokens") or ():
-        if token.get("single_word"):
-            return f"its added token {token['content']!r} stands for single words only"
-        if token.get("normalized") and spec.get("normalizer"):
-            return f"its added token {token['content']!r} is looked for in normalized text"
-    return None
-
-
+_MAX_CACHE = 1 << 30
+"""Bytes by which a process may grow before gigatoken is loaded again: it remembers every word that it has seen."""
 SEPARATOR = "\U0010fffepacktool\U0010fffe"
 """Stands between the texts of a batch, as a special token of its own, which no pre-token crosses."""
 
@@ -103,8 +38,10 @@ class GigatokenEncoder:
     nested arrays that gigatoken's own batches need.
 
     Args:
-        data: a tokenizer.json on the list.
+        data: a tokenizer.json of a family that it is right for.
+        shape: which (see families.py).
         vocab_size: one more than its largest id.
+        spell: the ids of one character alone, by the reference.
         special_as_text: encode special tokens that occur in a text as plain text.
 
     Raises:
@@ -114,46 +51,97 @@ class GigatokenEncoder:
     name = "gigatoken"
     truncated = 0
 
-    def __init__(self, data: bytes, vocab_size: int, *, special_as_text: bool = False) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        shape: Shape,
+        vocab_size: int,
+        *,
+        spell: Callable[[str], U32],
+        special_as_text: bool = False,
+    ) -> None:
         entries = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
         tokens = msgspec.json.decode(entries["added_tokens"]) if "added_tokens" in entries else []
         tokens = [token for token in tokens or () if not (special_as_text and token.get("special"))]
-        self._plain = entries, tokens
+        entries |= {name: msgspec.Raw(value.encode()) for name, value in shape.rewritten}
+        known = frozenset(token["content"] for token in tokens)
+        if shape.foreign:
+            entries["model"] = _byte_strings_only(entries["model"], known)
+        self._digits = None
+        if shape.digits:
+            vocab = msgspec.json.decode(entries["model"], type=_Vocabulary).vocab
+            self._digits = Digits(vocab, vocab_size + 1, spell, known)
+            tokens += self._digits.tokens
+        self._entries, self._tokens = entries, tokens
         self._separator = vocab_size
-        flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-        self._backend = _load(entries, [*tokens, {"id": vocab_size, "content": SEPARATOR, **flags}])
+        self._joined = shape.joined
+        self._load()
+
+    def _load(self) -> None:
+        separators = [{"id": self._separator, "content": SEPARATOR, **FLAGS}] if self._joined else []
+        self._backend = _load(self._entries, [*self._tokens, *separators])
+        self._at_first = _own_memory()
 
     def encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
         """See `Encoder.encode`."""
         if not texts:
             return np.empty(0, np.uint32), np.empty(0, np.int64)
+        if _own_memory() > self._at_first + _MAX_CACHE:
+            self._backend = None
+            self._load()
+        if not self._joined:
+            return self._encode_singly(self._backend, texts)
         joined = SEPARATOR.encode().join([text.encode() for text in texts])
-        ids = np.asarray(_guarded(self._backend.encode, joined))
+        ids = self._expanded(np.asarray(_guarded(self._backend.encode, joined)))
         ends = np.flatnonzero(ids == self._separator)
-        if len(ends) != len(texts) - 1:
-            return self._encode_singly(texts)
+        if len(ends) != len(texts) - 1:  # the one batch in the world with our separator in a text
+            return self._encode_singly(_load(self._entries, self._tokens), texts)
         lengths = np.diff(ends, prepend=-1, append=len(ids)) - 1
         return ids[ids != self._separator], lengths
 
-    def _encode_singly(self, texts: Sequence[str]) -> tuple[U32, I64]:
-        """For the one batch in the world with our separator in a text."""
-        backend = _load(*self._plain)
-        ids = [np.asarray(_guarded(backend.encode, text.encode())) for text in texts]
+    def _encode_singly(self, backend: Any, texts: Sequence[str]) -> tuple[U32, I64]:
+        ids = [self._expanded(np.asarray(_guarded(backend.encode, text.encode()))) for text in texts]
         return np.concatenate(ids), np.array([len(each) for each in ids], np.int64)
+
+    def _expanded(self, ids: U32) -> U32:
+        return ids if self._digits is None else self._digits.expand(ids)
+
+
+class _Vocabulary(msgspec.Struct):
+    vocab: dict[str, int]
+
+
+def _byte_strings_only(model: msgspec.Raw, known: frozenset[str]) -> msgspec.Raw:
+    """A model without the entries that no bytes can become."""
+    alphabet = byte_characters()
+    parts = msgspec.json.decode(model, type=dict[str, msgspec.Raw])
+    vocab = msgspec.json.decode(parts["vocab"], type=dict[str, int])
+    kept = {text: number for text, number in vocab.items() if text in known or alphabet.issuperset(text)}
+    return msgspec.Raw(msgspec.json.encode({**parts, "vocab": kept}))
 
 
 def _load(entries: dict[str, msgspec.Raw], tokens: list[dict[str, Any]]) -> Any:
     """gigatoken for a tokenizer.json with these added tokens; all else is copied, not parsed."""
-    from gigatoken.gigatoken_rs import BPETokenizer, load_hf_json
+    from gigatoken.gigatoken_rs import BPETokenizer, SentencePieceTokenizer, load_hf_json
 
     changed = {**entries, "added_tokens": msgspec.Raw(msgspec.json.encode(tokens))}
     try:
         backend = _guarded(load_hf_json, msgspec.json.encode(changed))
     except EncoderMismatchError as error:
         raise _unsuitable(error.what) from None
-    if not isinstance(backend, BPETokenizer):
+    if not isinstance(backend, BPETokenizer | SentencePieceTokenizer):
         raise _unsuitable("gigatoken takes this tokenizer for one of another kind")
     return backend
+
+
+def _own_memory() -> int:
+    """Bytes of memory that are this process's alone; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - called for every batch
+            _, resident, shared, *_ = map(int, file.read().split())
+    except OSError:
+        return 0
+    return (resident - shared) * resource.getpagesize()
 
 
 def _guarded(function: Any, *arguments: Any, **options: Any) -> Any:

@@ -1,126 +1,126 @@
 """Encode long texts piece by piece where that provably gives the same ids, so that memory stays bounded.
 
-A cut between a letter and a space or newline that follows it is safe when the tokenizer is a byte-level BPE whose
-pre-tokenizer never joins a letter to whitespace after it: each pattern below scans from left to right, and none of its
-alternatives goes on from a letter into whitespace, nor looks back. NFC never composes a letter with such whitespace.
+A text is cut between a letter and a space or newline after it, where no id can reach over the cut:
+
+- a byte-level BPE with a pattern that never goes on from a letter into whitespace, nor looks back, splits there anyway,
+  and NFC never composes a letter with such whitespace;
+- a BPE of SentencePiece splits nowhere, but joins two characters only if an entry of its vocabulary has one after the
+  other, and in none a letter is followed by a space or newline. Where it puts a mark before each text, that mark
+  takes the place of the space at which the text was cut.
+
+Added tokens must not reach over a cut either.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from packtool.corpus.records import Document
+from packtool.tokenizing.families import marks_beginnings, plain, shape, split_by
+from packtool.tokenizing.patterns import SETTLED
 
 PIECE = 1 << 18
 """Characters of a piece, about; also the length up to which a text is encoded whole."""
 _SEARCH = 1 << 12
-_SPACE = re.compile("[ \\n]")
-GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-_GPT4 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-_CASED = (
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+%(ending)s"
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*%(ending)s|\p{N}%(digits)s"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-_O200K = _CASED % {"ending": "(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "digits": "{1,3}"}
-_SAFE_PATTERNS = {GPT2, _GPT4 % "{1,3}", _GPT4 % "", _O200K, _CASED % {"ending": "", "digits": ""}}
-"""Those of GPT-2; GPT-4 and Llama 3; Qwen 2; GPT-4o and gpt-oss; Tekken."""
+
+BEFORE, AT = "before", "at"
+"""Ways to cut: before a space or newline, or at a space, which is left out."""
+_FITS = {BEFORE: re.compile("[ \\n]"), AT: re.compile(r" (?=[^\W\d_])")}
+"""What follows the letter after which a text may be cut."""
+_JOINS = re.compile(r"(?:[^\W\d_]|<0x[0-9A-F]{2}>)[ ▁\n]")
+"""A letter, or a byte of one, and a space or newline, as entries of SentencePiece write them."""
 
 
-def can_cut(spec: Mapping[str, Any]) -> bool:
-    """Whether texts may be cut after a letter and before whitespace, for a parsed tokenizer.json."""
-    if spec["model"].get("type") != "BPE" or not _plain_normalizer(spec.get("normalizer")):
-        return False
-    for token in spec.get("added_tokens") or ():
-        content = token["content"]
-        loose = token.get("lstrip") or token.get("rstrip") or token.get("single_word")
-        if loose or not content or any(character.isspace() for character in content):
-            return False
-    return _pattern(spec.get("pre_tokenizer")) in _SAFE_PATTERNS and not spec.get("truncation")
+def cut_of(spec: Mapping[str, Any]) -> str:
+    """How texts may be cut, for a parsed tokenizer.json: `BEFORE`, `AT`, or an empty string where they may not.
+
+    >>> cut_of({"model": {"type": "Unigram"}})
+    ''
+    """
+    if spec["model"].get("type") != "BPE" or spec.get("truncation"):
+        return ""
+    tokens = spec.get("added_tokens") or ()
+    if any(token.get("single_word") or _reaches_over(token["content"], token.get("rstrip")) for token in tokens):
+        return ""
+    normalizer, splits = plain(spec.get("normalizer")), split_by(spec.get("pre_tokenizer"))
+    if splits in SETTLED and normalizer in (None, {"type": "NFC"}):
+        return BEFORE
+    found = shape(spec) if spec["model"].get("byte_fallback") else ""
+    if isinstance(found, str) or _JOINS.search("\0".join(spec["model"]["vocab"])):
+        return ""
+    if not marks_beginnings(spec):
+        return BEFORE
+    # What begins with an added token gets no mark.
+    return "" if any(token["content"][:1].isalnum() for token in tokens) else AT
 
 
-def _plain_normalizer(normalizer: Mapping[str, Any] | None) -> bool:
-    return normalizer is None or normalizer["type"] == "NFC"
+def _reaches_over(content: str, rstrip: bool | None) -> bool:
+    """Whether an added token has a letter with whitespace after it, or takes the whitespace after its last letter."""
+    pairs = pairwise(content)
+    return any(a.isalpha() and b.isspace() for a, b in pairs) or bool(rstrip and content[-1:].isalpha())
 
 
-def _pattern(pre_tokenizer: Mapping[str, Any] | None) -> str | None:
-    """The regular expression by which a byte-level pre-tokenizer splits, or None."""
-    if pre_tokenizer is None:
-        return None
-    if pre_tokenizer["type"] == "ByteLevel":
-        plain = pre_tokenizer.get("use_regex", True) and not pre_tokenizer.get("add_prefix_space")
-        return GPT2 if plain else None
-    steps = pre_tokenizer.get("pretokenizers", [])
-    if [step["type"] for step in steps] != ["Split", "ByteLevel"]:
-        return None
-    split, byte_level = steps
-    if split.get("behavior") != "Isolated" or split.get("invert") or byte_level.get("add_prefix_space"):
-        return None
-    if byte_level.get("use_regex", True):
-        return None
-    pattern = split["pattern"].get("Regex")
-    return pattern if isinstance(pattern, str) else None
-
-
-def pieces(document: Document, cuttable: bool) -> Iterator[str]:
+def pieces(document: Document, cut: str) -> Iterator[str]:
     """Consecutive parts of a document that may be encoded one by one; at least one.
 
-    >>> list(pieces("short text", True))
+    Args:
+        document: a text, or its parts.
+        cut: how it may be cut, as `cut_of` says.
+
+    >>> list(pieces("short text", BEFORE))
     ['short text']
     """
     if isinstance(document, str):
-        if len(document) <= PIECE or not cuttable:
+        if len(document) <= PIECE or not cut:
             yield document
         else:
-            yield from _cut([document])
-    elif cuttable:
-        yield from _cut(document)
+            yield from _cut([document], cut)
+    elif cut:
+        yield from _cut(document, cut)
     else:
         yield "".join(document)
 
 
-def _cut(parts: Iterable[str]) -> Iterator[str]:
+def _cut(parts: Iterable[str], cut: str) -> Iterator[str]:
+    fits = _FITS[cut]
     held = ""
     waiting: list[str] = []  # joined once a place to cut comes: joining and searching each time would be quadratic
     last = ""
     for part in parts:
         waiting.append(part)
-        cut = _first_cut(last + part, 1)
+        place = _first_cut(last + part, 1, fits)
         last = part[-1:] or last
-        if not cut:
+        if not place:
             continue
         held, waiting = held + "".join(waiting), []
-        held = yield from _cut_off(held)
-    held = yield from _cut_off(held + "".join(waiting))
+        held = yield from _cut_off(held, cut)
+    held = yield from _cut_off(held + "".join(waiting), cut)
     yield held
 
 
-def _cut_off(text: str) -> Generator[str, None, str]:
+def _cut_off(text: str, cut: str) -> Generator[str, None, str]:
     """Pieces from the beginning of a text; what is left is returned."""
     at = 0
-    while len(text) - at > PIECE and (cut := _last_cut(text, at, at + PIECE)):
-        yield text[at:cut]
-        at = cut
+    while len(text) - at > PIECE + 1 and (place := _last_cut(text, at, at + PIECE, _FITS[cut])):
+        yield text[at:place]
+        at = place + (cut == AT)
     return text[at:]
 
 
-def _last_cut(text: str, start: int, limit: int) -> int:
+def _last_cut(text: str, start: int, limit: int, fits: re.Pattern[str]) -> int:
     """The last safe cut in (start, limit], looking back a little only; else the first one after; 0 for none."""
-    low = max(start, limit - _SEARCH)
-    for at in range(limit, low, -1):
-        if text[at : at + 1] in (" ", "\n") and text[at - 1].isalpha():
+    for at in range(limit, max(start, limit - _SEARCH), -1):
+        if fits.match(text, at) and text[at - 1].isalpha():
             return at
-    return _first_cut(text, limit + 1)
+    return _first_cut(text, limit + 1, fits)
 
 
-def _first_cut(text: str, start: int) -> int:
+def _first_cut(text: str, start: int, fits: re.Pattern[str]) -> int:
     """The first safe cut from `start`, which is above 0, on; 0 for none."""
-    for match in _SPACE.finditer(text, start):
+    for match in fits.finditer(text, start):
         if text[match.start() - 1].isalpha():
             return match.start()
     return 0

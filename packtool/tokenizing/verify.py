@@ -57,16 +57,16 @@ class Verified:
     Args:
         encoder: what encodes.
         reference: what it is checked against; None if `encoder` is the reference.
-        cuttable: whether long texts may be cut (see pieces.py).
+        cut: how long texts may be cut (see pieces.py).
         newer: names of the sets of characters on which the two may differ, because they follow different versions of
             Unicode; texts with one go to the reference (see unicode.py).
     """
 
     def __init__(
-        self, encoder: Encoder, reference: ReferenceEncoder | None, *, cuttable: bool, newer: Sequence[str] = ()
+        self, encoder: Encoder, reference: ReferenceEncoder | None, *, cut: str, newer: Sequence[str] = ()
     ) -> None:
         self.name = encoder.name
-        self.cuttable = cuttable
+        self.cut = cut
         self.checked = 0
         self._encoder = encoder
         self._reference = reference

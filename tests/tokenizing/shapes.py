@@ -9,19 +9,8 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from packtool.tokenizing.pieces import GPT2
+from packtool.tokenizing.patterns import DEEPSEEK, GPT2, GPT4, O200K, QWEN2, TEKKEN
 
-GPT4 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-QWEN2 = GPT4.replace("{1,3}", "")
-_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-_REST = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-_CASED = rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+%s|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*%s"
-_ENDINGS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-O200K = _CASED % (_ENDINGS, _ENDINGS) + r"|\p{N}{1,3}" + _REST
-TEKKEN = _CASED % ("", "") + r"|\p{N}" + _REST
 EOS = "<|endoftext|>"
 _SAMPLE = [
     "The quick brown fox jumps over the lazy dog's back; it didn't mind, and they'll say so in 2024.",
@@ -65,6 +54,50 @@ def split(pattern: str = GPT2, **changes: Any) -> dict[str, Any]:
     return {"type": "Sequence", "pretokenizers": [isolate, byte_level(use_regex=False)]}
 
 
+def digits(individual: bool = True, **changes: Any) -> dict[str, Any]:
+    """Pre-tokenizer that isolates numeric characters, then ByteLevel with its own pattern."""
+    isolate = {"type": "Digits", "individual_digits": individual}
+    return {"type": "Sequence", "pretokenizers": [isolate, byte_level(**changes)]}
+
+
+def splits(*patterns: str) -> dict[str, Any]:
+    """Pre-tokenizer that isolates several patterns, one after the other."""
+    each = [split(pattern)["pretokenizers"][0] for pattern in patterns]
+    return {"type": "Sequence", "pretokenizers": [*each, byte_level(use_regex=False)]}
+
+
+SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+PREPEND = {"type": "Prepend", "prepend": "▁"}
+GEMMA_SPLIT = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
+METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False}
+
+
+@functools.cache
+def _sentencepiece() -> str:
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    special = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    trainer = trainers.BpeTrainer(vocab_size=900, special_tokens=special, limit_alphabet=150, show_progress=False)
+    tokenizer.train_from_iterator(_SAMPLE[:4] * 4, trainer)
+    return str(tokenizer.to_str())
+
+
+def sentencepiece(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:
+    """A small BPE on characters with byte fallback."""
+    parsed = json.loads(_sentencepiece())
+    parsed["added_tokens"] = parsed["added_tokens"][:3]
+    tokenizer = Tokenizer.from_str(json.dumps({**parsed, "pre_tokenizer": None, **changes}))
+    for token in tokens:
+        (tokenizer.add_special_tokens if token.special else tokenizer.add_tokens)([token])
+    found: dict[str, Any] = json.loads(tokenizer.to_str())
+    return found
+
+
+def normalizers_of(*each: dict[str, Any]) -> dict[str, Any]:
+    """A Sequence of normalizers."""
+    return {"type": "Sequence", "normalizers": list(each)}
+
+
 def byte_level(**changes: Any) -> dict[str, Any]:
     """ByteLevel pre-tokenizer."""
     return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True, **changes}
@@ -95,6 +128,16 @@ def pairs(**changes: Any) -> dict[str, Any]:
 
 
 NFC = json.loads(normalizers.NFC().__getstate__())
+
+
+def _with_entries(*foreign: str) -> dict[str, Any]:
+    model = spec()["model"]
+    vocab = dict(model["vocab"])
+    for text in foreign:
+        vocab[text] = len(vocab)
+    return spec(model={**model, "vocab": vocab})
+
+
 LISTED = {
     "GPT-2": spec(),
     "NFC": spec(normalizer=NFC),
@@ -107,6 +150,28 @@ LISTED = {
     "added words": with_added(AddedToken("brown fox", normalized=False), AddedToken("def", normalized=True)),
     "stripping tokens": with_added(AddedToken("<mask>", lstrip=True, special=True), AddedToken("<end>", rstrip=True)),
     "nested tokens": with_added(AddedToken("<a>", special=True), AddedToken("<a><b>", special=True)),
+    "GPT-4 as converted": spec(pre_tokenizer=split(GPT4, behavior="Removed", invert=True)),
+    "o200k as converted": spec(pre_tokenizer=split(O200K, behavior="Removed", invert=True)),
+    "DeepSeek": with_added(
+        AddedToken("<|User|>", normalized=True), normalizer=normalizers_of(), pre_tokenizer=splits(*DEEPSEEK)
+    ),
+    "GPT-NeoX": with_added(AddedToken("    ", normalized=True), AddedToken("||IP||", normalized=True), normalizer=NFC),
+    "digits": spec(pre_tokenizer=digits()),
+    "digits and NFC": with_added(AddedToken("<1>", special=True), pre_tokenizer=digits(), normalizer=NFC),
+    "foreign entries": _with_entries("🇨🇭", "é́", "日本", "½"),
+    "Llama 2": sentencepiece(normalizer=normalizers_of(PREPEND, SPACES)),
+    "Phi 3": sentencepiece(
+        AddedToken("<|end|>", rstrip=True, special=True), normalizer=normalizers_of(PREPEND, SPACES)
+    ),
+    "Gemma": sentencepiece(
+        AddedToken("\n\n", normalized=False),
+        AddedToken("▁▁", normalized=False),
+        AddedToken("<h1>", normalized=False),
+        normalizer=SPACES,
+        pre_tokenizer=GEMMA_SPLIT,
+    ),
+    "Yi": sentencepiece(normalizer=normalizers_of(SPACES)),
+    "Metaspace": sentencepiece(AddedToken("<h1>", normalized=False), normalizer=None, pre_tokenizer=METASPACE),
     "tokens and NFC": with_added(AddedToken("été", normalized=False), normalizer=NFC),
 }
 """Shapes on the list: gigatoken must give the ids of tokenizers."""
@@ -119,14 +184,35 @@ def _model(**changes: Any) -> dict[str, Any]:
 UNLISTED = {
     "no pre-tokenizer": (spec(pre_tokenizer=None), "it has no pre-tokenizer"),
     "ByteLevel without its pattern": (spec(pre_tokenizer=byte_level(use_regex=False)), "ByteLevel without its pattern"),
-    "digits in the sequence": (
-        spec(
-            pre_tokenizer={
-                "type": "Sequence",
-                "pretokenizers": [{"type": "Digits", "individual_digits": True}, byte_level()],
-            }
-        ),
-        "its pre-tokenizer is Digits + ByteLevel",
+    "runs of digits": (spec(pre_tokenizer=digits(individual=False)), "keeps runs of digits together"),
+    "digits found later": (
+        with_added(AddedToken("<1>", normalized=True), pre_tokenizer=digits()),
+        "'<1>' is looked for after its digits",
+    ),
+    "other splits": (spec(pre_tokenizer=splits(*DEEPSEEK[:2])), "its pre-tokenizer is Split + Split + ByteLevel"),
+    "keeping matches of a pattern with gaps": (
+        spec(pre_tokenizer=split(GPT2, behavior="Removed", invert=True)),
+        "does more than isolate one pattern",
+    ),
+    "overlapping tokens": (
+        with_added(AddedToken("ab<", normalized=True), AddedToken("<c>", normalized=False)),
+        "'ab<' overlaps another that is looked for first",
+    ),
+    "overlapping spaces": (
+        with_added(AddedToken("  ", normalized=True), AddedToken("<m>", lstrip=True, normalized=False)),
+        "'  ' has spaces that another strips",
+    ),
+    "SentencePiece and NFC": (
+        sentencepiece(normalizer=normalizers_of(json.loads(normalizers.NFC().__getstate__()), SPACES)),
+        "marks spaces in an unknown way",
+    ),
+    "SentencePiece and digits": (
+        sentencepiece(normalizer=SPACES, pre_tokenizer={"type": "Digits", "individual_digits": True}),
+        "its pre-tokenizer is Digits",
+    ),
+    "SentencePiece, normalized tokens": (
+        sentencepiece(AddedToken("<x>", normalized=True), normalizer=SPACES),
+        "'<x>' is looked for in normalized text",
     ),
     "prefix space": (spec(pre_tokenizer=byte_level(add_prefix_space=True)), "it adds a space before texts"),
     "split and ByteLevel's own": (
@@ -143,7 +229,7 @@ UNLISTED = {
     "word prefix": (_model(continuing_subword_prefix="##"), "it has a prefix on continuing subwords"),
     "dropout": (_model(dropout=0.5), "it has BPE dropout"),
     "unknown token": (_model(unk_token=EOS), "it has an unknown token"),
-    "byte fallback": (_model(byte_fallback=True), "it has byte fallback"),
+    "byte fallback": (_model(byte_fallback=True), "it has byte fallback, but not for every byte"),
     "lower case": (spec(normalizer={"type": "Lowercase"}), "its normalizer is Lowercase, not NFC or none"),
     "truncation": (
         spec(truncation={"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0}),

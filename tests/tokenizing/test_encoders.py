@@ -16,7 +16,7 @@ from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitable
 from packtool.tokenizing.load import vocabulary_size
 from packtool.tokenizing.spec import parse
 from packtool.tokenizing.verify import SAMPLE, Verified
-from tests.tokenizing import shapes
+from tests.tokenizing import fuzz, shapes
 
 needs_gigatoken = pytest.mark.skipif(not gigatoken.installed(), reason="there is no gigatoken for this platform")
 
@@ -43,7 +43,7 @@ def expected(spec: dict[str, Any], texts: list[str], special_as_text: bool = Fal
 def test_ids_on_listed_shapes(name: str, special_as_text: bool) -> None:
     spec = shapes.LISTED[name]
     assert choose(spec)[0] == "gigatoken"
-    texts = shapes.texts(600, seed=len(name))
+    texts = [*shapes.texts(300, seed=len(name)), *fuzz.texts(spec, 600, seed=len(name))]
     encoder = build(shapes.data(spec), "gigatoken", special_as_text=special_as_text)
     assert ids(encoder, texts) == expected(spec, texts, special_as_text)
 
@@ -60,7 +60,7 @@ def test_a_text_with_our_own_separator() -> None:
 @needs_gigatoken
 @pytest.mark.parametrize("name", shapes.LISTED)
 def test_ids_of_20000_texts(name: str) -> None:
-    texts = shapes.texts(20_000, seed=1)
+    texts = [*shapes.texts(10_000, seed=1), *fuzz.texts(shapes.LISTED[name], 10_000, seed=1)]
     encoder = build(shapes.data(shapes.LISTED[name]), "gigatoken")
     assert ids(encoder, texts) == expected(shapes.LISTED[name], texts)
 
@@ -129,7 +129,7 @@ class Lying(ReferenceEncoder):
 
 def test_a_wrong_id_in_the_sample_is_found() -> None:
     reference = ReferenceEncoder(shapes.data(shapes.spec()))
-    encoder = Verified(Lying("Z"), reference, cuttable=True)
+    encoder = Verified(Lying("Z"), reference, cut="before")
     encoder.encode(["fine"] * 50)
     assert encoder.checked > 1
     encoder.restart()
@@ -144,7 +144,7 @@ def test_a_wrong_id_in_the_sample_is_found() -> None:
 
 def test_the_sample_is_about_one_text_in_a_thousand() -> None:
     reference = ReferenceEncoder(shapes.data(shapes.spec()))
-    encoder = Verified(Lying("Z"), reference, cuttable=True)
+    encoder = Verified(Lying("Z"), reference, cut="before")
     for _ in range(10):
         encoder.encode(["an ordinary text of a hundred characters or so" * 2] * 1000)
     assert 4 <= encoder.checked <= 20

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
-from packtool.tokenizing import gigatoken, unicode
+from packtool.tokenizing import families, gigatoken, unicode
 from packtool.tokenizing.choose import build
 from packtool.tokenizing.unicode import having, table
 from tests.tokenizing import shapes
@@ -70,7 +70,11 @@ def test_all_code_points_in_contexts(name: str) -> None:
 @needs_gigatoken
 def test_without_routing_new_characters_would_go_wrong() -> None:
     spec = shapes.pairs(**SHAPES["o200k"])
-    encoder = gigatoken.GigatokenEncoder(shapes.data(spec), len(spec["model"]["vocab"]))
+    shape = families.shape(spec)
+    assert isinstance(shape, families.Shape)
+    encoder = gigatoken.GigatokenEncoder(
+        shapes.data(spec), shape, len(spec["model"]["vocab"]), spell=lambda _: np.empty(0)
+    )
     text = "\u1ad1's"
     expected = Tokenizer.from_str(json.dumps(spec)).encode(text, add_special_tokens=False).ids
     assert encoder.encode([text])[0].tolist() != expected

@@ -1,0 +1,267 @@
+"""Which tokenizers the fast encoder is right for, and what must be done so that it is.
+
+gigatoken can be silently wrong on shapes that its authors did not think of. So a tokenizer.json is compared with the
+shapes below, entry by entry, and what fits is handed over in the plainest form that means the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from packtool.tokenizing import patterns, unicode
+
+_NFC = {"type": "NFC"}
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """How a tokenizer is encoded by gigatoken.
+
+    Attributes:
+        rewritten: entries of the tokenizer.json to replace, and the JSON to replace them with.
+        joined: a batch may be encoded as one text with a special token between its texts.
+        digits: every numeric character is a pre-token of its own (see digits.py).
+        foreign: the vocabulary has entries that are not byte-level strings, which must be left out.
+        newer: names of the sets of characters whose texts go to the reference (see unicode.py).
+    """
+
+    rewritten: tuple[tuple[str, str], ...] = ()
+    joined: bool = True
+    digits: bool = False
+    foreign: bool = False
+    newer: tuple[str, ...] = ()
+
+
+def shape(spec: Mapping[str, Any]) -> Shape | str:
+    """How gigatoken encodes a tokenizer, or why it does not.
+
+    Args:
+        spec: the parsed tokenizer.json.
+
+    >>> shape({"model": {"type": "Unigram"}})
+    'its model is Unigram, not BPE'
+    """
+    model = spec["model"]
+    if model.get("type") != "BPE":
+        return f"its model is {model.get('type')}, not BPE"
+    for option, meaning in (
+        ("dropout", "BPE dropout"),
+        ("continuing_subword_prefix", "a prefix on continuing subwords"),
+        ("end_of_word_suffix", "a suffix on words"),
+    ):
+        if model.get(option):
+            return f"it has {meaning}"
+    if spec.get("truncation"):
+        return "it truncates"
+    if spec.get("padding"):
+        return "it pads"
+    return _sentencepiece(spec) if model.get("byte_fallback") else _byte_level(spec)
+
+
+def _byte_level(spec: Mapping[str, Any]) -> Shape | str:
+    """BPE on bytes: GPT-2 and all that followed it."""
+    if spec["model"].get("unk_token"):
+        return "it has an unknown token"
+    normalizer = plain(spec.get("normalizer"))
+    if normalizer not in (None, _NFC):
+        assert normalizer is not None
+        return f"its normalizer is {normalizer.get('type')}, not NFC or none"
+    pre_tokenizer = _pre_tokenizer(spec.get("pre_tokenizer"))
+    if isinstance(pre_tokenizer, str):
+        return pre_tokenizer
+    tokens = spec.get("added_tokens") or ()
+    digits = kinds(spec["pre_tokenizer"])[0] == "Digits"
+    reason = _added(tokens, normalizer, digits=digits)
+    if reason:
+        return reason
+    rewritten = {"normalizer": normalizer, "pre_tokenizer": pre_tokenizer}
+    return Shape(
+        rewritten=tuple((name, json.dumps(value)) for name, value in rewritten.items() if value != spec.get(name)),
+        digits=digits,
+        foreign=_foreign(spec["model"].get("vocab") or (), tokens),
+        newer=unicode.NFC if normalizer else unicode.PATTERNS,
+    )
+
+
+def plain(normalizer: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """A normalizer without Sequences around fewer than two.
+
+    >>> plain({"type": "Sequence", "normalizers": []}), plain({"type": "Sequence", "normalizers": [{"type": "NFC"}]})
+    (None, {'type': 'NFC'})
+    """
+    while normalizer is not None and normalizer.get("type") == "Sequence" and len(normalizer["normalizers"]) < 2:
+        normalizer = normalizer["normalizers"][0] if normalizer["normalizers"] else None
+    return normalizer
+
+
+def steps(pre_tokenizer: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    """What a pre-tokenizer does, one after the other."""
+    if pre_tokenizer is None:
+        return []
+    return list(pre_tokenizer["pretokenizers"]) if pre_tokenizer["type"] == "Sequence" else [pre_tokenizer]
+
+
+def kinds(pre_tokenizer: Mapping[str, Any] | None) -> list[str]:
+    """The types of its steps."""
+    return [step["type"] for step in steps(pre_tokenizer)]
+
+
+def split_by(pre_tokenizer: Mapping[str, Any] | None) -> tuple[str, ...] | None:
+    """The regular expressions by which a byte-level pre-tokenizer isolates one after the other, or None.
+
+    >>> split_by({"type": "ByteLevel"}) == (patterns.GPT2,)
+    True
+    """
+    *splits, last = steps(pre_tokenizer) or [{"type": None}]
+    if last["type"] != "ByteLevel" or last.get("add_prefix_space"):
+        return None
+    if not splits or [step["type"] for step in splits] == ["Digits"]:
+        return (patterns.GPT2,) if last.get("use_regex", True) else None
+    found = []
+    for step in splits:
+        pattern = (step.get("pattern") or {}).get("Regex") if step["type"] == "Split" else None
+        if pattern is None or last.get("use_regex", True) or not _isolates(step, pattern):
+            return None
+        found.append(pattern)
+    return tuple(found)
+
+
+def _isolates(split: Mapping[str, Any], pattern: str) -> bool:
+    if split.get("behavior") == "Isolated" and not split.get("invert"):
+        return True
+    # To remove what does not match is to isolate, where every character matches.
+    return split.get("behavior") == "Removed" and split.get("invert") is True and pattern in patterns.COVERING
+
+
+def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> Mapping[str, Any] | str:
+    """The plainest pre-tokenizer that means the same, or why gigatoken has none."""
+    if pre_tokenizer is None:
+        return "it has no pre-tokenizer"
+    types, splits = kinds(pre_tokenizer), split_by(pre_tokenizer)
+    if types not in (["ByteLevel"], ["Digits", "ByteLevel"], ["Split", "ByteLevel"]) and splits != patterns.DEEPSEEK:
+        return f"its pre-tokenizer is {' + '.join(types)}"
+    first, last = steps(pre_tokenizer)[0], steps(pre_tokenizer)[-1]
+    reason = None
+    if last.get("add_prefix_space"):
+        reason = "it adds a space before texts"
+    elif first["type"] == "Digits" and not first.get("individual_digits"):
+        reason = "its pre-tokenizer keeps runs of digits together"  # for which gigatoken has no pattern
+    elif splits is None:
+        does = "does more than isolate one pattern" if first["type"] == "Split" else "is ByteLevel without its pattern"
+        reason = f"its pre-tokenizer {does}"
+    if reason is not None or splits is None or first["type"] != "Split":
+        return reason or last
+    isolated = [
+        {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False} for pattern in splits
+    ]
+    return {"type": "Sequence", "pretokenizers": [*isolated, last]}
+
+
+def _added(
+    tokens: Iterable[Mapping[str, Any]], normalizer: Mapping[str, Any] | None, *, digits: bool = False
+) -> str | None:
+    """Why added tokens are not found alike by both encoders; None if they are."""
+    first: list[str] = []
+    later: list[str] = []
+    strips, spaced = False, ""
+    for token in tokens:
+        text = token["content"]
+        if token.get("single_word"):
+            return f"its added token {text!r} stands for single words only"
+        normalized = token.get("normalized")
+        if normalized and normalizer is not None and not (normalizer == _NFC and _inert(text)):
+            return f"its added token {text!r} is looked for in normalized text"
+        if normalized and digits and any(unicode.table("numeric")[ord(character)] for character in text):
+            return f"its added token {text!r} is looked for after its digits"
+        (later if normalized else first).append(text)
+        strips |= bool(token.get("lstrip") or token.get("rstrip"))
+        spaced = text if text[:1].isspace() or text[-1:].isspace() else spaced
+    # Who gets the spaces between a token that strips them and one that has them, the encoders settle differently.
+    if strips and spaced:
+        return f"its added token {spaced!r} has spaces that another strips"
+    # tokenizers looks for the normalized ones in what the others leave, gigatoken for the leftmost and longest of both:
+    # the same where no normalized one can begin before one of the others and overlap it.
+    overlapping = _overlap(later, first)
+    return f"its added token {overlapping!r} overlaps another that is looked for first" if overlapping else None
+
+
+def _inert(text: str) -> bool:
+    """Whether NFC neither makes nor destroys a text, wherever it stands.
+
+    ASCII stays as it is, unless a mark follows a letter or one of ``<=>``, and comes from nothing else but the three
+    characters that Unicode equates with others: ``;`` (the Greek question mark), a backtick and K (the Kelvin sign).
+
+    >>> _inert("|||IP_ADDRESS|||"), _inert("    "), _inert("<b>"), _inert("OK|")
+    (True, True, False, False)
+    """
+    return text.isascii() and not set(text) & set(";`K") and not (text[-1].isalpha() or text[-1] in "<=>")
+
+
+def _overlap(later: Sequence[str], first: Sequence[str]) -> str | None:
+    """A text of `later` that contains one of `first`, or ends as one begins."""
+    beginnings = {text[:size] for text in first for size in range(1, len(text) + 1)}
+    for text in later:
+        if any(text[at:] in beginnings for at in range(len(text))) or any(other in text for other in first):
+            return text
+    return None
+
+
+def byte_characters() -> frozenset[str]:
+    """The 256 characters that stand for bytes in a byte-level vocabulary."""
+    shown = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    return frozenset(map(chr, [*shown, *range(0x100, 0x100 + 256 - len(shown))]))
+
+
+def _foreign(vocab: Iterable[str], tokens: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a vocabulary has entries beside added tokens that no bytes can become.
+
+    gigatoken takes each entry for bytes, so that such an entry takes the place of another.
+    """
+    known, alphabet = {token["content"] for token in tokens}, byte_characters()
+    entries = list(vocab)
+    if alphabet.issuperset("".join(entries)):
+        return False
+    return any(not alphabet.issuperset(text) and text not in known for text in entries)
+
+
+_SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+_PREPENDED = {"type": "Prepend", "prepend": "▁"}
+_SPLIT_AT_SPACES = {
+    "type": "Split",
+    "pattern": {"String": " "},
+    "behavior": "MergedWithPrevious",
+    "invert": False,
+}
+_METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False}
+
+
+def _sentencepiece(spec: Mapping[str, Any]) -> Shape | str:
+    """BPE on characters, as SentencePiece trains it: Llama 2, Mistral, Gemma, Yi, Phi 3, InternLM 2."""
+    model, pre_tokenizer = spec["model"], spec.get("pre_tokenizer")
+    if model.get("ignore_merges"):
+        return "it takes whole words before it merges"
+    # An ASCII character that is an entry itself needs no byte to fall back to.
+    entries = model["vocab"]
+    if any(f"<0x{byte:02X}>" not in entries and (byte > 0x7F or chr(byte) not in entries) for byte in range(256)):
+        return "it has byte fallback, but not for every byte"
+    normalizer = plain(spec.get("normalizer"))
+    marks = [] if normalizer is None else normalizer.get("normalizers", [normalizer])
+    reason = _added(spec.get("added_tokens") or (), normalizer)
+    if marks in ([_SPACES], [_PREPENDED, _SPACES]):
+        # Gemma's split at spaces finds none after they are replaced.
+        if pre_tokenizer not in (None, _SPLIT_AT_SPACES):
+            reason = f"its pre-tokenizer is {' + '.join(kinds(pre_tokenizer))}"
+        return reason or Shape()
+    if normalizer is None and pre_tokenizer == _METASPACE:
+        # Only what begins a text gets a mark; gigatoken gives one to what follows a separator, too.
+        return reason or Shape(joined=False)
+    return "it has byte fallback, and marks spaces in an unknown way"
+
+
+def marks_beginnings(spec: Mapping[str, Any]) -> bool:
+    """Whether a text that begins with a letter gets a mark as if it began with a space, for one of SentencePiece."""
+    normalizer = plain(spec.get("normalizer"))
+    return spec.get("pre_tokenizer") == _METASPACE or _PREPENDED in (normalizer or {}).get("normalizers", ())
