@@ -151,9 +151,10 @@ def _listen(receiver: Connection, on_advance: Advance | None) -> None:
 
 
 def _start_worker(lifeline: Connection, sender: Connection) -> None:
-    """Ctrl-C is the parent's business; a worker ends when the parent lets go of the lifeline or dies."""
+    """Ctrl-C and SIGTERM are the parent's business; a worker ends when the parent lets go of the lifeline or dies."""
     global _advance  # noqa: PLW0603
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     _advance = partial(_send, sender)
 
     def watch() -> None:

@@ -18,8 +18,8 @@ import typer
 from packtool import __version__
 from packtool.cli import doctor, failures, info, pack, show, shuffle, stats, terminal, tokenize, verify
 from packtool.cli import run as run_command
+from packtool.cli.interrupts import INTERRUPTED, guard, interrupted
 
-INTERRUPTED = 130
 BROKEN_PIPE = 141  # what a shell reports for a process that SIGPIPE ended
 
 app = typer.Typer(
@@ -67,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character is no reason to stop
+    guard(sys.argv[1:] if arguments is None else arguments)
     sys.exit(run(arguments))
 
 
@@ -93,7 +94,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             failures.say(f"packtool: error[{failure.code}]: {failure}")
             status = failure.exit_code
     if status == INTERRUPTED:
-        failures.say(f"packtool: interrupted{_way_on(sys.argv[1:] if arguments is None else arguments)}")
+        interrupted(sys.argv[1:] if arguments is None else arguments)
     elif status == BROKEN_PIPE or not _flushed():
         # Keep the interpreter from complaining about it while it shuts down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
@@ -107,13 +108,3 @@ def _flushed() -> bool:
     except OSError:
         return False
     return True
-
-
-def _way_on(arguments: Sequence[str]) -> str:
-    """How to go on after Ctrl-C."""
-    command = arguments[0] if arguments else ""
-    if command == "run":
-        return "; the same command goes on from here"
-    if command in ("tokenize", "pack", "shuffle") and "-" not in arguments:
-        return "; with --resume, what is finished is kept"
-    return ""

@@ -25,7 +25,7 @@ from packtool.writing import scratch
 from packtool.writing.memory import Budget
 from packtool.writing.scratch import Atoms
 from packtool.writing.source import Source
-from packtool.writing.threads import in_threads
+from packtool.writing.threads import Check, in_threads
 
 _LAST = np.uint64(np.iinfo(np.uint64).max)
 _MOST_TASKS = 16
@@ -86,7 +86,7 @@ def partition(
     directory.mkdir(parents=True, exist_ok=True)
     tasks = _split(plan, max(1, min(_MOST_TASKS, plan.units * source.unit_bytes // _TASK_BYTES)))
 
-    def run(number: int) -> Contents:
+    def run(number: int, check: Check) -> Contents:
         first, last = tasks[number]
         note = directory / f"task-{number:02d}.json"
         if note.exists():
@@ -97,6 +97,7 @@ def partition(
         counts = np.zeros((1 << bits, 3), np.int64)
         hashes = [xxhash.xxh3_128() for _ in counts]
         for a, b in _blocks(plan, first, last, budget.block_units(source)):
+            check()
             for partition, atoms in _scatter(source, keys, a, b, bits):
                 scratch.append(scratch_file(directory, partition, number), atoms, hashes[partition])
                 counts[partition] += atoms.counts

@@ -20,7 +20,7 @@ from packtool.storage.packed import PackedShardWriter, from_table
 from packtool.storage.reading import open_array
 from packtool.writing.layout import BATCH_TOKENS
 from packtool.writing.rows import Rows
-from packtool.writing.threads import in_threads
+from packtool.writing.threads import Check, in_threads
 
 CLOSING = 2
 """Shards that may wait for the disk while as many as there are workers are being filled."""
@@ -62,7 +62,7 @@ class RowWriter:
         total = self._tally(rows.plan.sequence_length)
         shards = []
         for shard, tally in in_threads(
-            lambda number: self._shard(busy, rows, number, *ranges[number]),
+            lambda number, check: self._shard(busy, check, rows, number, *ranges[number]),
             range(len(ranges)),
             workers=self.workers + CLOSING,
         ):
@@ -83,7 +83,7 @@ class RowWriter:
     def _tally(self, sequence_length: int) -> Tally | None:
         return None if self.lengths is None else Tally(self.lengths, sequence_length)
 
-    def _shard(self, busy: Semaphore, rows: Rows, number: int, first: int, last: int) -> Shard:
+    def _shard(self, busy: Semaphore, check: Check, rows: Rows, number: int, first: int, last: int) -> Shard:
         sequence_length = rows.plan.sequence_length
         note = self._note(number)
         if note.exists():
@@ -102,6 +102,7 @@ class RowWriter:
         with writer:
             with busy:
                 for segments, tokens in rows.batches(first, last):
+                    check()
                     if tally is not None and segments is not None:
                         tally.add(segments)
                     writer.add(tokens, segments)

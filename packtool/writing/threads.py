@@ -4,24 +4,38 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from threading import Event
+from typing import TypeAlias, TypeVar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+Check: TypeAlias = Callable[[], None]
+"""Called by a task every now and then; raises if the task is to be given up."""
 
-def in_threads(function: Callable[[Task], Result], tasks: Iterable[Task], *, workers: int) -> Iterator[Result]:
-    """Results in the order of the tasks. After a failure no other task begins.
 
-    >>> list(in_threads(abs, [-1, 2], workers=2))
+def in_threads(function: Callable[[Task, Check], Result], tasks: Iterable[Task], *, workers: int) -> Iterator[Result]:
+    """Results in the order of the tasks. After a failure or Ctrl-C no task begins, and those that run are given up.
+
+    Args:
+        function: of the task and a `Check`.
+
+    >>> list(in_threads(lambda task, check: abs(task), [-1, 2], workers=2))
     [1, 2]
     """
+    stopped = Event()
+
+    def check() -> None:
+        if stopped.is_set():
+            raise CancelledError
+
     with ThreadPoolExecutor(workers, thread_name_prefix="packtool") as pool:
-        futures = deque(pool.submit(function, task) for task in tasks)
+        futures = deque(pool.submit(function, task, check) for task in tasks)
         try:
             while futures:
                 yield futures.popleft().result()
         except BaseException:
+            stopped.set()
             pool.shutdown(wait=True, cancel_futures=True)
             raise

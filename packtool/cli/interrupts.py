@@ -1,0 +1,63 @@
+"""Ctrl-C and SIGTERM: the command stops where it can go on later, within two seconds, whatever it is doing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+from packtool.cli.failures import say
+
+INTERRUPTED = 130
+GRACE_SECONDS = 1.5
+"""What a command may take to stop. After that it is ended where it is, as if it were killed: everything it writes is
+made for that."""
+
+_said = threading.Lock()
+
+
+def guard(arguments: Sequence[str]) -> None:
+    """Let SIGTERM do what Ctrl-C does, and neither wait for long.
+
+    A signal reaches Python code only when the main thread is back from what it waits for, such as a slow disk. So the
+    number of the signal goes through a pipe, as the system's own handler writes it there, to a thread that waits.
+
+    Args:
+        arguments: of the command line, for what to say.
+    """
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _interrupt)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(reader, list(arguments)), daemon=True).start()
+
+
+def interrupted(arguments: Sequence[str]) -> None:
+    """Say, once, that the command was interrupted and how to go on."""
+    if _said.acquire(blocking=False):
+        say(f"packtool: interrupted{_way_on(arguments)}")
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _watch(reader: int, arguments: Sequence[str]) -> None:
+    while os.read(reader, 1)[0] not in (signal.SIGINT, signal.SIGTERM):
+        pass
+    time.sleep(GRACE_SECONDS)
+    interrupted(arguments)
+    os._exit(INTERRUPTED)
+
+
+def _way_on(arguments: Sequence[str]) -> str:
+    command = arguments[0] if arguments else ""
+    if command == "run":
+        return "; the same command goes on from here"
+    if command in ("tokenize", "pack", "shuffle") and "-" not in arguments:
+        return "; with --resume, what is finished is kept"
+    return ""

@@ -1,0 +1,116 @@
+"""Ctrl-C and SIGTERM: a command ends soon, says how to go on, leaves nothing behind, and goes on to the same bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import packtool
+from tests.commands.test_shuffle import contents
+from tests.stores import write_store
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
+# A disk so slow that reading one batch takes minutes, and the grace that a command has is as short as a test wants it.
+SLOW_DISK = """
+import sys, time
+from packtool.cli import interrupts, main
+from packtool.writing import packed_source, store_source
+
+def stuck(source, units, *_):
+    if not isinstance(units, int) and not len(units):
+        return
+    print("reading", flush=True)
+    time.sleep(120)
+
+interrupts.GRACE_SECONDS = 0.2
+for kind in (packed_source.PackedSource, store_source.StoreSource):
+    kind.read = kind.scan = stuck
+main(sys.argv[1:])
+"""
+PACK = ["pack", "store", "--strategy", "concat", "-L", "16"]
+
+
+def interrupt(program: list[str], arguments: list[str], number: signal.Signals) -> tuple[int, str]:
+    """Run it until it says something on standard output, then send the signal; its status and standard error."""
+    process = subprocess.Popen(
+        [sys.executable, *program, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    os.killpg(process.pid, number)  # as a terminal and a scheduler do: to all processes
+    _, error = process.communicate(timeout=60)
+    return process.returncode, error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "number"),
+    [
+        (PACK, signal.SIGINT),
+        ([*PACK, "--memory", "4kB"], signal.SIGTERM),
+        (["shuffle", "packed"], signal.SIGTERM),
+        (["shuffle", "packed", "--memory", "4kB"], signal.SIGINT),
+    ],
+)
+def test_in_the_middle_of_a_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], number: signal.Signals
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_store(Path("store"), [9, 70, 33] * 40)
+    packtool.pack("store", "packed", strategy="concat", sequence_length=16, shuffle=False)
+    command = [*arguments, "-o", "out", "-q"]
+    status, error = interrupt(["-c", SLOW_DISK], command, number)
+    assert (status, error) == (130, "packtool: interrupted; with --resume, what is finished is kept\n")
+    assert not Path("out/manifest.json").exists()
+    subprocess.run([sys.executable, "-m", "packtool", *command, "--resume"], check=True, env=ENVIRONMENT)
+    packtool.pack("store", "expected", strategy="concat", sequence_length=16)
+    assert contents(Path("out")) == contents(Path("expected"))
+
+
+WORKERS = """
+import sys
+from packtool import executor
+from packtool.corpus import blocks
+from packtool.cli import main
+
+start = executor._submit
+def started(*arguments):
+    for number, result in start(*arguments):
+        print("working", flush=True)
+        yield number, result
+
+executor._submit = started
+blocks.block_bytes = lambda files: 1 << 18
+if __name__ == "__main__":
+    main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_worker_processes_leave_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(WORKERS)
+    for part in range(4):
+        lines = [json.dumps({"text": f"text {part} {line} " * 200}) for line in range(2000)]
+        (tmp_path / f"{part}.jsonl").write_text("\n".join(lines))
+    inputs = [str(tmp_path / f"{part}.jsonl") for part in range(4)]
+    shared = Path("/dev/shm")
+    before = set(shared.iterdir()) if shared.exists() else set()
+    command = ["tokenize", *inputs, "-o", str(tmp_path / "out"), "--workers", "2", "-q", "--encoder", "tokenizers"]
+    status, error = interrupt([str(program)], command, number)
+    assert (status, error) == (130, "packtool: interrupted; with --resume, what is finished is kept\n")
+    if shared.exists():
+        mine = [path for path in set(shared.iterdir()) - before if path.name.startswith("sem.mp-")]
+        assert not mine
+    assert not (tmp_path / "out" / "manifest.json").exists()
