@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
@@ -125,7 +125,8 @@ def _submit(
     while True:
         if not failed:
             for number, task in islice(waiting, at_once - len(running)):
-                running[pool.submit(function, task)] = number
+                with _signals_held_back():
+                    running[pool.submit(function, task)] = number
         elif all(number > min(failed) for number in running.values()):
             raise failed[min(failed)]
         if not running:
@@ -138,6 +139,16 @@ def _submit(
                 failed[number] = error
             elif not failed:
                 yield number, future.result()
+
+
+@contextmanager
+def _signals_held_back() -> Iterator[None]:
+    """Hold Ctrl-C and SIGTERM back: a process that is started meanwhile never gets them, not even while it imports."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _listen(receiver: Connection, on_advance: Advance | None) -> None:
@@ -153,8 +164,6 @@ def _listen(receiver: Connection, on_advance: Advance | None) -> None:
 def _start_worker(lifeline: Connection, sender: Connection) -> None:
     """Ctrl-C and SIGTERM are the parent's business; a worker ends when the parent lets go of the lifeline or dies."""
     global _advance  # noqa: PLW0603
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
     _advance = partial(_send, sender)
 
     def watch() -> None:

@@ -16,7 +16,7 @@ GRACE_SECONDS = 1.5
 """What a command may take to stop. After that it is ended where it is, as if it were killed: everything it writes is
 made for that."""
 
-_said = threading.Lock()
+_said = threading.Event()
 
 
 def guard(arguments: Sequence[str]) -> None:
@@ -37,9 +37,9 @@ def guard(arguments: Sequence[str]) -> None:
 
 
 def interrupted(arguments: Sequence[str]) -> None:
-    """Say, once, that the command was interrupted and how to go on."""
-    if _said.acquire(blocking=False):
-        say(f"packtool: interrupted{_way_on(arguments)}")
+    """Say that the command was interrupted, and how to go on."""
+    _said.set()
+    say(f"packtool: interrupted{_way_on(arguments)}")
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -50,7 +50,8 @@ def _watch(reader: int, arguments: Sequence[str]) -> None:
     while os.read(reader, 1)[0] not in (signal.SIGINT, signal.SIGTERM):
         pass
     time.sleep(GRACE_SECONDS)
-    interrupted(arguments)
+    if not _said.is_set():
+        interrupted(arguments)
     os._exit(INTERRUPTED)
 
 
