@@ -18,6 +18,7 @@ CODES = frozenset(
         "files-skipped",
         "input-named-twice",
         "no-documents",
+        "no-locks",
         "records-rejected",
         "texts-truncated",
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from packtool import __version__
 from packtool.clock import Clock
 from packtool.commands.preview import Preview
 from packtool.report.packed import read_report
@@ -67,10 +68,10 @@ class DatasetJob:
         """Prepare the output, or say why there is nothing to do: a dry run, or a run that had finished.
 
         Args:
-            options: all that the output depends on, beside the inputs.
+            options: all that the output depends on, beside the inputs and packtool's version.
             figures: what would be written, for a dry run.
         """
-        key = key_of(*options, self.input_entries())
+        key = key_of(__version__, *options, self.input_entries())
         if self.dry_run:
             found = look(self.output, self.command, key)
             return DatasetResult(self.output, None, {}, Preview(self.command, self.output, found, figures()))

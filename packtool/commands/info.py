@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from packtool.errors import DataError
 from packtool.options.call import takes
 from packtool.options.info import InfoArguments
 from packtool.storage import manifest as manifests
-from packtool.storage.files import FileEntry
+from packtool.storage.listing import listed
 from packtool.storage.manifest import Manifest, PackedManifest, StoreManifest
-from packtool.storage.output import UNFINISHED, read_state
+from packtool.storage.output import UNFINISHED, State, read_state
 
 MOST_FILES = 10_000
 """Files of a directory that packtool did not write that are counted."""
@@ -77,8 +74,8 @@ def _is_output(path: Path) -> bool:
 
 
 def _finished(path: Path, manifest: Manifest) -> Info:
-    entries = list(_files(manifest))
-    missing = [name for name, entry in entries if not _has_size(path / name, entry.bytes)]
+    files = list(listed(manifest))
+    missing = [file.name for file in files if not _has_size(path / file.name, file.bytes)]
     quoted = shlex.quote(str(path))
     facts: dict[str, Any] = {}
     following: list[str] = []
@@ -107,13 +104,20 @@ def _finished(path: Path, manifest: Manifest) -> Info:
         following = [f"packtool stats {quoted}", f"packtool show {quoted} --row 0", f"packtool verify {quoted}"]
         if manifest.shuffle is None:
             following.insert(0, f"packtool shuffle {quoted} -o shuffled")
-    facts |= {"dtype": getattr(manifest, "dtype", None), "shards": sum(_is_shard(name) for name, _ in entries)}
-    facts |= {"bytes": sum(entry.bytes for _, entry in entries), "written by": f"packtool {manifest.packtool_version}"}
+    facts |= {"dtype": getattr(manifest, "dtype", None), "shards": sum(_is_shard(file.name) for file in files)}
+    facts |= {"bytes": sum(file.bytes for file in files), "written by": f"packtool {manifest.packtool_version}"}
     facts = {name: value for name, value in facts.items() if value is not None}
+    if (state := _replacing(path)) is not None:
+        facts["being replaced"] = f"by packtool {state.command}, which was interrupted or is at work"
     kind = manifest.format.removeprefix("packtool ")
     if missing:
         return Info(path, kind, "damaged", facts, missing, next=[f"packtool verify {quoted}"])
     return Info(path, kind, "whole", facts, next=following)
+
+
+def _replacing(path: Path) -> State | None:
+    """The run that is to replace a finished dataset; None where there is none."""
+    return read_state(path) if (path / UNFINISHED).is_dir() else None
 
 
 def _order(manifest: PackedManifest) -> str:
@@ -124,19 +128,6 @@ def _order(manifest: PackedManifest) -> str:
 
 def _is_shard(name: str) -> bool:
     return name.rpartition("/")[2].startswith("tokens-")
-
-
-def _files(manifest: Any, directory: str = "") -> Iterator[tuple[str, FileEntry]]:
-    """Every file that a manifest lists, with its name relative to the manifest."""
-    if isinstance(manifest, FileEntry):
-        yield f"{directory}{manifest.name}", manifest
-    elif isinstance(manifest, list):
-        for part in manifest:
-            yield from _files(part, directory)
-    elif isinstance(manifest, msgspec.Struct):
-        inner = getattr(manifest, "directory", "")
-        for name in manifest.__struct_fields__:
-            yield from _files(getattr(manifest, name), f"{directory}{inner}/" if inner else directory)
 
 
 def _has_size(path: Path, size: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from packtool.plan import Plan
 from packtool.shuffling.atom import atom_shuffles
 from packtool.sizes import machine_memory, parse_bytes
 from packtool.storage.manifest import Shuffle
+from packtool.storage.output import one_writer
 from packtool.storage.token_store import Corpus
 from packtool.writing.memory import Budget
 
@@ -26,6 +28,7 @@ log = logging.getLogger(__name__)
 
 
 @takes(PackArguments)
+@one_writer
 def pack(options: PackArguments) -> DatasetResult:
     """Pack token stores into rows.
 
@@ -55,8 +58,13 @@ def pack(options: PackArguments) -> DatasetResult:
     record = (
         Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=0) if options.shuffle else None
     )
+    solver = version("scipy") if options.optimize else None
     place = job.begin(
-        strategy, described, record, figures=lambda: _figures(corpus, packing.plan(strategy, corpus.lengths(), options))
+        strategy,
+        described,
+        record,
+        solver,
+        figures=lambda: _figures(corpus, packing.plan(strategy, corpus.lengths(), options)),
     )
     if isinstance(place, DatasetResult):
         return place

@@ -20,11 +20,13 @@ from packtool.shuffling import Method
 from packtool.sizes import parse_bytes
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import Manifest, PackedManifest, Shuffle, StoreManifest
+from packtool.storage.output import one_writer
 from packtool.storage.packed import PackedDataset
 from packtool.writing.memory import Budget
 
 
 @takes(ShuffleArguments)
+@one_writer
 def shuffle(options: ShuffleArguments) -> DatasetResult:
     """Write the rows of a dataset in another order.
 

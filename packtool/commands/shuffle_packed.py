@@ -114,8 +114,8 @@ def write_order(
     entries = []
     for plan, shuffle in zip(plans, _shuffles(plans, dataset.manifest.shuffle, record), strict=True):
         directory = plan.bucket.entry.directory
-        (place.path / directory).mkdir(exist_ok=True)
-        with NpyWriter(place.path / directory / ORDER, "<i8", (shuffle.atoms,)) as out:
+        (place.staged / directory).mkdir(exist_ok=True)
+        with NpyWriter(place.staged / directory / ORDER, "<i8", (shuffle.atoms,)) as out:
             for part in shuffle.order_parts(job.budget.memory):
                 out.write(part)
             entries.append(_named(out.close(), directory))
@@ -123,7 +123,7 @@ def write_order(
         base=manifests.input_entry(dataset.path),
         shuffle=record,
         orders=entries,
-        batches=None if table is None else write_array(place.path / BATCHES, table),
+        batches=None if table is None else write_array(place.staged / BATCHES, table),
     )
     run = job.facts()
     place.finish(manifest, run)
@@ -159,10 +159,10 @@ def write_rows(
     place.finish(
         msgspec.structs.replace(
             manifest,
-            lengths=None if lengths is None else write_array(place.path / LENGTHS, np.asarray(lengths)),
-            report=manifests.write_report(place.path, report),
+            lengths=None if lengths is None else write_array(place.staged / LENGTHS, np.asarray(lengths)),
+            report=manifests.write_report(place.staged, report),
             buckets=buckets,
-            batches=None if table is None else write_array(place.path / BATCHES, table),
+            batches=None if table is None else write_array(place.staged / BATCHES, table),
         ),
         run,
     )

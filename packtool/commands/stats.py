@@ -38,6 +38,9 @@ def stats(options: StatsArguments) -> Report:
     if html is not None and (html.is_dir() or not html.absolute().parent.is_dir()):
         what = f"{html} can't be written: it is a directory, or lies in one that does not exist"
         raise UsageError("bad-option", what, remedy="give a file in an existing directory", where="--html")
+    if html is not None and html.suffix.lower() not in (".html", ".htm"):
+        what = f"{str(html)!r} is not the name of a page, and what lies there would be overwritten"
+        raise UsageError("bad-option", what, remedy="give a name that ends in .html", where="--html")
     paths = [str(each) for each in ([options.path] if isinstance(options.path, str | Path) else options.path)]
     grid = {
         "buckets": _sets(options.buckets),

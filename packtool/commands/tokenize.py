@@ -57,6 +57,7 @@ class TokenizeResult:
 
 
 @takes(TokenizeArguments)
+@outputs.one_writer
 def tokenize(options: TokenizeArguments) -> TokenizeResult:
     """Tokenize text files into a token store.
 

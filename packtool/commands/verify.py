@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ from packtool.options.verify import VerifyArguments
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage.contents import document_lengths, require_order
+from packtool.storage.listing import listed
 from packtool.storage.manifest import OrderManifest, StoreManifest
 from packtool.storage.names import OFFSET
 from packtool.storage.packed import PackedDataset
-from packtool.storage.reading import open_array, problem_with, subdirectory
+from packtool.storage.reading import open_array, problem_with
 from packtool.storage.token_store import TokenStore
 from packtool.writing.layout import BATCH_TOKENS
 
@@ -47,14 +48,6 @@ class VerifyResult:
     problems: list[PacktoolError]
 
 
-@dataclass(frozen=True)
-class _File:
-    directory: Path
-    name: str
-    bytes: int
-    xxh3_128: str
-
-
 @takes(VerifyArguments)
 def verify(options: VerifyArguments) -> VerifyResult:
     """Check a token store, a packed dataset or an order against its manifest.
@@ -71,11 +64,11 @@ def verify(options: VerifyArguments) -> VerifyResult:
     path = Path(options.path)
     stores = [options.store] if isinstance(options.store, str | Path) else options.store
     manifest = manifests.read(path)
-    files = list(_files(path, manifest))
+    files = list(listed(manifest))
     problems: list[PacktoolError] = []
     with Progress(sum(file.bytes for file in files), "verify", quiet=options.quiet) as bar:
         for file in files:
-            problem = problem_with(file.directory, file.name, file.bytes, file.xxh3_128)
+            problem = problem_with(path, file.name, file.bytes, file.xxh3_128)
             problems += [problem] if problem else []
             bar.advance(file.bytes)
     tokens = 0
@@ -83,27 +76,6 @@ def verify(options: VerifyArguments) -> VerifyResult:
         tokens, found = _check_content(path, manifest, stores)
         problems += found
     return VerifyResult(path, manifest.format, len(files), sum(file.bytes for file in files), tokens, problems)
-
-
-def _files(path: Path, manifest: manifests.Manifest) -> Iterator[_File]:
-    listed: list[tuple[Path, Any]] = []
-    if isinstance(manifest, StoreManifest):
-        listed += [(path, entry) for shard in manifest.shards for entry in (shard.tokens, shard.offsets)]
-        listed.append((path, manifest.rejected))
-    else:
-        listed.append((path, manifest.batches))
-    if isinstance(manifest, OrderManifest):
-        listed += [(path, entry) for entry in manifest.orders]
-    elif isinstance(manifest, manifests.PackedManifest):
-        listed += [(path, manifest.report), (path, manifest.lengths)]
-        for bucket in manifest.buckets:
-            inside = subdirectory(path, bucket.directory)
-            for row_shard in bucket.shards:
-                entries = (row_shard.tokens, row_shard.segments, row_shard.segment_offsets, row_shard.atoms)
-                listed += [(inside, entry) for entry in entries]
-    for directory, entry in listed:
-        if entry is not None:
-            yield _File(directory, entry.name, entry.bytes, entry.xxh3_128)
 
 
 def _check_content(

@@ -8,6 +8,7 @@ from typing import Any
 
 from packtool.errors import UsageError
 from packtool.options.declare import Declared, declared
+from packtool.options.kinds import PATH, PATHS
 from packtool.options.names import listed
 
 
@@ -77,6 +78,8 @@ def out_of_range(name: str, value: object, low: int, high: int | None) -> UsageE
 
 
 def _check_value(each: Declared, value: Any) -> None:
+    if each.option.kind in (PATH, PATHS) and str(value) == "":  # Path("") would be the working directory
+        raise UsageError("bad-option", "an empty name", remedy="give a path", where=each.flag)
     option = each.option
     if each.choices and value not in each.choices:
         what = f"{value!r} is not a known value"

@@ -90,9 +90,9 @@ def called(manifest: Manifest) -> str:
     return _CALLED[manifest.format]
 
 
-def write(directory: Path, manifest: Manifest) -> None:
-    """Write the manifest: from now on the directory is a dataset."""
-    write_bytes(directory / MANIFEST, sealed(manifest))
+def write(directory: Path, manifest: Manifest, name: str = MANIFEST) -> None:
+    """Write the manifest: from now on the directory is a dataset, if the manifest has its usual name."""
+    write_bytes(directory / name, sealed(manifest))
 
 
 def write_report(directory: Path, report: msgspec.Struct) -> InputEntry:
@@ -126,13 +126,17 @@ def input_entry(directory: Path) -> InputEntry:
     return InputEntry(directory.resolve().name, len(data), xxhash.xxh3_128_hexdigest(data))
 
 
-def read(directory: Path) -> Manifest:
+def read(directory: Path, name: str = MANIFEST) -> Manifest:
     """The manifest of a token store, a packed dataset or an order: sealed, complete, and free of contradictions.
+
+    Args:
+        directory: of the dataset.
+        name: of the manifest's file.
 
     Raises:
         DataError: no such directory, no manifest, or one that is damaged or that this version can't read.
     """
-    path = directory / MANIFEST
+    path = directory / name
     if not directory.is_dir():
         raise DataError("missing-input", "no such directory", remedy="check the path", where=str(directory))
     try:

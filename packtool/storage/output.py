@@ -1,34 +1,48 @@
-"""Output directories: never mixed with something else, never whole-looking before they are whole.
+"""Output directories: one writer, never mixed with something else, never whole-looking before they are whole.
 
-While a command runs, everything it must remember lies in `unfinished/` inside the output. `finish` writes `run.json`,
-then the manifest, then removes `unfinished/`. What was killed on the way can be resumed if options and inputs still
-have the same key.
+While a command runs, everything that it writes lies in `unfinished/` inside the output, the dataset itself in
+`unfinished/dataset`. `finish` puts it in its place, in place of the dataset that `--overwrite` was to replace. What was
+killed on the way can be resumed if options and inputs still have the same key.
 """
 
 from __future__ import annotations
 
-import re
-import shutil
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 import xxhash
 
-from packtool.errors import DataError, UsageError
+from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.storage import lock
 from packtool.storage import manifest as manifests
-from packtool.storage.files import PARTIAL, sync_directory, write_bytes
-from packtool.storage.names import REJECTED
-
-UNFINISHED = "unfinished"
-"""Directory for what only an unfinished output has: state, scratch files, finished pieces to resume from."""
-_STATE = "state.json"
-_OURS = re.compile(
-    rf"({manifests.MANIFEST}|{manifests.RUN}|{manifests.REPORT}|{UNFINISHED}|{re.escape(REJECTED)}"
-    rf"|[a-z_]+(-\d{{5,}})?\.npy|bucket-\d+)({re.escape(PARTIAL)})?"
+from packtool.storage.files import PARTIAL, write_bytes
+from packtool.storage.listing import listed
+from packtool.storage.lock import LOCK, Lock
+from packtool.storage.publish import (
+    STAGED,
+    STATE,
+    UNFINISHED,
+    WHOLE,
+    is_staged,
+    publish,
+    remove_work,
+    require_no_links,
+    require_removable,
 )
+from packtool.storage.reading import decode, read_file
+
+__all__ = ["UNFINISHED", "Output", "State", "key_of", "look", "one_writer", "prepare", "read_state"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_held: ContextVar[ExitStack | None] = ContextVar("held", default=None)
 
 
 class State(msgspec.Struct, frozen=True):
@@ -40,40 +54,65 @@ class State(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Output:
-    """An output directory that is safe to write to.
+    """An output directory that is safe to write to: nobody else does.
 
     Attributes:
         path: the directory; it exists.
         work: its `unfinished` directory, for scratch files and finished pieces; gone after `finish`.
+        staged: the directory in it for the files of the dataset.
         state: command and key.
-        resumed: an earlier run with the same key stopped here; its pieces are in `path` and `work`.
+        resumed: an earlier run with the same key stopped here; its pieces are in `work`.
         finished: an earlier run with the same key finished here; there is nothing left to do.
+        lock: held while this run works; None where there is nothing to do.
     """
 
     path: Path
     work: Path
+    staged: Path
     state: State
     resumed: bool
     finished: bool
+    lock: Lock | None = None
 
     def finish(self, manifest: manifests.Manifest, run: Mapping[str, Any] | None = None) -> None:
-        """Turn the directory into a dataset. All shards must be in place and durable.
+        """Turn what was staged into a dataset. All files must be there and durable.
 
         Args:
             manifest: written last, atomically.
             run: facts that may differ between equal runs (timings, machine, workers), for `run.json`.
         """
         facts = {"command": self.state.command, "key": self.state.key, **(run or {})}
-        write_bytes(self.path / manifests.RUN, manifests.encode(facts))
-        sync_directory(self.path)
-        manifests.write(self.path, manifest)
-        shutil.rmtree(self.work, ignore_errors=True)
+        write_bytes(self.staged / manifests.RUN, manifests.encode(facts))
+        manifests.write(self.work, manifest, WHOLE)
+        publish(self.path)
+        self.discard()
 
     def discard(self) -> None:
-        """Leave nothing behind, after an error with nothing that a resumed run could use."""
-        shutil.rmtree(self.work, ignore_errors=True)
-        if not any(self.path.iterdir()):
-            self.path.rmdir()
+        """Leave nothing unfinished behind: all is done, or there is nothing that a resumed run could use."""
+        remove_work(self.path)
+        self.release()
+
+    def release(self) -> None:
+        """Let others write here. Doing it again does no harm."""
+        if self.lock is not None and self.lock.release():
+            for directory in (self.staged, self.work, self.path):
+                with suppress(OSError):
+                    directory.rmdir()  # if there is nothing in it
+
+
+def one_writer(command: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A command that lets go of its output when it ends, however it ends."""
+
+    @functools.wraps(command)
+    def run(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
+        with ExitStack() as stack:
+            token = _held.set(stack)
+            try:
+                return command(*args, **options)
+            finally:
+                _held.reset(token)
+
+    return run
 
 
 def key_of(*parts: Any) -> str:
@@ -90,46 +129,67 @@ def prepare(
     overwrite: bool = False,
     resume: bool = False,
 ) -> Output:
-    """Make sure that `command` may write to `path`, and create it.
+    """Make sure that `command` may write to `path`, and nobody else does; create it.
 
     Args:
         path: output directory.
         command: name of the command.
         key: `key_of` the options and inputs that the output depends on.
         inputs: local files and directories that are read.
-        overwrite: remove what packtool left there before. Anything else there is never removed.
+        overwrite: replace the dataset that is there, once the new one is whole, and forget what an unfinished run left.
+            Nothing else there is ever removed.
         resume: go on with what an earlier run with the same key left there; an empty output simply starts.
 
     Raises:
         UsageError: both `overwrite` and `resume`; output inside an input or the other way round; not empty;
-            unfinished or finished with another key.
-        DataError: not a directory, or it can't be created.
+            unfinished or finished with another key; other files than packtool's.
+        DataError: not a directory, or it can't be created; another run writes there.
     """
-    path = Path(path)
+    if not str(path):
+        raise UsageError("bad-option", "an empty name", remedy="give a directory", where="--output")
+    path, state = Path(path), State(command, key)
     if overwrite and resume:
         raise UsageError("overwrite-and-resume", "--overwrite and --resume exclude each other", remedy="give one")
     _refuse_overlap(path, inputs)
-    state = State(command, key)
     work = path / UNFINISHED
-    if path.exists() and not path.is_dir():
-        raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(path))
-    entries = _entries(path)
-    resumed = finished = False
-    if entries and resume:
-        finished = _require_same(path, state)
-        resumed = True
-    elif entries and overwrite:
-        _remove_ours(path, entries)
-    elif entries:
-        hint = "--resume to go on, --overwrite to start again" if UNFINISHED in entries else "--overwrite to replace it"
-        raise UsageError("output-not-empty", f"holds {entries[0]} already", remedy=f"give {hint}", where=str(path))
-    output = Output(path, work, state, resumed, finished)
-    if finished:
-        shutil.rmtree(work, ignore_errors=True)  # a kill between manifest and clean-up leaves it behind
-        return output
+    resumed, finished = _decide(path, state, overwrite=overwrite, resume=resume)  # before anything is written there
+    if finished and not work.exists():
+        return Output(path, work, work / STAGED, state, resumed, finished)
     try:
-        work.mkdir(parents=True, exist_ok=True)
-        write_bytes(work / _STATE, manifests.encode(state))
+        held = lock.take(work, command)
+    except OSError as error:
+        raise DataError(
+            "output-not-writable", f"can't be written ({error.strerror})", remedy="choose another", where=str(path)
+        ) from None
+    output = Output(path, work, work / STAGED, state, resumed, finished, held)
+    try:
+        output = _claim(output, overwrite=overwrite, resume=resume)
+    except BaseException:
+        output.release()
+        raise
+    if (stack := _held.get()) is not None:
+        stack.callback(output.release)
+    return output
+
+
+def _claim(output: Output, *, overwrite: bool, resume: bool) -> Output:
+    """What `prepare` does once it has the lock."""
+    path = output.path
+    if is_staged(path) and (overwrite or resume):  # a run was killed between its last file and its manifest
+        publish(path)
+        if _read(path / manifests.RUN) == _read(output.work / STATE):
+            remove_work(path)
+    resumed, finished = _decide(path, output.state, overwrite=overwrite, resume=resume)
+    output = replace(output, resumed=resumed, finished=finished)
+    if finished:
+        if _read(output.work / STATE) in (None, output.state):
+            remove_work(path)
+        return output
+    if overwrite:
+        remove_work(path)
+    try:
+        output.staged.mkdir(exist_ok=True)
+        write_bytes(output.work / STATE, manifests.encode(output.state))
     except OSError as error:
         raise DataError(
             "output-not-writable", f"can't be written ({error.strerror})", remedy="choose another", where=str(path)
@@ -137,13 +197,41 @@ def prepare(
     return output
 
 
+def _decide(path: Path, state: State, *, overwrite: bool, resume: bool) -> tuple[bool, bool]:
+    """Whether a run goes on here with what an earlier one left, and whether that one had finished.
+
+    Raises:
+        PacktoolError: it may not write here at all.
+    """
+    if path.exists() and not path.is_dir():
+        raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(path))
+    entries = _entries(path)
+    if not entries:
+        return False, False
+    require_no_links(path)
+    if resume:
+        return True, _require_same(path, state)
+    if overwrite:
+        if not is_staged(path):
+            require_removable(path)
+        return False, False
+    hint = "--resume to go on, --overwrite to start again" if UNFINISHED in entries else "--overwrite to replace it"
+    raise UsageError("output-not-empty", f"holds {entries[0]} already", remedy=f"give {hint}", where=str(path))
+
+
 def read_state(path: Path) -> State | None:
-    """Which command worked on the finished or unfinished output at `path`; None if that can't be told."""
-    finished = (path / manifests.MANIFEST).exists()
+    """Which command worked on the unfinished or finished output at `path`; None if that can't be told."""
+    return _read(path / UNFINISHED / STATE) or _finished_state(path)
+
+
+def _finished_state(path: Path) -> State | None:
+    return _read(path / manifests.RUN) if (path / manifests.MANIFEST).exists() else None
+
+
+def _read(file: Path) -> State | None:
     try:
-        file = path / manifests.RUN if finished else path / UNFINISHED / _STATE
-        return msgspec.json.decode(file.read_bytes(), type=State)
-    except (OSError, msgspec.MsgspecError):
+        return decode(read_file(file), State)
+    except (OSError, ValueError, PacktoolError):
         return None
 
 
@@ -158,15 +246,17 @@ def look(path: Path | str, command: str, key: str) -> str:
         return "nothing"
     try:
         return "finished" if _require_same(path, State(command, key)) else "unfinished"
-    except UsageError:
+    except PacktoolError:
         return "other"
 
 
 def _entries(path: Path) -> list[str]:
     """What the directory holds; nothing, if a command was killed there before it could write down its key."""
     names = sorted(entry.name for entry in path.iterdir()) if path.exists() else []
-    if names == [UNFINISHED] and {entry.name for entry in (path / UNFINISHED).iterdir()} <= {_STATE + PARTIAL}:
-        return []
+    if names == [UNFINISHED] and (path / UNFINISHED).is_dir() and not (path / UNFINISHED).is_symlink():
+        left = {entry.name for entry in (path / UNFINISHED).iterdir()}
+        if left <= {LOCK, STATE + PARTIAL, STAGED} and not any((path / UNFINISHED).glob(f"{STAGED}/*")):
+            return []
     return names
 
 
@@ -185,7 +275,13 @@ def _refuse_overlap(path: Path, inputs: Iterable[Path | str]) -> None:
 
 def _require_same(path: Path, state: State) -> bool:
     """Check that what lies in `path` has the same state; whether it is finished."""
-    found = read_state(path)
+    finished, unfinished = _finished_state(path), _read(path / UNFINISHED / STATE)
+    if finished == state:
+        _require_whole(path)
+        return True
+    if unfinished == state:
+        return False
+    found = unfinished or finished
     if found is None:
         raise UsageError(
             "nothing-to-resume",
@@ -195,29 +291,24 @@ def _require_same(path: Path, state: State) -> bool:
         )
     if found.command != state.command:
         what = f"written by packtool {found.command}, not by packtool {state.command}"
-    elif found.key != state.key:
-        what = "begun with other options or inputs"
     else:
-        return (path / manifests.MANIFEST).exists()
+        what = "begun with other options or inputs"
     remedy = "give the same ones, or --overwrite to start again"
     raise UsageError("resume-differs", what, remedy=remedy, where=str(path))
 
 
-def _remove_ours(path: Path, entries: list[str]) -> None:
-    for name in entries:
-        if not _OURS.fullmatch(name):
-            raise UsageError(
-                "output-has-other-files",
-                f"holds {name}, which packtool did not write",
-                remedy="move it away, or choose another output",
-                where=str(path),
+def _require_whole(path: Path) -> None:
+    """Refuse to keep a finished dataset that has lost files, or parts of them, since.
+
+    Raises:
+        DataError: naming the first one.
+    """
+    for each in listed(manifests.read(path)):
+        file = path / each.name
+        if not file.is_file() or file.stat().st_size != each.bytes:
+            raise DataError(
+                "missing-shard",
+                "named in the manifest, but not there as it was written",
+                remedy="copy it again, or give --overwrite to make all of it again",
+                where=str(file),
             )
-    # The manifest goes first: from then on nobody takes the rest for a dataset.
-    (path / manifests.MANIFEST).unlink(missing_ok=True)
-    sync_directory(path)
-    for name in entries:
-        entry = path / name
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink(missing_ok=True)

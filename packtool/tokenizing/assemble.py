@@ -13,7 +13,7 @@ from packtool.clock import Clock
 from packtool.storage import output as outputs
 from packtool.storage.files import FileEntry, sync_directory
 from packtool.storage.manifest import InputEntry, StoreManifest, TokenShard
-from packtool.storage.names import REJECTED, token_dtype
+from packtool.storage.names import REJECTED, shard_file, token_dtype
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing.job import Job
 from packtool.tokenizing.rejects import RejectJoiner
@@ -40,18 +40,18 @@ def assemble(
     shards: list[TokenShard] = []
     documents = 0
     per_file: dict[int, tasks.SpanCounts] = {}
-    with RejectJoiner(out.path, [file.name for file in job.files]) as joiner:
+    with RejectJoiner(out.staged, [file.name for file in job.files]) as joiner:
         for directory, result in job.in_order():
             joiner.add(directory)
             for span in result.spans:
                 joiner.passed(span.file, span.records)
                 per_file.setdefault(span.file, tasks.SpanCounts(span.file)).add(span)
             for shard in result.shards:
-                tokens = _place(out.path, directory, len(shards), shard.tokens)
-                offsets = _place(out.path, directory, len(shards), shard.offsets)
+                tokens = _place(out.staged, directory, len(shards), shard.tokens)
+                offsets = _place(out.staged, directory, len(shards), shard.offsets)
                 shards.append(TokenShard(tokens, offsets, documents))
                 documents += shard.offsets.shape[0] - 1
-    sync_directory(out.path)
+    sync_directory(out.staged)
     total = tasks.SpanCounts(-1)
     for counts in per_file.values():
         total.add(counts)
@@ -101,9 +101,12 @@ def _warn(path: Path, counts: dict[str, int]) -> None:
 
 
 def _place(store: Path, directory: Path, number: int, entry: FileEntry) -> FileEntry:
-    """Move one file of a shard to its place. A resumed run may find it there already."""
-    name = f"{entry.name.partition('-')[0]}-{number:05d}.npy"
-    source = directory / entry.name
-    if source.exists():
-        source.rename(store / name)
+    """Give one file of a shard its final name, by a link: until the store is whole, its block stays whole, too."""
+    name = shard_file(entry.name.partition("-")[0], number)
+    source, target = directory / entry.name, store / name
+    target.unlink(missing_ok=True)
+    try:
+        target.hardlink_to(source)
+    except OSError:  # a file system without links: after an interruption the block is done again
+        source.rename(target)
     return msgspec.structs.replace(entry, name=name)

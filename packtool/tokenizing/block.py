@@ -17,8 +17,8 @@ from packtool.corpus.read import SpanReader, file_digest, records_before
 from packtool.corpus.records import Batch, Block, CorpusFile, Document, Reject, Span
 from packtool.corpus.walk import shown
 from packtool.errors import DataError
-from packtool.storage.files import sync_directory, write_bytes
-from packtool.storage.manifest import TokenizerInfo
+from packtool.storage.files import FileEntry, sync_directory, write_bytes
+from packtool.storage.manifest import InputEntry, TokenizerInfo
 from packtool.tokenizing.choose import Recipe, follow
 from packtool.tokenizing.pieces import PIECE, pieces
 from packtool.tokenizing.rejects import RejectLog
@@ -125,13 +125,26 @@ class SpanCounts(msgspec.Struct):
 
 
 class BlockResult(msgspec.Struct):
-    """What a finished block left behind: which encoder ran, how many texts were cross-checked, how many truncated."""
+    """What a finished block left behind.
+
+    Attributes:
+        encoder: which one ran.
+        checked, truncated: texts that were cross-checked, and that the tokenizer cut.
+        spans: what each held.
+        shards, rejected: its files.
+    """
 
     encoder: str
     checked: int
     truncated: int
     spans: list[SpanCounts]
     shards: list[WrittenShard]
+    rejected: InputEntry | None
+
+    def files(self) -> list[FileEntry | InputEntry]:
+        """Its files, relative to its directory."""
+        arrays = [entry for shard in self.shards for entry in (shard.tokens, shard.offsets)]
+        return [*arrays, *([] if self.rejected is None else [self.rejected])]
 
 
 def block_directory(work: Path, number: int) -> Path:
@@ -163,7 +176,7 @@ def run(context: Context, task: Task) -> BlockResult | str:
         ]
         writer.close()
     sync_directory(directory)
-    result = BlockResult(encoder.name, encoder.checked, encoder.truncated, counts, writer.shards)
+    result = BlockResult(encoder.name, encoder.checked, encoder.truncated, counts, writer.shards, log.entry())
     write_bytes(block_record(work, task.number), msgspec.json.encode(result))
     return result
 

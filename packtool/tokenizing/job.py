@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from packtool import executor
 from packtool.corpus import blocks
 from packtool.corpus.records import Block, CorpusFile
 from packtool.progress import Progress
+from packtool.storage.reading import decode, problem_with, read_file
 from packtool.tokenizing import block as tasks
 
 
@@ -28,10 +30,21 @@ class Job:
         self._quiet = quiet
         self._blocks = blocks.plan(files)
         self._work = Path(context.work)
-        for number in range(len(self._blocks)):
-            record = tasks.block_record(self._work, number)
-            if record.exists():
-                self.results[number] = msgspec.json.decode(record.read_bytes(), type=tasks.BlockResult)
+        with ThreadPoolExecutor(workers, thread_name_prefix="packtool") as pool:
+            finished = pool.map(self._finished, range(len(self._blocks)))
+            self.results |= {number: result for number, result in enumerate(finished) if result is not None}
+
+    def _finished(self, number: int) -> tasks.BlockResult | None:
+        """What an earlier run made of a block; None where that is not, or no longer, as it was written."""
+        try:
+            result = decode(read_file(tasks.block_record(self._work, number)), tasks.BlockResult)
+        except (FileNotFoundError, ValueError):
+            return None
+        directory = tasks.block_directory(self._work, number)
+        for file in result.files():
+            if problem_with(directory, file.name, file.bytes, file.xxh3_128):
+                return None
+        return result
 
     def start_again(self, encoder: str) -> None:
         """Forget what the other encoder did."""

@@ -14,6 +14,7 @@ import msgspec
 import xxhash
 
 from packtool.corpus.records import Reject
+from packtool.storage.files import create
 from packtool.storage.manifest import InputEntry
 from packtool.storage.names import REJECTED
 
@@ -39,21 +40,46 @@ class RejectedRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
     bytes: int = 0
 
 
+class _Lines:
+    """The file of rejected records in a directory: made when there is a first one, hashed as it is written, durable."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / REJECTED
+        self._file: IO[bytes] | None = None
+        self._hash = xxhash.xxh3_128()
+        self._bytes = 0
+
+    def write(self, record: RejectedRecord) -> None:
+        if self._file is None:
+            self._file = os.fdopen(create(self._path), "wb")
+        line = msgspec.json.encode(record) + b"\n"
+        self._file.write(line)
+        self._hash.update(line)
+        self._bytes += len(line)
+
+    def entry(self) -> InputEntry | None:
+        """What was written, once it is closed; None where nothing was."""
+        return None if self._file is None else InputEntry(REJECTED, self._bytes, self._hash.hexdigest())
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+
 class RejectLog:
     """Counts the rejects of one block and, if `keep`, writes them to `rejected.jsonl` in its directory."""
 
     def __init__(self, directory: Path, *, keep: bool) -> None:
         self.count = 0
-        self._path = directory / REJECTED if keep else None
-        self._file: IO[bytes] | None = None
+        self._lines = _Lines(directory) if keep else None
 
     def add(self, file: int, reject: Reject, before: int) -> None:
         """Record a reject of file number `file`, with `before` records before its batch in the span."""
         self.count += 1
-        if self._path is None:
+        if self._lines is None:
             return
-        if self._file is None:
-            self._file = self._path.open("wb")
         record = before + reject.record if reject.record else 0
         entry = RejectedRecord(file=file, record=record, code=reject.code, reason=reject.reason, bytes=reject.size)
         if reject.raw is not None:
@@ -62,14 +88,18 @@ class RejectLog:
                 entry.raw = codecs.getincrementaldecoder("utf-8")().decode(reject.raw, final=not reject.size)
             except UnicodeDecodeError:
                 entry.raw_base64 = base64.b64encode(reject.raw).decode()
-        self._file.write(msgspec.json.encode(entry) + b"\n")
+        self._lines.write(entry)
+
+    def entry(self) -> InputEntry | None:
+        """What was kept, once this is closed; None where nothing was."""
+        return None if self._lines is None else self._lines.entry()
 
     def __enter__(self) -> RejectLog:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
-        if self._file is not None:
-            self._file.close()
+        if self._lines is not None:
+            self._lines.close()
 
 
 class RejectJoiner:
@@ -81,20 +111,15 @@ class RejectJoiner:
     """
 
     def __init__(self, store: Path, names: Sequence[str]) -> None:
-        self._path = store / REJECTED
+        self._lines = _Lines(store)
         self._names = names
         self._records: dict[int, int] = {}
-        self._hash = xxhash.xxh3_128()
-        self._bytes = 0
-        self._file: IO[bytes] | None = None
 
     def add(self, directory: Path) -> None:
         """Append the rejects of the block in `directory`."""
         source = directory / REJECTED
         if not source.exists():
             return
-        if self._file is None:
-            self._file = self._path.open("wb")
         with source.open("rb") as lines:
             for record in lines:
                 entry = msgspec.json.decode(record, type=RejectedRecord)
@@ -102,16 +127,11 @@ class RejectJoiner:
                 entry.file = self._names[number]
                 if entry.record:
                     entry.record += self._records.get(number, 0)
-                line = msgspec.json.encode(entry) + b"\n"
-                self._file.write(line)
-                self._hash.update(line)
-                self._bytes += len(line)
+                self._lines.write(entry)
 
     def entry(self) -> InputEntry | None:
-        """How the manifest lists what was written; None where nothing was rejected. Once this is closed."""
-        if self._file is None:
-            return None
-        return InputEntry(REJECTED, self._bytes, self._hash.hexdigest())
+        """How the manifest lists what was written, once this is closed; None where nothing was rejected."""
+        return self._lines.entry()
 
     def passed(self, file: int, records: int) -> None:
         """Count a block's records of a file: later blocks number theirs from there."""
@@ -121,7 +141,4 @@ class RejectJoiner:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
-        if self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
+        self._lines.close()

@@ -82,7 +82,7 @@ class BucketWriter:
     def _write(self, job: BucketJob, progress: Callable[[int], object]) -> tuple[list[PackedShard], Tally | None]:
         scratch = self.output.work / "partitions" / job.directory
         writer = RowWriter(
-            directory=self.output.path / job.directory,
+            directory=self.output.staged / job.directory,
             dtype=job.source.dtype,
             shard_tokens=self.shard_tokens,
             lengths=self.lengths,

@@ -8,6 +8,7 @@ one that was interrupted starts its own files again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +22,7 @@ from packtool.plan import I64, Plan, offsets_of, ranges
 from packtool.shuffling.atom import Keys
 from packtool.storage.files import write_bytes
 from packtool.storage.packed import SEGMENT, to_table
+from packtool.storage.reading import decode, read_file
 from packtool.writing import scratch
 from packtool.writing.memory import Budget
 from packtool.writing.scratch import Atoms
@@ -89,9 +91,10 @@ def partition(
     def run(number: int, check: Check) -> Contents:
         first, last = tasks[number]
         note = directory / f"task-{number:02d}.json"
-        if note.exists():
+        with suppress(FileNotFoundError, ValueError):
+            finished = decode(read_file(note), Contents)
             progress(int(_first_unit(plan, last) - _first_unit(plan, first)) * source.unit_bytes)
-            return msgspec.json.decode(note.read_bytes(), type=Contents)
+            return finished
         for left in directory.glob(f"*-{number:02d}.atoms"):
             left.unlink()
         counts = np.zeros((1 << bits, 3), np.int64)

@@ -7,6 +7,7 @@ of `Atoms`, one after the other.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,8 +90,8 @@ def read(files: Iterable[tuple[Path, str]], whole: Atoms) -> None:
     first = np.zeros(3, np.int64)
     for path, digest in files:
         hashed = xxhash.xxh3_128()
-        with path.open("rb") as file:
-            while header := file.read(_HEADER.itemsize * len(first)):
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            while len(header := file.read(_HEADER.itemsize * len(first))) == _HEADER.itemsize * len(first):
                 hashed.update(header)
                 last = first + np.frombuffer(header, _HEADER)
                 for column, which in zip(whole.columns, _COUNTED, strict=True):
@@ -101,7 +102,7 @@ def read(files: Iterable[tuple[Path, str]], whole: Atoms) -> None:
         if hashed.hexdigest() != digest:
             raise DataError(
                 "damaged-scratch",
-                "an unfinished file has changed since it was written, as after a power failure",
+                "an unfinished file is gone, or has changed since it was written, as after a power failure",
                 remedy="start again with --overwrite",
                 where=str(path),
             )

@@ -17,7 +17,7 @@ from packtool.storage.files import write_bytes
 from packtool.storage.manifest import PackedShard
 from packtool.storage.names import OFFSET, SEGMENT
 from packtool.storage.packed import PackedShardWriter, from_table
-from packtool.storage.reading import open_array
+from packtool.storage.reading import decode, open_array, problem_with, read_file
 from packtool.writing.layout import BATCH_TOKENS
 from packtool.writing.rows import Rows
 from packtool.writing.threads import Check, in_threads
@@ -85,9 +85,8 @@ class RowWriter:
 
     def _shard(self, busy: Semaphore, check: Check, rows: Rows, number: int, first: int, last: int) -> Shard:
         sequence_length = rows.plan.sequence_length
-        note = self._note(number)
-        if note.exists():
-            finished = self._finished(note, sequence_length)
+        finished = self._finished(number, sequence_length)
+        if finished is not None:
             rows.written(first, last)
             return finished
         tally = self._tally(sequence_length)
@@ -109,16 +108,22 @@ class RowWriter:
                     self.progress(tokens.nbytes)
             shard = writer.close(rows.atoms(first, last))
         if shard.segments is not None or tally is None:  # else it could not be counted again
-            write_bytes(note, msgspec.json.encode(shard))
+            write_bytes(self._note(number), msgspec.json.encode(shard))
             rows.written(first, last)
         return shard, tally
 
     def _note(self, number: int) -> Path:
         return self.notes / f"shard-{number:05d}.json"
 
-    def _finished(self, note: Path, sequence_length: int) -> Shard:
-        """A shard that an earlier run wrote, and its tally from its segment table."""
-        shard = msgspec.json.decode(note.read_bytes(), type=PackedShard)
+    def _finished(self, number: int, sequence_length: int) -> Shard | None:
+        """A shard that an earlier run wrote, and its tally from its segment table; None where it is not as written."""
+        try:
+            shard = decode(read_file(self._note(number)), PackedShard)
+        except (FileNotFoundError, ValueError):
+            return None
+        for entry in (shard.tokens, shard.segments, shard.segment_offsets, shard.atoms):
+            if entry is not None and problem_with(self.directory, entry.name, entry.bytes, entry.xxh3_128):
+                return None
         tokens = open_array(self.directory, shard.tokens, self.dtype)
         self.progress(tokens.nbytes)
         tally = self._tally(sequence_length)

@@ -115,11 +115,11 @@ def test_an_interrupted_run_continues(place: Path, monkeypatch: pytest.MonkeyPat
     (place / "out").rename(place / "undisturbed")
     write, left = manifests.write, [writes]
 
-    def interrupt(directory: Path, manifest: manifests.Manifest) -> None:
+    def interrupt(directory: Path, manifest: manifests.Manifest, name: str) -> None:
         if left[0] == 0:
             raise Interrupted
         left[0] -= 1
-        write(directory, manifest)
+        write(directory, manifest, name)
 
     with monkeypatch.context() as patched:
         patched.setattr(manifests, "write", interrupt)

@@ -1,0 +1,46 @@
+"""Which files belong to a dataset: what its manifest lists, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from packtool.storage.files import FileEntry
+from packtool.storage.schema import InputEntry, Manifest, PackedManifest, StoreManifest
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One file of a dataset: its name relative to the manifest, its bytes, and their xxh3-128."""
+
+    name: str
+    bytes: int
+    xxh3_128: str
+
+
+def listed(manifest: Manifest) -> Iterator[Listed]:
+    """Every file that a manifest lists, in its order."""
+    for directory, entry in _entries(manifest):
+        if entry is not None:
+            name = f"{directory}/{entry.name}" if directory else entry.name
+            yield Listed(name, entry.bytes, entry.xxh3_128)
+
+
+def _entries(manifest: Manifest) -> Iterator[tuple[str, FileEntry | InputEntry | None]]:
+    if isinstance(manifest, StoreManifest):
+        for store_shard in manifest.shards:
+            yield "", store_shard.tokens
+            yield "", store_shard.offsets
+        yield "", manifest.rejected
+        return
+    yield "", manifest.batches
+    if not isinstance(manifest, PackedManifest):
+        for order in manifest.orders:
+            yield "", order
+        return
+    yield "", manifest.report
+    yield "", manifest.lengths
+    for bucket in manifest.buckets:
+        for shard in bucket.shards:
+            for entry in (shard.tokens, shard.segments, shard.segment_offsets, shard.atoms):
+                yield bucket.directory, entry

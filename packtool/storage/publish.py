@@ -1,0 +1,173 @@
+"""From finished files to a dataset: put in place as a whole, in place of an older one if need be.
+
+A command writes its files to `unfinished/dataset`, its manifest last to `unfinished/whole.json`, and a dataset that was
+there before stays as it is. Then the new one changes places with the old one by renaming. A run that is killed on the
+way leaves a directory without a manifest, and the whole new dataset in `unfinished/`; whoever comes next does the rest.
+
+    old manifest → unfinished/replaced.json, new files over old ones, old files that are left go, new manifest
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.storage import manifest as manifests
+from packtool.storage.files import PARTIAL, sync_directory
+from packtool.storage.listing import listed
+from packtool.storage.lock import LOCK
+from packtool.storage.names import REJECTED
+from packtool.storage.reading import subdirectory
+
+UNFINISHED = "unfinished"
+"""Directory for what only an unfinished output has: state, scratch files, finished pieces to resume from."""
+STAGED = "dataset"
+"""Directory in it for the files of the dataset."""
+STATE = "state.json"
+WHOLE = "whole.json"
+"""The manifest of a dataset that is ready to be put in its place."""
+_REPLACED = "replaced.json"
+_ARRAY = r"[a-z_]+(-\d{5,})?\.npy"
+_BUCKET = r"(bucket-\d{5,}/)?"
+_SCRATCH = re.compile(
+    rf"({STATE}|{LOCK}|{WHOLE}|{_REPLACED}|tokenizer\.json|stdin"
+    rf"|{STAGED}/({_BUCKET}{_ARRAY}|{manifests.RUN}|{manifests.REPORT}|{re.escape(REJECTED)})"
+    rf"|block-\d{{6,}}(\.json|/({_ARRAY}|{re.escape(REJECTED)}))"
+    rf"|shards/{_BUCKET}shard-\d{{5,}}\.json"
+    rf"|partitions/{_BUCKET}partitions-\d+/(\d{{5,}}-\d{{2,}}\.atoms|task-\d{{2,}}\.json))({re.escape(PARTIAL)})?"
+)
+
+
+def publish(path: Path) -> None:
+    """Put the whole dataset in `unfinished/` in its place. Doing it again after it was interrupted does the rest.
+
+    Raises:
+        UsageError: a file that packtool did not write lies where one of the dataset belongs.
+    """
+    work = path / UNFINISHED
+    staged = work / STAGED
+    new = files_of(work, WHOLE)
+    if (path / manifests.MANIFEST).exists():
+        require_only(path, {*files_of(path), manifests.MANIFEST})
+        for directory in (*_directories(staged, new), work):
+            sync_directory(directory)
+        (path / manifests.MANIFEST).replace(work / _REPLACED)
+        sync_directory(path)
+    elif not (work / _REPLACED).exists():
+        require_only(path, {name for name in new if not (staged / name).exists()})
+    old = files_of(work, _REPLACED) if (work / _REPLACED).exists() else []
+    for name in new:
+        if (staged / name).exists():
+            (path / name).parent.mkdir(exist_ok=True)
+            (staged / name).replace(path / name)
+    for name in set(old) - set(new):
+        remove(path, name)
+    for directory in _directories(path, new):
+        sync_directory(directory)
+    (work / WHOLE).replace(path / manifests.MANIFEST)
+    for directory in (path, path.absolute().parent):
+        sync_directory(directory)
+
+
+def is_staged(path: Path) -> bool:
+    """Whether a whole dataset lies in `unfinished/`, ready to be put in its place."""
+    return (path / UNFINISHED / WHOLE).exists()
+
+
+def files_of(directory: Path, manifest: str = manifests.MANIFEST) -> list[str]:
+    """The files of a finished dataset, beside its manifest.
+
+    Raises:
+        DataError: its manifest is damaged.
+    """
+    return [each.name for each in listed(manifests.read(directory, manifest))] + [manifests.RUN]
+
+
+def remove(path: Path, name: str) -> None:
+    """Remove one file of a dataset, and its bucket's directory if it was the last one there."""
+    with suppress(FileNotFoundError):
+        (path / name).unlink()
+    if "/" in name:
+        with suppress(OSError):
+            (path / name).parent.rmdir()
+
+
+def require_only(path: Path, ours: Iterable[str]) -> None:
+    """Refuse a directory that holds other files than these, what lies in `unfinished/` left aside.
+
+    Raises:
+        UsageError: naming the first one.
+    """
+    known = set(ours)
+    for name in _walk(path):
+        scratch = name.removeprefix(f"{UNFINISHED}/")
+        if not (name in known if scratch == name else _SCRATCH.fullmatch(scratch)):
+            raise UsageError(
+                "output-has-other-files",
+                f"holds {name}, which packtool did not write",
+                remedy="move it away, or choose another output",
+                where=str(path),
+            )
+
+
+def require_removable(path: Path) -> None:
+    """Refuse a directory with anything in it but one dataset and what an unfinished run left.
+
+    Raises:
+        UsageError: it holds something else, or a manifest that can't be read, so that nobody knows what belongs to it.
+    """
+    ours: list[str] = []
+    if (path / manifests.MANIFEST).exists():
+        try:
+            ours = [*files_of(path), manifests.MANIFEST]
+        except PacktoolError as error:
+            raise UsageError(
+                "output-has-other-files",
+                f"holds a manifest that does not tell which files are packtool's: {error.what}",
+                remedy="remove the directory yourself, or choose another output",
+                where=str(path),
+            ) from None
+    require_only(path, ours)
+
+
+def require_no_links(path: Path) -> None:
+    """Refuse an unfinished output with symbolic links in it, which packtool never makes: it would write through them.
+
+    Raises:
+        DataError: naming the first one.
+    """
+    work = path / UNFINISHED
+    links = [UNFINISHED] if work.is_symlink() else [name for name in _walk(path) if (path / name).is_symlink()]
+    for name in links:
+        if name.startswith(UNFINISHED) or (path / name).is_dir():
+            what = f"holds the symbolic link {name}, which packtool did not make"
+            raise DataError("link-in-output", what, remedy="remove it, or choose another output", where=str(path))
+
+
+def remove_work(path: Path) -> None:
+    """Remove what packtool wrote to `unfinished/`, but the lock, and the directory if nothing else is in it."""
+    work = path / UNFINISHED
+    for directory, names, files in os.walk(work, topdown=False):
+        for name in files:
+            relative = str(Path(directory, name).relative_to(work))
+            if relative != LOCK and _SCRATCH.fullmatch(relative):
+                Path(directory, name).unlink(missing_ok=True)
+        for name in names:
+            with suppress(OSError):
+                Path(directory, name).rmdir()
+
+
+def _walk(path: Path) -> Iterator[str]:
+    """Names of all files and symbolic links below a directory, which are not followed."""
+    for directory, names, files in os.walk(path):
+        for name in (*files, *(name for name in names if Path(directory, name).is_symlink())):
+            yield str(Path(directory, name).relative_to(path))
+
+
+def _directories(path: Path, files: Iterable[str]) -> list[Path]:
+    """The dataset's own directory, and those of its buckets."""
+    return [path, *(subdirectory(path, name) for name in sorted({str(Path(f).parent) for f in files} - {"."}))]
