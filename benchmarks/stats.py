@@ -31,13 +31,13 @@ def hollow_store(path: Path, lengths: np.ndarray) -> Path:
     with (path / "tokens-00000.npy").open("wb") as file:
         file.write(npy_header(np.dtype("<u2"), (tokens,)))
         file.truncate(size)
-    entry = FileEntry("tokens-00000.npy", (tokens,), size, "")
+    entry = FileEntry("tokens-00000.npy", (tokens,), size, "0" * 32)
     manifests.write(
         path,
         StoreManifest(
             options={},
             inputs=[],
-            tokenizer=TokenizerInfo(sha256="synthetic", vocab_size=50_257, eos_id=0, eos_token="<eos>"),
+            tokenizer=TokenizerInfo(sha256="0" * 64, vocab_size=50_257, eos_id=0, eos_token="<eos>"),
             dtype="<u2",
             counts={"documents": len(lengths), "tokens": tokens},
             shards=[TokenShard(entry, write_array(path / "offsets-00000.npy", offsets), 0)],

@@ -41,6 +41,7 @@ def stats(options: StatsArguments) -> Report:
     if html is not None and html.suffix.lower() not in (".html", ".htm"):
         what = f"{str(html)!r} is not the name of a page, and what lies there would be overwritten"
         raise UsageError("bad-option", what, remedy="give a name that ends in .html", where="--html")
+    size = None if options.parameters is None else _parameters(options.parameters)
     paths = [str(each) for each in ([options.path] if isinstance(options.path, str | Path) else options.path)]
     grid = {
         "buckets": _sets(options.buckets),
@@ -59,14 +60,14 @@ def stats(options: StatsArguments) -> Report:
                 what, remedy = "only text files take this option", "leave it out: this directory holds tokens already"
                 raise UsageError("option-not-taken", what, remedy=remedy, where=flag(name))
         order = None if options.order is None else Path(options.order)
-        report: Report = _measure(paths, order, tried, options.batch_size, options.quiet)
+        report: Report = _measure(paths, order, tried, options.batch_size, size, options.quiet)
     else:
         _refuse_order(options.order)
         _require_one(paths)
         how_to_read = CorpusOptions(
             options.tokenizer, options.eos_token, options.text_field or "text", options.format, options.workers
         )
-        report = corpus_report(paths[0], how_to_read, tried, options.batch_size, quiet=options.quiet)
+        report = corpus_report(paths[0], how_to_read, tried, options.batch_size, size, quiet=options.quiet)
     if html is not None:
         write_bytes(html, page(report).encode())
     return report
@@ -79,7 +80,12 @@ def _is_dataset(path: str) -> bool:
 
 
 def _measure(
-    paths: Sequence[str], order: Path | None, tried: Sequence[Candidate], batch_size: int | None, quiet: bool
+    paths: Sequence[str],
+    order: Path | None,
+    tried: Sequence[Candidate],
+    batch_size: int | None,
+    parameters: int | None,
+    quiet: bool,
 ) -> StoreReport | MeasuredReport:
     found = [manifests.read(Path(path)) for path in paths]
     for path, manifest in zip(paths, found, strict=True):
@@ -92,7 +98,7 @@ def _measure(
             )
     if all(isinstance(manifest, StoreManifest) for manifest in found):
         _refuse_order(order)
-        return store_report(paths, tried, batch_size, quiet=quiet)
+        return store_report(paths, tried, batch_size, parameters, quiet=quiet)
     _require_one(paths)
     if tried:
         raise UsageError(
@@ -101,7 +107,7 @@ def _measure(
             remedy="give the token store it was packed from, or leave --compare out",
             where=paths[0],
         )
-    return packed_report(paths[0], order, batch_size, quiet=quiet)
+    return packed_report(paths[0], order, batch_size, parameters, quiet=quiet)
 
 
 def _refuse_order(order: Path | str | None) -> None:
@@ -131,6 +137,28 @@ def _candidates(
         return []
     names = [compare] if isinstance(compare, str) else list(compare)
     return candidates(names, sizes, grid=grid)
+
+
+def _parameters(given: str | int) -> int:
+    """The size of a model.
+
+    >>> _parameters("1.3B"), _parameters("124M"), _parameters(7_000_000)
+    (1300000000, 124000000, 7000000)
+    """
+    text = str(given).strip()
+    factor = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}.get(text[-1:].upper(), 1)
+    try:
+        value = int(Fraction(text if factor == 1 else text[:-1]) * factor)
+    except (ValueError, ZeroDivisionError):
+        value = 0
+    if value < 1:
+        raise UsageError(
+            "bad-option",
+            f"{given!r} is not the size of a model",
+            remedy="write it like 7B or 124M",
+            where="--parameters",
+        )
+    return value
 
 
 def _listed(values: Any) -> list[Any]:

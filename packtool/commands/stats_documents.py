@@ -21,7 +21,7 @@ from packtool.storage.token_store import Corpus
 
 
 def store_report(
-    paths: Sequence[str], tried: Sequence[Candidate], batch_size: int | None, *, quiet: bool
+    paths: Sequence[str], tried: Sequence[Candidate], batch_size: int | None, parameters: int | None, *, quiet: bool
 ) -> StoreReport:
     """The report of one or more token stores, as `pack` takes them, with what each candidate would make of them."""
     corpus = Corpus([Path(path) for path in paths])
@@ -49,12 +49,18 @@ def store_report(
         ],
         batch_size=batch_size,
         lengths=lengths_of(counts, "tokens"),
-        comparison=_comparison(lengths, counts, tried, batch_size, command, quiet=quiet),
+        comparison=_comparison(lengths, counts, tried, batch_size, parameters, command, quiet=quiet),
     )
 
 
 def corpus_report(
-    location: str, options: CorpusOptions, tried: Sequence[Candidate], batch_size: int | None, *, quiet: bool
+    location: str,
+    options: CorpusOptions,
+    tried: Sequence[Candidate],
+    batch_size: int | None,
+    parameters: int | None,
+    *,
+    quiet: bool,
 ) -> CorpusReport:
     """The report of text files, with what each candidate would make of them."""
     found = corpus_lengths(location, options, tokens=bool(tried), quiet=quiet)
@@ -68,7 +74,7 @@ def corpus_report(
         command = (
             f"packtool tokenize {shlex.join([location, '-o', 'tokens', *given])} && packtool pack tokens -o packed"
         )
-        comparison = _comparison(found.tokens, counts, tried, batch_size, command, quiet=quiet)
+        comparison = _comparison(found.tokens, counts, tried, batch_size, parameters, command, quiet=quiet)
     return CorpusReport(
         path=location,
         tokenizer=found.tokenizer,
@@ -86,6 +92,7 @@ def _comparison(
     counts: LengthCounts,
     tried: Sequence[Candidate],
     batch_size: int | None,
+    parameters: int | None,
     command: str,
     *,
     quiet: bool,
@@ -93,7 +100,7 @@ def _comparison(
     if not tried:
         return None
     with Progress(len(tried), "compare", unit=" plans", quiet=quiet) as progress:
-        return comparison_of(list(compare(lengths, tried, progress.advance)), counts, batch_size, command)
+        return comparison_of(list(compare(lengths, tried, progress.advance)), counts, batch_size, command, parameters)
 
 
 def _tokenize_options(options: CorpusOptions) -> list[str]:

@@ -8,12 +8,15 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from packtool.comparing.sample import spread_rows
 from packtool.metrics import Mixed, Mixing, Tally
 from packtool.metrics.ratios import ratio
+from packtool.metrics.training import training_cost
 from packtool.plan import Ints, offsets_of
 from packtool.progress import Progress
 from packtool.report.packed import report_of_rows
-from packtool.report.schema import MeasuredReport, Source
+from packtool.report.pictured import pictured
+from packtool.report.schema import MeasuredReport, PicturedRow, Source
 from packtool.storage.manifest import PackedManifest, Shuffle
 from packtool.storage.order import read_order, require_orders
 from packtool.storage.packed import PackedBucket, PackedDataset
@@ -24,7 +27,9 @@ MIXING_BATCH = 64
 """Rows in a batch where mixing is measured without a batch size."""
 
 
-def packed_report(path: str, order: Path | None, batch_size: int | None, *, quiet: bool) -> MeasuredReport:
+def packed_report(
+    path: str, order: Path | None, batch_size: int | None, parameters: int | None, *, quiet: bool
+) -> MeasuredReport:
     """The report of a packed dataset, counted anew from its segment table, and how well mixed it is."""
     dataset = PackedDataset(Path(path))
     manifest = dataset.manifest
@@ -58,7 +63,16 @@ def packed_report(path: str, order: Path | None, batch_size: int | None, *, quie
         batch_size=batch_size,
     )
     stores = _sources(manifest, tallies[0].lengths) if tallies else []
-    return MeasuredReport(**msgspec.structs.asdict(report), path=path, sources=stores, mixing=mixing)
+    training = None
+    if parameters is not None and report.metrics is not None:
+        training = training_cost(report.metrics, report.ledger.output, parameters)
+    drawn: list[PicturedRow] = []
+    if tallies:
+        source, tally = max(zip(sources, tallies, strict=True), key=lambda pair: pair[1].rows * pair[1].sequence_length)
+        drawn = pictured(spread_rows(source.segments, source.rows), tally.lengths)
+    return MeasuredReport(
+        **msgspec.structs.asdict(report), path=path, sources=stores, mixing=mixing, training=training, pictured=drawn
+    )
 
 
 def _sources(manifest: PackedManifest, lengths: Ints) -> list[Source]:

@@ -13,8 +13,9 @@ import numpy as np
 
 from packtool import packing
 from packtool.comparing.candidates import Candidate
+from packtool.comparing.sample import sample_rows
 from packtool.metrics import Ledger, Tally, balance
-from packtool.plan import Ints
+from packtool.plan import Ints, Segments
 from packtool.writing.layout import Layout
 
 
@@ -26,6 +27,7 @@ class Outcome:
         candidate: what was tried.
         tallies: one for each row length.
         ledger: where every token goes.
+        sample: a few rows of the first documents, packed alone.
         planning_seconds: CPU seconds from lengths to plans.
         seconds: CPU seconds from lengths to figures.
     """
@@ -33,6 +35,7 @@ class Outcome:
     candidate: Candidate
     tallies: list[Tally]
     ledger: Ledger
+    sample: Segments
     planning_seconds: float
     seconds: float
 
@@ -68,4 +71,5 @@ def _try(lengths: Ints, candidate: Candidate) -> Outcome:
         tallies.append(tally)
     tokens = int(lengths.sum(dtype=np.int64))
     ledger = balance(tokens, len(lengths), plans, [tally.accounts() for tally in tallies])
-    return Outcome(candidate, tallies, ledger, planned - begin, time.process_time() - begin)
+    sample = sample_rows(lengths, candidate)
+    return Outcome(candidate, tallies, ledger, sample, planned - begin, time.process_time() - begin)

@@ -96,6 +96,10 @@ class StatsArguments:
             low=1,
         ),
     ] = None
+    parameters: Annotated[
+        str | int | None,
+        Option(TEXT_OR_ID, "Work out the training cost of a model of this size, such as 7B.", metavar="SIZE"),
+    ] = None
     html: Annotated[
         Path | str | None,
         Option(PATH, "Also write the report to this file, as one self-contained page.", metavar="FILE"),

@@ -12,10 +12,12 @@ from packtool.comparing import Candidate, Outcome
 from packtool.metrics import LengthCounts
 from packtool.metrics.ratios import ratio
 from packtool.metrics.sliding import sliding
+from packtool.metrics.training import training_cost
 from packtool.packing import STRATEGIES
 from packtool.report.advice import advise
 from packtool.report.figures import Figure
 from packtool.report.packed import row_figures
+from packtool.report.pictured import pictured
 from packtool.report.schema import Comparison, Options, SlidingForecast, Timing, Trial
 from packtool.report.verdict import degenerate, verdicts
 
@@ -28,6 +30,7 @@ def comparison_of(
     counts: LengthCounts,
     batch_size: int | None,
     command: str = "packtool pack store -o packed",
+    parameters: int | None = None,
 ) -> Comparison:
     """What each candidate would make of a corpus.
 
@@ -36,10 +39,11 @@ def comparison_of(
         counts: lengths of the documents compared on.
         batch_size: rows in a batch, for steps per epoch (with several buckets: of the longest rows).
         command: packs these documents, but for the strategy and its options.
+        parameters: of the model whose training cost is worked out.
     """
     base = baseline_length(outcomes)
     pairs = -(-counts.tokens // base) * (base * (base + 1) // 2)
-    entries = [_trial(outcome, batch_size, pairs, command) for outcome in outcomes]
+    entries = [_trial(outcome, batch_size, pairs, command, parameters) for outcome in outcomes]
     sizes = {outcome.candidate.options.sequence_length for outcome in outcomes}
     return Comparison(
         verdicts=verdicts(entries, counts),
@@ -78,7 +82,9 @@ def best(entries: Sequence[Trial], entry: Trial, figure: Figure) -> bool:
     return figure.of(entry.metrics) == (min(known) if figure.better < 0 else max(known))
 
 
-def _trial(outcome: Outcome, batch_size: int | None, baseline_pairs: int, command: str) -> Trial:
+def _trial(
+    outcome: Outcome, batch_size: int | None, baseline_pairs: int, command: str, parameters: int | None
+) -> Trial:
     figures = row_figures(outcome.tallies, batch_size)
     metrics = figures.metrics
     assert metrics is not None, "a trial counts its rows"
@@ -95,6 +101,8 @@ def _trial(outcome: Outcome, batch_size: int | None, baseline_pairs: int, comman
         buckets=figures.buckets,
         documents_per_row=figures.documents_per_row,
         context=figures.context,
+        training=None if parameters is None else training_cost(metrics, outcome.ledger.output, parameters),
+        pictured=pictured(outcome.sample, outcome.tallies[0].lengths),
     )
 
 

@@ -153,3 +153,21 @@ FIGURES = (
     ),
     Figure("steps_per_epoch", "steps per epoch", count, "batches in an epoch; the last may be smaller", -1),
 )
+
+BY_KEY = {figure.key: figure for figure in FIGURES}
+COLUMNS = {
+    "padding_ratio": "padding",
+    "truncation_ratio": "cut, of all",
+    "avoidable_truncation_ratio": "cut, of those that fit",
+    "concatenation_ratio": "docs / row",
+    "mean_context": "context",
+    "dropped_ratio": "dropped",
+    "repeated_ratio": "repeated",
+    "homogeneity.between_rows": "alike",
+    "homogeneity.random_rows": "at random",
+    "homogeneity.equal_but_one": "equal but one",
+    "rows": "rows",
+    "row_excess": "above bound",
+    "steps_per_epoch": "steps",
+}
+"""What figures are called at the head of a narrow column."""

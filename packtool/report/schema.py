@@ -13,6 +13,7 @@ import msgspec
 from packtool import __version__
 from packtool.metrics import Ledger, Metrics, Mixed, Sliding
 from packtool.metrics.homogeneity import Homogeneity
+from packtool.metrics.training import TrainingCost
 from packtool.storage.manifest import Shuffle, TokenizerInfo
 
 FORMAT: Literal["packtool report"] = "packtool report"
@@ -146,6 +147,34 @@ class RowFigures(msgspec.Struct, frozen=True, kw_only=True):
     context: list[ContextPoint]
 
 
+class PicturedSegment(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of a row that is drawn.
+
+    Attributes:
+        kind: a piece of a document, padding, or an EOS that the strategy inserted.
+        length: tokens of the piece.
+        document_length: tokens of its document, EOS included; 0 where it is none.
+        cut_before: its document begins elsewhere.
+        cut_after: its document's text goes on elsewhere, or is dropped.
+    """
+
+    kind: Literal["document", "padding", "eos"]
+    length: int
+    document_length: int
+    cut_before: bool
+    cut_after: bool
+
+
+class PicturedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row that is drawn.
+
+    Attributes:
+        segments: its pieces, in order.
+    """
+
+    segments: list[PicturedSegment]
+
+
 class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     """`report.json`: what `pack` and `shuffle` write beside the manifest of a packed dataset.
 
@@ -192,11 +221,16 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
         path: what was measured, as given.
         sources: the token stores that were packed, in order; empty where boundaries are not known.
         mixing: how well mixed the rows are, for each row length; empty where boundaries are not known.
+        training: what an epoch costs; null without `--parameters`.
+        pictured: a few rows, evenly spread, of the row length with the most tokens; empty where boundaries are not
+            known.
     """
 
     path: str
     sources: list[Source]
     mixing: list[Mixed]
+    training: TrainingCost | None
+    pictured: list[PicturedRow]
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -215,6 +249,9 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         buckets: for each row length.
         documents_per_row: how many rows hold how many documents.
         context: how much of its own document a token has before it.
+        training: what an epoch costs; null without `--parameters`.
+        pictured: a few rows, evenly spread, of what the strategy makes of the first 20,000 documents alone, of the row
+            length with the most tokens; unshuffled.
     """
 
     strategy: str
@@ -229,6 +266,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     buckets: list[BucketFigures]
     documents_per_row: list[DocumentsBin]
     context: list[ContextPoint]
+    training: TrainingCost | None
+    pictured: list[PicturedRow]
 
 
 class SlidingForecast(msgspec.Struct, frozen=True, kw_only=True):

@@ -99,7 +99,7 @@ def test_page(tmp_path: Path, pages: dict[str, str], name: str, width: int, dark
     printed, console = browse(tmp_path, file, "--window-size=1400,1000", scheme, "--dump-dom")
     assert console == []
     found = json.loads(re.findall(r'<pre id="found">(.*?)</pre>', printed)[0])
-    assert found["charts"] == {"comparison": 17, "documents": 1, "packed": 4}[name]
+    assert found["charts"] == {"comparison": 33, "documents": 1, "packed": 4}[name]
     assert found["smallest"] > 50
     assert found["scroll"] <= found["width"] == width
     assert found["outside"] == 0

@@ -6,11 +6,21 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from packtool.report.compared import best
-from packtool.report.figures import FIGURES, count, number, percent, short
+from packtool.report.figures import BY_KEY, COLUMNS, count, number, percent, short
 from packtool.report.page import charts
 from packtool.report.page.charts import Series
-from packtool.report.page.elements import buckets_table, figure, grid, table
-from packtool.report.schema import Advice, Comparison, SlidingForecast, Timing, Trial
+from packtool.report.page.elements import (
+    Cell,
+    buckets_table,
+    definitions,
+    figure,
+    figure_definitions,
+    grid,
+    sortable_table,
+    table,
+)
+from packtool.report.page.row_picture import picture_legend, row_picture
+from packtool.report.schema import Advice, Comparison, SlidingForecast, Trial, Verdict
 
 _LEDGER = (
     ("placed", "text, once"),
@@ -20,15 +30,32 @@ _LEDGER = (
     ("dropped", "dropped"),
 )
 
+_COLUMNS = (
+    "padding_ratio",
+    "avoidable_truncation_ratio",
+    "truncation_ratio",
+    "dropped_ratio",
+    "repeated_ratio",
+    "concatenation_ratio",
+    "mean_context",
+    "homogeneity.between_rows",
+    "homogeneity.random_rows",
+    "homogeneity.equal_but_one",
+    "rows",
+)
+_COSTS = ("rows", "row_excess", "steps_per_epoch")
+
 
 def comparison_sections(comparison: Comparison, lengths: Sequence[str]) -> Iterator[str]:
-    """The sections of the page between its head and its configuration."""
+    """The sections of the page between its head and its configuration, but for the verdict."""
     entries = comparison.entries
-    colours = {name: index for index, name in enumerate(dict.fromkeys(e.strategy for e in entries))}
+    colours = {name: index for index, name in enumerate(dict.fromkeys(e.label for e in entries))}
+    yield "<h2>Strategies</h2>" + _figures_table(entries) + figure_definitions(_COLUMNS)
+    yield "<h2>Rows</h2>" + _pictures(entries)
+    yield "<h2>Documents</h2>" + grid(lengths)
+    yield "<h2>Costs</h2>" + _costs_table(comparison) + _cost_definitions(comparison)
     if comparison.advice:
         yield "<h2>Advice</h2>" + _advice(comparison.advice)
-    yield "<h2>Strategies</h2>" + _table(entries, comparison.timings) + _definitions(comparison)
-    yield "<h2>Documents</h2>" + grid(lengths)
     several = [e for e in entries if e.sequence_length is None]
     for size in dict.fromkeys(e.sequence_length for e in entries):
         group = [e for e in entries if e.sequence_length == size]
@@ -38,10 +65,28 @@ def comparison_sections(comparison: Comparison, lengths: Sequence[str]) -> Itera
         )
         for entry in group:
             if len(entry.buckets) > 1:
-                yield f"<h3>{escape(entry.strategy)} by row length</h3>" + buckets_table(entry.buckets)
+                yield f"<h3>{escape(entry.label)} by row length</h3>" + buckets_table(entry.buckets)
     for foreseen in comparison.sliding:
         if foreseen.longer_texts:
             yield f"<h2>Sliding windows, {_name(foreseen.sequence_length).lower()}</h2>" + _sliding(foreseen)
+
+
+def verdict_section(verdicts: Sequence[Verdict]) -> str:
+    """What to do, for each row length, and why."""
+    items = []
+    for verdict in verdicts:
+        size = verdict.sequence_length
+        rows = "several lengths" if size is None else f"{count(size)} tokens"
+        rival = verdict.runner_up
+        other = ""
+        if rival is not None:
+            other = f"<p><b>Runner-up: {escape(rival.strategy)}</b>, {escape(rival.reason)}</p>"
+            other += f"<pre>{escape(rival.command)}</pre>"
+        items.append(
+            f"<div class='verdict'><p class='choice'>Rows of {rows}: <b>{escape(verdict.choice.strategy)}</b></p>"
+            f"<p>{escape(verdict.choice.reason)}</p><pre>{escape(verdict.choice.command)}</pre>{other}</div>"
+        )
+    return f"<h2>Verdict</h2>{''.join(items)}<p class='soft'>{escape(verdicts[0].limits)}</p>"
 
 
 def _name(size: int | None) -> str:
@@ -60,40 +105,79 @@ def _advice(advice: Sequence[Advice]) -> str:
     )
 
 
-def _table(entries: Sequence[Trial], timings: Sequence[Timing]) -> str:
-    figures = [f for f in FIGURES if f.of(entries[0].metrics) is not None]
-    head = ["strategy", *(f.label for f in figures), "attention", "masked attention", "planning, CPU s"]
-    body = []
+def _figures_table(entries: Sequence[Trial]) -> str:
+    head = ["strategy", *(COLUMNS[key] for key in _COLUMNS)]
+    groups = []
     for size in dict.fromkeys(e.sequence_length for e in entries):
-        body.append(f"<tr class='group'><th colspan='{len(head)}' scope='rowgroup'>{_name(size)}</th></tr>")
-        for entry, timing in zip(entries, timings, strict=True):
+        group = [e for e in entries if e.sequence_length == size]
+        rows = [[Cell(e.label), *(_cell(entries, e, key) for key in _COLUMNS)] for e in group]
+        groups.append((_name(size), rows))
+    return sortable_table(head, groups)
+
+
+def _cell(entries: Sequence[Trial], entry: Trial, key: str) -> Cell:
+    figure = BY_KEY[key]
+    value = figure.of(entry.metrics)
+    return Cell(figure.write(value), value, best(entries, entry, figure))
+
+
+def _costs_table(comparison: Comparison) -> str:
+    entries = comparison.entries
+    keys = [key for key in _COSTS if BY_KEY[key].of(entries[0].metrics) is not None]
+    trained = entries[0].training is not None
+    head = ["strategy", *(COLUMNS[key] for key in keys), "attention", "masked"]
+    head += ["linear FLOPs", "attention FLOPs", "masked FLOPs"] if trained else []
+    groups = []
+    for size in dict.fromkeys(e.sequence_length for e in entries):
+        rows = []
+        for entry, timing in zip(entries, comparison.timings, strict=True):
             if entry.sequence_length != size:
                 continue
-            cells = [f"<td>{escape(entry.strategy)}</td>"]
-            for f in figures:
-                css = " class='best'" if best(entries, entry, f) else ""
-                cells.append(f"<td{css}>{escape(f.write(f.of(entry.metrics)))}</td>")
-            cells.append(f"<td>{number(entry.attention)}</td><td>{number(entry.attention_masked)}</td>")
-            cells.append(f"<td>{timing.planning_seconds:.2f}</td>")
-            body.append(f"<tr>{''.join(cells)}</tr>")
-    top = "".join(f"<th scope='col'>{escape(cell)}</th>" for cell in head)
-    return f"<div class='scroll'><table><thead><tr>{top}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+            row = [Cell(entry.label), *(_cell(entries, entry, key) for key in keys)]
+            row += [Cell(number(share), share) for share in (entry.attention, entry.attention_masked)]
+            if entry.training is not None:
+                cost = entry.training
+                row += [Cell(f"{flops:.2e}", flops) for flops in (cost.linear, cost.attention, cost.attention_masked)]
+            rows.append([*row, Cell(f"{timing.planning_seconds:.2f}", timing.planning_seconds)])
+        groups.append((_name(size), rows))
+    return sortable_table([*head, "CPU s"], groups)
 
 
-def _definitions(comparison: Comparison) -> str:
-    said = "; ".join(f"<b>{escape(f.label)}</b>: {escape(f.meaning)}" for f in FIGURES)
-    return (
-        f"<p class='soft'>Green: best of its row length. {said}; <b>attention</b>: query-key pairs of causal rows, "
-        f"relative to the corpus as one stream in rows of {count(comparison.attention_baseline)} tokens; <b>masked "
-        "attention</b>: the same where a token sees only its own document.</p>"
+def _cost_definitions(comparison: Comparison) -> str:
+    base = count(comparison.attention_baseline)
+    known = [(COLUMNS[key], BY_KEY[key].meaning) for key in _COSTS]
+    known += [
+        ("attention", f"query-key pairs of causal rows, relative to the corpus as one stream in rows of {base} tokens"),
+        ("masked", "the same where a token sees only its own document"),
+        ("CPU s", "from lengths to plans"),
+    ]
+    cost = comparison.entries[0].training
+    if cost is not None:
+        shape = f"{short(cost.parameters)} parameters, {count(cost.layers)} layers of width {count(cost.width)}"
+        known.append(("FLOPs", f"of one epoch, forward and backward, of a decoder of {shape}; padding included"))
+    return definitions(known)
+
+
+def _pictures(entries: Sequence[Trial]) -> str:
+    drawings = []
+    for size in dict.fromkeys(e.sequence_length for e in entries):
+        for entry in (e for e in entries if e.sequence_length == size and e.pictured):
+            tokens = sum(segment.length for segment in entry.pictured[0].segments)
+            title = f"{entry.label}, rows of {count(tokens)}"
+            drawings.append(figure(title, row_picture(title, entry.pictured)))
+    note = (
+        "A few rows of each strategy, packed from the first 20,000 documents. A block is a piece of a document, its "
+        "colour the length of that document in tokens: a row of one colour holds documents of one length. A notch "
+        "marks where a document is cut."
     )
+    return f"<p class='soft'>{note}</p>{picture_legend()}{grid(drawings)}"
 
 
 def _trade_off(entries: Sequence[Trial], colours: dict[str, int]) -> str:
     points = [
         Series(
-            e.strategy,
-            colours[e.strategy],
+            e.label,
+            colours[e.label],
             [(e.metrics.padding_ratio, e.metrics.truncation_ratio)],
         )
         for e in entries
@@ -104,7 +188,7 @@ def _trade_off(entries: Sequence[Trial], colours: dict[str, int]) -> str:
 
 def _context(entries: Sequence[Trial], colours: dict[str, int]) -> str:
     series = [
-        Series(e.strategy, colours[e.strategy], [(p.tokens, p.share) for p in e.context], index % 2 == 1)
+        Series(e.label, colours[e.label], [(p.tokens, p.share) for p in e.context], index % 2 == 1)
         for index, e in enumerate(entries)
         if e.context
     ]
@@ -125,13 +209,13 @@ def _documents(entries: Sequence[Trial], colours: dict[str, int]) -> str:
     rows = []
     for e in entries:
         per_row = e.metrics.documents_per_row
-        rows.append((e.strategy, colours[e.strategy], per_row.p50, per_row.mean, per_row.p99))
+        rows.append((e.label, colours[e.label], per_row.p50, per_row.mean, per_row.p99))
     drawing = charts.whiskers("Documents per row", rows, "documents in a row")
     return figure("Documents per row", drawing, "A dot at the mean, a line from the median to the 99th percentile.")
 
 
 def _ledgers(entries: Sequence[Trial]) -> str:
-    rows = [(e.strategy, [(name, key, getattr(e.ledger, key)) for key, name in _LEDGER]) for e in entries]
+    rows = [(e.label, [(name, key, getattr(e.ledger, key)) for key, name in _LEDGER]) for e in entries]
     drawing = charts.stacked("Where every token goes", rows, "tokens")
     legend = charts.legend([(name, key) for key, name in _LEDGER])
     return figure("Where every token goes", drawing, "What the rows hold, and after it what is dropped.", legend)

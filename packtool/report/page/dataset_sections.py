@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from packtool.metrics import Ledger, Metrics, Mixed, Sliding
+from packtool.metrics.training import TrainingCost
 from packtool.report.figures import FIGURES, count, number, percent, short
 from packtool.report.page import charts
 from packtool.report.page.charts import Bin
-from packtool.report.page.elements import buckets_table, figure, grid, length_chart, table, tiles
+from packtool.report.page.elements import buckets_table, facts, figure, grid, length_chart, table, tiles
+from packtool.report.page.row_picture import picture_legend, row_picture
 from packtool.report.schema import ContextPoint, DocumentsBin, MeasuredReport
 
 _LEDGER = (("placed", "text, once"), ("repeated", "text, repeated"), ("eos", "EOS"), ("padding", "padding"))
@@ -24,6 +26,13 @@ def dataset_sections(report: MeasuredReport) -> Iterator[str]:
         drawings.append(length_chart(report.lengths, sizes))
         drawings.append(_documents_chart(report.documents_per_row, metrics))
         drawings.append(_context_chart(report.context, metrics))
+    if report.pictured:
+        tokens = sum(segment.length for segment in report.pictured[0].segments)
+        caption = (
+            "A block is a piece of a document, its colour the length of that document in tokens; a notch marks a cut."
+        )
+        title = f"Rows of {count(tokens)} tokens, evenly spread"
+        drawings.append(figure(title, row_picture(title, report.pictured), caption, picture_legend()))
     yield grid(drawings)
     if metrics is None:
         yield "<p>Document boundaries are not known (--no-segments), so there are no metrics.</p>"
@@ -33,6 +42,8 @@ def dataset_sections(report: MeasuredReport) -> Iterator[str]:
         yield "<h2>Buckets</h2>" + buckets_table(report.buckets)
     if report.mixing:
         yield "<h2>Mixing</h2>" + _mixing_table(report.mixing)
+    if report.training is not None:
+        yield "<h2>Training cost</h2>" + _training(report.training)
 
 
 def metrics_table(metrics: Metrics, slid: Sliding | None) -> str:
@@ -90,7 +101,12 @@ def _ledger_chart(ledger: Ledger) -> str:
         caption += f" EOS: {count(ledger.eos_inserted)} inserted, {count(ledger.eos_omitted)} left out."
     names = [*((name, key) for key, name in _LEDGER), ("dropped", "dropped")]
     drawing = charts.stacked("Ledger from input to output", rows, "tokens")
-    return figure("Where every token went", drawing, caption, charts.legend(names))
+    lines = [("dropped", ledger.dropped, text, "of the input text")]
+    lines += [(name, getattr(ledger, key), whole, "of the output") for key, name in _LEDGER]
+    exact = table(
+        ("", "tokens", "share", ""), [(name, count(held), percent(held / of), what) for name, held, of, what in lines]
+    )
+    return figure("Where every token went", drawing + charts.legend(names), caption, exact)
 
 
 def _documents_chart(bins: Sequence[DocumentsBin], metrics: Metrics) -> str:
@@ -123,6 +139,17 @@ def _context_chart(context: Sequence[ContextPoint], metrics: Metrics) -> str:
     )
     caption = f"On average a token has {number(metrics.mean_context)} tokens of its own document before it in its row."
     return figure("Context available", drawing, caption)
+
+
+def _training(cost: TrainingCost) -> str:
+    shape = f"{short(cost.parameters)} parameters, {count(cost.layers)} layers of width {count(cost.width)}"
+    known = [
+        ("linear layers", f"{cost.linear:.3e} floating-point operations"),
+        ("attention", f"{cost.attention:.3e}, over whole rows"),
+        ("masked attention", f"{cost.attention_masked:.3e}, where a token sees only its own document"),
+        ("all, masked", f"{cost.linear + cost.attention_masked:.3e}"),
+    ]
+    return facts(known) + f"<p class='soft'>One epoch, forward and backward, of a decoder of {escape(shape)}.</p>"
 
 
 def _mixing_table(mixing: Sequence[Mixed]) -> str:

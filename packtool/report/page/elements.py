@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 
-from packtool.report.figures import count, number, percent
+from packtool.report.figures import BY_KEY, COLUMNS, count, number, percent
 from packtool.report.page import charts
 from packtool.report.page.charts import Bin
 from packtool.report.schema import BucketFigures, Lengths
@@ -70,6 +71,49 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<div class='scroll'><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table that sorts: what it says, and the number to sort by (None: the words)."""
+
+    text: str
+    value: float | None = None
+    best: bool = False
+
+
+def sortable_table(head: Sequence[str], groups: Sequence[tuple[str, Sequence[Sequence[Cell]]]]) -> str:
+    """A table in named groups, whose rows a click on a head sorts within each group."""
+    top = "".join(f"<th scope='col'><button>{escape(cell)}</button></th>" for cell in head)
+    parts = []
+    for name, rows in groups:
+        title = f"<tr class='group'><th colspan='{len(head)}' scope='rowgroup'>{escape(name)}</th></tr>"
+        parts.append(f"<tbody class='title'>{title}</tbody><tbody>{''.join(map(_row, rows))}</tbody>")
+    return f"<div class='scroll'><table class='sorts'><thead><tr>{top}</tr></thead>{''.join(parts)}</table></div>"
+
+
+def _row(cells: Sequence[Cell]) -> str:
+    found = []
+    for cell in cells:
+        css = " class='best'" if cell.best else ""
+        value = "" if cell.value is None else f" data-value='{cell.value!r}'"
+        found.append(f"<td{css}{value}>{escape(cell.text)}</td>")
+    return f"<tr>{''.join(found)}</tr>"
+
+
+def definitions(known: Iterable[tuple[str, str]]) -> str:
+    """Terms and what they mean."""
+    items = "".join(f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in known)
+    return f"<dl class='terms'>{items}</dl>"
+
+
+def figure_definitions(keys: Sequence[str]) -> str:
+    """What the columns of a table of figures mean, and what is marked in it."""
+    marked = (
+        "best of its row length; of strategies that cut more than half of the documents that fit, or pad more than a "
+        "quarter, no figure is marked"
+    )
+    return definitions([*((COLUMNS[key], BY_KEY[key].meaning) for key in keys), ("green", marked)])
 
 
 def grid(drawings: Iterable[str]) -> str:

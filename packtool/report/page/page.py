@@ -1,4 +1,4 @@
-"""A report as one self-contained page: style and drawings inline, no scripts, nothing fetched."""
+"""A report as one self-contained page: style, drawings and the script that sorts tables inline, nothing fetched."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 import msgspec
 
-from packtool.report.figures import count, number, short
-from packtool.report.page.comparison_sections import comparison_sections
+from packtool.report.figures import count, number, percent, short
+from packtool.report.page.comparison_sections import comparison_sections, verdict_section
 from packtool.report.page.dataset_sections import dataset_sections
-from packtool.report.page.elements import facts, grid, length_chart, lengths_figure, tiles
-from packtool.report.schema import Lengths, MeasuredReport, Options, Report, Trial
+from packtool.report.page.elements import facts, grid, length_chart, lengths_figure, table, tiles
+from packtool.report.schema import CorpusReport, Lengths, MeasuredReport, Options, Report, Source, Trial
 
 
 def page(report: Report) -> str:
     """The page of whatever `packtool.stats` reports."""
-    style = resources.files("packtool").joinpath("assets", "report.css").read_text("utf-8")
+    style, script = (_asset(name) for name in ("report.css", "report.js"))
     title = _title(report)
     return (
         "<!DOCTYPE html>\n"
@@ -27,8 +27,12 @@ def page(report: Report) -> str:
         f"<title>{escape(title)}</title><style>{style}</style></head>\n"
         f"<body><main><h1>{escape(title)}</h1><p class='soft'>{escape(_subtitle(report))}</p>\n"
         + "\n".join(_sections(report))
-        + "</main></body></html>\n"
+        + f"</main><script>{script}</script></body></html>\n"
     )
+
+
+def _asset(name: str) -> str:
+    return resources.files("packtool").joinpath("assets", name).read_text("utf-8")
 
 
 def _title(report: Report) -> str:
@@ -47,6 +51,8 @@ def _sections(report: Report) -> Iterable[str]:
         yield from dataset_sections(report)
     else:
         lengths, comparison = report.lengths, report.comparison
+        if comparison and comparison.verdicts:
+            yield verdict_section(comparison.verdicts)
         yield tiles(_length_tiles(lengths))
         entries = comparison.entries if comparison else []
         marks = sorted({e.sequence_length for e in entries if e.sequence_length is not None})
@@ -55,6 +61,9 @@ def _sections(report: Report) -> Iterable[str]:
             yield from comparison_sections(comparison, drawings)
         else:
             yield grid(drawings)
+    sources = [] if isinstance(report, CorpusReport) else report.sources
+    if sources:
+        yield "<h2>Inputs</h2>" + _sources(sources)
     yield "<h2>Configuration</h2>" + facts(_configuration(report))
 
 
@@ -69,26 +78,44 @@ def _length_tiles(lengths: Lengths) -> list[tuple[str, str]]:
     ]
 
 
-def _configuration(report: Report) -> list[tuple[str, str]]:
-    known = [("path", report.path)]
-    if isinstance(report, MeasuredReport):
-        known.append(("strategy", report.strategy))
-        known += [(name.replace("_", " "), _plain(value)) for name, value in report.options.items()]
-        known.append(
-            ("shuffle", _listed(msgspec.to_builtins(report.shuffle) if report.shuffle else {"method": "none"}))
+def _sources(sources: Sequence[Source]) -> str:
+    rows = [
+        (
+            source.name,
+            count(source.documents),
+            percent(source.document_share),
+            count(source.tokens),
+            percent(source.token_share),
+            source.digest,
         )
+        for source in sources
+    ]
+    return table(("store", "documents", "of all", "tokens", "of all", "xxh3-128 of its manifest"), rows)
+
+
+def _configuration(report: Report) -> list[tuple[str, str]]:
+    """What was measured and how, in words."""
+    known = [("measured", report.path)]
+    if isinstance(report, MeasuredReport):
+        known.append(("packed with", f"{report.strategy}: {_listed(report.options)}"))
+        shuffle = msgspec.to_builtins(report.shuffle) if report.shuffle else None
+        known.append(("order", _listed(shuffle) if shuffle else "that of the corpus"))
     else:
-        known += [(name.replace("_", " "), count(value)) for name, value in report.counts.items()]
+        held = ", ".join(f"{count(value)} {name.replace('_', ' ')}" for name, value in report.counts.items())
+        known.append(("holds", held))
         known += _tried(report.comparison.entries) if report.comparison else []
-        tokenizer = msgspec.to_builtins(report.tokenizer) if report.tokenizer else {}
-        known += [
-            (f"tokenizer {name}".replace("_", " "), _plain(value))
-            for name, value in tokenizer.items()
-            if name != "added_tokens"
-        ]
+        if report.tokenizer is not None:
+            said = report.tokenizer
+            known.append(
+                (
+                    "tokenizer",
+                    f"{count(said.vocab_size)} ids, documents end with {said.eos_token!r} (id {said.eos_id}); "
+                    f"sha256 of its file {said.sha256}",
+                )
+            )
     if report.batch_size is not None:
-        known.append(("batch size", count(report.batch_size)))
-    return [*known, ("packtool", report.packtool_version), ("report schema", str(report.schema_version))]
+        known.append(("a batch", f"{count(report.batch_size)} rows"))
+    return [*known, ("by", f"packtool {report.packtool_version}, report schema {report.schema_version}")]
 
 
 def _tried(entries: Sequence[Trial]) -> list[tuple[str, str]]:
@@ -96,7 +123,7 @@ def _tried(entries: Sequence[Trial]) -> list[tuple[str, str]]:
     found = []
     for entry in entries:
         options = {k: v for k, v in entry.options.items() if k not in ("sequence_length", "atom_size")}
-        found.append((entry.strategy, _listed(options)))
+        found.append((f"{entry.strategy} tried with", _listed(options) or "no other option"))
     return list(dict.fromkeys(found))
 
 

@@ -1,0 +1,68 @@
+"""Rows as strips of blocks: a block for each piece, coloured by the length of its document, cut ends marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from packtool.report.figures import count
+from packtool.report.page.axes import WIDTH, drawing
+from packtool.report.page.charts import legend
+from packtool.report.schema import PicturedRow
+
+_THICK, _STEP = 16, 21
+_NARROW = 1.2
+"""Blocks narrower than this are drawn together with their neighbours of one colour."""
+_SHADES = 8
+"""Colours, from the shortest documents to the longest: each stands for four times the length of the one before."""
+
+
+def row_picture(title: str, rows: Sequence[PicturedRow]) -> str:
+    """An SVG drawing of rows, a strip each."""
+    out = []
+    for number, row in enumerate(rows):
+        top, at = number * _STEP + 2, 0.0
+        whole = sum(segment.length for segment in row.segments) or 1
+        for css, length, tip, before, after in _blocks(row, whole):
+            width = WIDTH * length / whole
+            out.append(
+                f'<rect class="piece {css}" x="{at:.2f}" y="{top}" width="{max(0.3, width - 0.4):.2f}" '
+                f'height="{_THICK}"><title>{escape(tip)}</title></rect>'
+            )
+            out += [_cut(x, top) for x, cut in ((at + 0.9, before), (at + width - 1.3, after)) if cut]
+            at += width
+    return drawing(title, "".join(out), max(_STEP, _STEP * len(rows)))
+
+
+def picture_legend() -> str:
+    """What the colours mean."""
+    steps = [(f"to {4 ** (shade + 1):,}" if shade < _SHADES - 1 else "longer", f"l{shade}") for shade in range(_SHADES)]
+    return legend([*steps, ("padding", "padding"), ("cut here", "cut")])
+
+
+def _blocks(row: PicturedRow, whole: int) -> list[tuple[str, int, str, bool, bool]]:
+    """Colour, tokens, words and cut ends of each block."""
+    found: list[tuple[str, int, str, bool, bool]] = []
+    for segment in row.segments:
+        css = _shade(segment.document_length) if segment.kind == "document" else segment.kind
+        narrow = WIDTH * segment.length / whole < _NARROW
+        cut = segment.cut_before or segment.cut_after
+        if found and narrow and found[-1][0] == css and not cut and not found[-1][3] and not found[-1][4]:
+            _, length, _, _, _ = found[-1]
+            found[-1] = (css, length + segment.length, "several short documents", False, False)
+            continue
+        tip = f"{segment.kind}, {count(segment.length)} tokens"
+        if segment.kind == "document":
+            tip = f"{count(segment.length)} tokens of a document of {count(segment.document_length)}"
+        found.append((css, segment.length, tip, segment.cut_before, segment.cut_after))
+    return found
+
+
+def _shade(length: int) -> str:
+    return f"l{min(_SHADES - 1, max(0, (max(1, length) - 1).bit_length() - 1) // 2)}"
+
+
+def _cut(x: float, top: int) -> str:
+    """A notch where a document is cut."""
+    points = " ".join(f"{x + (1.1 if step % 2 else -1.1):.2f},{top + 4 * step}" for step in range(5))
+    return f'<polyline class="cut" points="{points}"/>'
