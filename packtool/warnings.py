@@ -15,6 +15,7 @@ CODES = frozenset(
     {
         "directory-repeated",
         "encoder-fallback",
+        "eos-ends-turns",
         "files-skipped",
         "input-named-twice",
         "no-documents",

@@ -1,4 +1,4 @@
-"""`doctor`: versions, encoders and extras, and what is missing."""
+"""`doctor`: versions, encoders and extras, and what is missing; or what becomes of a tokenizer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import platform
 import shutil
 import sys
 import tempfile
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from packtool import __version__
 from packtool.errors import PacktoolError
@@ -30,6 +33,7 @@ OPTIONAL = {
     "gigatoken": ("fast encoder for byte-level BPE", "gigatoken"),
     "huggingface_hub": ("tokenizers by hub id", "'packtool[hub]'"),
     "scipy": ("pack --optimize", "'packtool[optimize]'"),
+    "torch": ("datasets for PyTorch", "'packtool[torch]'"),
 }
 """Package: what it is for, what to install for it."""
 
@@ -104,3 +108,90 @@ def _encoders() -> Check:
     if name == "tokenizers":
         return Check("encoders", "missing", f"tokenizers only: {why}", "pip install gigatoken for the fast one")
     return Check("encoders", "ok", f"{name} agrees with tokenizers on the built-in tokenizer")
+
+
+def doctor_of_tokenizer(source: str | Path) -> list[Check]:
+    """Look at a tokenizer: its encoder and why, its EOS, and how fast each encoder is; nothing is changed.
+
+    Args:
+        source: a tokenizer.json, a directory that holds one, or the id of a hub repository.
+
+    Raises:
+        DataError: no such tokenizer, or it can't be read.
+    """
+    from packtool.tokenizing.choose import choose
+    from packtool.tokenizing.load import inspect
+    from packtool.tokenizing.pieces import cut_of
+
+    found = inspect(source)
+    name, why = choose(found.spec)
+    size = 1 + max(found.vocab.values())
+    model = found.spec["model"].get("type")
+    checks = [
+        Check("tokenizer", "ok", f"{source}: {model}, {len(found.vocab):,} entries, ids below {size:,}"),
+        Check("encoder", "ok", f"{name}: {why}"),
+        Check(
+            "long documents", "ok", "in pieces" if cut_of(found.spec) else "whole: memory grows with the longest one"
+        ),
+        _eos(found.vocab, found.configs, found.spec),
+    ]
+    return checks + _measured(found.data, found.spec, size, name)
+
+
+def _eos(vocab: Mapping[str, int], configs: list[Mapping[str, Any]], spec: Mapping[str, Any]) -> Check:
+    from packtool.tokenizing.special import ENDS_OF_TURNS, candidates, marked, special
+
+    known = candidates("eos", vocab, marked(spec))
+    others = f"; candidates: {', '.join(known)}" if known else ""
+    try:
+        number, text = special("eos", None, vocab, configs, marked(spec))
+    except PacktoolError as error:
+        return Check("EOS", "missing", error.what, error.remedy)
+    if text in ENDS_OF_TURNS:
+        remedy = "to pretrain, name the token that ends a document with --eos-token"
+        return Check("EOS", "missing", f"{text} ({number}), which ends a turn of a chat{others}", remedy)
+    return Check("EOS", "ok", f"{text} ({number}){others}")
+
+
+def _measured(data: bytes, spec: Mapping[str, Any], size: int, name: str) -> list[Check]:
+    """Each encoder on a megabyte: CPU seconds to load it, MB per CPU second, and whether the ids are the same."""
+    import numpy as np
+
+    from packtool.tokenizing.choose import follow, recipe
+    from packtool.tokenizing.encoders import ReferenceEncoder
+
+    texts = _megabyte()
+    amount = sum(len(text.encode()) for text in texts) / 1e6
+    began = time.process_time()
+    reference = ReferenceEncoder(data)
+    loaded = time.process_time()
+    expected, lengths = reference.encode(texts)
+    rate = amount / (time.process_time() - loaded)
+    checks = [Check("tokenizers", "ok", f"{rate:.1f} MB per CPU second, loaded in {loaded - began:.2f}")]
+    if name == "tokenizers":
+        return checks
+    try:
+        began = time.process_time()
+        fast = follow(recipe(spec, name, size), data)
+        loaded = time.process_time()
+        ids, each = fast.encode(texts)
+        rate = amount / (time.process_time() - loaded)
+    except PacktoolError as error:
+        return [*checks, Check(name, "missing", error.what, "tokenizers is used instead, which is only slower")]
+    if not (np.array_equal(ids, expected) and np.array_equal(each, lengths)):
+        return [*checks, Check(name, "broken", "other ids than tokenizers", "give --encoder tokenizers")]
+    what = f"{rate:.1f} MB per CPU second at first, loaded and probed in {loaded - began:.2f}; the same ids"
+    return [*checks, Check(name, "ok", what)]
+
+
+def _megabyte() -> list[str]:
+    """Python's own sources, in paragraphs."""
+    found: list[str] = []
+    size = 0
+    for path in sorted(Path(os.__file__).parent.glob("*.py")):
+        parts = path.read_text(encoding="utf-8", errors="replace").split("\n\n")
+        found += parts
+        size += sum(map(len, parts))
+        if size >= 1 << 20:
+            break
+    return found

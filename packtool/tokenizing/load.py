@@ -12,13 +12,12 @@ from typing import Any
 
 import msgspec
 
-from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.errors import DataError, PacktoolError
 from packtool.storage.manifest import TokenizerInfo
 from packtool.tokenizing.encoders import reference_tokenizer
 from packtool.tokenizing.spec import parse
+from packtool.tokenizing.special import marked, special, warn_of_turns
 
-EOS_CANDIDATES = ("<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>")
-BOS_CANDIDATES = ("<s>", "<|begin_of_text|>", "<bos>", "<|startoftext|>")
 _CONFIGS = ("tokenizer_config.json", "special_tokens_map.json")
 
 
@@ -35,6 +34,23 @@ class LoadedTokenizer:
     data: bytes
     spec: dict[str, Any]
     info: TokenizerInfo
+
+
+@dataclass(frozen=True)
+class FoundTokenizer:
+    """A tokenizer as it was found.
+
+    Attributes:
+        data: the bytes of the tokenizer.json.
+        spec: the same, parsed; without merges.
+        vocab: every token's id.
+        configs: the parsed configuration files beside it, most telling first.
+    """
+
+    data: bytes
+    spec: dict[str, Any]
+    vocab: dict[str, int]
+    configs: list[Mapping[str, Any]]
 
 
 def load(
@@ -59,19 +75,32 @@ def load(
         DataError: no such tokenizer, or it can't be read; the hub can't be reached.
         UsageError: no EOS or BOS is known, or the one asked for is not in the vocabulary.
     """
-    data, configs = _read(source, revision)
+    found = inspect(source, revision)
+    data, spec, vocab, configs = found.data, found.spec, found.vocab, found.configs
     where = str(source) if source is not None else "the default tokenizer"
-    spec = _parse(data, where)
-    vocab = _vocabulary(spec, data, where)
-    eos_id, eos_text = _special("eos", eos_token, EOS_CANDIDATES, vocab, configs)
+    eos_id, eos_text = special("eos", eos_token, vocab, configs, marked(spec))
+    if eos_token is None:
+        warn_of_turns(eos_text, vocab, where)
     bos_id = None
     if bos or bos_token is not None:
-        bos_id, _ = _special("bos", bos_token, BOS_CANDIDATES, vocab, configs)
+        bos_id, _ = special("bos", bos_token, vocab, configs, marked(spec))
     size = max(vocab.values()) + 1
     contents = (token["content"] for token in spec.get("added_tokens") or ())
     added = {content: vocab[content] for content in contents if content in vocab}
     info = TokenizerInfo(hashlib.sha256(data).hexdigest(), size, eos_id, eos_text, bos_id, added)
     return LoadedTokenizer(data, spec, info)
+
+
+def inspect(source: str | Path | None = None, revision: str | None = None) -> FoundTokenizer:
+    """Find and read a tokenizer; see `load`, which also settles its EOS.
+
+    Raises:
+        DataError: no such tokenizer, or it can't be read; the hub can't be reached.
+    """
+    data, configs = _read(source, revision)
+    where = str(source) if source is not None else "the default tokenizer"
+    spec = _parse(data, where)
+    return FoundTokenizer(data, spec, _vocabulary(spec, data, where), configs)
 
 
 def _read(source: str | Path | None, revision: str | None) -> tuple[bytes, list[Mapping[str, Any]]]:
@@ -225,47 +254,3 @@ def _with_added(ids: Mapping[str, int], added: Sequence[Any]) -> dict[str, int] 
     except (TypeError, KeyError):
         return None
     return known
-
-
-def _special(
-    kind: str,
-    wanted: str | int | None,
-    candidates: tuple[str, ...],
-    vocab: Mapping[str, int],
-    configs: list[Mapping[str, Any]],
-) -> tuple[int, str]:
-    option = f"--{kind}-token"
-    if wanted is not None:
-        return _named(option, wanted, vocab)
-    for config in configs:
-        token = config.get(f"{kind}_token")
-        if isinstance(token, dict):
-            token = token.get("content")
-        if isinstance(token, str):
-            return _named(f"{kind}_token in the tokenizer's configuration", token, vocab)
-    present = [token for token in candidates if token in vocab]
-    if len(present) == 1:
-        return vocab[present[0]], present[0]
-    if present:
-        what = f"the vocabulary has several {kind.upper()} candidates: {', '.join(present)}"
-    else:
-        what = f"no {kind.upper()} token is known for this tokenizer"
-        bracketed = [token for token in vocab if token[:1] in "<[" and token[-1:] in ">]" and len(token) > 2]
-        if bracketed:
-            what += f"; its vocabulary has {', '.join(bracketed[:8])}"
-    raise UsageError(f"no-{kind}", what, remedy=f"name it with {option} TEXT or {option} ID", where=option)
-
-
-def _named(option: str, wanted: str | int, vocab: Mapping[str, int]) -> tuple[int, str]:
-    """A token by its id (a number is always an id) or its text."""
-    if isinstance(wanted, int) or wanted.isdecimal():
-        number = int(wanted)
-        for text, found in vocab.items():
-            if found == number:
-                return number, text
-        what = f"no token has the id {number}"
-    elif wanted in vocab:
-        return vocab[wanted], wanted
-    else:
-        what = f"{wanted!r} is not in the vocabulary"
-    raise UsageError("unknown-token", what, remedy="give the text or the id of a token in the vocabulary", where=option)

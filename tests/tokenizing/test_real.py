@@ -1,4 +1,4 @@
-"""Real tokenizers: the fast path gives the ids of the reference for every text, `make test-tokenizers` says for how many.
+"""Real tokenizers: the fast path gives the ids of the reference for every text.
 
 make test-tokenizers [TEXTS=1000]
 """
@@ -65,7 +65,7 @@ def test_ids_of_real_tokenizers(name: str, real: list[str], capsys: pytest.Captu
             theirs = np.split(expected, np.cumsum(expected_lengths)[:-1])
             wrong += [text for text, a, b in zip(texts, ours, theirs, strict=True) if a.tolist() != b.tolist()]
     with capsys.disabled():
-        print(f"\n{name}: {done} texts, {routed} of them by the reference, {len(wrong)} wrong", flush=True)
+        print(f"\n{name}: {done} texts, {routed} of them by the reference, {len(wrong)} wrong", flush=True)  # noqa: T201
     assert wrong == []
 
 

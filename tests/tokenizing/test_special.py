@@ -1,0 +1,52 @@
+"""The tokens that begin and end documents: found where they are known, and doubted where they end turns of a chat."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+
+from packtool.tokenizing.load import load
+from packtool.tokenizing.special import CANDIDATES, ENDS_OF_TURNS, candidates
+from packtool.warnings import PacktoolWarning
+from tests.tokenizing import shapes
+
+
+@pytest.mark.parametrize("eos", [token for group in CANDIDATES["eos"] for token in group])
+def test_each_candidate_alone_is_found(eos: str) -> None:
+    assert candidates("eos", {"a": 0, eos: 1}, set()) == [eos]
+
+
+def test_which_of_several() -> None:
+    both = {"<|endoftext|>": 0, "</s>": 1, "[SEP]": 2}
+    assert candidates("eos", both, set()) == ["<|endoftext|>", "</s>"]
+    assert candidates("eos", both, {"</s>", "[SEP]"}) == ["</s>"], "RoBERTa: the other is a word like any other"
+    assert candidates("eos", {"[SEP]": 2, "[CLS]": 1}, {"[SEP]"}) == ["[SEP]"]
+    assert candidates("eos", {"a": 0}, {"a"}) == []
+
+
+def test_the_end_of_a_turn_is_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(shapes.spec(added_tokens=[])).replace("<|endoftext|>", "<|im_end|>"))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": {"content": "<|im_end|>"}}))
+    with pytest.warns(PacktoolWarning, match="names '<|im_end|>' as EOS, which ends a turn of a chat") as caught:
+        assert load(path).info.eos_token == "<|im_end|>"
+    assert str(caught[0].message).endswith("To pretrain, name another with --eos-token.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(path, eos_token="<|im_end|>")
+
+
+def test_the_remedy_names_the_end_of_a_document(tmp_path: Path) -> None:
+    spec = shapes.spec()
+    spec["model"]["vocab"]["<|im_end|>"] = len(spec["model"]["vocab"])
+    (tmp_path / "tokenizer.json").write_text(json.dumps(spec))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>"}))
+    with pytest.warns(PacktoolWarning, match="give --eos-token '<|endoftext|>'"):
+        load(tmp_path)
+
+
+def test_no_candidate_ends_turns() -> None:
+    assert not ENDS_OF_TURNS.intersection(*[{token for group in CANDIDATES["eos"] for token in group}])
