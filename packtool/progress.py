@@ -1,43 +1,106 @@
-"""Progress on stderr, only on a terminal. Only the parent process draws."""
+"""Progress on standard error: a bar on a terminal, a line now and then in a log. Only the parent process draws."""
 
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from types import TracebackType
 from typing import Any
 
+from packtool.sizes import show_bytes
+
+MODES = ("auto", "bar", "log", "none")
+INTERVAL = 30.0
+"""Seconds between lines of a log."""
+
+_mode = "auto"
+
+
+def set_mode(mode: str) -> None:
+    """How progress is shown from now on: one of `MODES`; auto is a bar on a terminal, else a log."""
+    global _mode  # noqa: PLW0603 - one per process, as standard error is
+    _mode = mode
+
 
 class Progress:
-    """A progress bar with rate and remaining time; nothing at all when `quiet` or when stderr is no terminal.
+    """How much is done, how fast, and what is left.
 
     Args:
         total: amount of work.
         label: what is being done.
         unit: of the work; "B" for bytes.
-        initial: amount done already, by an earlier run.
-        quiet: draw nothing.
+        initial: amount done already, by an earlier run; it does not count for the rate.
+        tokens: tokens that all the work moves, where that is known; else `add_tokens` counts them.
+        quiet: show nothing.
     """
 
-    def __init__(self, total: int, label: str, *, unit: str = "B", initial: int = 0, quiet: bool = False) -> None:
+    def __init__(
+        self, total: int, label: str, *, unit: str = "B", initial: int = 0, tokens: int = 0, quiet: bool = False
+    ) -> None:
+        self._total, self._label, self._unit = total, label, unit
+        self._initial = self._done = initial
+        self._tokens_of_all, self._tokens = tokens, 0
+        self._begin = self._last = time.monotonic()
+        self._lock = threading.Lock()
         self._bar: Any = None
-        if not quiet and sys.stderr is not None and sys.stderr.isatty():
+        terminal = sys.stderr is not None and sys.stderr.isatty()
+        mode = "none" if quiet else {"auto": "bar" if terminal else "log"}.get(_mode, _mode)
+        self._log = mode == "log" and sys.stderr is not None
+        if mode == "bar" and sys.stderr is not None:
             from tqdm import tqdm
 
             self._bar = tqdm(
                 total=total,
                 desc=label,
-                unit=unit,
-                unit_scale=True,
                 initial=initial,
                 leave=False,
                 dynamic_ncols=True,
                 file=sys.stderr,
+                bar_format="{desc} {percentage:3.0f}%|{bar}|{postfix}",
             )
 
     def advance(self, amount: int) -> None:
         """Record `amount` more work as done."""
-        if self._bar is not None:
-            self._bar.update(amount)
+        with self._lock:
+            self._done += amount
+            if self._bar is not None:
+                self._bar.set_postfix_str(self.figures(), refresh=False)
+                self._bar.update(amount)
+            elif self._log and time.monotonic() - self._last >= INTERVAL:
+                self._last = time.monotonic()
+                share = 100 * self._done / max(self._total, 1)
+                sys.stderr.write(f"packtool: {self._label} {share:.0f} %, {self.figures()}\n")
+                sys.stderr.flush()
+
+    def add_tokens(self, tokens: int) -> None:
+        """Record tokens that this run has made."""
+        self._tokens += tokens
+
+    def figures(self) -> str:
+        """Amounts, rates and the time left, of this run alone.
+
+        >>> progress = Progress(1000, "pack", tokens=500, initial=500, quiet=True)
+        >>> progress._begin -= 10; progress.advance(100); progress.figures()
+        '600 B of 1 kB, 10 B/s, 5 tokens/s, 0:40 left'
+        """
+        seconds = max(time.monotonic() - self._begin, 1e-3)
+        done_now = self._done - self._initial
+        rate = done_now / seconds
+        if self._unit == "B":
+            words = [f"{show_bytes(self._done)} of {show_bytes(self._total)}", f"{show_bytes(rate)}/s"]
+        else:
+            words = [f"{self._done:,} of {self._total:,}{self._unit}"]
+        tokens = self._tokens_of_all * done_now / max(self._total, 1) if self._tokens_of_all else self._tokens
+        if tokens:
+            words.append(f"{_short(tokens / seconds)} tokens/s")
+        if rate:
+            left = round(max(self._total - self._done, 0) / rate)
+            hours, rest = divmod(left, 3600)
+            words.append(
+                f"{hours}:{rest // 60:02}:{rest % 60:02} left" if hours else f"{left // 60}:{left % 60:02} left"
+            )
+        return ", ".join(words)
 
     def __enter__(self) -> Progress:
         return self
@@ -45,3 +108,16 @@ class Progress:
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+def _short(number: float) -> str:
+    """A number of three digits.
+
+    >>> _short(62_512_000), _short(950)
+    ('62.5M', '950')
+    """
+    for suffix in ("", "k", "M", "G"):
+        if number < 999.5:
+            return f"{number:.3g}{suffix}"
+        number /= 1000
+    return f"{number:.3g}T"

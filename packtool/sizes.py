@@ -44,3 +44,13 @@ def show_bytes(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"
+
+
+def plural(count: int, unit: str) -> str:
+    """A number of things.
+
+    >>> plural(1, "document"), plural(1725, "batch"), plural(0, "row")
+    ('1 document', '1,725 batches', '0 rows')
+    """
+    ending = "" if count == 1 else "es" if unit.endswith(("ch", "x", "s")) else "s"
+    return f"{count:,} {unit}{ending}"

@@ -15,7 +15,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "packtool"
 
 LAYERS = (
-    ("errors", "sizes", "warnings", "clock", "progress", "executor"),
+    ("errors", "sizes", "warnings", "clock", "progress", "executor", "installing", "call"),
     ("options",),
     ("plan",),
     ("packing", "shuffling", "metrics"),
@@ -45,24 +45,25 @@ WRITING = (
     "buckets",
 )
 """The way from a plan to files: each module imports from those before it."""
-BESIDE = ("errors", "storage")
+BESIDE = ("errors", "sizes", "storage")
 """Rooms that others of the same layer may use, too."""
 PURE = ("packtool.plan", "packtool.writing.layout", "packtool.packing", "packtool.shuffling", "packtool.metrics")
 """Planning: arrays in, arrays out."""
-PURE_MAY_USE = (*PURE, "packtool.errors", "packtool.options", "numpy")
+PURE_MAY_USE = (*PURE, "packtool.errors", "packtool.installing", "packtool.options", "numpy")
 IO = ("packtool.storage", "packtool.corpus")
 STRATEGIES = ("packtool.packing", "packtool.shuffling")
 TOUCHES_FILES = ("os", "io", "pathlib", "shutil", "tempfile", "mmap", "glob", "subprocess", "socket")
 LIGHT = (
     "packtool/__init__.py",
     "packtool/__main__.py",
+    "packtool/call.py",
     "packtool/errors.py",
     "packtool/sizes.py",
     "packtool/options/",
     "packtool/cli/",
 )
 """Loaded by `packtool --help`."""
-LIGHT_MAY_USE = ("packtool.cli", "packtool.errors", "packtool.options", "packtool.sizes", "typer")
+LIGHT_MAY_USE = ("packtool.call", "packtool.cli", "packtool.errors", "packtool.options", "packtool.sizes", "typer")
 # Typer loads rich to draw the help; that is its own affair.
 HEAVY = ("numpy", "pyarrow", "tokenizers", "gigatoken", "tqdm", "msgspec", "scipy", "xxhash")
 

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from packtool import __version__
+from packtool import __version__, call
 from packtool.cli import doctor, failures, info, pack, show, shuffle, stats, terminal, tokenize, verify
 from packtool.cli import run as run_command
 from packtool.cli.interrupts import INTERRUPTED, guard, interrupted
@@ -74,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     terminal.forget_config()
+    call.remember(sys.argv[1:] if arguments is None else arguments)
     with warnings.catch_warnings():
         failures.show_warnings()
         try:
@@ -93,6 +94,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             failure = terminal.locate(failure)
             failures.say(f"packtool: error[{failure.code}]: {failure}")
             status = failure.exit_code
+    call.remember(())
     if status == INTERRUPTED:
         interrupted(sys.argv[1:] if arguments is None else arguments)
     elif status == BROKEN_PIPE or not _flushed():

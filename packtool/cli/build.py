@@ -17,7 +17,7 @@ from packtool.options.terminal import Terminal
 Values = dict[str, Any]
 """Arguments of a function by name."""
 Handler = Callable[[Values, Terminal], None]
-STAGE = ("config", "quiet", "verbose", "json")
+STAGE = ("config", "progress", "quiet", "verbose", "json")
 """What every stage of the way takes beside its arguments."""
 
 

@@ -9,6 +9,7 @@ import warnings
 from typing import Any, TextIO
 
 from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.options.names import OTHER_OPTIONS
 
 _SYSTEM = {
     errno.ENOSPC: ("disk-full", "no space left on the device", "free some space and run the command again"),
@@ -89,7 +90,10 @@ def _from_typer(error: Any, names: set[str]) -> UsageError:
         code, what, remedy = "missing-command", "no command was given", "choose one of the commands above"
     elif "NoSuchOption" in names:
         code, what, where = "unknown-option", f"{command} has no such option", error.option_name
-        if error.possibilities:
+        meant = OTHER_OPTIONS.get(error.option_name)
+        if meant in {flag for option in context.command.params for flag in option.opts} if context else False:
+            remedy = f"did you mean {meant}?"
+        elif error.possibilities:
             remedy = f"did you mean {' or '.join(sorted(error.possibilities))}?"
     elif "MissingParameter" in names:
         code, what, where = "missing-option", _need(error.param, command), _name(error.param)

@@ -21,7 +21,7 @@ _NOTES = {
 }
 
 
-@typer_command(RunArguments, ("quiet", "verbose", "json"))
+@typer_command(RunArguments, ("progress", "quiet", "verbose", "json"))
 def command(values: Values, terminal: Terminal) -> None:
     """Run the stages of a configuration file: tokenize, pack, shuffle, stats.
 

@@ -37,6 +37,18 @@ def _explain(value: bool) -> bool:
     return value
 
 
+def _show_progress(value: str) -> str:
+    from packtool import progress
+    from packtool.errors import UsageError
+    from packtool.options.check import suggest
+
+    if value not in progress.MODES:
+        remedy = suggest(value, progress.MODES)
+        raise UsageError("bad-option", f"{value!r} is not a known value", remedy=remedy, where="--progress")
+    progress.set_mode(value)
+    return value
+
+
 def _configure(context: typer.Context, file: str | None) -> str | None:
     """Make the table of this command the defaults of its options."""
     if file is None or context.resilient_parsing:
@@ -93,5 +105,10 @@ def forget_config() -> None:
     _configured.set(None)
 
 
-CALLBACKS: dict[str, Any] = {"config": _configure, "quiet": _silence, "verbose": _explain}
+CALLBACKS: dict[str, Any] = {
+    "config": _configure,
+    "progress": _show_progress,
+    "quiet": _silence,
+    "verbose": _explain,
+}
 """What options do as soon as they are read."""

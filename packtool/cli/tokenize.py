@@ -55,15 +55,19 @@ def command(values: Values, terminal: Terminal) -> None:
 
 def summary(result: TokenizeResult) -> str:
     """What was done, in a few lines."""
-    from packtool.sizes import show_bytes
+    from packtool.sizes import plural, show_bytes
 
     counts, run = result.counts, result.run
     documents, tokens, seconds = counts["documents"], counts["tokens"], max(run["written"]["wall"], 1e-3)
+    now = run["this_run"]
+    earlier = f" ({show_bytes(run['text_bytes'] - now['text_bytes'])} by an earlier run)"
     lines = [
-        f"{documents:,} documents, {tokens:,} tokens, {tokens / max(documents, 1):,.1f} tokens per document",
-        f"{show_bytes(run['text_bytes'])} in {seconds:.1f} s: {show_bytes(run['text_bytes'] / seconds)}/s, "
-        f"{tokens / seconds:,.0f} tokens/s with {run['workers']} worker{'s' * (run['workers'] > 1)}",
-        f"encoder {run['encoder']} ({run['encoder_why']}); {run['texts_checked']:,} texts cross-checked",
+        f"{plural(documents, 'document')}, {plural(tokens, 'token')}, "
+        f"{tokens / max(documents, 1):,.1f} tokens per document",
+        f"{show_bytes(run['text_bytes'])}{earlier * (now['text_bytes'] < run['text_bytes'])} in {seconds:.1f} s: "
+        f"{show_bytes(now['text_bytes'] / seconds)}/s, {now['tokens'] / seconds:,.0f} tokens/s "
+        f"with {plural(run['workers'], 'worker')}",
+        f"encoder {run['encoder']} ({run['encoder_why']}); {plural(run['texts_checked'], 'text')} cross-checked",
     ]
     left_out = {name: counts[name] for name in ("empty", "filtered", "rejected") if counts[name]}
     if left_out:

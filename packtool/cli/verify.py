@@ -9,7 +9,7 @@ from packtool.options.terminal import Terminal
 from packtool.options.verify import VerifyArguments
 
 
-@typer_command(VerifyArguments, ("quiet", "verbose", "json"))
+@typer_command(VerifyArguments, ("progress", "quiet", "verbose", "json"))
 def command(values: Values, terminal: Terminal) -> None:
     """Check a dataset against its manifest: files, sizes, checksums, ids, segments and ledger.
 

@@ -18,6 +18,7 @@ from typing import Any
 from packtool import __version__
 from packtool.errors import PacktoolError
 from packtool.executor import available_cpus
+from packtool.installing import how_to_install
 
 REQUIRED = {
     "msgspec": "reads JSONL, reads and writes manifests",
@@ -30,12 +31,12 @@ REQUIRED = {
     "xxhash": "checksums",
 }
 OPTIONAL = {
-    "gigatoken": ("fast encoder for byte-level BPE", "gigatoken"),
-    "huggingface_hub": ("tokenizers by hub id", "'packtool[hub]'"),
-    "scipy": ("pack --optimize", "'packtool[optimize]'"),
-    "torch": ("datasets for PyTorch", "'packtool[torch]'"),
+    "gigatoken": "fast encoder for byte-level BPE",
+    "huggingface_hub": "tokenizers by hub id",
+    "scipy": "pack --optimize",
+    "torch": "packtool.torch, the loader for PyTorch",
 }
-"""Package: what it is for, what to install for it."""
+"""Package: what it is for."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ def doctor() -> list[Check]:
         Check("platform", "ok", f"{platform.platform()}, {available_cpus()} CPUs, {_memory()}"),
         _temporary(),
     ]
-    checks += [_package(name, purpose, f"pip install {name}", "broken") for name, purpose in REQUIRED.items()]
-    checks += [_package(name, purpose, f"pip install {what}", "missing") for name, (purpose, what) in OPTIONAL.items()]
+    checks += [_package(name, purpose, how_to_install(name), "broken") for name, purpose in REQUIRED.items()]
+    checks += [_package(name, purpose, how_to_install(name), "missing") for name, purpose in OPTIONAL.items()]
     return [*checks, _encoders()]
 
 
@@ -106,7 +107,9 @@ def _encoders() -> Check:
     except (ImportError, PacktoolError) as error:
         return Check("encoders", "broken", str(error), "install packtool and what it needs again")
     if name == "tokenizers":
-        return Check("encoders", "missing", f"tokenizers only: {why}", "pip install gigatoken for the fast one")
+        return Check(
+            "encoders", "missing", f"tokenizers only: {why}", f"for the fast one: {how_to_install('gigatoken')}"
+        )
     return Check("encoders", "ok", f"{name} agrees with tokenizers on the built-in tokenizer")
 
 

@@ -15,7 +15,7 @@ from packtool.options.info import InfoArguments
 from packtool.storage import manifest as manifests
 from packtool.storage.listing import listed
 from packtool.storage.manifest import Manifest, PackedManifest, StoreManifest
-from packtool.storage.output import UNFINISHED, State, read_state
+from packtool.storage.output import UNFINISHED, State, read_call, read_state
 
 MOST_FILES = 10_000
 """Files of a directory that packtool did not write that are counted."""
@@ -140,10 +140,17 @@ def _unfinished(path: Path) -> Info:
     files = [child for child in path.rglob("*") if child.is_file()]
     facts = {"begun by": f"packtool {command}", "files": len(files), "bytes": sum(f.stat().st_size for f in files)}
     quoted = shlex.quote(str(path))
-    following = [
-        f"packtool {command} ... -o {quoted} --resume      goes on, with the options it was begun with",
-        f"packtool {command} ... -o {quoted} --overwrite   starts again",
-    ]
+    call = read_call(path)
+    if call.startswith("packtool run "):
+        following = [call]
+    elif call:
+        call = call.replace(" --overwrite", "").replace(" --resume", "")
+        following = [f"{call} --resume", f"{call} --overwrite"]
+    else:
+        following = [
+            f"packtool {command} ... -o {quoted} --resume      goes on, with the options it was begun with",
+            f"packtool {command} ... -o {quoted} --overwrite   starts again",
+        ]
     return Info(path, "output of an interrupted command", "unfinished", facts, next=following)
 
 

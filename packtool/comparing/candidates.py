@@ -10,6 +10,7 @@ from typing import Any
 
 from packtool.errors import UsageError
 from packtool.options.declare import flag
+from packtool.options.names import meant_strategy
 from packtool.packing import STRATEGIES, PackOptions
 from packtool.packing.options import check
 
@@ -84,7 +85,7 @@ def candidates(
             raise UsageError(
                 "unknown-strategy",
                 f"there is no strategy {name!r}",
-                remedy=f"choose from {', '.join(STRATEGIES)}, or all",
+                remedy=meant_strategy(name, {**{each.name: each.summary for each in STRATEGIES.values()}, ALL: "each"}),
                 where="--compare",
             )
     values = {option: list(tried) for option, tried in (grid or {}).items()}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Mapping
+
 STRATEGIES = (
     "concat",
     "padding",
@@ -16,6 +19,87 @@ STRATEGIES = (
 """Every strategy, in the order of the documentation; `bfd-extra` is the file `packtool/packing/bfd_extra.py`."""
 METHODS = ("atom", "partial", "bucket")
 """Every shuffle."""
+
+
+OTHER_OPTIONS = {
+    "--batch": "--batch-size",
+    "--block-size": "--sequence-length",
+    "--context-length": "--sequence-length",
+    "--ctx": "--sequence-length",
+    "--max-length": "--sequence-length",
+    "--max-seq-len": "--sequence-length",
+    "--max-seq-length": "--sequence-length",
+    "--model-max-length": "--sequence-length",
+    "--seq-len": "--sequence-length",
+    "--seq-length": "--sequence-length",
+    "--algorithm": "--strategy",
+    "--packing": "--strategy",
+    "-s": "--strategy",
+    "--jobs": "--workers",
+    "--num-proc": "--workers",
+    "--num-workers": "--workers",
+    "--processes": "--workers",
+    "--threads": "--workers",
+    "--model": "--tokenizer",
+    "--tokenizer-path": "--tokenizer",
+    "--vocab": "--tokenizer",
+    "--vocab-file": "--tokenizer",
+    "--out": "--output",
+    "--out-dir": "--output",
+    "--output-dir": "--output",
+    "--output-prefix": "--output",
+    "--force": "--overwrite",
+    "--column": "--text-field",
+    "--json-keys": "--text-field",
+    "--key": "--text-field",
+    "--text-column": "--text-field",
+    "--append-eod": "--eos-token",
+    "--eod": "--eos-token",
+    "--eos": "--eos-token",
+    "--shard-size": "--shard-tokens",
+}
+"""What other tools call an option, and what it is called here."""
+OTHER_STRATEGIES = {
+    "bestfit": "bfd",
+    "best-fit-decreasing": "bfd",
+    "bfd-m": "bfd-extra",
+    "bfd-split": "bfd",
+    "bucket": "buckets",
+    "firstfit": "ffd",
+    "first-fit-decreasing": "ffd",
+    "fixed": "concat",
+    "group-texts": "concat",
+    "packed": "concat",
+    "packing": "bfd",
+    "pad": "padding",
+    "sp": "seamless",
+    "stream": "concat",
+    "wrapped": "concat",
+}
+"""What papers and other tools call a strategy, without hyphens or with, and its name here."""
+
+
+def meant_strategy(word: str, meanings: Mapping[str, str]) -> str:
+    """The strategy that was meant, with what it does; or all there are.
+
+    Args:
+        word: what was given.
+        meanings: the strategies and what they do.
+
+    >>> meant_strategy("group_texts", {"concat": "one stream of tokens, cut"})
+    'did you mean concat (one stream of tokens, cut)?'
+    >>> meant_strategy("xyz", {"concat": "", "bfd": ""})
+    'choose one of concat, bfd'
+    """
+    name = word.strip().lower().replace("_", "-").replace(" ", "-")
+    known = {**OTHER_STRATEGIES, **{each.replace("-", ""): each for each in OTHER_STRATEGIES.values()}}
+    found = name if name in meanings else known.get(name) or known.get(name.replace("-", ""))
+    if found is None:
+        close = difflib.get_close_matches(name, [*meanings, *OTHER_STRATEGIES], n=1, cutoff=0.7)
+        found = OTHER_STRATEGIES.get(close[0], close[0]) if close else None
+    if found is None or found not in meanings:
+        return f"choose one of {', '.join(meanings)}"
+    return f"did you mean {found} ({meanings[found]})?"
 
 
 def listed(names: tuple[str, ...]) -> str:

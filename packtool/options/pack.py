@@ -124,7 +124,7 @@ class PackOptions:
         bool,
         Option(
             FLAG,
-            "Near-optimal bins by linear programming (packtool[optimize]).",
+            "Near-optimal bins by linear programming; needs scipy.",
             taken_by=("ffd", "bfd"),
             recorded=True,
         ),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import FLAG, PATH
+from packtool.options.kinds import FLAG, PATH, TEXT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +23,14 @@ class Terminal:
             in_file=False,
         ),
     ] = None
+    progress: Annotated[
+        Literal["auto", "bar", "log", "none"],
+        Option(
+            TEXT,
+            "bar, log (a line every 30 seconds), none, or auto: a bar on a terminal, else a log.",
+            in_file=False,
+        ),
+    ] = "auto"
     quiet: Annotated[bool, Option(FLAG, "No progress, no warnings, no summary.", short="-q", in_file=False)] = False
     verbose: Annotated[bool, Option(FLAG, "Say on standard error what is being done.", short="-v", in_file=False)] = (
         False

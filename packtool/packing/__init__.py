@@ -31,7 +31,7 @@ def strategy(name: str) -> Strategy:
         raise UsageError(
             "unknown-strategy",
             f"there is no strategy {name!r}",
-            remedy=f"choose one of {', '.join(STRATEGIES)}",
+            remedy=names.meant_strategy(name, {each.name: each.summary for each in STRATEGIES.values()}),
             where="--strategy",
         )
     return STRATEGIES[name]

@@ -8,6 +8,7 @@ hash of all bytes before it, so that a manifest in which a single bit has change
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -53,6 +54,7 @@ __all__ = [
 MANIFEST = "manifest.json"
 RUN = "run.json"
 REPORT = "report.json"
+UNFINISHED = "unfinished"
 
 _TYPES: dict[str, type[Manifest]] = {TOKEN_STORE: StoreManifest, PACKED: PackedManifest, ORDER: OrderManifest}
 _CALLED = {TOKEN_STORE: "a token store", PACKED: "a packed dataset", ORDER: "an order"}
@@ -126,6 +128,14 @@ def input_entry(directory: Path) -> InputEntry:
     return InputEntry(directory.resolve().name, len(data), xxhash.xxh3_128_hexdigest(data))
 
 
+def kind_at(directory: Path) -> str:
+    """What a finished directory is, such as "token store"; "dataset" where its manifest can't be read."""
+    try:
+        return msgspec.json.decode(read_file(directory / MANIFEST), type=_Kind).format.removeprefix("packtool ")
+    except (OSError, msgspec.MsgspecError):
+        return "dataset"
+
+
 def read(directory: Path, name: str = MANIFEST) -> Manifest:
     """The manifest of a token store, a packed dataset or an order: sealed, complete, and free of contradictions.
 
@@ -137,17 +147,25 @@ def read(directory: Path, name: str = MANIFEST) -> Manifest:
         DataError: no such directory, no manifest, or one that is damaged or that this version can't read.
     """
     path = directory / name
+    if directory.is_file():
+        raise DataError(
+            "no-manifest",
+            "a file, not a token store or packed dataset",
+            remedy=f"if it holds text, tokenize it first: packtool tokenize {shlex.quote(str(directory))} -o tokens",
+            where=str(directory),
+        )
     if not directory.is_dir():
         raise DataError("missing-input", "no such directory", remedy="check the path", where=str(directory))
     try:
         raw = read_file(path)
     except FileNotFoundError:
-        raise DataError(
-            "no-manifest",
-            f"no {MANIFEST}, so this is not a finished token store or packed dataset",
-            remedy="give the output directory of a packtool command that finished",
-            where=str(directory),
-        ) from None
+        if (directory / UNFINISHED).is_dir():
+            what = "the output of a packtool command that was interrupted"
+            remedy = f"finish it first: packtool info {shlex.quote(str(directory))} tells how"
+        else:
+            what = f"no {MANIFEST}, so this is not a finished token store or packed dataset"
+            remedy = "give the output directory of a packtool command; text files are tokenized first"
+        raise DataError("no-manifest", what, remedy=remedy, where=str(directory)) from None
     kind = _parse(raw, _Kind, path)
     if kind.format_version != FORMAT_VERSION or kind.format not in _TYPES:
         known = _VERSION.fullmatch(kind.packtool_version)

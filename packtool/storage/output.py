@@ -18,6 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 import xxhash
 
+from packtool.call import typed
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.storage import lock
 from packtool.storage import manifest as manifests
@@ -37,7 +38,7 @@ from packtool.storage.publish import (
 )
 from packtool.storage.reading import decode, read_file
 
-__all__ = ["UNFINISHED", "Output", "State", "key_of", "look", "one_writer", "prepare", "read_state"]
+__all__ = ["UNFINISHED", "Output", "State", "key_of", "look", "one_writer", "prepare", "read_call", "read_state"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -50,6 +51,12 @@ class State(msgspec.Struct, frozen=True):
 
     command: str
     key: str
+
+
+class _Begun(State, frozen=True):
+    """The state and, for the user who asks how to go on, the command line that began the work."""
+
+    call: str = ""
 
 
 @dataclass(frozen=True)
@@ -189,7 +196,8 @@ def _claim(output: Output, *, overwrite: bool, resume: bool) -> Output:
         remove_work(path)
     try:
         output.staged.mkdir(exist_ok=True)
-        write_bytes(output.work / STATE, manifests.encode(output.state))
+        begun = _Begun(output.state.command, output.state.key, typed())
+        write_bytes(output.work / STATE, manifests.encode(begun))
     except OSError as error:
         raise DataError(
             "output-not-writable", f"can't be written ({error.strerror})", remedy="choose another", where=str(path)
@@ -215,8 +223,27 @@ def _decide(path: Path, state: State, *, overwrite: bool, resume: bool) -> tuple
         if not is_staged(path):
             require_removable(path)
         return False, False
-    hint = "--resume to go on, --overwrite to start again" if UNFINISHED in entries else "--overwrite to replace it"
-    raise UsageError("output-not-empty", f"holds {entries[0]} already", remedy=f"give {hint}", where=str(path))
+    raise _not_empty(path, entries)
+
+
+def _not_empty(path: Path, entries: list[str]) -> UsageError:
+    if manifests.MANIFEST in entries:
+        what, remedy = f"holds a finished {manifests.kind_at(path)} already", "give --overwrite to replace it"
+    elif UNFINISHED in entries:
+        state = read_state(path)
+        what = f"holds the unfinished work of an interrupted {f'packtool {state.command}' if state else 'command'}"
+        remedy = "give --resume to go on, --overwrite to start again"
+    else:
+        what, remedy = f"holds {entries[0]} already", "choose another output, or move it away"
+    return UsageError("output-not-empty", what, remedy=remedy, where=str(path))
+
+
+def read_call(path: Path) -> str:
+    """The command line that began the unfinished work at `path`; empty if that is not known."""
+    try:
+        return decode(read_file(path / UNFINISHED / STATE), _Begun).call
+    except (OSError, ValueError, PacktoolError):
+        return ""
 
 
 def read_state(path: Path) -> State | None:

@@ -76,6 +76,7 @@ def assemble(
         "encoder_why": why,
         "texts_checked": sum(result.checked for _, result in job.in_order()),
         "text_bytes": total.bytes,
+        "this_run": job.done_now(),
         "machine": {"system": platform.platform(), "python": platform.python_version(), "cpus": os.cpu_count()},
         "files": [{"name": job.files[n].name, **counts.flat()} for n, counts in sorted(per_file.items())],
     }

@@ -19,7 +19,12 @@ from packtool.tokenizing import block as tasks
 
 
 class Job:
-    """The blocks of a run: those finished earlier, and those still to do."""
+    """The blocks of a run: those finished earlier, and those still to do.
+
+    Attributes:
+        results: of the blocks that are done, by number.
+        earlier: numbers of those that an earlier run had done.
+    """
 
     def __init__(self, context: tasks.Context, files: list[CorpusFile], workers: int, quiet: bool) -> None:
         self.context = context
@@ -46,11 +51,14 @@ class Job:
                 return None
         return result
 
+        self.earlier = frozenset(self.results)
+
     def start_again(self, encoder: str) -> None:
         """Forget what the other encoder did."""
         for number in [n for n, result in self.results.items() if result.encoder != encoder]:
             tasks.block_record(self._work, number).unlink()
             del self.results[number]
+        self.earlier = self.earlier & self.results.keys()
         recipe = msgspec.structs.replace(self.context.recipe, encoder=encoder)
         self.context = msgspec.structs.replace(self.context, recipe=recipe)
 
@@ -72,6 +80,7 @@ class Job:
                     self.digests[split[number]] = result
                 else:
                     self.results[todo[number].number] = result
+                    progress.add_tokens(_tokens(result))
                     self._limit_errors()
 
     def _results(
@@ -87,6 +96,14 @@ class Job:
         number = block[0].file
         return self.files[number].bytes // sum(other[0].file == number for other in self._blocks)
 
+    def done_now(self) -> dict[str, int]:
+        """Bytes of text and tokens of this run, without what an earlier one had finished."""
+        results = [result for number, result in self.results.items() if number not in self.earlier]
+        return {
+            "text_bytes": sum(span.bytes for result in results for span in result.spans),
+            "tokens": sum(map(_tokens, results)),
+        }
+
     def _limit_errors(self) -> None:
         limit = self.context.max_errors
         if limit is not None and sum(span.rejects for r in self.results.values() for span in r.spans) > limit:
@@ -95,3 +112,7 @@ class Job:
     def in_order(self) -> list[tuple[Path, tasks.BlockResult]]:
         """Each block's directory and result."""
         return [(tasks.block_directory(self._work, number), self.results[number]) for number in sorted(self.results)]
+
+
+def _tokens(result: tasks.BlockResult) -> int:
+    return sum(shard.tokens.shape[0] for shard in result.shards)

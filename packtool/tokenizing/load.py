@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from packtool.errors import DataError, PacktoolError
+from packtool.installing import how_to_install
 from packtool.storage.manifest import TokenizerInfo
 from packtool.tokenizing.encoders import reference_tokenizer
 from packtool.tokenizing.spec import parse
@@ -147,7 +148,7 @@ def _from_hub(repository: str, revision: str | None) -> tuple[bytes, list[Mappin
         raise DataError(
             "no-hub-client",
             "no such file, and hub ids need the package huggingface_hub",
-            remedy="pip install 'packtool[hub]', or download its tokenizer.json and give the file",
+            remedy=f"{how_to_install('huggingface_hub')}, or download its tokenizer.json and give the file",
             where=repository,
         ) from None
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it reports each of its retries

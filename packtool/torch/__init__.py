@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from packtool.errors import UsageError
+from packtool.installing import how_to_install
 from packtool.reading.sampler import GlobalBatches
 
 try:
@@ -20,7 +21,7 @@ except ImportError:
     raise UsageError(
         "missing-extra",
         "PyTorch is not installed",
-        remedy="install it as your machine needs it, or with pip install 'packtool[torch]'",
+        remedy=f"install it as your machine needs it, or with {how_to_install('torch')}",
     ) from None
 
 from packtool.torch.attention import block_mask, document_mask, varlen_attention

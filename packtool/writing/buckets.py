@@ -65,7 +65,8 @@ class BucketWriter:
             What the manifest says of each bucket, and the tally of each one whose segments are known.
         """
         buckets, tallies = [], []
-        with Progress(sum(map(self._work, jobs)), label, quiet=quiet) as bar:
+        tokens = sum(job.source.row_bytes // job.source.dtype.itemsize for job in jobs)
+        with Progress(sum(map(self._work, jobs)), label, tokens=tokens, quiet=quiet) as bar:
             for job in jobs:
                 shards, tally = self._write(job, bar.advance)
                 buckets.append(_described(job.directory, job.source.plan, shards))

@@ -49,6 +49,28 @@ def packtool(*arguments: str, **options: object) -> subprocess.CompletedProcess[
             "[bad-usage] packtool verify takes fewer arguments: there is no room for b c. See packtool verify --help.",
         ),
         (["pack", "--sed", "3"], "[unknown-option] --sed: packtool pack has no such option. Did you mean --seed?"),
+        (
+            ["pack", "--block-size", "3"],
+            "[unknown-option] --block-size: packtool pack has no such option. Did you mean --sequence-length?",
+        ),
+        (
+            ["tokenize", "-s", "x"],
+            "[unknown-option] -s: packtool tokenize has no such option. See packtool tokenize --help.",
+        ),
+        (
+            ["tokenize", "--num-proc", "3"],
+            "[unknown-option] --num-proc: packtool tokenize has no such option. Did you mean --workers?",
+        ),
+        (
+            ["pack", "a.txt", "-o", "p", "--strategy", "group_texts"],
+            "[unknown-strategy] --strategy: there is no strategy 'group_texts'. "
+            "Did you mean concat (join all documents to one stream and cut it)?",
+        ),
+        (
+            ["pack", "a.txt", "-o", "p", "--strategy", "BFDD"],
+            "[unknown-strategy] --strategy: there is no strategy 'BFDD'. "
+            "Did you mean bfd (whole documents in bins, best fit decreasing)?",
+        ),
         (["pack", "--x"], "[unknown-option] --x: packtool pack has no such option. See packtool pack --help."),
         (["-x"], "[unknown-option] -x: packtool has no such option. See packtool --help."),
         (["pack", "store", "--seed"], "[bad-option] --seed: a value is missing after it. See --help."),
@@ -66,6 +88,43 @@ def test_usage_errors_are_one_line(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "packtool: error" + message.replace("] ", "]: ", 1) + "\n"
+
+
+@pytest.mark.parametrize("command", ["pack", "shuffle", "show", "verify"])
+def test_a_text_file_is_to_be_tokenized_first(place: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    (place / "a.jsonl").write_text("{}", encoding="utf-8")
+    more = {"pack": ["-o", "p", "--strategy", "bfd", "-L", "8"], "shuffle": ["-o", "p"]}.get(command, [])
+    assert run([command, "a.jsonl", *more]) == 1
+    assert capsys.readouterr().err == (
+        "packtool: error[no-manifest]: a.jsonl: a file, not a token store or packed dataset. "
+        "If it holds text, tokenize it first: packtool tokenize a.jsonl -o tokens.\n"
+    )
+
+
+def test_an_output_that_is_there_is_called_what_it_is(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["pack", "store", "-o", "p", "--strategy", "bfd", "-L", "8", "-q"]) == 0
+    assert run(["pack", "store", "-o", "p", "--strategy", "bfd", "-L", "8", "-q"]) == 2
+    assert capsys.readouterr().err == (
+        "packtool: error[output-not-empty]: p: holds a finished packed dataset already. "
+        "Give --overwrite to replace it.\n"
+    )
+
+
+def test_info_gives_the_command_that_goes_on(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_uniform_store(place / "large", 20_000, 400)
+    typed = ["pack", "large", "-o", "my p", "--strategy", "concat", "-L", "16", "--overwrite"]
+    process = subprocess.Popen([sys.executable, "-m", "packtool", *typed], stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+    while not (place / "my p" / "unfinished" / "state.json").exists():
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    process.wait()
+    assert run(["info", "my p"]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "  packtool pack large -o 'my p' --strategy concat -L 16 --resume",
+        "  packtool pack large -o 'my p' --strategy concat -L 16 --overwrite",
+    ]
+    assert run(["stats", "my p"]) == 1
+    assert "interrupted. Finish it first: packtool info 'my p' tells how." in capsys.readouterr().err
 
 
 def test_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
+from packtool.installing import how_to_install
 from packtool.packing.bins.greedy import best_fit
 from packtool.packing.bins.runs import Entry, Runs
 from packtool.plan import I64
@@ -70,7 +71,7 @@ def _solver() -> Callable[[list[Pattern], I64], tuple[F64, F64]]:
         raise UsageError(
             "missing-extra",
             "optimising needs scipy, which is not installed",
-            remedy="install packtool[optimize]",
+            remedy=f"install it: {how_to_install('scipy')}",
             where="--optimize",
         ) from None
 
