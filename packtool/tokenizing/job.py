@@ -38,6 +38,7 @@ class Job:
         with ThreadPoolExecutor(workers, thread_name_prefix="packtool") as pool:
             finished = pool.map(self._finished, range(len(self._blocks)))
             self.results |= {number: result for number, result in enumerate(finished) if result is not None}
+        self.earlier = frozenset(self.results)
 
     def _finished(self, number: int) -> tasks.BlockResult | None:
         """What an earlier run made of a block; None where that is not, or no longer, as it was written."""
@@ -50,8 +51,6 @@ class Job:
             if problem_with(directory, file.name, file.bytes, file.xxh3_128):
                 return None
         return result
-
-        self.earlier = frozenset(self.results)
 
     def start_again(self, encoder: str) -> None:
         """Forget what the other encoder did."""
