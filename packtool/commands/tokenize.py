@@ -114,6 +114,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         on_error=options.on_error,
         max_errors=options.max_errors,
         max_record_bytes=options.record_bytes,
+        provenance=options.provenance,
     )
     job = Job(context, files, options.workers or executor.available_cpus(), options.quiet)
     try:

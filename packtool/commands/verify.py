@@ -17,9 +17,10 @@ from packtool.options.verify import VerifyArguments
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage.contents import document_lengths, require_order
+from packtool.storage.files import FileEntry
 from packtool.storage.listing import listed
 from packtool.storage.manifest import OrderManifest, StoreManifest
-from packtool.storage.names import OFFSET
+from packtool.storage.names import OFFSET, ORIGIN
 from packtool.storage.packed import PackedDataset
 from packtool.storage.reading import open_array, problem_with
 from packtool.storage.token_store import TokenStore
@@ -119,8 +120,18 @@ def _check_store(path: Path) -> tuple[int, list[PacktoolError]]:
         problems += _check_ids(ids, store.manifest.tokenizer.vocab_size, where)
         found = attempt(lambda: _check_documents(store, documents, ids, offsets, where))  # noqa: B023 - called at once
         problems += found
+        if (origins := entry.documents) is not None:
+            problems += attempt(lambda: _check_origins(store, origins))
         documents += len(offsets) - 1
     return store.tokens, problems
+
+
+def _check_origins(store: TokenStore, entry: FileEntry) -> None:
+    found = open_array(store.path, entry, ORIGIN)
+    wrong = np.flatnonzero((found["file"] >= len(store.manifest.inputs)) | (found["record"] < 1))
+    if wrong.size:
+        what = f"document {int(wrong[0])} of the shard comes from no record of an input"
+        raise DataError("bad-origins", what, remedy=_AGAIN, where=str(store.path / entry.name))
 
 
 def _check_documents(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from packtool.corpus.records import Document
@@ -42,20 +44,23 @@ class Filters(msgspec.Struct, frozen=True):
             and (self.max_chars is None or characters <= self.max_chars)
         )
 
-    def split(self, texts: list[Document], dropped: Counted) -> list[Document]:
-        """The documents to keep; the others are added to `dropped`."""
+    def split(
+        self, texts: list[Document], numbers: Sequence[int], dropped: Counted
+    ) -> tuple[list[Document], Sequence[int]]:
+        """The documents to keep, with their numbers; the others are added to `dropped`."""
         if self == Filters():
-            return texts
-        kept = []
-        for text in texts:
+            return texts, numbers
+        kept, kept_numbers = [], []
+        for text, number in zip(texts, numbers, strict=True):
             if self.keeps(text):
                 kept.append(text)
+                kept_numbers.append(number)
             else:
                 words, characters = size(text)
                 dropped.documents += 1
                 dropped.words += words
                 dropped.characters += characters
-        return kept
+        return kept, kept_numbers
 
 
 def size(text: Document) -> tuple[int, int]:

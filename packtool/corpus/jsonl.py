@@ -143,11 +143,11 @@ class _Parser:
             return None
         if len(records) != len(ends):
             return None
-        return Batch(documents=list(map(self._value, records)), records=len(records))
+        return Batch(list(map(self._value, records)), range(1, len(records) + 1), records=len(records))
 
     def slow(self, lines: bytes | bytearray) -> Iterator[Batch]:
         """One line after another, with the reason for each that can't be used."""
-        batch = Batch()
+        batch, numbers = Batch(), list[int]()
         view = memoryview(lines)
         at = 0
         while at < len(lines):
@@ -166,11 +166,14 @@ class _Parser:
                 code, reason = error.args
                 batch.rejects.append(self._reject(batch.records, code, reason, line))
                 if len(batch.rejects) == _REJECTS:
+                    batch.numbers = numbers
                     yield batch
-                    batch = Batch()
+                    batch, numbers = Batch(), list[int]()
             else:
                 if document is not None:
                     batch.documents.append(document)
+                    numbers.append(batch.records)
+        batch.numbers = numbers
         yield batch
 
     def _line(self, line: memoryview) -> Document | None:

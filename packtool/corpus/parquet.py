@@ -118,7 +118,8 @@ def _descend(table: Any, path: list[str]) -> Any:
 
 
 def _batch(array: Any, column: str, limit: int) -> Batch:
-    batch = Batch()
+    numbers: list[int] = []
+    batch = Batch(numbers=numbers)
     texts: list[Document | Reject | None]
     try:
         texts = array.to_pylist() if array.nbytes <= min(LONG, limit) else [_text(value, limit) for value in array]
@@ -131,6 +132,7 @@ def _batch(array: Any, column: str, limit: int) -> Batch:
             batch.rejects.append(msgspec.structs.replace(text, record=number))
         else:
             batch.documents.append(text)
+            numbers.append(number)
     return batch
 
 

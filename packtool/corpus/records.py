@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -112,6 +112,7 @@ class Batch:
 
     Attributes:
         documents: usable texts, in order.
+        numbers: record of each of them, counted from 1 within the batch.
         rejects: unusable records, in order.
         records: lines (blank ones too), rows or files that were read.
         bytes: that were read for it, uncompressed.
@@ -119,6 +120,7 @@ class Batch:
     """
 
     documents: list[Document] = field(default_factory=list)
+    numbers: Sequence[int] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
     records: int = 0
     bytes: int = 0

@@ -26,7 +26,8 @@ def read_lines(stream: Readable, start: int = 0, stop: int = -1, limit: int = RE
         first = False
         if not lines[-1]:
             lines.pop()
-        batch = Batch(records=len(lines), bytes=len(chunk))
+        numbers: list[int] = []
+        batch = Batch(numbers=numbers, records=len(lines), bytes=len(chunk))
         for number, ended in enumerate(lines, 1):
             line = ended.removesuffix(b"\r")
             if line.strip():
@@ -35,6 +36,7 @@ def read_lines(stream: Readable, start: int = 0, stop: int = -1, limit: int = RE
                     continue
                 try:
                     batch.documents.append(line.decode())
+                    numbers.append(number)
                 except UnicodeDecodeError:
                     batch.rejects.append(reject(number, "invalid-utf8", "not valid UTF-8", line))
         yield batch
@@ -93,11 +95,11 @@ def read_file(stream: Readable, reopen: Callable[[], Readable], limit: int = REC
     except UnicodeDecodeError:
         yield Batch(rejects=[reject(0, "invalid-utf8", "not valid UTF-8", excerpt, size)], records=1, bytes=size)
     else:
-        yield Batch(documents=[document], records=1, bytes=size)
+        yield Batch([document], [1], records=1, bytes=size)
 
 
 def _one(raw: bytes) -> Batch:
     try:
-        return Batch(documents=[raw.removeprefix(_BOM).decode()], records=1, bytes=len(raw))
+        return Batch([raw.removeprefix(_BOM).decode()], [1], records=1, bytes=len(raw))
     except UnicodeDecodeError:
         return Batch(rejects=[reject(0, "invalid-utf8", "not valid UTF-8", raw)], records=1, bytes=len(raw))

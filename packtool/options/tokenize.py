@@ -75,6 +75,15 @@ class TokenizeArguments:
         int | str,
         Option(SIZE, "Largest record, uncompressed; memory grows with it.", default="256MiB", recorded=True),
     ] = 256 << 20
+    provenance: Annotated[
+        bool,
+        Option(
+            FLAG,
+            "Keep where each document came from and a hash of its text, 20 bytes a document; hold-outs, exclusions and "
+            "packtool find need it.",
+            recorded=True,
+        ),
+    ] = True
     encoder: Annotated[
         Literal["auto", "tokenizers", "gigatoken"],
         Option(TEXT, "auto, tokenizers or gigatoken; the output is the same.", metavar="NAME"),

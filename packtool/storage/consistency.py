@@ -19,6 +19,7 @@ from packtool.storage.names import (
     BATCHES,
     LENGTHS,
     ORDER_FILE,
+    ORIGIN,
     REJECTED,
     REPORT_FILE,
     SEGMENT,
@@ -77,6 +78,11 @@ def _store(manifest: StoreManifest) -> Iterator[str]:
             return
         yield from _file(f"{place}.tokens", shard.tokens, shard_file("tokens", number), np.dtype(manifest.dtype), held)
         yield from _file(f"{place}.offsets", shard.offsets, shard_file("offsets", number), np.dtype("<i8"), ends)
+        if (shard.documents is None) != (manifest.shards[0].documents is None):
+            yield f"{place}.documents is {'missing' if shard.documents is None else 'there'}"
+        if shard.documents is not None:
+            name = shard_file("documents", number)
+            yield from _file(f"{place}.documents", shard.documents, name, ORIGIN, (ends[0] - 1,))
         documents += ends[0] - 1
         tokens += held[0]
     yield from _same("counts.documents", counts.get("documents"), documents)

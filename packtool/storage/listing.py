@@ -31,6 +31,7 @@ def _entries(manifest: Manifest) -> Iterator[tuple[str, FileEntry | InputEntry |
         for store_shard in manifest.shards:
             yield "", store_shard.tokens
             yield "", store_shard.offsets
+            yield "", store_shard.documents
         yield "", manifest.rejected
         return
     yield "", manifest.batches

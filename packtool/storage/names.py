@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+TOKENIZER = "tokenizer.json"
 LENGTHS = "lengths.npy"
 ORDER_FILE = "order.npy"
 BATCHES = "batches.npy"
@@ -17,6 +18,10 @@ LARGE = np.dtype("<u4")
 OFFSET = np.dtype("<i8")
 SEGMENT = np.dtype([("document", "<i8"), ("start", "<u4"), ("length", "<u4"), ("repeated", "<u4")])
 """One piece of a row as stored. `document` -1 is padding, -2 an EOS that the strategy inserted."""
+
+ORIGIN = np.dtype([("file", "<u4"), ("record", "<u8"), ("hash", "<u8")])
+"""Where a document came from: its file by number, its record there counted from 1 after those before the shard, and the
+xxh3-64 of its UTF-8 text."""
 
 
 def token_dtype(vocab_size: int) -> np.dtype[Any]:

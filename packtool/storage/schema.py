@@ -56,11 +56,18 @@ class InputEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
-    """One shard of a token store: its two files and the global number of its first document."""
+    """One shard of a token store: its files and the global number of its first document.
+
+    Attributes:
+        documents: where its documents came from; None with `--no-provenance`.
+        first_record: records of the input file that come before those of the shard, where it is a part of a file.
+    """
 
     tokens: FileEntry
     offsets: FileEntry
     first_document: Count
+    documents: FileEntry | None = None
+    first_record: Count = 0
 
 
 class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

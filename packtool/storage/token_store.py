@@ -17,7 +17,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage.contents import document_lengths
 from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.manifest import StoreManifest
-from packtool.storage.names import OFFSET, shard_file, token_dtype
+from packtool.storage.names import OFFSET, ORIGIN, shard_file, token_dtype
 from packtool.storage.reading import open_array, release
 
 __all__ = ["Corpus", "TokenStore", "token_dtype", "write_shard"]
@@ -91,6 +91,23 @@ class TokenStore:
         for shard, first in enumerate(self.first_documents[:-1]):
             offsets = self.offsets[shard]
             out[first : first + len(offsets) - 1] = document_lengths(offsets, len(self.shards[shard]), self._at(shard))
+        return out
+
+    def origins(self) -> np.ndarray[Any, Any]:
+        """Where each document came from: of `ORIGIN`, `record` counted in the whole file, in document order.
+
+        Raises:
+            UsageError: the store was made with `--no-provenance`.
+        """
+        out = np.empty(self.documents, ORIGIN)
+        for shard, first in zip(self.manifest.shards, self.first_documents, strict=False):
+            if shard.documents is None:
+                what = "it was made with --no-provenance, so nobody knows where its documents came from"
+                raise UsageError("no-provenance", what, remedy="tokenize again without it", where=str(self.path))
+            found = open_array(self.path, shard.documents, ORIGIN)
+            part = out[first : first + len(found)]
+            part[:] = found
+            part["record"] += np.uint64(shard.first_record)
         return out
 
     def _at(self, shard: int) -> str:

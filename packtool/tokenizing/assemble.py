@@ -43,13 +43,15 @@ def assemble(
     with RejectJoiner(out.staged, [file.name for file in job.files]) as joiner:
         for directory, result in job.in_order():
             joiner.add(directory)
+            first_record = per_file[result.spans[0].file].records if result.spans[0].file in per_file else 0
             for span in result.spans:
                 joiner.passed(span.file, span.records)
                 per_file.setdefault(span.file, tasks.SpanCounts(span.file)).add(span)
             for shard in result.shards:
                 tokens = _place(out.staged, directory, len(shards), shard.tokens)
                 offsets = _place(out.staged, directory, len(shards), shard.offsets)
-                shards.append(TokenShard(tokens, offsets, documents))
+                origins = shard.documents and _place(out.staged, directory, len(shards), shard.documents)
+                shards.append(TokenShard(tokens, offsets, documents, origins, first_record))
                 documents += shard.offsets.shape[0] - 1
     sync_directory(out.staged)
     total = tasks.SpanCounts(-1)

@@ -13,6 +13,7 @@ import msgspec
 from packtool import executor
 from packtool.corpus.discover import STDIN
 from packtool.corpus.filters import Counted, Filters
+from packtool.corpus.origins import origins
 from packtool.corpus.read import SpanReader, file_digest, records_before
 from packtool.corpus.records import Batch, Block, CorpusFile, Document, Reject, Span
 from packtool.corpus.walk import shown
@@ -48,6 +49,7 @@ class Context(msgspec.Struct, frozen=True):
         on_error: fail, skip or quarantine.
         max_errors: rejects after which a block gives up, or None.
         max_record_bytes: limit of a record, uncompressed.
+        provenance: keep where documents came from.
     """
 
     work: str
@@ -58,6 +60,7 @@ class Context(msgspec.Struct, frozen=True):
     on_error: str
     max_errors: int | None
     max_record_bytes: int
+    provenance: bool
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -143,8 +146,10 @@ class BlockResult(msgspec.Struct):
 
     def files(self) -> list[FileEntry | InputEntry]:
         """Its files, relative to its directory."""
-        arrays = [entry for shard in self.shards for entry in (shard.tokens, shard.offsets)]
-        return [*arrays, *([] if self.rejected is None else [self.rejected])]
+        found: list[FileEntry | InputEntry | None] = [self.rejected]
+        for shard in self.shards:
+            found += [shard.tokens, shard.offsets, shard.documents]
+        return [entry for entry in found if entry is not None]
 
 
 def block_directory(work: Path, number: int) -> Path:
@@ -169,7 +174,7 @@ def run(context: Context, task: Task) -> BlockResult | str:
     encoder.restart()
     info = context.tokenizer
     with RejectLog(directory, keep=context.on_error == "quarantine") as log:
-        writer = ShardWriter(directory, info.vocab_size, info.eos_id, info.bos_id)
+        writer = ShardWriter(directory, info.vocab_size, info.eos_id, info.bos_id, provenance=context.provenance)
         counts = [
             _read_span(context, span, file, encoder, writer, log)
             for span, file in zip(task.spans, task.files, strict=True)
@@ -197,11 +202,15 @@ def _read_span(
         if batch.rejects:
             reader.require_unchanged()
             _reject(context, span, file, batch, counts, log)
-        documents = context.filters.split(batch.documents, counts.filtered)
+        documents, numbers = context.filters.split(batch.documents, batch.numbers, counts.filtered)
         before = writer.tokens
+        sources = origins(span.file, counts.records, numbers, documents) if context.provenance else None
+        done = 0
         for texts, ends in _calls(documents, encoder.cut):
             ids, lengths = encoder.encode(texts)
-            documents_added, empty = writer.add(ids, lengths, ends)
+            ended = None if sources is None else sources[done : done + sum(ends)]
+            documents_added, empty = writer.add(ids, lengths, ends, ended)
+            done += documents_added + empty
             counts.documents += documents_added
             counts.empty += empty
         counts.tokens += writer.tokens - before

@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from packtool.corpus.origins import Origins
 from packtool.errors import DataError
 from packtool.plan import I64
-from packtool.storage.files import FileEntry
+from packtool.storage.files import FileEntry, write_array
+from packtool.storage.names import shard_file
 from packtool.storage.token_store import token_dtype, write_shard
 from packtool.tokenizing.encoders import U32
 
@@ -24,6 +26,7 @@ class WrittenShard(msgspec.Struct, frozen=True):
 
     tokens: FileEntry
     offsets: FileEntry
+    documents: FileEntry | None = None
 
 
 class ShardWriter:
@@ -34,13 +37,14 @@ class ShardWriter:
         vocab_size: every id is below it.
         eos_id: ends every document.
         bos_id: begins every document, or None.
+        provenance: write where documents came from, too.
 
     Attributes:
         tokens: stored so far, EOS and BOS included.
         shards: written so far.
     """
 
-    def __init__(self, directory: Path, vocab_size: int, eos_id: int, bos_id: int | None) -> None:
+    def __init__(self, directory: Path, vocab_size: int, eos_id: int, bos_id: int | None, *, provenance: bool) -> None:
         self._directory = directory
         self._vocab_size = vocab_size
         self._dtype = token_dtype(vocab_size)
@@ -48,18 +52,20 @@ class ShardWriter:
         self._bos_id = bos_id
         self._parts: list[np.ndarray[Any, Any]] = []
         self._lengths: list[I64] = []
+        self._origins: list[Origins] | None = [] if provenance else None
         self._held = 0
         self._open = 0  # ids of a document whose last part is still to come
         self.tokens = 0
         self.shards: list[WrittenShard] = []
 
-    def add(self, ids: U32, lengths: I64, ends: Sequence[bool]) -> tuple[int, int]:
+    def add(self, ids: U32, lengths: I64, ends: Sequence[bool], origins: Origins | None = None) -> tuple[int, int]:
         """Add consecutive parts of documents.
 
         Args:
             ids: of all parts.
             lengths: ids of each part.
             ends: whether the part is the last of its document.
+            origins: of the documents that end here.
 
         Returns:
             Documents that ended here and have ids, and documents that ended here without any (they are left out).
@@ -90,6 +96,9 @@ class ShardWriter:
         stored = np.insert(ids.astype(self._dtype), places, values.astype(self._dtype))
         self._parts.append(stored)
         self._lengths.append(sizes[kept] + 1 + (self._bos_id is not None))
+        if self._origins is not None:
+            assert origins is not None
+            self._origins.append(origins[kept])
         self._held += len(stored)
         self.tokens += len(stored)
         return int(kept.sum()), int(len(kept) - kept.sum())
@@ -103,6 +112,10 @@ class ShardWriter:
         """Write what is held, if there is any, as a shard."""
         lengths = np.concatenate([np.zeros(1, np.int64), *self._lengths])
         parts, self._parts, self._lengths, self._held = self._parts, [], [], 0
+        origins, self._origins = self._origins, None if self._origins is None else []
         if len(lengths) > 1:
-            entries = write_shard(self._directory, len(self.shards), parts, np.cumsum(lengths), self._vocab_size)
-            self.shards.append(WrittenShard(*entries))
+            number = len(self.shards)
+            entries = write_shard(self._directory, number, parts, np.cumsum(lengths), self._vocab_size)
+            path = self._directory / shard_file("documents", number)
+            documents = None if origins is None else write_array(path, np.concatenate(origins))
+            self.shards.append(WrittenShard(*entries, documents))

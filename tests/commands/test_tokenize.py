@@ -96,6 +96,7 @@ def test_every_format_gives_the_documents_of_the_reference(corpus: Path, tmp_pat
     assert result.counts["documents"] == len(TEXTS) * 7
     assert result.counts["tokens"] == sum(map(len, reference(TEXTS * 7)))
     assert sorted(p.name for p in result.path.iterdir()) == [
+        "documents-00000.npy",
         "manifest.json",
         "offsets-00000.npy",
         "run.json",

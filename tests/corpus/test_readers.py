@@ -264,7 +264,7 @@ def test_filters(text: str, min_words: int, min_chars: int, max_chars: int) -> N
     filters = Filters(min_words, min_chars, max_chars)
     assert filters.keeps(text) == filters.keeps(pieces) == keep
     dropped = Counted()
-    assert filters.split([text], dropped) == [text] * keep
+    assert filters.split([text], [7], dropped) == ([text] * keep, [7] * keep)
     assert dropped == (Counted() if keep else Counted(1, len(text.split()), len(text)))
 
 
