@@ -1,6 +1,7 @@
-"""One candidate tried: plan, lay out, count.
+"""One candidate tried: counted without listing rows where that can be, else planned, laid out and counted.
 
-lengths ─plan─▶ plans ─Layout─▶ rows ─Tally─▶ ledger and metrics
+lengths ─┬─counting─────────────────────────────────┬▶ Counted: tallies, and what is left out ─balance─▶ Outcome
+         └─plan─▶ plans ─Layout─▶ rows ─Tally.add───┘
 """
 
 from __future__ import annotations
@@ -13,10 +14,15 @@ import numpy as np
 
 from packtool import packing
 from packtool.comparing.candidates import Candidate
+from packtool.comparing.counting import COUNTERS, Counted
 from packtool.comparing.sample import sample_rows
 from packtool.metrics import Ledger, Tally, balance
 from packtool.plan import Ints, Segments
+from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.writing.layout import Layout
+
+DEFAULT_SEED = 42
+"""Of `pack`: rows joined of several atoms are those that it writes unless told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class Outcome:
         tallies: one for each row length.
         ledger: where every token goes.
         sample: a few rows of the first documents, packed alone.
-        planning_seconds: CPU seconds from lengths to plans.
+        planning_seconds: CPU seconds from lengths to counts without a plan; 0 where rows had to be listed.
         seconds: CPU seconds from lengths to figures.
     """
 
@@ -45,8 +51,8 @@ def compare(
 ) -> Iterator[Outcome]:
     """Try each candidate on documents of these lengths, EOS included.
 
-    The figures are those that packing and then measuring gives, for any seed: atoms are rows or hold whole rows, so
-    a shuffle changes the order of rows but no row.
+    The figures are those that packing and then measuring gives, for any seed where atoms are rows or hold whole rows: a
+    shuffle then changes the order of rows but no row. Of smaller atoms, they are those of the default seed.
 
     >>> import numpy as np
     >>> from packtool.comparing import candidates
@@ -61,15 +67,33 @@ def compare(
 
 def _try(lengths: Ints, candidate: Candidate) -> Outcome:
     begin = time.process_time()
-    plans = packing.plan(candidate.strategy, lengths, candidate.options)
+    counter = COUNTERS.get(candidate.strategy)
+    counted = None if counter is None else counter(lengths, candidate.options)
     planned = time.process_time()
-    tallies = []
-    for layout in map(Layout, plans):
-        tally = Tally(lengths, layout.plan.sequence_length)
+    if counted is None:
+        counted = listed(lengths, candidate)
+    tokens = int(lengths.sum(dtype=np.int64))
+    tallies = [each.tally for each in counted]
+    ledger = balance(tokens, len(lengths), counted, [tally.accounts() for tally in tallies])
+    seconds = time.process_time() - begin
+    return Outcome(candidate, tallies, ledger, sample_rows(lengths, candidate), planned - begin, seconds)
+
+
+def listed(lengths: Ints, candidate: Candidate) -> list[Counted]:
+    """The counts of a candidate's rows, each of them listed.
+
+    Atoms shorter than a row are in the order in which `pack` shuffles them unless told otherwise, since what is in a
+    row depends on it.
+    """
+    plans = packing.plan(candidate.strategy, lengths, candidate.options)
+    shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
+    if any(plan.unit < plan.sequence_length for plan in plans):
+        shuffles = atom_shuffles(plans, seed=DEFAULT_SEED)
+    found = []
+    for plan, shuffle in zip(plans, shuffles, strict=True):
+        layout = Layout(plan, None if shuffle is None else shuffle.order())
+        tally = Tally(lengths, plan.sequence_length)
         for first, last in layout.batches(0, layout.rows):
             tally.add(layout.segments(first, last))
-        tallies.append(tally)
-    tokens = int(lengths.sum(dtype=np.int64))
-    ledger = balance(tokens, len(lengths), plans, [tally.accounts() for tally in tallies])
-    sample = sample_rows(lengths, candidate)
-    return Outcome(candidate, tallies, ledger, sample, planned - begin, time.process_time() - begin)
+        found.append(Counted(tally, plan.dropped, plan.eos_omitted, plan.eos_inserted))
+    return found

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from packtool.metrics.ratios import ratio
-from packtool.plan import I64, Segments, offsets_of
+from packtool.plan import I64, Segments, offsets_of, ranges
 
 _STEPS = 1 << 12  # of the log of a length to base 2: whole numbers add up to the same, whatever the batches
 
@@ -68,29 +68,34 @@ class HomogeneityCounts:
         self.row_squares = 0
         """Sum over rows of the square of their sum of logs, divided by their segments."""
 
-    def add(self, rows: Segments) -> None:
-        """Count whole rows; padding and inserted EOS are passed over."""
+    def add(self, rows: Segments, times: I64 | None = None) -> None:
+        """Count whole rows; padding and inserted EOS are passed over.
+
+        Args:
+            times: how many rows are like each of these; None for one.
+        """
         held = rows.document >= 0
         length, counts = rows.length, np.diff(rows.offsets)
         if not held.all():
             before = offsets_of(held.view(np.uint8))
             length, counts = length[held], before[rows.offsets[1:]] - before[rows.offsets[:-1]]
-        counts = counts[counts > 0]
+        times = np.ones(len(counts), np.int64) if times is None else times
+        times, counts = times[counts > 0], counts[counts > 0]
         if not len(counts):
             return
         first = offsets_of(counts)[:-1]
-        log = np.rint(np.log2(length) * _STEPS).astype(np.int64)
+        log = _logs(length)
         of_row = np.add.reduceat(log, first)
         mean, rest = np.divmod(of_row, counts)
-        self.rows += len(counts)
-        self.segments += len(length)
-        self.log += int(log.sum())
-        self.log_squares += int((log * log).sum())
+        self.rows += int(times.sum())
+        self.segments += int(counts @ times)
+        self.log += _product(of_row, times)
+        self.log_squares += _product(np.add.reduceat(log * log, first), times)
         # The square may exceed 64 bits, its quotient does not.
-        self.row_squares += int(((of_row + rest) * mean + rest * rest // counts).sum())
+        self.row_squares += _product((of_row + rest) * mean + rest * rest // counts, times)
         several = counts > 2
-        self.rows_of_several += int(np.count_nonzero(several))
-        self.equal_but_one += int(np.count_nonzero(_equal_but_one(length, first, counts) & several))
+        self.rows_of_several += int(times[several].sum())
+        self.equal_but_one += int(times[several][_equal_but_one(length, first[several], counts[several])].sum())
 
     def __iadd__(self, other: HomogeneityCounts) -> HomogeneityCounts:
         """Add the counts of other rows."""
@@ -113,10 +118,44 @@ class HomogeneityCounts:
         )
 
 
+def _product(values: I64, times: I64) -> int:
+    """Sum of values × times, which may exceed 64 bits; neither does."""
+    high, low = np.divmod(values, 1 << 24)
+    return (int(high @ times) << 24) + int(low @ times)
+
+
+def _logs(length: I64) -> I64:
+    """Logs of lengths, in whole steps; looked up where that is quicker than to work them out."""
+    if len(length) < len(_KNOWN_LOGS) or int(length.max()) >= len(_KNOWN_LOGS):
+        return _exact_logs(length)
+    known: I64 = _KNOWN_LOGS[length]
+    return known
+
+
+def _exact_logs(length: I64) -> I64:
+    steps: I64 = np.rint(np.log2(length) * _STEPS).astype(np.int64)
+    return steps
+
+
+_KNOWN_LOGS: I64 = np.append(0, _exact_logs(np.arange(1, 1 << 14)))
+
+
 def _equal_but_one(length: I64, first: I64, counts: I64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Rows in which at most one length differs from all others: then the first or the second is the common one."""
-    found = np.zeros(len(counts), np.bool_)
-    for candidate in (first, np.minimum(first + 1, first + counts - 1)):
-        same = length == np.repeat(length[candidate], counts)
-        found |= np.add.reduceat(same, first, dtype=np.int64) >= counts - 1
+    """Rows, of more than two segments, in which at most one length differs from all others.
+
+    Two of the first three are alike, then, and the first or the second is the common length.
+    """
+    a, b, c = length[first], length[first + 1], length[first + 2]
+    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (a == b) | (b == c) | (a == c)
+    likely = np.flatnonzero(found)
+    first, counts = first[likely], counts[likely]
+    if not len(likely):
+        return found
+    offsets = offsets_of(counts)
+    inside = length[ranges(first, counts, offsets)]
+    alike = np.zeros(len(likely), np.bool_)
+    for candidate in (first, first + 1):
+        same = inside == np.repeat(length[candidate], counts)
+        alike |= np.add.reduceat(same, offsets[:-1], dtype=np.int64) >= counts - 1
+    found[likely] = alike
     return found

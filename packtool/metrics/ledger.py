@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 
 from packtool.errors import DataError
 from packtool.metrics.tally import Accounts
-from packtool.plan import Plan
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
@@ -60,7 +59,22 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return None
 
 
-def balance(tokens: int, documents: int, plans: Sequence[Plan], accounts: Sequence[Accounts]) -> Ledger:
+class Planned(Protocol):
+    """What a strategy says of its plan, or of the counts of one: see `packtool.plan.Plan`."""
+
+    @property
+    def sequence_length(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def dropped(self) -> int: ...
+    @property
+    def eos_omitted(self) -> int: ...
+    @property
+    def eos_inserted(self) -> int: ...
+
+
+def balance(tokens: int, documents: int, plans: Sequence[Planned], accounts: Sequence[Accounts]) -> Ledger:
     """The ledger of a packing, checked.
 
     What the strategy says it left out (`plans`) is held against what the rows hold (`accounts`): neither is derived

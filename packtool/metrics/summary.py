@@ -147,7 +147,9 @@ def _pairs(pieces: I64, more: int) -> int:
 
 def _overlapping(tallies: Sequence[Tally]) -> int:
     marks = [tally.overlaps for tally in tallies if len(tally.overlaps)]
-    return int(np.count_nonzero(np.logical_or.reduce(marks))) if marks else 0
+    return sum(tally.unlisted_overlaps for tally in tallies) + (
+        int(np.count_nonzero(np.logical_or.reduce(marks))) if marks else 0
+    )
 
 
 def _homogeneity(tallies: Sequence[Tally]) -> Homogeneity:

@@ -10,7 +10,10 @@ import numpy.typing as npt
 from packtool.metrics.homogeneity import HomogeneityCounts
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments
 
-_COUNTS = ("rows", "stored_eos", "inserted_eos", "padding", "placed", "repeated", "intact", "intact_longer")
+_COUNTS = (
+    *("rows", "stored_eos", "inserted_eos", "padding", "placed", "repeated"),
+    *("intact", "intact_longer", "unlisted_overlaps"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +78,30 @@ class Tally:
         self.documents_in_row: I64 = np.zeros(sequence_length + 1, np.int64)
         """Rows, by the number of distinct documents in them."""
         self.homogeneity = HomogeneityCounts()
+        self.unlisted_overlaps = 0
+        """Documents with tokens in more than one row, of rows that were counted without naming documents."""
         self._overlaps: npt.NDArray[np.bool_] | None = None
 
-    def add(self, rows: Segments) -> None:
-        """Count rows, padding included, as `packtool.writing.layout.Layout.segments` gives them."""
+    def add(self, rows: Segments, times: I64 | None = None, lengths: Ints | None = None) -> None:
+        """Count rows, padding included, as `packtool.writing.layout.Layout.segments` gives them.
+
+        Args:
+            times: how many rows are like each of these; None for one. Such rows repeat nothing.
+            lengths: of the documents that these rows name, where they are not numbered as the dataset's.
+        """
         if rows.groups == 0:
             return
+        if times is not None:
+            self._add_alike(rows, times, self.lengths if lengths is None else lengths)
+            return
+        lengths = self.lengths if lengths is None else lengths
         held = rows.document >= 0
         self.rows += rows.groups
         self.padding += int(rows.length[rows.document == PADDING].sum())
         self.inserted_eos += int(rows.length[rows.document == INSERTED_EOS].sum())
         self.homogeneity.add(rows)
         self.documents_in_row += np.bincount(
-            _distinct_documents(rows, held, len(self.lengths)), minlength=self.sequence_length + 1
+            _distinct_documents(rows, held, len(lengths)), minlength=self.sequence_length + 1
         )
         if held.all():
             document, start, length, repeated = rows.document, rows.start, rows.length, rows.repeated
@@ -96,7 +110,7 @@ class Tally:
                 column[held] for column in (rows.document, rows.start, rows.length, rows.repeated)
             )
         self.piece_lengths += np.bincount(length, minlength=self.sequence_length + 1)
-        whole = self.lengths[document].astype(np.int64)
+        whole = lengths[document].astype(np.int64)
         end = start + length
         ends_document = end == whole
         stored_eos = int(np.count_nonzero(ends_document))
@@ -115,6 +129,28 @@ class Tally:
         self.placed += int(length.sum()) - stored_eos - again
         self.intact += int(np.count_nonzero(intact))
         self.intact_longer += int(np.count_nonzero(intact & (whole > self.sequence_length)))
+
+    def _add_alike(self, rows: Segments, times: I64, lengths: Ints) -> None:
+        if rows.repeated.any():
+            raise ValueError("rows that are counted several times repeat nothing")
+        piece_times = np.repeat(times, np.diff(rows.offsets))
+        held = rows.document >= 0
+        self.rows += int(times.sum())
+        self.padding += int((rows.length * piece_times)[rows.document == PADDING].sum())
+        self.inserted_eos += int((rows.length * piece_times)[rows.document == INSERTED_EOS].sum())
+        self.homogeneity.add(rows, times)
+        self.documents_in_row += _weighted(_distinct_documents(rows, held, len(lengths)), times, self.sequence_length)
+        document, start, length = rows.document[held], rows.start[held], rows.length[held]
+        piece_times = piece_times[held]
+        self.piece_lengths += _weighted(length, piece_times, self.sequence_length)
+        whole = lengths[document].astype(np.int64)
+        ends_document = start + length == whole
+        intact = (start == 0) & (start + length >= whole - 1) & (whole > 1)
+        stored_eos = int(piece_times[ends_document].sum())
+        self.stored_eos += stored_eos
+        self.placed += int(length @ piece_times) - stored_eos
+        self.intact += int(piece_times[intact].sum())
+        self.intact_longer += int(piece_times[intact & (whole > self.sequence_length)].sum())
 
     def __iadd__(self, other: Tally) -> Tally:
         """Add the counts of other rows of the same dataset."""
@@ -148,14 +184,22 @@ class Tally:
         )
 
 
+def _weighted(values: I64, times: I64, most: int) -> I64:
+    """How often each value occurs; sums below 2^53 are exact."""
+    return np.bincount(values, times, minlength=most + 1).astype(np.int64)
+
+
 def _distinct_documents(rows: Segments, held: npt.NDArray[np.bool_], documents: int) -> I64:
     """Distinct documents in each row; `held` marks the pieces of documents."""
     before = np.zeros(len(held) + 1, np.int64)
     np.cumsum(held, out=before[1:])
     counts: I64 = before[rows.offsets[1:]] - before[rows.offsets[:-1]]
+    document = rows.document if len(rows.document) == int(before[-1]) else rows.document[held]
+    if (document[1:] > document[:-1]).all():
+        return counts
     # A document may lie in one row in several pieces: sorted by row and document, they are neighbours.
     row = np.repeat(np.arange(rows.groups), counts)
-    key = row * documents + rows.document[held]
+    key = row * documents + document
     if not (key[1:] > key[:-1]).all():
         key.sort()
         again = key[1:][key[1:] == key[:-1]] // documents

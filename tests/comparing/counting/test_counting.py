@@ -1,0 +1,100 @@
+"""Counting without listing gives what listing gives: every strategy, on any lengths, with any options."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from packtool.comparing.candidates import Candidate
+from packtool.comparing.counting import COUNTERS, bins
+from packtool.comparing.trial import listed
+from packtool.metrics import Tally, balance, measure
+from packtool.packing import STRATEGIES, PackOptions
+from packtool.plan import I64
+
+SIZES = (2, 3, 8, 16)
+
+
+def everything(tally: Tally) -> dict[str, Any]:
+    """All that a tally knows, with overlaps counted."""
+    known = {name: value for name, value in vars(tally).items() if name not in ("lengths", "_overlaps", "homogeneity")}
+    known["unlisted_overlaps"] += int(np.count_nonzero(tally.overlaps))
+    known |= {f"homogeneity {name}": value for name, value in vars(tally.homogeneity).items()}
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in known.items()}
+
+
+@st.composite
+def trials(draw: st.DrawFn, name: str) -> tuple[I64, Candidate]:
+    accepts = STRATEGIES[name].accepts
+    size = draw(st.sampled_from(SIZES))
+    given: dict[str, Any] = {}
+    if "sequence_length" in accepts:
+        given["sequence_length"] = size
+    if "buckets" in accepts:
+        given["buckets"] = tuple(draw(st.sets(st.integers(2, 20), min_size=1, max_size=3)))
+        size = max(given["buckets"])
+    if "atom_size" in accepts:
+        given["atom_size"] = size * draw(st.integers(1, 3))
+    if "remainder" in accepts:
+        given["remainder"] = draw(st.sampled_from(["pad", "drop"]))
+    if "extra_capacity" in accepts:
+        given["extra_capacity"] = draw(st.integers(0, size - 1))
+    if "max_repetition" in accepts:
+        given["max_repetition"] = Fraction(draw(st.integers(0, 10)), 10)
+    if "padding_threshold" in accepts:
+        given["padding_threshold"] = Fraction(draw(st.integers(0, 10)), 20)
+    if "min_bucket" in accepts:
+        given["min_bucket"] = draw(st.integers(1, size))
+        top = 1 << (size.bit_length() - 1)
+        given["min_bucket"] = min(given["min_bucket"], top)
+    if STRATEGIES[name].windowed:
+        given["window_tokens"] = draw(st.sampled_from([1 << 34, 4 * size, 20 * size]))
+    kinds = st.integers(1, size) | st.integers(size, 5 * size) | st.sampled_from([1, 2, size, size + 1, 2 * size])
+    lengths = draw(st.lists(kinds, max_size=40))
+    return np.array(lengths, np.int64), Candidate(name, PackOptions(**given))
+
+
+@pytest.mark.parametrize("name", sorted(COUNTERS))
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_counts_are_those_of_the_rows(name: str, data: st.DataObject) -> None:
+    lengths, candidate = data.draw(trials(name))
+    counted = COUNTERS[name](lengths, candidate.options)
+    assert counted is not None
+    wanted = listed(lengths, candidate)
+    assert [c.sequence_length for c in counted] == [w.sequence_length for w in wanted]
+    for one, other in zip(counted, wanted, strict=True):
+        assert everything(one.tally) == everything(other.tally)
+    for claim in ("dropped", "eos_omitted", "eos_inserted"):
+        assert sum(getattr(c, claim) for c in counted) == sum(getattr(w, claim) for w in wanted), claim
+    assert measure([c.tally for c in counted], 4) == measure([w.tally for w in wanted], 4)
+    balance(int(lengths.sum()), len(lengths), counted, [c.tally.accounts() for c in counted])
+
+
+@pytest.mark.parametrize("name", sorted(COUNTERS))
+def test_large_corpora(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bins, "_ITEMS", 1000)
+    lengths = np.random.default_rng(7).lognormal(5, 1.4, 30_000).astype(np.int64) + 1
+    takes = STRATEGIES[name].accepts
+    given: dict[str, Any] = {"sequence_length": 512} if "sequence_length" in takes else {"buckets": (256, 512, 2048)}
+    options = PackOptions(**given)
+    counted = COUNTERS[name](lengths, options)
+    assert counted is not None
+    for one, other in zip(counted, listed(lengths, Candidate(name, options)), strict=True):
+        assert everything(one.tally) == everything(other.tally)
+
+
+def test_small_atoms_are_listed() -> None:
+    options = PackOptions(sequence_length=8, atom_size=4)
+    lengths = np.array([5, 9])
+    assert COUNTERS["concat"](lengths, options) is None
+    assert COUNTERS["padding"](lengths, options) is None
+
+
+def test_every_strategy_is_counted_or_listed() -> None:
+    assert set(COUNTERS) <= set(STRATEGIES)
