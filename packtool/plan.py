@@ -147,6 +147,15 @@ class Plan(ABC):
     def segments(self, units: Ints) -> Segments:
         """The segments in the given units, in the order given; those of a unit may fall short of `unit` tokens."""
 
+    def mixed(self, seed: int, window: int) -> Plan:
+        """The same rows with segments exchanged, so that each holds many lengths; its tokens stay as many.
+
+        Args:
+            seed: of all draws.
+            window: a number that differs from one plan of the same corpus to the next.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no bins to mix")
+
     @classmethod
     def join(cls, plans: Sequence[Self], lengths: Ints, firsts: Sequence[int]) -> Plan:
         """The plans of consecutive windows as one.

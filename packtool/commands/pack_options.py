@@ -9,7 +9,7 @@ from packtool.errors import UsageError
 from packtool.options.declare import names_recorded
 from packtool.options.pack import PackArguments
 from packtool.packing import Strategy
-from packtool.packing.options import check
+from packtool.packing.options import check, mixes
 from packtool.storage.manifest import Options, TokenizerInfo
 
 
@@ -53,8 +53,13 @@ def describe(chosen: Strategy, options: PackArguments, pad_id: int) -> Options:
         value = options.in_effect(name)
         if name == "pad_token":
             described["pad_id"] = pad_id
+        elif name == "mix_rows":
+            # As in datasets written before there was a choice, rows that are not mixed are not mentioned.
+            described.update({name: True} if mixes(chosen, options) else {})
         elif value is not None and (name != "window_tokens" or chosen.windowed):
             described[name] = str(value) if isinstance(value, Fraction) else value
+    if chosen.random or "mix_rows" in described:
+        described["seed"] = options.seed
     return described
 
 

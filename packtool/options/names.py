@@ -10,6 +10,7 @@ STRATEGIES = (
     "padding",
     "ffd",
     "bfd",
+    "first-fit-shuffle",
     "bfd-extra",
     "seamless",
     "buckets",

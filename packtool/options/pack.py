@@ -129,6 +129,17 @@ class PackOptions:
             recorded=True,
         ),
     ] = False
+    mix_rows: Annotated[
+        bool | None,
+        Option(
+            FLAG,
+            "Exchange documents between rows, so that each holds many lengths; rows stay as full as they are.",
+            default="yes for ffd and bfd, no for the others",
+            taken_by=("ffd", "bfd", "bfd-extra", "seamless", "buckets"),
+            recorded=True,
+        ),
+    ] = None
+    seed: Seed = 42
     window_tokens: Annotated[
         int,
         Option(
@@ -202,7 +213,6 @@ class PackArguments(PackOptions):
             suggestions=STRATEGIES,
         ),
     ]
-    seed: Seed = 42
     shuffle: Annotated[bool, Option(FLAG, "Permute atoms, or keep corpus order.")] = True
     pad_token: Annotated[
         str | int | None,

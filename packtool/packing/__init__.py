@@ -10,7 +10,7 @@ from importlib import import_module
 
 from packtool.errors import UsageError
 from packtool.options import names
-from packtool.packing.options import PackOptions, Strategy, check
+from packtool.packing.options import PackOptions, Strategy, check, mixes
 from packtool.packing.plans.windows import in_windows
 from packtool.plan import Ints, Plan
 
@@ -85,7 +85,9 @@ def plan_windows(name: str, blocks: Iterable[Ints], options: PackOptions) -> Ite
     """
     chosen = strategy(name)
     check(chosen, options)
+    mixed = mixes(chosen, options)
     first = 0
     for lengths in in_windows(blocks, options.window_tokens):
-        yield first, chosen.plan(lengths, options)
+        plans = chosen.plan(lengths, options)
+        yield first, [each.mixed(options.seed, first) for each in plans] if mixed else plans
         first += len(lengths)

@@ -37,4 +37,5 @@ STRATEGY = Strategy(
     multi_bucket=False,
     windowed=True,
     plan=plan,
+    mixes=True,
 )

@@ -12,7 +12,7 @@ from packtool.options.pack import PackOptions
 from packtool.options.shared import LARGEST_ROW
 from packtool.plan import Ints, Plan
 
-__all__ = ["LARGEST_ROW", "PackOptions", "Strategy", "check"]
+__all__ = ["LARGEST_ROW", "PackOptions", "Strategy", "check", "mixes"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Strategy:
         multi_bucket: it gives one plan for each row length, in ascending order, rather than one plan.
         windowed: it plans windows of at most `window_tokens` tokens, one after the other.
         plan: lengths (each with its EOS, at least 1) and checked options to plans.
+        mixes: rows are mixed unless ``mix_rows`` says otherwise.
+        random: its plans depend on the seed.
     """
 
     name: str
@@ -34,11 +36,18 @@ class Strategy:
     multi_bucket: bool
     windowed: bool
     plan: Callable[[Ints, PackOptions], list[Plan]]
+    mixes: bool = False
+    random: bool = False
 
     @property
     def accepts(self) -> frozenset[str]:
         """The options that it takes and that not every strategy takes."""
         return accepted(PackOptions, self.name)
+
+
+def mixes(strategy: Strategy, options: PackOptions) -> bool:
+    """Whether rows are mixed."""
+    return strategy.mixes if options.mix_rows is None else options.mix_rows
 
 
 def check(strategy: Strategy, options: PackOptions) -> None:

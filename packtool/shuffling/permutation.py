@@ -19,7 +19,23 @@ ROTATION = 2
 BATCH_ORDER = 3
 """Purpose of the keys that order batches."""
 
+ROW_MIX = 4
+"""Purpose of the draws that mix rows."""
+FIRST_FIT_ORDER = 5
+"""Purpose of the keys that order documents for first fit in random order."""
+
 _PER_COUNT = 4  # Philox yields four 64-bit numbers for each step of its counter.
+
+
+def stream(seed: int, purpose: int, *place: int) -> np.random.Philox:
+    """The bit generator of one purpose at one place, such as an epoch; independent of all others.
+
+    Args:
+        seed: 0 or more, below 2^64.
+        purpose: what the numbers are for, so that one seed serves several independent draws.
+        place: numbers of 0 or more, as many for every place of a purpose.
+    """
+    return np.random.Philox(np.random.SeedSequence(seed, spawn_key=(purpose, *place)))
 
 
 def keys(seed: int, purpose: int, epoch: int, first: int, count: int) -> npt.NDArray[np.uint64]:
@@ -34,7 +50,7 @@ def keys(seed: int, purpose: int, epoch: int, first: int, count: int) -> npt.NDA
     >>> bool((keys(42, ATOM_ORDER, 0, 3, 5) == whole[3:8]).all())
     True
     """
-    generator = np.random.Philox(np.random.SeedSequence(seed, spawn_key=(purpose, epoch)))
+    generator = stream(seed, purpose, epoch)
     skip = first % _PER_COUNT
     generator.advance(first // _PER_COUNT)
     drawn: npt.NDArray[np.uint64] = generator.random_raw(skip + count)

@@ -12,6 +12,7 @@ from typing import Self
 
 import numpy as np
 
+from packtool.packing.bins.mix import mix
 from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of, ranges
 
 
@@ -122,6 +123,35 @@ class RowsPlan(Plan):
             dropped=sum(plan.dropped for plan in plans),
             eos_omitted=sum(plan.eos_omitted for plan in plans),
             least_rows=sum(least) if len(least) == len(plans) else None,
+        )
+
+    def mixed(self, seed: int, window: int) -> RowsPlan:
+        """Segments of bins exchanged; rows of one document alone stay."""
+        bins = self._bins
+        source, offsets = mix(
+            lambda places: self._bin_segments(places)[2],
+            bins.offsets,
+            self.sequence_length,
+            seed=seed,
+            window=window,
+            long_rows=int(self._long.offsets[-1]),
+        )
+        listed, start, length = bins.listed, bins.start, bins.length
+        if len(listed):
+            is_listed = np.zeros(len(source), np.bool_)
+            is_listed[listed] = True
+            listed = np.flatnonzero(is_listed[source])
+            before = np.searchsorted(bins.listed, source[listed])
+            start, length = start[before], length[before]
+        return RowsPlan(
+            self.sequence_length,
+            self._lengths,
+            long=self._long,
+            bins=Bins(bins.document[source], offsets, listed, start, length),
+            whole=self._whole,
+            dropped=self.dropped,
+            eos_omitted=self.eos_omitted,
+            least_rows=self.least_rows,
         )
 
     def segments(self, units: Ints) -> Segments:

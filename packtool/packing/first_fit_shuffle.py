@@ -1,0 +1,54 @@
+"""First fit in random order: documents cut to chunks of at most a row, each put into the first bin with room for it.
+
+Rows as mixed as the corpus, at the price of some padding and of planning document by document.
+Known as first-fit-shuffle in NVIDIA NeMo; first fit is Johnson's, Near-optimal bin packing algorithms (1973).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from packtool.packing.bins.cut import cut
+from packtool.packing.bins.first_fit import first_fit_in_order
+from packtool.packing.options import PackOptions, Strategy
+from packtool.packing.plans.rows import Bins, LongRows, RowsPlan
+from packtool.plan import Ints, Plan, index_type, offsets_of
+from packtool.shuffling.permutation import FIRST_FIT_ORDER, permutation
+
+
+def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
+    """Chunks in a random order of the seed, each in the first bin of L tokens with room; EOS alone is left out.
+
+    A chunk of L tokens fills a bin of its own whenever it comes, so rows of long documents are taken first.
+
+    >>> bins, = plan(np.array([5, 6, 3, 2]), PackOptions(sequence_length=8))
+    >>> bins.segments(np.arange(bins.rows)).document
+    array([3, 0, 2, 1])
+    """
+    sequence_length = options.length
+    documents = cut(lengths, sequence_length)
+    order = permutation(len(lengths), seed=options.seed, purpose=FIRST_FIT_ORDER).astype(index_type(len(lengths)))
+    tails = sequence_length - documents.keys[order].astype(np.int64)
+    order, tails = order[tails > 0], tails[tails > 0]
+    bin = first_fit_in_order(tails, sequence_length)
+    empty = np.empty(0, np.int64)
+    return [
+        RowsPlan(
+            sequence_length,
+            lengths,
+            long=LongRows(documents.long, offsets_of(documents.rows)),
+            bins=Bins(order[np.argsort(bin, kind="stable")], offsets_of(np.bincount(bin)), empty, empty, empty),
+            eos_omitted=documents.eos_alone,
+        )
+    ]
+
+
+STRATEGY = Strategy(
+    name="first-fit-shuffle",
+    summary="whole documents in bins, first fit in random order",
+    paper="NVIDIA NeMo's first_fit_shuffle; first fit is Johnson's (1973)",
+    multi_bucket=False,
+    windowed=True,
+    plan=plan,
+    random=True,
+)

@@ -1,0 +1,108 @@
+"""Mixed rows: nothing but places changes, and rows come out as mixed as random ones."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from packtool.metrics.homogeneity import Homogeneity, HomogeneityCounts
+from packtool.packing import PackOptions, plan
+from packtool.packing.bins import mix as module
+from packtool.packing.bins.mix import mix
+from packtool.plan import Plan, Segments, offsets_of
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[int, list[list[int]]]:
+    """A row length and rows; some hold more than they should, as bins larger than rows do."""
+    sequence_length = draw(st.sampled_from([2, 8, 16, 50, 1 << 24]))
+    length = st.integers(1, min(sequence_length, 40))
+    few = draw(st.lists(length, min_size=1, max_size=3))
+    row = st.lists(st.one_of(length, st.sampled_from(few)), min_size=1, max_size=9)
+    return sequence_length, draw(st.lists(row, max_size=40))
+
+
+@settings(max_examples=300, deadline=None)
+@given(cases(), st.integers(0, (1 << 64) - 1), st.integers(0, 1 << 40), st.integers(0, 50))
+def test_rows_keep_their_sums_and_what_lies_beyond_them(case, seed, window, long_rows):
+    sequence_length, rows = case
+    length = np.array([length for row in rows for length in row], np.int64)
+    offsets = offsets_of(np.array([len(row) for row in rows], np.int64))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_LEAST_BLOCK", 40)
+        patch.setattr(module, "_ROWS_FOR_EACH_SUM", 0)
+        found = [
+            mix(lambda at: length[at], offsets, sequence_length, seed=seed, window=window, long_rows=long_rows)
+            for _ in range(2)
+        ]
+    for again in found:
+        np.testing.assert_array_equal(again.source, found[0].source)
+        np.testing.assert_array_equal(again.offsets, found[0].offsets)
+    mixed = found[0]
+    assert sorted(mixed.source.tolist()) == list(range(len(length)))
+    for number, row in enumerate(rows):
+        here = mixed.source[mixed.offsets[number] : mixed.offsets[number + 1]]
+        assert length[here].sum() == sum(row)
+        # What does not end within the row lies where it lay: at the end, in its order.
+        kept = int(np.searchsorted(np.cumsum(row), sequence_length, side="right"))
+        fixed = list(range(offsets[number] + kept, offsets[number + 1]))
+        assert here[len(here) - len(fixed) :].tolist() == fixed
+
+
+def greedy_rows(median: float, sigma: float, sequence_length: int, name: str = "bfd", documents: int = 60_000) -> Plan:
+    lengths = np.round(np.random.default_rng(0).lognormal(np.log(median), sigma, documents))
+    options = PackOptions(sequence_length=sequence_length, mix_rows=False if name == "bfd" else None)
+    (only,) = plan(name, np.maximum(lengths, 2).astype(np.int64), options)
+    return only
+
+
+def homogeneity(only: Plan) -> Homogeneity:
+    counts = HomogeneityCounts()
+    counts.add(only.segments(np.arange(only.rows)))
+    return counts.result()
+
+
+@pytest.mark.parametrize(
+    ("median", "sigma", "sequence_length"),
+    [(400, 1.2, 2048), (60, 1.2, 2048), (100, 0.8, 512), (400, 1.2, 8192), (2, 0.3, 512), (3000, 1.2, 32768)],
+)
+def test_rows_are_mixed_as_random_rows_are(median, sigma, sequence_length):
+    greedy = greedy_rows(median, sigma, sequence_length)
+    before, after = homogeneity(greedy), homogeneity(greedy.mixed(42, 0))
+    assert before.between_rows > 2 * before.random_rows
+    assert after.between_rows < 1.15 * after.random_rows
+    assert (after.rows, after.segments) == (before.rows, before.segments)
+    assert before.equal_but_one > 0.1
+    assert after.equal_but_one < before.equal_but_one / 10
+
+
+def test_rows_are_mixed_better_than_by_first_fit_in_random_order():
+    greedy = greedy_rows(400, 1.2, 2048)
+    peer = greedy_rows(400, 1.2, 2048, "first-fit-shuffle")
+    assert homogeneity(greedy.mixed(42, 0)).between_rows <= homogeneity(peer).between_rows
+    assert greedy.rows < peer.rows
+
+
+def columns(rows: Segments) -> list[tuple[int, int, int]]:
+    return sorted(zip(rows.document.tolist(), rows.start.tolist(), rows.length.tolist(), strict=True))
+
+
+def test_neighbours_of_equal_length_part_and_segments_lie_in_random_order():
+    lengths = np.tile([30, 34], 5000)
+    (greedy,) = plan("bfd", lengths, PackOptions(sequence_length=64, mix_rows=False))
+    mixed = greedy.mixed(42, 0).segments(np.arange(greedy.rows))
+    assert columns(mixed) == columns(greedy.segments(np.arange(greedy.rows)))
+    first, second = mixed.document.reshape(-1, 2).T
+    # Best fit puts the i-th of one length to the i-th of the other; mixed, their distance is that of random documents.
+    assert np.abs(first - second).mean() == pytest.approx(len(lengths) / 3, rel=0.05)
+    assert np.mean(lengths[first] == 34) == pytest.approx(0.5, abs=0.05)
+
+
+def test_other_seeds_and_windows_give_other_rows():
+    greedy = greedy_rows(60, 1.2, 2048, documents=2000)
+    documents = [
+        greedy.mixed(seed, window).segments(np.arange(greedy.rows)).document.tolist()
+        for seed, window in ((42, 0), (42, 1), (43, 0), (42, 0))
+    ]
+    assert documents[0] == documents[3]
+    assert len({tuple(each) for each in documents}) == 3
