@@ -38,6 +38,7 @@ WRITING = (
     "packed_source",
     "rows",
     "memory",
+    "input_check",
     "threads",
     "scratch",
     "first_pass",

@@ -46,7 +46,7 @@ class DatasetJob:
         inputs: datasets that it reads.
         output: directory that it writes.
         budget: memory and threads.
-        overwrite, resume, dry_run, quiet: as the command takes them.
+        check_input, overwrite, resume, dry_run, quiet: as the command takes them.
         clock: started with the command.
     """
 
@@ -54,6 +54,7 @@ class DatasetJob:
     inputs: Sequence[Path]
     output: Path
     budget: Budget
+    check_input: bool
     overwrite: bool
     resume: bool
     dry_run: bool

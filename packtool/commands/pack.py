@@ -47,6 +47,7 @@ def pack(options: PackArguments) -> DatasetResult:
             memory=machine_memory() // 2 if options.memory is None else parse_bytes(options.memory),
             workers=options.workers or available_cpus(),
         ),
+        check_input=options.check_input,
         overwrite=options.overwrite,
         resume=options.resume,
         dry_run=options.dry_run,

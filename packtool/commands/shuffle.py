@@ -45,6 +45,7 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         inputs=[Path(options.source)],
         output=Path(options.output),
         budget=Budget(memory=parse_bytes(options.memory), workers=options.workers or available_cpus()),
+        check_input=options.check_input,
         overwrite=options.overwrite,
         resume=options.resume,
         dry_run=options.dry_run,

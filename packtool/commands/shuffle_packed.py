@@ -148,6 +148,7 @@ def write_rows(
             BucketJob(plan.bucket.entry.directory, PackedSource(plan, base.pad_id), shuffle)
             for plan, shuffle in zip(plans, _shuffles(plans, base.shuffle, record), strict=True)
         ],
+        dataset.files() if job.check_input else (),
         job.command,
         quiet=job.quiet,
     )

@@ -54,6 +54,7 @@ def write_corpus(
             )
             for plan, shuffle in zip(plans, shuffles, strict=True)
         ],
+        corpus.files() if job.check_input else (),
         job.command,
         quiet=job.quiet,
     )

@@ -12,6 +12,7 @@ from packtool.options.kinds import COUNT, COUNTS, FLAG, PATHS, SHARE, TEXT, TEXT
 from packtool.options.names import STRATEGIES, listed
 from packtool.options.shared import (
     LARGEST_ROW,
+    CheckInput,
     DryRun,
     Many,
     Memory,
@@ -234,6 +235,7 @@ class PackArguments(PackOptions):
     )
     memory: Memory = None
     workers: Workers = None
+    check_input: CheckInput = True
     overwrite: Overwrite = False
     resume: Resume = False
     dry_run: DryRun = False

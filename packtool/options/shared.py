@@ -31,6 +31,7 @@ Memory = Annotated[
     str | int | None,
     Option(SIZE, "Memory for tokens; beyond it they move twice.", default="half of the machine's"),
 ]
+CheckInput = Annotated[bool, Option(FLAG, "Hold what is read against its checksums, beside the copying, or trust it.")]
 Overwrite = Annotated[bool, Option(FLAG, "Replace what a packtool command wrote to the output.", in_file=False)]
 Resume = Annotated[
     bool,

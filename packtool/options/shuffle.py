@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from packtool.options.declare import Option
 from packtool.options.kinds import COUNT, FLAG, NUMBER, PATH, SIZE, TEXT
 from packtool.options.names import METHODS, listed
-from packtool.options.shared import LARGEST_ROW, DryRun, Output, Overwrite, Quiet, Resume, Seed, Workers
+from packtool.options.shared import LARGEST_ROW, CheckInput, DryRun, Output, Overwrite, Quiet, Resume, Seed, Workers
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,7 @@ class ShuffleArguments:
     ] = False
     memory: Annotated[str | int, Option(SIZE, "Memory for tokens, such as 512MiB; beyond it they move twice.")] = "1GiB"
     workers: Workers = None
+    check_input: CheckInput = True
     overwrite: Overwrite = False
     resume: Resume = False
     dry_run: DryRun = False

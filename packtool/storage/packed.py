@@ -9,6 +9,7 @@ account for every token.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from packtool.storage.manifest import Bucket, PackedManifest, PackedShard
 from packtool.storage.names import BATCHES, LENGTHS, OFFSET, SEGMENT, bucket_directory, shard_file
 from packtool.storage.names import ORDER_FILE as ORDER
 from packtool.storage.order import read_batches
-from packtool.storage.reading import open_array, release, subdirectory
+from packtool.storage.reading import MappedFile, open_array, release, subdirectory
 
 __all__ = [
     "BATCHES",
@@ -215,6 +216,18 @@ class PackedBucket:
                 begins.append(here + first)
         return np.concatenate([*begins, [self.rows]]).astype(np.int64)
 
+    def files(self) -> Iterator[MappedFile]:
+        """Every file of the bucket."""
+        for number, (entry, rows) in enumerate(zip(self.entry.shards, self.shards, strict=True)):
+            yield MappedFile(self.path / entry.tokens.name, rows, entry.tokens.xxh3_128)
+            if entry.segments is not None and entry.segment_offsets is not None:
+                table, offsets = self.tables()[number]
+                yield MappedFile(self.path / entry.segments.name, table, entry.segments.xxh3_128)
+                yield MappedFile(self.path / entry.segment_offsets.name, offsets, entry.segment_offsets.xxh3_128)
+            if entry.atoms is not None:
+                atoms = open_array(self.path, entry.atoms, OFFSET)
+                yield MappedFile(self.path / entry.atoms.name, atoms, entry.atoms.xxh3_128)
+
     def tables(self) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
         """Segment table and row offsets of each shard, memory-mapped.
 
@@ -298,6 +311,14 @@ class PackedDataset:
                 where=str(self.path),
             )
         return self._lengths
+
+    def files(self) -> Iterator[MappedFile]:
+        """Every array that rows are made of."""
+        for bucket in self.buckets:
+            yield from bucket.files()
+        if self.manifest.lengths is not None:
+            entry = self.manifest.lengths
+            yield MappedFile(self.path / entry.name, np.asarray(self.lengths()), entry.xxh3_128)
 
     def batches(self) -> npt.NDArray[Any] | None:
         """The batches that the ``bucket`` shuffle made, of `BATCH`; None where it made none."""

@@ -12,6 +12,7 @@ import mmap
 import os
 import stat
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -131,6 +132,38 @@ def open_array(directory: Path, entry: FileEntry, dtype: np.dtype[Any] | str) ->
         raise missing(path) from None
 
 
+@dataclass(frozen=True)
+class MappedFile:
+    """An array that `open_array` mapped, and the file that it must be.
+
+    Attributes:
+        path: of the file.
+        array: mapped, with the header that its manifest promises.
+        xxh3_128: of the whole file, as the manifest says.
+    """
+
+    path: Path
+    array: np.ndarray[Any, Any]
+    xxh3_128: str
+
+    def hash_of_header(self) -> xxhash.xxh3_128:
+        """A hash that was given the file's header, to go on with its `bytes`."""
+        return xxhash.xxh3_128(npy_header(self.array.dtype, self.array.shape))
+
+    def bytes(self) -> memoryview:
+        """What follows the header."""
+        return self.array.reshape(-1).view(np.uint8).data
+
+    def require(self, digest: str) -> None:
+        """Hold what was found against the manifest.
+
+        Raises:
+            DataError: they differ.
+        """
+        if digest != self.xxh3_128:
+            raise _changed(self.path)
+
+
 def _difference(header: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
     """Why a header is not the one expected, as far as NumPy can read it."""
     try:
@@ -182,7 +215,9 @@ def problem_with(directory: Path, name: str, size: int, xxh3_128: str) -> DataEr
         return DataError("unreadable-input", what, remedy="check the disk and the permissions", where=str(path))
     except DataError as error:
         return error
-    if hashed.hexdigest() != xxh3_128:
-        what = "its checksum differs from the manifest's: the file has changed since it was written"
-        return DataError("wrong-checksum", what, remedy=_AGAIN, where=str(path))
-    return None
+    return None if hashed.hexdigest() == xxh3_128 else _changed(path)
+
+
+def _changed(path: Path) -> DataError:
+    what = "its checksum differs from the manifest's: the file has changed since it was written"
+    return DataError("wrong-checksum", what, remedy=_AGAIN, where=str(path))

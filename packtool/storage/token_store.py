@@ -5,7 +5,7 @@ A shard is two files: `tokens-NNNNN.npy` (1-D) and `offsets-NNNNN.npy` (n + 1 to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from packtool.storage.contents import document_lengths
 from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.manifest import StoreManifest
 from packtool.storage.names import OFFSET, ORIGIN, shard_file, token_dtype
-from packtool.storage.reading import open_array, release
+from packtool.storage.reading import MappedFile, open_array, release
 
 __all__ = ["Corpus", "TokenStore", "token_dtype", "write_shard"]
 
@@ -113,6 +113,12 @@ class TokenStore:
     def _at(self, shard: int) -> str:
         return str(self.path / self.manifest.shards[shard].offsets.name)
 
+    def files(self) -> Iterator[MappedFile]:
+        """Every file beside the manifest."""
+        for entry, tokens, offsets in zip(self.manifest.shards, self.shards, self.offsets, strict=True):
+            yield MappedFile(self.path / entry.tokens.name, tokens, entry.tokens.xxh3_128)
+            yield MappedFile(self.path / entry.offsets.name, offsets, entry.offsets.xxh3_128)
+
     def document(self, number: int) -> np.ndarray[Any, Any]:
         """The tokens of one document, EOS last."""
         shard = int(np.searchsorted(self.first_documents, number, side="right")) - 1
@@ -158,6 +164,11 @@ class Corpus:
         if self._lengths is None:
             self._lengths = np.concatenate([store.lengths() for store in self.stores])
         return self._lengths
+
+    def files(self) -> Iterator[MappedFile]:
+        """Every file of every store beside its manifest."""
+        for store in self.stores:
+            yield from store.files()
 
     def release(self) -> None:
         """Give back the memory that maps the tokens and offsets read so far."""

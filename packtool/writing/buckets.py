@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,9 @@ from packtool.shuffling.atom import AtomShuffle
 from packtool.shuffling.permutation import order_by
 from packtool.storage.manifest import Bucket, PackedShard
 from packtool.storage.output import Output
+from packtool.storage.reading import MappedFile
 from packtool.writing.first_pass import partition
+from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
 from packtool.writing.rows import OrderedRows, Rows
 from packtool.writing.second_pass import PartitionedRows
@@ -55,22 +57,29 @@ class BucketWriter:
     with_segments: bool
     budget: Budget
 
-    def write(self, jobs: Sequence[BucketJob], label: str, *, quiet: bool) -> tuple[list[Bucket], list[Tally]]:
+    def write(
+        self, jobs: Sequence[BucketJob], files: Iterable[MappedFile], label: str, *, quiet: bool
+    ) -> tuple[list[Bucket], list[Tally]]:
         """Write all buckets.
 
         Args:
+            files: that the sources read, to be checked meanwhile; none to trust them.
             label: of the progress bar.
 
         Returns:
             What the manifest says of each bucket, and the tally of each one whose segments are known.
+
+        Raises:
+            DataError: a file is not what its manifest says.
         """
         buckets, tallies = [], []
         tokens = sum(job.source.row_bytes // job.source.dtype.itemsize for job in jobs)
-        with Progress(sum(map(self._work, jobs)), label, tokens=tokens, quiet=quiet) as bar:
+        with Progress(sum(map(self._work, jobs)), label, tokens=tokens, quiet=quiet) as bar, InputCheck(files) as check:
             for job in jobs:
-                shards, tally = self._write(job, bar.advance)
+                shards, tally = self._write(job, check, bar.advance)
                 buckets.append(_described(job.directory, job.source.plan, shards))
                 tallies += [] if tally is None else [tally]
+            check.require_sound()
         return buckets, tallies
 
     def _work(self, job: BucketJob) -> int:
@@ -80,7 +89,9 @@ class BucketWriter:
     def _moves_once(self, job: BucketJob) -> bool:
         return job.shuffle is None or self.budget.holds(job.source)
 
-    def _write(self, job: BucketJob, progress: Callable[[int], object]) -> tuple[list[PackedShard], Tally | None]:
+    def _write(
+        self, job: BucketJob, check: InputCheck, progress: Callable[[int], object]
+    ) -> tuple[list[PackedShard], Tally | None]:
         scratch = self.output.work / "partitions" / job.directory
         writer = RowWriter(
             directory=self.output.staged / job.directory,
@@ -91,6 +102,7 @@ class BucketWriter:
             workers=self.budget.workers,
             progress=progress,
             notes=self.output.work / "shards" / job.directory,
+            check=check,
         )
         written = writer.write(self._rows(job, writer, scratch))
         job.source.release()
@@ -104,7 +116,9 @@ class BucketWriter:
             order = None if shuffle is None else shuffle.order()
             return OrderedRows(source, order, sparing=not self.budget.holds(source))
         keys = shuffle.keys()
-        partitions = partition(source, keys, scratch, budget=self.budget, progress=writer.progress)
+        partitions = partition(
+            source, keys, scratch, budget=self.budget, progress=writer.progress, input_check=writer.check
+        )
         # Where atoms differ in size, the plan lists them all in memory; so may the order.
         order = None if source.plan.atom_offsets is None else order_by(keys(0, source.plan.movable_atoms))
         return PartitionedRows(source, partitions, order)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from packtool.storage.files import write_bytes
 from packtool.storage.packed import SEGMENT, to_table
 from packtool.storage.reading import decode, read_file
 from packtool.writing import scratch
+from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
 from packtool.writing.scratch import Atoms
 from packtool.writing.source import Source
@@ -74,7 +76,13 @@ class Partitions:
 
 
 def partition(
-    source: Source, keys: Keys, directory: Path, *, budget: Budget, progress: Callable[[int], object]
+    source: Source,
+    keys: Keys,
+    directory: Path,
+    *,
+    budget: Budget,
+    progress: Callable[[int], object],
+    input_check: InputCheck,
 ) -> Partitions:
     """Do the first pass. Tasks that an interrupted run finished are not done again.
 
@@ -82,6 +90,7 @@ def partition(
         keys: of the movable atoms.
         directory: for scratch files; needs as much space as the tokens.
         progress: told how many bytes of tokens were moved.
+        input_check: whether the input is sound: until that is known, no task counts as finished.
     """
     plan, bits = source.plan, budget.partition_bits(source)
     directory = directory / f"partitions-{bits}"
@@ -90,7 +99,7 @@ def partition(
 
     def run(number: int, check: Check) -> Contents:
         first, last = tasks[number]
-        note = directory / f"task-{number:02d}.json"
+        note = _note(directory, number)
         with suppress(FileNotFoundError, ValueError):
             finished = decode(read_file(note), Contents)
             progress(int(_first_unit(plan, last) - _first_unit(plan, first)) * source.unit_bytes)
@@ -107,11 +116,22 @@ def partition(
             progress(int(_first_unit(plan, b) - _first_unit(plan, a)) * source.unit_bytes)
             source.release()
         by_kind = counts.T.tolist()
-        contents = Contents(by_kind[0], by_kind[1], by_kind[2], [each.hexdigest() for each in hashes])
-        write_bytes(note, msgspec.json.encode(contents))
-        return contents
+        return Contents(by_kind[0], by_kind[1], by_kind[2], [each.hexdigest() for each in hashes])
 
-    return Partitions(directory, list(in_threads(run, range(len(tasks)), workers=budget.workers)))
+    finished = []
+    for number, contents in enumerate(in_threads(run, range(len(tasks)), workers=budget.workers)):
+        finished.append(contents)
+        input_check.keep(partial(_take_note, directory, number, contents))
+    return Partitions(directory, finished)
+
+
+def _note(directory: Path, task: int) -> Path:
+    return directory / f"task-{task:02d}.json"
+
+
+def _take_note(directory: Path, task: int, contents: Contents) -> None:
+    """Take note of what a task did, so that a resumed run has it."""
+    write_bytes(_note(directory, task), msgspec.json.encode(contents))
 
 
 def scratch_file(directory: Path, partition: int, task: int) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Semaphore
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ from packtool.storage.manifest import PackedShard
 from packtool.storage.names import OFFSET, SEGMENT
 from packtool.storage.packed import PackedShardWriter, from_table
 from packtool.storage.reading import decode, open_array, problem_with, read_file
+from packtool.writing.input_check import InputCheck
 from packtool.writing.layout import BATCH_TOKENS
 from packtool.writing.rows import Rows
 from packtool.writing.threads import Check, in_threads
@@ -41,6 +43,7 @@ class RowWriter:
         workers: threads.
         progress: told how many bytes of tokens were written.
         notes: directory for notes on finished shards: a shard that has one there is not written again.
+        check: whether the input is sound: until that is known, no note is written.
     """
 
     directory: Path
@@ -51,6 +54,7 @@ class RowWriter:
     workers: int
     progress: Callable[[int], object]
     notes: Path
+    check: InputCheck
 
     def write(self, rows: Rows) -> tuple[list[PackedShard], Tally | None]:
         """Write all rows; return the shards in order and the tally of all rows."""
@@ -61,12 +65,15 @@ class RowWriter:
         ranges = self._ranges(rows.plan)
         total = self._tally(rows.plan.sequence_length)
         shards = []
-        for shard, tally in in_threads(
+        written = in_threads(
             lambda number, check: self._shard(busy, check, rows, number, *ranges[number]),
             range(len(ranges)),
             workers=self.workers + CLOSING,
-        ):
+        )
+        for number, (shard, tally) in enumerate(written):
             shards.append(shard)
+            if shard.segments is not None or tally is None:  # else it could not be counted again
+                self.check.keep(partial(self._finish, rows, number, shard, *ranges[number]))
             if total is not None and tally is not None:
                 total += tally
         return shards, total
@@ -87,7 +94,6 @@ class RowWriter:
         sequence_length = rows.plan.sequence_length
         finished = self._finished(number, sequence_length)
         if finished is not None:
-            rows.written(first, last)
             return finished
         tally = self._tally(sequence_length)
         writer = PackedShardWriter(
@@ -107,10 +113,12 @@ class RowWriter:
                     writer.add(tokens, segments)
                     self.progress(tokens.nbytes)
             shard = writer.close(rows.atoms(first, last))
-        if shard.segments is not None or tally is None:  # else it could not be counted again
-            write_bytes(self._note(number), msgspec.json.encode(shard))
-            rows.written(first, last)
         return shard, tally
+
+    def _finish(self, rows: Rows, number: int, shard: PackedShard, first: int, last: int) -> None:
+        """Take note of a shard, so that a resumed run has it."""
+        write_bytes(self._note(number), msgspec.json.encode(shard))
+        rows.written(first, last)
 
     def _note(self, number: int) -> Path:
         return self.notes / f"shard-{number:05d}.json"
