@@ -118,11 +118,12 @@ def partition(
         by_kind = counts.T.tolist()
         return Contents(by_kind[0], by_kind[1], by_kind[2], [each.hexdigest() for each in hashes])
 
-    finished = []
-    for number, contents in enumerate(in_threads(run, range(len(tasks)), workers=budget.workers)):
-        finished.append(contents)
-        input_check.keep(partial(_take_note, directory, number, contents))
-    return Partitions(directory, finished)
+    done = []
+    with in_threads(run, range(len(tasks)), workers=budget.workers) as results:
+        for number, contents in enumerate(results):
+            done.append(contents)
+            input_check.keep(partial(_take_note, directory, number, contents))
+    return Partitions(directory, done)
 
 
 def _note(directory: Path, task: int) -> Path:

@@ -65,17 +65,17 @@ class RowWriter:
         ranges = self._ranges(rows.plan)
         total = self._tally(rows.plan.sequence_length)
         shards = []
-        written = in_threads(
+        with in_threads(
             lambda number, check: self._shard(busy, check, rows, number, *ranges[number]),
             range(len(ranges)),
             workers=self.workers + CLOSING,
-        )
-        for number, (shard, tally) in enumerate(written):
-            shards.append(shard)
-            if shard.segments is not None or tally is None:  # else it could not be counted again
-                self.check.keep(partial(self._finish, rows, number, shard, *ranges[number]))
-            if total is not None and tally is not None:
-                total += tally
+        ) as written:
+            for number, (shard, tally) in enumerate(written):
+                shards.append(shard)
+                if shard.segments is not None or tally is None:  # else it could not be counted again
+                    self.check.keep(partial(self._finish, rows, number, shard, *ranges[number]))
+                if total is not None and tally is not None:
+                    total += tally
         return shards, total
 
     def complete(self, plan: Plan) -> bool:

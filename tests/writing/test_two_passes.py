@@ -19,6 +19,7 @@ from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.permutation import keys
 from packtool.storage.packed import PackedDataset
 from packtool.writing import first_pass, memory
+from packtool.writing.input_check import InputCheck
 from packtool.writing.packed_source import PackedSource
 from packtool.writing.second_pass import PartitionedRows
 from packtool.writing.stored_plan import stored_plans
@@ -193,9 +194,10 @@ def test_partitions_go_when_their_rows_are_written(store: Path, tmp_path: Path) 
     (shuffle,) = atom_shuffles([plan], seed=42)
     source = PackedSource(plan, 0)
     budget = memory.Budget(50_000, 1)
-    partitions = first_pass.partition(
-        source, shuffle.keys(), tmp_path / "scratch", budget=budget, progress=lambda _: None
-    )
+    with InputCheck([]) as check:
+        partitions = first_pass.partition(
+            source, shuffle.keys(), tmp_path / "scratch", budget=budget, progress=lambda _: None, input_check=check
+        )
     rows = PartitionedRows(source, partitions, None)
     counts = [len(list((tmp_path / "scratch").rglob("*.atoms")))]
     third = plan.rows // 3
