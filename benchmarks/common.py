@@ -153,7 +153,7 @@ def synthetic_store(path: Path, lengths: Any, *, per_shard: int = 50_000, vocab_
         StoreManifest(
             options={},
             inputs=[],
-            tokenizer=TokenizerInfo(sha256="synthetic", vocab_size=vocab_size, eos_id=0, eos_token="<eos>"),
+            tokenizer=TokenizerInfo(sha256="0" * 64, vocab_size=vocab_size, eos_id=0, eos_token="<eos>"),
             dtype=token_dtype(vocab_size).str,
             counts={"documents": len(lengths), "tokens": int(lengths.sum(dtype=np.int64))},
             shards=shards,
