@@ -6,6 +6,7 @@ dataset, and an array is mapped only where its header is, byte for byte, the one
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import io
 import mmap
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import xxhash
 
 from packtool.errors import DataError
@@ -25,6 +27,7 @@ from packtool.storage.files import HEADER_BYTES, FileEntry, npy_header
 
 _Content = TypeVar("_Content")
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+_C = ctypes.CDLL(None)  # madvise, for maps that are not Python's
 _AGAIN = "make it again, or copy it again"
 LARGEST_JSON = 1 << 30
 """Bytes of the largest JSON file that is read: a manifest of more than a million shards."""
@@ -127,9 +130,18 @@ def open_array(directory: Path, entry: FileEntry, dtype: np.dtype[Any] | str) ->
                 raise _damaged(path, f"has {size} bytes, but an array of shape {entry.shape} has {expected}")
             if expected == HEADER_BYTES:
                 return np.empty(entry.shape, wanted)
-            return np.memmap(file, wanted, "r", HEADER_BYTES, entry.shape)
+            return _mapped(file.fileno(), expected)[HEADER_BYTES:].view(wanted).reshape(entry.shape)
     except FileNotFoundError:
         raise missing(path) from None
+
+
+def _mapped(handle: int, size: int) -> npt.NDArray[np.uint8]:
+    """The bytes of an open file, mapped. Unlike a map of Python's own, it keeps no file open: a dataset may have more
+    shards than a process may have open files."""
+    import pyarrow as pa
+
+    with pa.memory_map(f"/dev/fd/{handle}", "r") as file:
+        return np.frombuffer(file.read_buffer(size), np.uint8)
 
 
 @dataclass(frozen=True)
@@ -191,9 +203,11 @@ def missing(path: Path) -> DataError:
 def release(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
     """Give back the memory that maps these arrays' files; what is read again is mapped again."""
     for array in arrays:
-        mapped: Any = array.base
-        if isinstance(mapped, mmap.mmap):
-            mapped.madvise(mmap.MADV_DONTNEED)
+        buffer: Any = array
+        while isinstance(buffer, np.ndarray):
+            buffer = buffer.base
+        if buffer is not None:
+            _C.madvise(ctypes.c_void_p(buffer.address), ctypes.c_size_t(buffer.size), mmap.MADV_DONTNEED)
 
 
 def problem_with(directory: Path, name: str, size: int, xxh3_128: str) -> DataError | None:
