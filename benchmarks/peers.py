@@ -24,6 +24,31 @@ PEERS = {
             *["cached-path", "dataclass-extensions", "importlib_resources", "bettermap", "pandas"],
         ],
     ),
+    "formats": (
+        "mosaicml-streaming==0.13.0 litdata==0.2.76 datatrove==0.10.1 megatron-core==0.16.1 ai2-olmo-core==3.0.0",
+        [
+            *[
+                "torch>=2.10,<2.14",
+                "numpy",
+                "datasets==5.2.0",
+                "transformers",
+                "requests",
+                "packaging",
+                "pyyaml",
+                "rich",
+            ],
+            *["loguru", "humanize", "zstd", "Brotli", "python-snappy", "lightning-utilities", "filelock", "pandas"],
+            *[
+                "safetensors",
+                "cached-path",
+                "dataclass-extensions",
+                "importlib_resources",
+                "bettermap",
+                "pillow",
+                "catalogue",
+            ],
+        ],
+    ),
     "moto": ("moto==5.2.1", ["moto[server]==5.2.1"]),
 }
 
@@ -38,7 +63,7 @@ def environment(name: str) -> Path:
         venv.create(place, with_pip=True, clear=True)
         peer, needs = PEERS[name]
         pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--no-deps", peer], check=True)
+        subprocess.run([*pip, "--no-deps", *peer.split()], check=True)
         subprocess.run([*pip, *needs], check=True)
         done.touch()
     return python

@@ -14,6 +14,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from packtool.commands.doctor import doctor as doctor
+    from packtool.commands.export import export as export
+    from packtool.commands.import_ import import_ as import_
     from packtool.commands.info import info as info
     from packtool.commands.pack import pack as pack
     from packtool.commands.run import run as run
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "doctor": "packtool.commands.doctor",
+    "export": "packtool.commands.export",
+    "import_": "packtool.commands.import_",
     "info": "packtool.commands.info",
     "open": "packtool.reading",
     "pack": "packtool.commands.pack",
@@ -37,7 +41,21 @@ _PUBLIC = {
     "verify": "packtool.commands.verify",
 }
 
-__all__ = ["__version__", "doctor", "info", "open", "pack", "run", "show", "shuffle", "stats", "tokenize", "verify"]
+__all__ = [
+    "__version__",
+    "doctor",
+    "export",
+    "import_",
+    "info",
+    "open",
+    "pack",
+    "run",
+    "show",
+    "shuffle",
+    "stats",
+    "tokenize",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -23,7 +23,7 @@ LAYERS = (
     ("storage", "corpus"),
     ("tokenizing", "writing"),
     ("comparing", "reading"),
-    ("report", "torch"),
+    ("report", "torch", "exchange"),
     ("config",),
     ("commands",),
     ("cli",),

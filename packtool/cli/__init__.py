@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from packtool import __version__, call
-from packtool.cli import doctor, failures, info, pack, show, shuffle, stats, terminal, tokenize, verify
+from packtool.cli import doctor, export, failures, import_, info, pack, show, shuffle, stats, terminal, tokenize, verify
 from packtool.cli import run as run_command
 from packtool.cli.interrupts import INTERRUPTED, guard, interrupted
 
@@ -35,6 +35,8 @@ app = typer.Typer(
 app.command("tokenize", short_help="Text files to a token store.")(tokenize.command)
 app.command("pack", short_help="Token stores to rows of equal length.")(pack.command)
 app.command("shuffle", short_help="Another order or another epoch, exact at any size.")(shuffle.command)
+app.command("export", short_help="Documents or rows in another trainer's format.")(export.command)
+app.command("import", short_help="Token ids of other tools as a token store.")(import_.command)
 app.command("stats", short_help="Measure a corpus or dataset; compare strategies.")(stats.command)
 app.command("show", short_help="One row of a packed dataset, decoded.")(show.command)
 app.command("run", short_help="All stages from one TOML file, kept up to date.")(run_command.command)

@@ -14,7 +14,7 @@ from packtool.options.call import takes
 from packtool.options.info import InfoArguments
 from packtool.storage import manifest as manifests
 from packtool.storage.listing import listed
-from packtool.storage.manifest import Manifest, PackedManifest, StoreManifest
+from packtool.storage.manifest import ExportManifest, Manifest, PackedManifest, StoreManifest
 from packtool.storage.output import UNFINISHED, State, read_call, read_state
 
 MOST_FILES = 10_000
@@ -104,6 +104,14 @@ def _finished(path: Path, manifest: Manifest) -> Info:
         following = [f"packtool stats {quoted}", f"packtool show {quoted} --row 0", f"packtool verify {quoted}"]
         if manifest.shuffle is None:
             following.insert(0, f"packtool shuffle {quoted} -o shuffled")
+    elif isinstance(manifest, ExportManifest):
+        facts = {
+            "written for": manifest.exported_as,
+            "sequences": manifest.sequences,
+            "tokens": manifest.tokens,
+            "not kept": "; ".join(manifest.lost) or None,
+        }
+        following = [f"packtool verify {quoted}"]
     facts |= {"dtype": getattr(manifest, "dtype", None), "shards": sum(_is_shard(file.name) for file in files)}
     facts |= {"bytes": sum(file.bytes for file in files), "written by": f"packtool {manifest.packtool_version}"}
     facts = {name: value for name, value in facts.items() if value is not None}

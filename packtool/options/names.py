@@ -1,4 +1,4 @@
-"""Names of strategies and shuffles: the registries, which cost nothing to read."""
+"""Names of strategies, shuffles and formats: the registries, which cost nothing to read."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ STRATEGIES = (
 """Every strategy, in the order of the documentation; `bfd-extra` is the file `packtool/packing/bfd_extra.py`."""
 METHODS = ("atom", "partial", "bucket")
 """Every shuffle."""
+EXPORTS = ("megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow", "mds", "litdata")
+"""Every format of another tool that is written; `mds` is the file `packtool/exchange/formats/mds.py`."""
+IMPORTS = ("megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow", "jsonl")
+"""Every format that is read."""
 
 
 OTHER_OPTIONS = {

@@ -16,7 +16,7 @@ class VerifyArguments:
     """The arguments of `packtool.verify`."""
 
     path: Annotated[
-        Path | str, Option(PATH, "A token store, packed dataset or order.", metavar="PATH", positional=True)
+        Path | str, Option(PATH, "A token store, packed dataset, order or export.", metavar="PATH", positional=True)
     ]
     _: KW_ONLY
     store: Annotated[

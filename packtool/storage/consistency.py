@@ -24,10 +24,19 @@ from packtool.storage.names import (
     REPORT_FILE,
     SEGMENT,
     bucket_directory,
+    is_exported,
     shard_file,
     token_dtype,
 )
-from packtool.storage.schema import Bucket, Manifest, OrderManifest, PackedManifest, StoreManifest, TokenizerInfo
+from packtool.storage.schema import (
+    Bucket,
+    ExportManifest,
+    Manifest,
+    OrderManifest,
+    PackedManifest,
+    StoreManifest,
+    TokenizerInfo,
+)
 
 
 def require_consistent(manifest: Manifest, where: str) -> None:
@@ -51,8 +60,10 @@ def contradictions(manifest: Manifest) -> Iterator[str]:
     elif isinstance(manifest, PackedManifest):
         yield from _tokenizer(manifest.tokenizer, manifest.dtype)
         yield from _packed(manifest)
-    else:
+    elif isinstance(manifest, OrderManifest):
         yield from _order(manifest)
+    else:
+        yield from _export(manifest)
 
 
 def _tokenizer(info: TokenizerInfo, dtype: str) -> Iterator[str]:
@@ -161,6 +172,12 @@ def _order(manifest: OrderManifest) -> Iterator[str]:
         yield from _file(f"orders[{number}]", entry, name, np.dtype("<i8"), (prod(entry.shape[:1]),))
     if manifest.batches is not None:
         yield from _file("batches", manifest.batches, BATCHES, BATCH, (prod(manifest.batches.shape[:1]),))
+
+
+def _export(manifest: ExportManifest) -> Iterator[str]:
+    yield from (f"{file.name!r} is not a file of an export" for file in manifest.files if not is_exported(file.name))
+    for name in ("sequences", "tokens"):
+        yield from _same(name, getattr(manifest, name), sum(getattr(file, name) for file in manifest.files))
 
 
 def _file(place: str, entry: FileEntry, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from packtool.storage.files import FileEntry
-from packtool.storage.schema import InputEntry, Manifest, PackedManifest, StoreManifest
+from packtool.storage.schema import ExportedFile, ExportManifest, InputEntry, Manifest, PackedManifest, StoreManifest
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,17 @@ def listed(manifest: Manifest) -> Iterator[Listed]:
             yield Listed(name, entry.bytes, entry.xxh3_128)
 
 
-def _entries(manifest: Manifest) -> Iterator[tuple[str, FileEntry | InputEntry | None]]:
+def _entries(manifest: Manifest) -> Iterator[tuple[str, FileEntry | InputEntry | ExportedFile | None]]:
     if isinstance(manifest, StoreManifest):
         for store_shard in manifest.shards:
             yield "", store_shard.tokens
             yield "", store_shard.offsets
             yield "", store_shard.documents
         yield "", manifest.rejected
+        return
+    if isinstance(manifest, ExportManifest):
+        for file in manifest.files:
+            yield "", file
         return
     yield "", manifest.batches
     if not isinstance(manifest, PackedManifest):

@@ -20,11 +20,14 @@ from packtool.storage.consistency import require_consistent
 from packtool.storage.files import write_bytes
 from packtool.storage.reading import decode, read_file
 from packtool.storage.schema import (
+    EXPORT,
     FORMAT_VERSION,
     ORDER,
     PACKED,
     TOKEN_STORE,
     Bucket,
+    ExportedFile,
+    ExportManifest,
     InputEntry,
     Manifest,
     Options,
@@ -39,6 +42,8 @@ from packtool.storage.schema import (
 
 __all__ = [
     "Bucket",
+    "ExportManifest",
+    "ExportedFile",
     "InputEntry",
     "Manifest",
     "Options",
@@ -56,8 +61,13 @@ RUN = "run.json"
 REPORT = "report.json"
 UNFINISHED = "unfinished"
 
-_TYPES: dict[str, type[Manifest]] = {TOKEN_STORE: StoreManifest, PACKED: PackedManifest, ORDER: OrderManifest}
-_CALLED = {TOKEN_STORE: "a token store", PACKED: "a packed dataset", ORDER: "an order"}
+_TYPES: dict[str, type[Manifest]] = {
+    TOKEN_STORE: StoreManifest,
+    PACKED: PackedManifest,
+    ORDER: OrderManifest,
+    EXPORT: ExportManifest,
+}
+_CALLED = {TOKEN_STORE: "a token store", PACKED: "a packed dataset", ORDER: "an order", EXPORT: "an export"}
 _SEALED = re.compile(rb'(.*),\n  "xxh3_128": "([0-9a-f]{32})"\n}\n', re.DOTALL)
 _Content = TypeVar("_Content")
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
@@ -137,7 +147,7 @@ def kind_at(directory: Path) -> str:
 
 
 def read(directory: Path, name: str = MANIFEST) -> Manifest:
-    """The manifest of a token store, a packed dataset or an order: sealed, complete, and free of contradictions.
+    """The manifest of whatever packtool wrote: sealed, complete, and free of contradictions.
 
     Args:
         directory: of the dataset.

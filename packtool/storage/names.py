@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -49,3 +50,16 @@ def bucket_directory(sequence_length: int) -> str:
     'bucket-02048'
     """
     return f"bucket-{sequence_length:05d}"
+
+
+EXPORTED = r"(?:train|tokens|shard|chunk)(?:-\d{5,}){0,2}\.(?:bin|idx|npy|ds|ds\.index|parquet|arrow|mds)|index\.json"
+"""What files in the formats of other tools are called."""
+
+
+def is_exported(name: str) -> bool:
+    """Whether an export may have a file of this name.
+
+    >>> is_exported("train-00000.parquet"), is_exported("../train-00000.parquet")
+    (True, False)
+    """
+    return re.fullmatch(EXPORTED, name) is not None

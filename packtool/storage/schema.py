@@ -19,6 +19,7 @@ FORMAT_VERSION = 2
 TOKEN_STORE = "packtool token store"
 PACKED = "packtool packed dataset"
 ORDER = "packtool order"
+EXPORT = "packtool export"
 
 Options = dict[str, Any]
 Positive = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
@@ -196,4 +197,41 @@ class OrderManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     batches: FileEntry | None = None
 
 
-Manifest = StoreManifest | PackedManifest | OrderManifest
+class ExportedFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """One file in the format of another tool: name, bytes, xxh3-128 (hex), and the sequences and tokens in it."""
+
+    name: str
+    bytes: Count
+    xxh3_128: Digest
+    sequences: Count = 0
+    tokens: Count = 0
+
+
+class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Manifest of an export: the documents of a token store or the rows of a packed dataset, for another tool.
+
+    Attributes:
+        exported_as: the format.
+        input: what was exported, by the digest of its manifest.
+        dtype: of the ids in the files.
+        sequence_lengths: the lengths of its rows; none for documents.
+        sequences, tokens, padding: in all files.
+        lost: what of the input the format does not keep, in words.
+    """
+
+    format: str = EXPORT
+    format_version: int = FORMAT_VERSION
+    packtool_version: str = __version__
+    exported_as: str
+    input: InputEntry
+    tokenizer: TokenizerInfo
+    dtype: str
+    sequence_lengths: list[Count]
+    sequences: Count
+    tokens: Count
+    padding: Count
+    lost: list[str]
+    files: list[ExportedFile]
+
+
+Manifest = StoreManifest | PackedManifest | OrderManifest | ExportManifest

@@ -16,6 +16,8 @@ import packtool
 from packtool.cli import app
 from packtool.options import STAGES
 from packtool.options.declare import Declared, declared
+from packtool.options.export import ExportArguments
+from packtool.options.import_ import ImportArguments
 from packtool.options.info import InfoArguments
 from packtool.options.kinds import (
     COUNT,
@@ -43,6 +45,8 @@ from packtool.options.verify import VerifyArguments
 
 COMMANDS: dict[str, type] = {
     **STAGES,
+    "export": ExportArguments,
+    "import_": ImportArguments,
     "info": InfoArguments,
     "run": RunArguments,
     "show": ShowArguments,
@@ -77,7 +81,8 @@ def members(hint: Any) -> set[Any]:
 
 
 def test_every_command_is_declared() -> None:
-    assert {command.name for command in app.registered_commands} - {"doctor"} == set(COMMANDS)
+    names = {str(command.name).replace("import", "import_") for command in app.registered_commands}
+    assert names - {"doctor"} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

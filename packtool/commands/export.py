@@ -1,0 +1,137 @@
+"""`export`: a token store or a packed dataset in the format of another tool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from packtool import exchange
+from packtool.clock import Clock
+from packtool.commands.preview import Preview
+from packtool.errors import DataError
+from packtool.exchange.files import Place, Written
+from packtool.exchange.model import Contents, Format
+from packtool.exchange.source import contents_of
+from packtool.options.call import takes
+from packtool.options.export import ExportArguments
+from packtool.progress import Progress
+from packtool.storage import manifest as manifests
+from packtool.storage.files import write_bytes
+from packtool.storage.manifest import ExportManifest
+from packtool.storage.output import Output, key_of, look, one_writer, prepare
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """What `export` wrote.
+
+    Attributes:
+        path: the directory.
+        manifest: all there is to know of it; None after a dry run.
+        run: what `run.json` holds: wall and CPU seconds; empty after a dry run.
+        preview: what would be written, after a dry run.
+        kept: it was finished before, and nothing was done.
+    """
+
+    path: Path
+    manifest: ExportManifest | None
+    run: dict[str, Any]
+    preview: Preview | None = None
+    kept: bool = False
+
+
+@takes(ExportArguments)
+@one_writer
+def export(options: ExportArguments) -> ExportResult:
+    """Write the documents of a token store, or the rows of a packed dataset, for another tool to read.
+
+    Every token comes in the stored order. What the format can't keep beside them is in the result's `lost`.
+
+    Raises:
+        UsageError: the format can't hold this; options that make no sense.
+        DataError: the source is missing, unfinished or damaged.
+    """
+    clock = Clock()
+    source, output = Path(options.source), Path(options.output)
+    chosen = exchange.exporter(options.format)
+    contents = contents_of(source)
+    chosen.check(contents)
+    key = key_of("export", chosen.name, manifests.input_entry(source))
+    if options.dry_run:
+        size = contents.tokens * contents.dtype.itemsize
+        figures = {contents.kind: contents.sequences, "tokens": contents.tokens, "bytes": size}
+        found = look(output, "export", key)
+        return ExportResult(output, None, {}, Preview("export", output, found, figures, estimated=True))
+    place = prepare(output, "export", key=key, inputs=[source], overwrite=options.overwrite, resume=options.resume)
+    if place.finished:
+        manifest = manifests.read(output)
+        assert isinstance(manifest, ExportManifest)
+        return ExportResult(output, manifest, manifests.read_run(output), kept=True)
+    files = _write(place, chosen, contents, quiet=options.quiet)
+    manifest = _manifest(source, chosen, contents, files)
+    run = {"written": clock.seconds()}
+    place.finish(manifest, run)
+    return ExportResult(output, manifest, run)
+
+
+def _write(output: Output, chosen: Format, contents: Contents, *, quiet: bool) -> list[Written]:
+    """All files; parts that an earlier run finished, and that still are what it wrote, are kept."""
+    assert chosen.part is not None
+    place = Place(output.staged)
+    written: list[list[Written]] = []
+    itemsize = chosen.dtype(contents).itemsize
+    with Progress(contents.tokens * itemsize, "export", quiet=quiet) as bar:
+        for part in contents.parts:
+            first = part.first_token * itemsize if chosen.shared else None
+            done = _noted(output.work, part.number)
+            if done is None or not all(place.holds(file, first) for file in done):
+                done = chosen.part(place, contents, part)
+                write_bytes(_note(output.work, part.number), manifests.encode(done))
+            written.append(done)
+            bar.advance(part.tokens * itemsize)
+    files = [] if chosen.shared else [file for files in written for file in files]
+    return files + (chosen.finish(place, contents, written) if chosen.finish else [])
+
+
+def _manifest(source: Path, chosen: Format, contents: Contents, files: list[Written]) -> ExportManifest:
+    """The manifest, once the files hold what the source does.
+
+    Raises:
+        DataError: they do not, which means a defect in packtool.
+    """
+    for name, expected in (("sequences", contents.sequences), ("tokens", contents.tokens)):
+        found = sum(getattr(file, name) for file in files)
+        if found != expected:
+            raise DataError(
+                "ledger-unbalanced",
+                f"{found} {name} were written, but the source has {expected}",
+                remedy="do not use this output; report it with the command line and the manifest",
+                where=str(source),
+            )
+    base = manifests.read(source)
+    return ExportManifest(
+        exported_as=chosen.name,
+        input=manifests.input_entry(source),
+        tokenizer=base.tokenizer,  # type: ignore[union-attr]
+        dtype=chosen.dtype(contents).str,
+        sequence_lengths=contents.row_lengths,
+        sequences=contents.sequences,
+        tokens=contents.tokens,
+        padding=contents.padding,
+        lost=chosen.lost(contents),
+        files=files,
+    )
+
+
+def _note(work: Path, number: int) -> Path:
+    return work / f"part-{number:05d}.json"
+
+
+def _noted(work: Path, number: int) -> list[Written] | None:
+    try:
+        return msgspec.json.decode(_note(work, number).read_bytes(), type=list[Written])
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,172 @@
+"""`import`: token ids that another tool has written, as a token store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from packtool import exchange
+from packtool.clock import Clock
+from packtool.commands.preview import Preview
+from packtool.errors import DataError, UsageError
+from packtool.exchange.documents import Counts, documents
+from packtool.exchange.files import digest
+from packtool.exchange.model import Format, ReadOptions
+from packtool.exchange.store import ImportedFile, kept, note, noted, store_file
+from packtool.options.call import takes
+from packtool.options.import_ import ImportArguments
+from packtool.progress import Progress
+from packtool.storage import manifest as manifests
+from packtool.storage.manifest import ExportManifest, InputEntry, StoreManifest, TokenizerInfo, TokenShard
+from packtool.storage.output import Output, key_of, look, one_writer, prepare
+from packtool.storage.token_store import token_dtype
+
+
+@dataclass(frozen=True)
+class ImportResult:
+    """What `import_` wrote.
+
+    Attributes:
+        path: the token store.
+        counts: documents, tokens, empty documents that were left out, and EOS tokens that were added.
+        run: what `run.json` holds: wall and CPU seconds; empty after a dry run.
+        preview: what would be read, after a dry run.
+        kept: it was finished before, and nothing was done.
+    """
+
+    path: Path
+    counts: dict[str, int]
+    run: dict[str, Any]
+    preview: Preview | None = None
+    kept: bool = False
+
+
+@takes(ImportArguments)
+@one_writer
+def import_(options: ImportArguments) -> ImportResult:
+    """Make a token store of token ids that another tool has written.
+
+    Every id is held against the tokenizer's vocabulary. A document that does not end with EOS gets one, counted; where
+    the format does not say where documents end, each EOS ends one.
+
+    Raises:
+        UsageError: options that make no sense.
+        DataError: an input is missing, damaged or of another format; an id is not in the vocabulary.
+    """
+    clock = Clock()
+    chosen = exchange.importer(options.format)
+    inputs = [options.inputs] if isinstance(options.inputs, str | Path) else list(options.inputs)
+    files = [file for each in inputs for file in _files(Path(each), chosen)]
+    info = _tokenizer([Path(each) for each in inputs], options)
+    dtype = np.dtype(options.dtype or token_dtype(info.vocab_size))
+    read = ReadOptions(dtype.newbyteorder("<"), options.field)
+    recorded = {"format": chosen.name, "dtype": read.dtype.str, "field": read.field}
+    identity = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    key = key_of("import", recorded, info, identity)
+    output = Path(options.output)
+    if options.dry_run:
+        figures = {"files": len(files), "input_bytes": sum(size for _, size, _ in identity)}
+        figures["bytes"] = figures["input_bytes"] // dtype.itemsize * token_dtype(info.vocab_size).itemsize
+        return ImportResult(
+            output, {}, {}, Preview("import", output, look(output, "import", key), figures, estimated=True)
+        )
+    place = prepare(output, "import", key=key, inputs=inputs, overwrite=options.overwrite, resume=options.resume)
+    if place.finished:
+        stored = manifests.read(output)
+        assert isinstance(stored, StoreManifest)
+        return ImportResult(output, stored.counts, manifests.read_run(output), kept=True)
+    try:
+        done = _read_all(place, chosen, files, info, read, quiet=options.quiet)
+    except DataError:
+        if noted(place.work, 0) is None:
+            place.discard()  # nothing that a resumed run could use
+        raise
+    manifest = _manifest(files, done, info, recorded)
+    run = {"written": clock.seconds()}
+    place.finish(manifest, run)
+    return ImportResult(output, manifest.counts, run)
+
+
+def _read_all(
+    place: Output, chosen: Format, files: list[Path], info: TokenizerInfo, options: ReadOptions, *, quiet: bool
+) -> list[ImportedFile]:
+    assert chosen.read is not None
+    finished: list[ImportedFile] = []
+    shards = 0
+    with Progress(sum(file.stat().st_size for file in files), "import", quiet=quiet) as bar:
+        for number, file in enumerate(files):
+            done = noted(place.work, number)
+            if done is None or not kept(place.staged, done):
+                counts = Counts()
+                found = documents(chosen.read(file, options), info.eos_id, info.vocab_size, counts, str(file))
+                done = store_file(place.staged, shards, found, counts, info.vocab_size)
+                note(place.work, number, done)
+            finished.append(done)
+            shards += len(done.shards)
+            bar.advance(file.stat().st_size)
+    return finished
+
+
+def _manifest(
+    files: list[Path], done: list[ImportedFile], info: TokenizerInfo, recorded: dict[str, Any]
+) -> StoreManifest:
+    shards: list[TokenShard] = []
+    first = 0
+    for tokens, offsets in (shard for file in done for shard in file.shards):
+        shards.append(TokenShard(tokens, offsets, first))
+        first += offsets.shape[0] - 1
+    counts = {name: sum(getattr(file, name) for file in done) for name in ("documents", "tokens", "empty", "eos_added")}
+    held = sum(shard.tokens.shape[0] for shard in shards)
+    if (counts["documents"], counts["tokens"]) != (first, held):
+        raise DataError(
+            "ledger-unbalanced",
+            f"{counts['documents']} documents of {counts['tokens']} tokens were read, but {first} of {held} are stored",
+            remedy="do not use this output; report it with the command line and the manifest",
+        )
+    return StoreManifest(
+        options={"imported": {name: value for name, value in recorded.items() if value is not None}},
+        inputs=[InputEntry(file.name, file.stat().st_size, digest(file, 0, file.stat().st_size)) for file in files],
+        tokenizer=info,
+        dtype=token_dtype(info.vocab_size).str,
+        counts=counts,
+        shards=shards,
+    )
+
+
+def _files(path: Path, chosen: Format) -> list[Path]:
+    """The files that an input means: itself, or those in a directory that are called as the format's are."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise DataError("missing-input", "no such file or directory", remedy="check the path", where=str(path))
+    found = sorted(file for file in path.glob(chosen.files) if file.is_file())
+    if not found:
+        raise DataError(
+            "missing-input",
+            f"holds no file called {chosen.files}, as {chosen.name} calls them",
+            remedy="name the files, or give another --format",
+            where=str(path),
+        )
+    return found
+
+
+def _tokenizer(inputs: list[Path], options: ImportArguments) -> TokenizerInfo:
+    """The tokenizer asked for, or that of an export of packtool's own."""
+    if options.tokenizer is not None:
+        from packtool.tokenizing.load import load
+
+        return load(options.tokenizer, revision=options.revision, eos_token=options.eos_token).info
+    for path in inputs:
+        if (path / manifests.MANIFEST).is_file():
+            manifest = manifests.read(path)
+            if isinstance(manifest, ExportManifest):
+                return manifest.tokenizer
+    raise UsageError(
+        "missing-option",
+        "nothing says which tokenizer made these ids",
+        remedy="give --tokenizer, so that ids and EOS can be checked",
+        where="--tokenizer",
+    )

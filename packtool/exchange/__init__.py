@@ -1,0 +1,49 @@
+"""Tokens to and from the formats of other tools.
+
+    token store, packed dataset ─▶ `source.py` ─▶ a format's `part` for each shard, then its `finish`
+    files of another tool       ─▶ a format's `read` ─▶ `documents.py` ─▶ token store
+
+A format is one file in `formats/` with a `FORMAT`, and its name in `packtool/options/names.py`. `model.py` has what
+they share. The laws in tests/exchange/test_formats.py hold for all of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from packtool.errors import UsageError
+from packtool.exchange.model import Format
+from packtool.options.names import EXPORTS, IMPORTS
+
+FORMATS: dict[str, Format] = {
+    name: import_module(f"packtool.exchange.formats.{name}").FORMAT for name in dict.fromkeys((*EXPORTS, *IMPORTS))
+}
+
+
+def exporter(name: str) -> Format:
+    """The format of this name, to be written.
+
+    Raises:
+        UsageError: there is none; lists those there are.
+    """
+    return _one_of({each: FORMATS[each] for each in EXPORTS}, name)
+
+
+def importer(name: str) -> Format:
+    """The format of this name, to be read.
+
+    Raises:
+        UsageError: there is none; lists those there are.
+    """
+    return _one_of({each: FORMATS[each] for each in IMPORTS}, name)
+
+
+def _one_of(formats: dict[str, Format], name: str) -> Format:
+    if name not in formats:
+        raise UsageError(
+            "unknown-exchange",
+            f"there is no format {name!r} for this",
+            remedy=f"choose one of {', '.join(formats)}",
+            where="--format",
+        )
+    return formats[name]

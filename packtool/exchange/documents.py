@@ -1,0 +1,98 @@
+"""What a reader found, as documents of a token store: every id in the vocabulary, every document ended by one EOS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.errors import DataError
+from packtool.exchange.model import Found
+from packtool.plan import I64
+
+Ids = npt.NDArray[Any]
+
+
+@dataclass
+class Counts:
+    """What happened to what was found.
+
+    Attributes:
+        documents, tokens: stored.
+        empty: documents without a token, left out.
+        eos_added: documents that did not end with EOS, and were given one.
+    """
+
+    documents: int = 0
+    tokens: int = 0
+    empty: int = 0
+    eos_added: int = 0
+
+
+def documents(
+    found: Iterator[Found], eos_id: int, vocab_size: int, counts: Counts, where: str
+) -> Iterator[tuple[Ids, I64]]:
+    """Ids of whole documents, each ended by EOS, and their lengths.
+
+    Where boundaries are not known, a document ends with each EOS.
+
+    Raises:
+        DataError: an id that is not in the vocabulary.
+    """
+    open_: list[Ids] = []  # the beginning of a document whose end is still to come
+    read = 0
+    for each in found:
+        _require_ids(each.tokens, vocab_size, read, where)
+        read += len(each.tokens)
+        if each.lengths is not None:
+            yield _ended(each.tokens, each.lengths, eos_id, counts)
+            continue
+        ends = np.flatnonzero(each.tokens == eos_id) + 1
+        last = int(ends[-1]) if len(ends) else 0
+        if last:
+            ids = np.concatenate([*open_, each.tokens[:last]])
+            ends += len(ids) - last
+            open_ = []
+            yield _ended(ids, np.diff(ends, prepend=0), eos_id, counts)
+        if last < len(each.tokens):
+            open_.append(each.tokens[last:])
+    if open_:
+        ids = np.concatenate(open_)
+        yield _ended(ids, np.array([len(ids)]), eos_id, counts)
+
+
+def _ended(ids: Ids, lengths: I64, eos_id: int, counts: Counts) -> tuple[Ids, I64]:
+    """The documents that have tokens, each with an EOS at its end.
+
+    >>> counts = Counts()
+    >>> _ended(np.array([5, 6, 0, 7]), np.array([3, 0, 1]), 0, counts)
+    (array([5, 6, 0, 7, 0]), array([3, 2]))
+    >>> counts
+    Counts(documents=2, tokens=5, empty=1, eos_added=1)
+    """
+    kept = lengths[lengths > 0]
+    ends = np.cumsum(kept)
+    lacking = ids[ends - 1] != eos_id
+    if lacking.any():
+        ids = np.insert(ids, ends[lacking], eos_id)
+        kept = kept + lacking
+    counts.documents += len(kept)
+    counts.tokens += len(ids)
+    counts.empty += len(lengths) - len(kept)
+    counts.eos_added += int(lacking.sum())
+    return ids, kept
+
+
+def _require_ids(ids: Ids, vocab_size: int, before: int, where: str) -> None:
+    if not len(ids) or (int(ids.max()) < vocab_size and int(ids.min()) >= 0):
+        return
+    place = int(np.flatnonzero((ids < 0) | (ids >= vocab_size))[0])
+    raise DataError(
+        "id-out-of-range",
+        f"token {before + place} is {int(ids[place])}, but the tokenizer's vocabulary has {vocab_size} ids, from 0",
+        remedy="give the tokenizer that made these ids, or another --dtype",
+        where=where,
+    )

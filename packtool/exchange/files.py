@@ -1,0 +1,153 @@
+"""Files of other formats: whole or not there, hashed as they are written, or filled region by region."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from packtool.storage.files import PARTIAL, create, sync_directory
+from packtool.storage.manifest import ExportedFile as Written
+
+__all__ = ["FileWriter", "Place", "Written", "as_stored", "digest"]
+
+
+class FileWriter:
+    """Writes a file under a temporary name, hashing as it goes; it has the methods that libraries ask of a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._partial = path.with_name(path.name + PARTIAL)
+        self._file: BinaryIO = os.fdopen(create(self._partial), "wb")
+        self._hash = xxhash.xxh3_128()
+        self._bytes = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        """Append an array's elements, or bytes."""
+        view = np.ascontiguousarray(data).reshape(-1).view(np.uint8).data if isinstance(data, np.ndarray) else data
+        self._file.write(view)
+        self._hash.update(view)
+        self._bytes += memoryview(view).nbytes
+        return memoryview(view).nbytes
+
+    def tell(self) -> int:
+        return self._bytes
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        """Called by libraries; the file is finished by `finish`."""
+
+    def finish(self, sequences: int = 0, tokens: int = 0) -> Written:
+        """Make it durable under its name."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._partial.replace(self._path)
+        return Written(self._path.name, self._bytes, self._hash.hexdigest(), sequences, tokens)
+
+    def abandon(self) -> None:
+        """Leave nothing behind."""
+        self._file.close()
+        self._partial.unlink(missing_ok=True)
+
+
+class Place:
+    """Where an export is written.
+
+    Args:
+        path: directory for its files.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def create(self, name: str) -> Iterator[FileWriter]:
+        """A file that is there once `finish` was called, and removed if anything fails."""
+        writer = FileWriter(self.path / name)
+        try:
+            yield writer
+        except BaseException:
+            writer.abandon()
+            raise
+
+    @contextmanager
+    def region(self, name: str, first: int) -> Iterator[RegionWriter]:
+        """A place, from byte `first`, in a file that several parts fill; durable when it is left."""
+        handle = os.open(self._unfinished(name), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        with os.fdopen(handle, "r+b") as file:
+            file.seek(first)
+            yield RegionWriter(file, name)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def holds(self, written: Written, first: int | None) -> bool:
+        """Whether a finished file, or a region from byte `first`, is what was written."""
+        path = self.path / written.name if first is None else self._unfinished(written.name)
+        try:
+            if first is None and path.stat().st_size != written.bytes:
+                return False
+            return digest(path, first or 0, written.bytes) == written.xxh3_128
+        except FileNotFoundError:
+            return False
+
+    def publish(self, name: str, written: list[list[Written]]) -> Written:
+        """Give a file that all parts have filled its final name."""
+        path, unfinished = self.path / name, self._unfinished(name)
+        if unfinished.exists() or not path.exists():
+            unfinished.touch()  # there may have been no part
+            unfinished.replace(path)
+            sync_directory(self.path)
+        regions = [region for files in written for region in files]
+        sequences, tokens = (sum(getattr(region, each) for region in regions) for each in ("sequences", "tokens"))
+        size = path.stat().st_size
+        return Written(name, size, digest(path, 0, size), sequences, tokens)
+
+    def _unfinished(self, name: str) -> Path:
+        return self.path / (name + PARTIAL)
+
+
+class RegionWriter:
+    """Writes to a place in a file, hashing as it goes."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file = file
+        self._name = name
+        self._hash = xxhash.xxh3_128()
+        self._bytes = 0
+
+    def write(self, data: npt.NDArray[Any]) -> None:
+        """Append an array's elements."""
+        view = np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
+        self._file.write(view)
+        self._hash.update(view)
+        self._bytes += view.nbytes
+
+    def written(self, sequences: int, tokens: int) -> Written:
+        """What was written so far."""
+        return Written(self._name, self._bytes, self._hash.hexdigest(), sequences, tokens)
+
+
+def as_stored(tokens: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Tokens as a format stores them; every id fits, since formats are checked against the vocabulary."""
+    return tokens.astype(dtype, copy=False)
+
+
+def digest(path: Path, first: int, size: int) -> str:
+    """xxh3-128 (hex) of `size` bytes of a file from byte `first`."""
+    hashed = xxhash.xxh3_128()
+    with path.open("rb") as file:
+        file.seek(first)
+        while size > 0 and (block := file.read(min(size, 1 << 22))):
+            hashed.update(block)
+            size -= len(block)
+    return hashed.hexdigest()

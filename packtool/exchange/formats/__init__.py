@@ -1,0 +1,1 @@
+"""The formats of other tools, one file each, and what some of them share."""

@@ -1,0 +1,58 @@
+"""Arrow streams, as Hugging Face `datasets` maps them into memory: see `tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from packtool.errors import DataError
+from packtool.exchange.files import Place, Written
+from packtool.exchange.formats import tables
+from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
+
+
+def part(place: Place, contents: Contents, part: Part) -> list[Written]:
+    with place.create(f"train-{part.number:05d}.arrow") as out:
+        with pa.ipc.new_stream(out, tables.schema(contents)) as writer:
+            for batch in tables.batches(contents, part):
+                writer.write_batch(batch)
+        return [out.finish(part.sequences, part.tokens)]
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+    try:
+        with pa.memory_map(str(path)) as file:
+            before = 0
+            for batch in _batches(file):
+                yield tables.found(batch, before, options.field, str(path))
+                before += batch.num_rows
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(
+            "damaged-input", f"not a readable Arrow file ({error})", remedy="make it again", where=str(path)
+        ) from None
+
+
+def _batches(file: pa.MemoryMappedFile) -> Iterator[pa.RecordBatch]:
+    """Record batches of the stream format, or of the file format."""
+    magic = file.read(6)
+    file.seek(0)
+    if magic == b"ARROW1":
+        reader = pa.ipc.open_file(file)
+        yield from (reader.get_batch(number) for number in range(reader.num_record_batches))
+    else:
+        yield from pa.ipc.open_stream(file)
+
+
+FORMAT = Format(
+    name="arrow",
+    summary="Arrow streams for datasets, mapped into memory: the columns of parquet",
+    files="*.arrow",
+    documents=True,
+    boundaries=True,
+    labels=True,
+    several_lengths=True,
+    part=part,
+    read=read,
+)

@@ -1,0 +1,28 @@
+"""Blocks cut to files of bounded size, for formats that read a file as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from packtool.exchange.model import Block
+from packtool.plan import offsets_of
+
+FILE_BYTES = 1 << 26
+
+
+def cut(blocks: Iterator[Block], itemsize: int) -> Iterator[Block]:
+    """Consecutive sequences of at most `FILE_BYTES` of ids, or one that is longer.
+
+    A block is never joined with the next, so the cuts depend on the blocks alone.
+    """
+    for block in blocks:
+        ends = offsets_of(block.lengths)
+        first = 0
+        while first < len(block.lengths):
+            last = int(np.searchsorted(ends, ends[first] + FILE_BYTES // itemsize, side="right")) - 1
+            last = max(last, first + 1)
+            pieces = None if block.pieces is None else block.pieces[first:last]
+            yield Block(block.tokens[ends[first] : ends[last]], block.lengths[first:last], pieces)
+            first = last

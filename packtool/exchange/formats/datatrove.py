@@ -1,0 +1,72 @@
+"""datatrove's token files: `.ds` holds bare ids, `.ds.index` where each document ends (u8, in tokens of its file).
+
+Of rows, each piece of a document is one; padding is one, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from packtool.errors import DataError
+from packtool.exchange.files import Place, Written, as_stored
+from packtool.exchange.formats.raw import READ_TOKENS, ids_in
+from packtool.exchange.model import Block, Contents, Format, Found, Part, ReadOptions
+from packtool.plan import I64, INSERTED_EOS
+
+
+def part(place: Place, contents: Contents, part: Part) -> list[Written]:
+    name = f"tokens-{part.number:05d}.ds"
+    with place.create(name) as ids, place.create(f"{name}.index") as index:
+        before = 0
+        for block in contents.blocks(part):
+            ids.write(as_stored(block.tokens, FORMAT.dtype(contents)))
+            index.write((before + _ends(block)).astype("<u8"))
+            before += len(block.tokens)
+        # The index goes first: with it there, the file is whole.
+        ends = index.finish()
+        return [ids.finish(part.sequences, part.tokens), ends]
+
+
+def _ends(block: Block) -> I64:
+    """Where documents end, or pieces of them with the EOS that the strategy inserted."""
+    if block.pieces is None:
+        return np.cumsum(block.lengths)
+    ends = np.cumsum(block.pieces.length)
+    joined = np.append(block.pieces.document[1:] == INSERTED_EOS, False)
+    kept: I64 = ends[~joined]
+    return kept
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+    index = path.with_name(path.name + ".index")
+    if not index.exists():
+        yield from ids_in(path, options.dtype)
+        return
+    ends = np.fromfile(index, "<u8").astype(np.int64)
+    size, last = path.stat().st_size, int(ends[-1]) if len(ends) else 0
+    itemsize = size // last if last else options.dtype.itemsize
+    if itemsize not in (2, 4) or size != last * itemsize or (np.diff(ends, prepend=0) < 0).any():
+        what = f"{size} bytes of ids do not fit the {last} tokens of its index"
+        raise DataError("damaged-input", what, remedy="make it again", where=str(path))
+    tokens = np.memmap(path, f"<u{itemsize}", "r") if size else np.empty(0, "<u2")
+    begin = 0
+    while begin < len(ends):
+        before = int(ends[begin - 1]) if begin else 0
+        end = max(int(np.searchsorted(ends, before + READ_TOKENS, side="right")), begin + 1)
+        near = ends[begin:end]
+        yield Found(tokens[before : near[-1]], np.diff(near, prepend=before))
+        begin = end
+
+
+FORMAT = Format(
+    name="datatrove",
+    summary="datatrove's .ds with .ds.index: bare ids, and where documents end",
+    files="*.ds",
+    documents=True,
+    boundaries=True,
+    part=part,
+    read=read,
+)

@@ -1,0 +1,60 @@
+"""litdata's chunks for its `TokensLoader`: `index.json`, and files of tokens that are read in blocks of one length.
+
+A chunk: the number of items (u4), where each begins and the last ends (u4), then the items. Each sequence is an item;
+the loader counts tokens, so its `block_size` is the row length.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from packtool.exchange.files import Place, Written, as_stored
+from packtool.exchange.formats.cut import FILE_BYTES, cut
+from packtool.exchange.model import Contents, Format, Part
+from packtool.plan import offsets_of
+
+_TYPES = {"<u2": 5, "<u4": 6}
+"""How litdata numbers NumPy's types."""
+
+
+def part(place: Place, contents: Contents, part: Part) -> list[Written]:
+    written = []
+    itemsize = contents.dtype.itemsize
+    for number, block in enumerate(cut(contents.blocks(part), itemsize)):
+        begin = 4 * (len(block.lengths) + 2)
+        with place.create(f"chunk-{part.number:05d}-{number:05d}.bin") as out:
+            out.write(np.array([len(block.lengths)], "<u4"))
+            out.write((begin + offsets_of(block.lengths) * itemsize).astype("<u4"))
+            out.write(as_stored(block.tokens, contents.dtype))
+            written.append(out.finish(len(block.lengths), len(block.tokens)))
+    return written
+
+
+def finish(place: Place, contents: Contents, written: list[list[Written]]) -> list[Written]:
+    chunks = [
+        {"chunk_bytes": each.bytes, "chunk_size": each.sequences, "dim": each.tokens, "filename": each.name}
+        for files in written
+        for each in files
+    ]
+    config = {
+        "chunk_bytes": FILE_BYTES,
+        "chunk_size": None,
+        "compression": None,
+        "data_format": [f"no_header_numpy:{_TYPES[contents.dtype.str]}"],
+        "data_spec": '[1, {"type": null, "context": null, "children_spec": []}]',
+        "encryption": None,
+        "item_loader": "TokensLoader",
+    }
+    with place.create("index.json") as out:
+        out.write(msgspec.json.encode({"chunks": chunks, "config": config}))
+        return [out.finish()]
+
+
+FORMAT = Format(
+    name="litdata",
+    summary="litdata's chunks for its TokensLoader: tokens in blocks of one length",
+    files="*.bin",
+    part=part,
+    finish=finish,
+)

@@ -1,0 +1,58 @@
+"""llm.c's `.bin`: a header of 256 numbers (i4), then the ids.
+
+The header: a magic number and a version that tell the size of an id (20240520, 1: 16 bits, as for GPT-2; 20240801, 7:
+32 bits, as for Llama 3), then how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from packtool.errors import DataError, UsageError
+from packtool.exchange.files import Place, Written, as_stored
+from packtool.exchange.formats.raw import ids_in
+from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
+
+_HEADER = 256
+_KINDS = {"<u2": (20240520, 1), "<u4": (20240801, 7)}
+_MOST = (1 << 31) - 1
+
+
+def part(place: Place, contents: Contents, part: Part) -> list[Written]:
+    dtype = FORMAT.dtype(contents)
+    if part.tokens > _MOST:
+        what = f"shard {part.number} has {part.tokens} tokens, and llmc holds {_MOST} in a file"
+        raise UsageError("format-too-small", what, remedy="pack with a smaller --shard-tokens", where="--format")
+    header = np.zeros(_HEADER, "<i4")
+    header[:3] = (*_KINDS[dtype.str], part.tokens)
+    with place.create(f"train-{part.number:05d}.bin") as out:
+        out.write(header)
+        for block in contents.blocks(part):
+            out.write(as_stored(block.tokens, dtype))
+        return [out.finish(part.sequences, part.tokens)]
+
+
+def read(path: Path, _: ReadOptions) -> Iterator[Found]:
+    with path.open("rb") as file:
+        header = np.frombuffer(file.read(4 * _HEADER).ljust(4 * _HEADER, b"\0"), "<i4")
+    names = [name for name, kind in _KINDS.items() if kind == tuple(header[:2].tolist())]
+    if not names:
+        raise DataError("damaged-input", "not a file of llm.c", remedy="check the file and --format", where=str(path))
+    dtype = np.dtype(names[0])
+    held = (path.stat().st_size - 4 * _HEADER) // dtype.itemsize
+    if held != header[2]:
+        what = f"holds {held} ids, but its header says {header[2]}"
+        raise DataError("damaged-input", what, remedy="make it again", where=str(path))
+    return ids_in(path, dtype, 4 * _HEADER)
+
+
+FORMAT = Format(
+    name="llmc",
+    summary="llm.c's .bin: a short header, then bare ids of 16 or 32 bits",
+    files="*.bin",
+    part=part,
+    read=read,
+)

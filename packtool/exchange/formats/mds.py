@@ -1,0 +1,112 @@
+"""MosaicML Streaming's MDS: `index.json` and shards of samples, each a column `tokens`, of rows also `seq_lengths`.
+
+A shard: the number of samples (u4), where each begins and the last ends (u4), the columns as JSON, then the samples. A
+sample: the sizes of its columns of no fixed size (u4), then the columns, sorted by name. An array of no fixed shape
+says its dimensions and the width of each (a byte), then the dimensions, then its elements.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from packtool.exchange.files import Place, Written, as_stored
+from packtool.exchange.formats.cut import FILE_BYTES, cut
+from packtool.exchange.model import Block, Contents, Format, Part
+from packtool.plan import offsets_of
+
+
+def _columns(contents: Contents, length: int) -> dict[str, Any]:
+    """The columns as a shard and the index say them."""
+    name = contents.dtype.name
+    single = len(contents.row_lengths) == 1
+    columns: dict[str, tuple[str, int | None]] = {}
+    if contents.kind == "rows" and contents.bounded:
+        columns["seq_lengths"] = ("ndarray:uint32", None)
+    if single:
+        columns["tokens"] = (f"ndarray:{name}:{length}", length * contents.dtype.itemsize)
+    else:
+        columns["tokens"] = (f"ndarray:{name}", None)
+    return {
+        "column_encodings": [encoding for encoding, _ in columns.values()],
+        "column_names": list(columns),
+        "column_sizes": [size for _, size in columns.values()],
+        "compression": None,
+        "format": "mds",
+        "hashes": [],
+        "size_limit": FILE_BYTES,
+        "version": 2,
+    }
+
+
+def part(place: Place, contents: Contents, part: Part) -> list[Written]:
+    columns = _columns(contents, part.row_length)
+    config = msgspec.json.encode(columns)
+    fixed = columns["column_sizes"][-1] is not None
+    written = []
+    for number, block in enumerate(cut(contents.blocks(part), contents.dtype.itemsize)):
+        samples = [_sample(*each, fixed) for each in _sequences(block, contents)]
+        sizes = np.array([len(sample) for sample in samples], np.int64)
+        begin = 4 + 4 * (len(samples) + 1) + len(config)
+        with place.create(f"shard-{part.number:05d}-{number:05d}.mds") as out:
+            out.write(np.array([len(samples)], "<u4"))
+            out.write((begin + offsets_of(sizes)).astype("<u4"))
+            out.write(config)
+            out.write(b"".join(samples))
+            written.append(out.finish(len(samples), len(block.tokens)))
+    return written
+
+
+def _sequences(block: Block, contents: Contents) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]:
+    """The tokens of each sequence, and the lengths of the pieces in it."""
+    tokens = as_stored(block.tokens, contents.dtype)
+    rows = np.split(tokens, np.cumsum(block.lengths)[:-1])
+    if block.pieces is None:
+        return [(row, None) for row in rows]
+    lengths = np.split(block.pieces.length.astype("<u4"), block.pieces.offsets[1:-1])
+    return list(zip(rows, lengths, strict=True))
+
+
+def _sample(tokens: npt.NDArray[Any], lengths: npt.NDArray[Any] | None, fixed: bool) -> bytes:
+    columns = [] if lengths is None else [_array(lengths)]
+    sizes = [len(column) for column in columns]
+    columns.append(tokens.tobytes() if fixed else _array(tokens))
+    if not fixed:
+        sizes.append(len(columns[-1]))
+    return np.array(sizes, "<u4").tobytes() + b"".join(columns)
+
+
+def _array(values: npt.NDArray[Any]) -> bytes:
+    code = 0 if len(values) < 1 << 8 else 1 if len(values) < 1 << 16 else 2
+    return bytes([1 << 2 | code]) + len(values).to_bytes(1 << code, "little") + values.tobytes()
+
+
+def finish(place: Place, contents: Contents, written: list[list[Written]]) -> list[Written]:
+    shards = [
+        {
+            **_columns(contents, part.row_length),
+            "raw_data": {"basename": each.name, "bytes": each.bytes, "hashes": {}},
+            "samples": each.sequences,
+            "zip_data": None,
+        }
+        for part, files in zip(contents.parts, written, strict=True)
+        for each in files
+    ]
+    with place.create("index.json") as out:
+        out.write(msgspec.json.encode({"version": 2, "shards": shards}))
+        return [out.finish()]
+
+
+FORMAT = Format(
+    name="mds",
+    summary="MosaicML Streaming's MDS: samples of tokens; of rows also seq_lengths",
+    files="*.mds",
+    documents=True,
+    boundaries=True,
+    several_lengths=True,
+    part=part,
+    finish=finish,
+)

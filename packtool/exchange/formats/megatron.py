@@ -1,0 +1,123 @@
+"""Megatron-Core's indexed dataset: `tokens.bin` holds the ids of all sequences, `tokens.idx` where they are.
+
+The index: the magic, version 1 (u8), the code of the type (u1), the numbers of sequences and of document bounds (u8);
+then the length of each sequence (i4), its first byte (i8), and the sequences at which documents begin (i8).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from packtool.errors import DataError, UsageError
+from packtool.exchange.files import Place, Written
+from packtool.exchange.formats.raw import READ_TOKENS, fill
+from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
+from packtool.plan import offsets_of
+
+_MAGIC = b"MMIDIDX\x00\x00"
+_HEAD = struct.Struct("<9sQBQQ")
+_CODES = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
+_LONGEST = (1 << 31) - 1
+
+
+def part(place: Place, contents: Contents, part: Part) -> list[Written]:
+    dtype = FORMAT.dtype(contents)
+    if contents.vocab_size > _LONGEST:
+        what = f"megatron holds ids below {_LONGEST}, but the vocabulary has {contents.vocab_size} tokens"
+        raise UsageError("format-too-small", what, remedy="choose another format", where="--format")
+    return fill(place, "tokens.bin", contents, part, dtype)
+
+
+def finish(place: Place, contents: Contents, written: list[list[Written]]) -> list[Written]:
+    """The index comes last: without it, Megatron finds no dataset."""
+    dtype, count = FORMAT.dtype(contents), contents.sequences
+    ids = place.publish("tokens.bin", written)
+    code = next(code for code, name in _CODES.items() if name == dtype.str)
+    with place.create("tokens.idx") as out:
+        out.write(_HEAD.pack(_MAGIC, 1, code, count, count + 1))
+        lengths = np.concatenate([np.empty(0, np.int64), *(_lengths(contents))])
+        if len(lengths) and lengths.max() > _LONGEST:
+            what = f"a document of {lengths.max()} tokens is longer than megatron can hold"
+            raise UsageError("format-too-small", what, remedy="choose another format", where="--format")
+        out.write(lengths.astype("<i4"))
+        out.write((offsets_of(lengths)[:-1] * dtype.itemsize).astype("<i8"))
+        out.write(np.arange(count + 1, dtype="<i8"))
+        return [ids, out.finish()]
+
+
+def _lengths(contents: Contents) -> Iterator[np.ndarray]:
+    for each in contents.parts:
+        if each.row_length:
+            yield np.full(each.sequences, each.row_length, np.int64)
+        else:
+            yield from (block.lengths for block in contents.blocks(each))
+
+
+def read(path: Path, _: ReadOptions) -> Iterator[Found]:
+    """The documents of an index and the ids beside it."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(_HEAD.size)
+    if len(head) < _HEAD.size or not head.startswith(_MAGIC):
+        raise _damaged(path, "not an index of Megatron-Core")
+    _, version, code, sequences, bounds = _HEAD.unpack(head)
+    if version != 1 or code not in _CODES:
+        raise _damaged(path, f"version {version} with ids of type {code} can't be read")
+    if size < _HEAD.size + 12 * sequences + 8 * bounds:
+        raise _damaged(path, "shorter than it says")
+    index = np.memmap(path, np.uint8, "r")
+    place = _HEAD.size
+    lengths = np.frombuffer(index, "<i4", sequences, place).astype(np.int64)
+    pointers = np.frombuffer(index, "<i8", sequences, place + 4 * sequences)
+    first = np.frombuffer(index, "<i8", bounds, place + 12 * sequences)
+    dtype = np.dtype(_CODES[code])
+    ids = path.with_suffix(".bin")
+    if not ids.exists():
+        raise DataError(
+            "missing-input", "no such file, but the index needs it", remedy="check the path", where=str(ids)
+        )
+    if (lengths < 0).any() or (np.diff(first) < 0).any() or (bounds and (first[0] != 0 or first[-1] != sequences)):
+        raise _damaged(path, "its documents do not follow each other")
+    begins = pointers // dtype.itemsize
+    held = ids.stat().st_size // dtype.itemsize
+    if sequences and ((begins < 0).any() or int((begins + lengths).max()) > held):
+        raise _damaged(ids, "shorter than its index says")
+    tokens = np.memmap(ids, dtype, "r") if held else np.empty(0, dtype)
+    for begin, end in _groups(first, offsets_of(lengths)):
+        inside = range(int(first[begin]), int(first[end]))
+        parts = [tokens[begins[i] : begins[i] + lengths[i]] for i in inside]
+        sizes = np.diff(offsets_of(lengths)[first[begin : end + 1]])
+        yield Found(np.concatenate([np.empty(0, dtype), *parts]), sizes)
+
+
+def _groups(first: np.ndarray, ends: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Ranges of documents of about `READ_TOKENS` tokens."""
+    ends = ends[first] if len(first) else ends[:1]
+    begin = 0
+    while begin < len(ends) - 1:
+        end = int(np.searchsorted(ends, ends[begin] + READ_TOKENS, side="right")) - 1
+        end = min(max(end, begin + 1), len(ends) - 1)
+        yield begin, end
+        begin = end
+
+
+def _damaged(path: Path, what: str) -> DataError:
+    return DataError("damaged-input", what, remedy="check the file, or make it again", where=str(path))
+
+
+FORMAT = Format(
+    name="megatron",
+    summary="Megatron-Core's indexed dataset: documents of a store, or rows, one a document",
+    files="*.idx",
+    shared=True,
+    dtypes={2: "<u2", 4: "<i4"},
+    documents=True,
+    several_lengths=True,
+    part=part,
+    finish=finish,
+    read=read,
+)

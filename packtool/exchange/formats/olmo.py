@@ -1,0 +1,30 @@
+"""OLMo-core's token files: called `.npy`, but bare ids without NumPy's header; EOS alone tells documents apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from packtool.exchange.files import Place, Written, as_stored
+from packtool.exchange.formats.raw import ids_in
+from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
+
+
+def part(place: Place, contents: Contents, part: Part) -> list[Written]:
+    with place.create(f"tokens-{part.number:05d}.npy") as out:
+        for block in contents.blocks(part):
+            out.write(as_stored(block.tokens, FORMAT.dtype(contents)))
+        return [out.finish(part.sequences, part.tokens)]
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+    return ids_in(path, options.dtype)
+
+
+FORMAT = Format(
+    name="olmo",
+    summary="OLMo-core's token files: bare ids of 16 or 32 bits, called .npy",
+    files="*.npy",
+    part=part,
+    read=read,
+)

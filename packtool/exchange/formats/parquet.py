@@ -1,0 +1,51 @@
+"""Parquet, as Hugging Face `datasets` loads it: see `tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from packtool.errors import DataError
+from packtool.exchange.files import Place, Written
+from packtool.exchange.formats import tables
+from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
+
+_ROWS = 10_000  # rows that are decoded at a time
+
+
+def part(place: Place, contents: Contents, part: Part) -> list[Written]:
+    with place.create(f"train-{part.number:05d}.parquet") as out:
+        with pq.ParquetWriter(out, tables.schema(contents), compression="zstd") as writer:
+            for batch in tables.batches(contents, part):
+                writer.write_batch(batch)
+        return [out.finish(part.sequences, part.tokens)]
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+    try:
+        with pq.ParquetFile(path) as file:
+            name = tables.column(file.schema_arrow.names, options.field, str(path))
+            before = 0
+            for batch in file.iter_batches(_ROWS, columns=[name]):
+                yield tables.found(batch, before, name, str(path))
+                before += batch.num_rows
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(
+            "damaged-input", f"not a readable Parquet file ({error})", remedy="make it again", where=str(path)
+        ) from None
+
+
+FORMAT = Format(
+    name="parquet",
+    summary="Parquet for datasets, TRL and axolotl: input_ids; of rows also position_ids, seq_lengths and labels",
+    files="*.parquet",
+    documents=True,
+    boundaries=True,
+    labels=True,
+    several_lengths=True,
+    part=part,
+    read=read,
+)

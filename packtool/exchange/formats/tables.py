@@ -1,0 +1,116 @@
+"""Parquet and Arrow, as Hugging Face `datasets` loads them: a row of the table for each sequence.
+
+Documents have `input_ids`. Rows of a packed dataset have beside it what trainers of packed data take: `position_ids`,
+`seq_lengths` (of each piece of a document, and of padding), and `labels`, not shifted, with -100 for padding. An EOS
+that a strategy inserted belongs to the piece before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from packtool.errors import DataError
+from packtool.exchange.model import Block, Contents, Found, Part
+from packtool.plan import I64, offsets_of
+from packtool.reading.batch import make_batch
+
+_LIST = pa.list_(pa.int32())
+COLUMNS = ("input_ids", "tokens", "token_ids", "ids")
+"""Where a reader looks for ids, in this order, unless it is told."""
+
+
+def schema(contents: Contents) -> pa.Schema:
+    """The columns of what is exported."""
+    names = ["input_ids"]
+    if contents.kind == "rows" and contents.bounded:
+        names += ["position_ids", "seq_lengths", "labels"]
+    return pa.schema([pa.field(name, _LIST, nullable=False) for name in names])
+
+
+def batches(contents: Contents, part: Part) -> Iterator[pa.RecordBatch]:
+    """The sequences of one part."""
+    for block in contents.blocks(part):
+        yield from _cut(pa.record_batch(_columns(block), schema=schema(contents)))
+
+
+def _columns(block: Block) -> list[pa.Array]:
+    if block.pieces is None:
+        return [_lists(block.tokens, block.lengths)]
+    rows = len(block.lengths)
+    batch = make_batch(block.tokens.reshape(rows, -1), block.pieces, labels="same")
+    begins = batch["cu_seqlens"][:-1].astype(np.int64)
+    length = batch["input_ids"].shape[1]
+    lengths = np.diff(batch["cu_seqlens"])
+    counts = np.bincount(begins // length, minlength=rows)
+    # Nothing comes before the first token of a row, so no model shifts a label there; padding is what has none.
+    labels = np.where(batch["document_ids"] < 0, -100, batch["input_ids"])
+    return [
+        _lists(block.tokens, block.lengths),
+        _lists(batch["position_ids"].reshape(-1), block.lengths),
+        _lists(lengths, counts),
+        _lists(labels.reshape(-1), block.lengths),
+    ]
+
+
+def _lists(values: npt.NDArray[Any], lengths: I64) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(offsets_of(lengths).astype(np.int32)), pa.array(values.astype(np.int32)))
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Record batches of at most a thousand rows, the size that `datasets` writes itself."""
+    for first in range(0, batch.num_rows, 1000):
+        yield batch.slice(first, 1000)
+
+
+def found(batch: pa.RecordBatch, before: int, field: str | None, where: str) -> Found:
+    """The documents of a record batch.
+
+    Args:
+        before: rows of the file before it.
+
+    Raises:
+        DataError: no such column, or something in it that is not a list of ids.
+    """
+    name = column(batch.schema.names, field, where)
+    lists = batch.column(name)
+    if not (
+        pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type) or pa.types.is_fixed_size_list(lists.type)
+    ):
+        raise _bad(f"column {name} holds {lists.type}, not lists of integers", where)
+    if not pa.types.is_integer(lists.type.value_type):
+        raise _bad(f"column {name} holds {lists.type}, not lists of integers", where)
+    for number, missing in enumerate(lists.is_null().to_pylist() if lists.null_count else []):
+        if missing:
+            raise _bad(f"row {before + number}: no list of ids in column {name}", where)
+    values = lists.flatten()
+    if values.null_count:
+        raise _bad(f"an id is missing in column {name}, after row {before}", where)
+    lengths = lists.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
+    return Found(values.to_numpy(zero_copy_only=False), lengths)
+
+
+def column(names: list[str], field: str | None, where: str) -> str:
+    """The column of ids.
+
+    Raises:
+        DataError: there is none, or not the one that was asked for.
+    """
+    for name in (field,) if field else COLUMNS:
+        if name in names:
+            return name
+    wanted = f"no column {field}" if field else f"no column called {', '.join(COLUMNS[:-1])} or {COLUMNS[-1]}"
+    raise DataError(
+        "missing-ids",
+        f"{wanted}; there are {', '.join(names)}",
+        remedy="name the column of ids with --field",
+        where=where,
+    )
+
+
+def _bad(what: str, where: str) -> DataError:
+    return DataError("bad-ids", what, remedy="check the file and --field", where=where)

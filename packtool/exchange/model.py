@@ -1,0 +1,180 @@
+"""What all formats share: sequences of tokens, what is known of them, and what a format can hold.
+
+A *sequence* is a document of a token store, or a row of a packed dataset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.errors import UsageError
+from packtool.exchange.files import Place, Written
+from packtool.plan import I64, Segments
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some consecutive sequences.
+
+    Attributes:
+        tokens: of all of them, one after the other.
+        lengths: of each.
+        pieces: which piece of which document lies where in each row; None for documents, and where it is not known.
+    """
+
+    tokens: npt.NDArray[Any]
+    lengths: I64
+    pieces: Segments | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is written as one: a shard.
+
+    Attributes:
+        sequences, tokens: in it.
+        first_sequence, first_token: before it.
+        row_length: tokens in each of its rows; 0 for documents.
+    """
+
+    number: int
+    sequences: int
+    tokens: int
+    first_sequence: int
+    first_token: int
+    row_length: int = 0
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What is to be exported.
+
+    Attributes:
+        name: of the directory it comes from.
+        kind: what its sequences are.
+        dtype: of the tokens.
+        vocab_size: every id is below it.
+        eos_id: what ends a document.
+        parts: in order.
+        bounded: it is known where documents begin and end.
+        padding: tokens of padding.
+        blocks: (part) to its sequences, in order.
+    """
+
+    name: str
+    kind: Literal["documents", "rows"]
+    dtype: np.dtype[Any]
+    vocab_size: int
+    eos_id: int
+    parts: tuple[Part, ...]
+    bounded: bool
+    padding: int
+    blocks: Callable[[Part], Iterator[Block]]
+
+    @property
+    def sequences(self) -> int:
+        return sum(part.sequences for part in self.parts)
+
+    @property
+    def tokens(self) -> int:
+        return sum(part.tokens for part in self.parts)
+
+    @property
+    def row_lengths(self) -> list[int]:
+        """The different lengths of its rows; none for documents."""
+        return sorted({part.row_length for part in self.parts if part.row_length})
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a reader found in a file.
+
+    Attributes:
+        tokens: ids, of any integer type.
+        lengths: of the documents in `tokens`; None where the format has no boundaries, and only EOS tells.
+    """
+
+    tokens: npt.NDArray[Any]
+    lengths: I64 | None
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What a reader may need to know.
+
+    Attributes:
+        dtype: of the ids, for files that do not say it.
+        field: the column of the ids, where there are columns; None for the usual names.
+    """
+
+    dtype: np.dtype[Any]
+    field: str | None = None
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format of another tool.
+
+    Attributes:
+        name: as on the command line.
+        summary: whose format it is, in a line.
+        files: what its files are called, as a glob pattern; how `packtool import` finds them in a directory.
+        dtypes: the type it stores tokens of 2 and of 4 bytes as; None where it can't.
+        documents: it keeps where the documents of a token store end.
+        boundaries: it keeps where documents begin and end inside rows.
+        labels: it keeps which tokens are padding.
+        several_lengths: its rows may have several lengths.
+        shared: all parts fill one file.
+        part: (place, contents, part) writes one part; None for what can only be imported.
+        finish: (place, contents, written by each part) writes what stands for the whole.
+        read: (file, options) to what is in it; None for what can only be exported.
+    """
+
+    name: str
+    summary: str
+    files: str
+    dtypes: Mapping[int, str | None] = field(default_factory=lambda: {2: "<u2", 4: "<u4"})
+    documents: bool = False
+    boundaries: bool = False
+    labels: bool = False
+    several_lengths: bool = False
+    shared: bool = False
+    part: Callable[[Place, Contents, Part], list[Written]] | None = None
+    finish: Callable[[Place, Contents, list[list[Written]]], list[Written]] | None = None
+    read: Callable[[Path, ReadOptions], Iterator[Found]] | None = None
+
+    def dtype(self, contents: Contents) -> np.dtype[Any]:
+        """What tokens are stored as."""
+        return np.dtype(self.dtypes[contents.dtype.itemsize])
+
+    def check(self, contents: Contents) -> None:
+        """Make sure that the format can hold what is to be exported.
+
+        Raises:
+            UsageError: it can't, and what can.
+        """
+        if self.dtypes[contents.dtype.itemsize] is None:
+            what = f"{self.name} holds ids of 16 bits, but the vocabulary has {contents.vocab_size} tokens"
+        elif len(contents.row_lengths) > 1 and not self.several_lengths:
+            lengths = ", ".join(map(str, contents.row_lengths))
+            what = f"{self.name} holds rows of one length, but the dataset has rows of {lengths}"
+        else:
+            return
+        raise UsageError("format-too-small", what, remedy="choose another format", where="--format")
+
+    def lost(self, contents: Contents) -> list[str]:
+        """What of the contents the format does not keep, in words."""
+        lost = []
+        if contents.kind == "documents" and not self.documents:
+            lost.append("where documents end, except for the EOS after each")
+        if contents.kind == "rows" and contents.bounded and not self.boundaries:
+            lost.append("where documents begin and end in a row")
+        if contents.padding and not self.labels:
+            lost.append(f"which tokens are padding ({contents.padding} are)")
+        return lost

@@ -1,0 +1,76 @@
+"""Imported documents to the shards of a token store, file by file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from packtool.exchange.documents import Counts, Ids
+from packtool.plan import I64, offsets_of
+from packtool.storage.files import FileEntry, write_bytes
+from packtool.storage.manifest import encode
+from packtool.storage.reading import problem_with
+from packtool.storage.token_store import write_shard
+
+SHARD_TOKENS = 1 << 25
+"""A shard closes when it has so many, which bounds memory; so cuts depend on the input alone."""
+
+
+class ImportedFile(msgspec.Struct, frozen=True):
+    """What became of one input: the (tokens, offsets) files of its shards, and counts."""
+
+    shards: list[tuple[FileEntry, FileEntry]]
+    documents: int
+    tokens: int
+    empty: int
+    eos_added: int
+
+
+def store_file(
+    directory: Path, first_shard: int, found: Iterable[tuple[Ids, I64]], counts: Counts, vocab_size: int
+) -> ImportedFile:
+    """Write the documents of one input as shards from `first_shard` on."""
+    shards: list[tuple[FileEntry, FileEntry]] = []
+    ids: list[Ids] = []
+    lengths: list[I64] = []
+
+    def close() -> None:
+        if lengths and sum(map(len, lengths)):
+            number = first_shard + len(shards)
+            shards.append(write_shard(directory, number, ids, offsets_of(np.concatenate(lengths)), vocab_size))
+        ids.clear()
+        lengths.clear()
+
+    for tokens, sizes in found:
+        ids.append(tokens)
+        lengths.append(sizes)
+        if sum(map(len, ids)) >= SHARD_TOKENS:
+            close()
+    close()
+    return ImportedFile(shards, counts.documents, counts.tokens, counts.empty, counts.eos_added)
+
+
+def note(work: Path, number: int, done: ImportedFile) -> None:
+    """Remember that an input is finished."""
+    write_bytes(_path(work, number), encode(done))
+
+
+def noted(work: Path, number: int) -> ImportedFile | None:
+    """What became of an input in an earlier run; None if it was not finished."""
+    try:
+        return msgspec.json.decode(_path(work, number).read_bytes(), type=ImportedFile)
+    except FileNotFoundError:
+        return None
+
+
+def kept(directory: Path, done: ImportedFile) -> bool:
+    """Whether the shards of an input are still what an earlier run wrote."""
+    files = [file for shard in done.shards for file in shard]
+    return all(problem_with(directory, each.name, each.bytes, each.xxh3_128) is None for each in files)
+
+
+def _path(work: Path, number: int) -> Path:
+    return work / f"file-{number:05d}.json"

@@ -1,0 +1,26 @@
+"""What `export` takes."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from packtool.options.declare import Option
+from packtool.options.kinds import PATH, TEXT
+from packtool.options.names import EXPORTS, listed
+from packtool.options.shared import DryRun, Output, Overwrite, Quiet, Resume
+
+
+@dataclass(frozen=True)
+class ExportArguments:
+    """The arguments of `packtool.export`."""
+
+    source: Annotated[Path | str, Option(PATH, "A token store or a packed dataset.", metavar="SOURCE", positional=True)]
+    output: Output
+    _: KW_ONLY
+    format: Annotated[str, Option(TEXT, f"{listed(EXPORTS)}.", short="-f", metavar="NAME", suggestions=EXPORTS)]
+    overwrite: Overwrite = False
+    resume: Resume = False
+    dry_run: DryRun = False
+    quiet: Quiet = True

@@ -1,0 +1,51 @@
+"""What `import` takes."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from packtool.options.declare import Option
+from packtool.options.kinds import PATHS, TEXT
+from packtool.options.names import IMPORTS, listed
+from packtool.options.shared import DryRun, EosToken, Many, Output, Overwrite, Quiet, Resume
+
+
+@dataclass(frozen=True)
+class ImportArguments:
+    """The arguments of `packtool.import_`."""
+
+    inputs: Annotated[
+        Many, Option(PATHS, "Files of token ids, or directories that hold them.", metavar="INPUT...", positional=True)
+    ]
+    output: Output
+    _: KW_ONLY
+    format: Annotated[str, Option(TEXT, f"{listed(IMPORTS)}.", short="-f", metavar="NAME", suggestions=IMPORTS)]
+    tokenizer: Annotated[
+        str | Path | None,
+        Option(
+            TEXT,
+            "The tokenizer that made the ids: a tokenizer.json, a directory with one, or a hub id.",
+            metavar="FILE|DIR|HUB_ID",
+            default="that of an export of packtool's own",
+        ),
+    ] = None
+    revision: Annotated[str | None, Option(TEXT, "Branch, tag or commit of the hub repository.", metavar="NAME")] = None
+    eos_token: EosToken = None
+    dtype: Annotated[
+        Literal["uint16", "uint32"] | None,
+        Option(
+            TEXT,
+            "Type of bare ids where files do not say it: uint16 or uint32.",
+            default="the smallest that holds the vocabulary",
+        ),
+    ] = None
+    field: Annotated[
+        str | None,
+        Option(TEXT, "Column or field of the ids.", metavar="NAME", default="input_ids, tokens, token_ids or ids"),
+    ] = None
+    overwrite: Overwrite = False
+    resume: Resume = False
+    dry_run: DryRun = False
+    quiet: Quiet = True

@@ -1,0 +1,103 @@
+"""Exports read, and imports written, by the libraries that the formats belong to, in an environment of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.options.names import EXPORTS, IMPORTS
+from packtool.storage.token_store import TokenStore
+from tests.stores import EOS, write_store
+
+ROOT = Path(__file__).parents[2]
+LENGTH = 32
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.fixture(scope="module")
+def peers() -> Path:
+    """The Python that has them all."""
+    made = subprocess.run(
+        [sys.executable, "-m", "benchmarks.peers", "formats"], cwd=ROOT, stdout=subprocess.PIPE, check=True
+    )
+    return Path(made.stdout.decode().strip())
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    lengths = np.random.default_rng(0).integers(2, 90, 200).tolist()
+    return write_store(tmp_path_factory.mktemp("formats") / "store", lengths, per_shard=60)
+
+
+def run(peers: Path, *arguments: object) -> None:
+    done = subprocess.run(
+        [peers, ROOT / "tests" / "interop" / "peer_formats.py", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def documents(store: Path) -> tuple[np.ndarray, np.ndarray]:
+    opened = TokenStore(store)
+    return np.concatenate([*opened.shards]).astype(np.int64), opened.lengths().astype(np.int64)
+
+
+@pytest.mark.parametrize("name", ["megatron", "nanogpt", "llmc", "parquet", "arrow", "mds"])
+def test_they_read_documents(peers: Path, store: Path, tmp_path: Path, name: str) -> None:
+    packtool.export(store, tmp_path / "out", format=name)
+    run(peers, "read", name, tmp_path / "out", tmp_path / "found.npz")
+    found = np.load(tmp_path / "found.npz")
+    tokens, lengths = documents(store)
+    np.testing.assert_array_equal(found["tokens"], tokens)
+    if name not in ("nanogpt", "llmc"):
+        np.testing.assert_array_equal(found["lengths"], lengths)
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_they_read_rows(peers: Path, store: Path, tmp_path: Path, name: str) -> None:
+    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=LENGTH, shard_tokens=1024)
+    packtool.export(tmp_path / "rows", tmp_path / "out", format=name)
+    run(peers, "read", name, tmp_path / "out", tmp_path / "found.npz", LENGTH)
+    found = np.load(tmp_path / "found.npz")
+    dataset = packtool.open(tmp_path / "rows")
+    np.testing.assert_array_equal(found["tokens"], dataset[:].reshape(-1))
+    if name == "datatrove":
+        pieces = np.concatenate([dataset.segments(row)["length"] for row in range(len(dataset))])
+        np.testing.assert_array_equal(found["lengths"], pieces)
+    elif name not in ("nanogpt", "llmc"):
+        assert found["lengths"].tolist() == [LENGTH] * len(dataset)
+
+
+@pytest.mark.parametrize("name", IMPORTS)
+def test_what_they_write_is_read(peers: Path, store: Path, tmp_path: Path, name: str) -> None:
+    tokens, lengths = documents(store)
+    np.savez(tmp_path / "given.npz", tokens=tokens, lengths=lengths)
+    run(peers, "write", name, tmp_path / "given.npz", tmp_path / "files")
+    source = TokenStore(store).manifest.tokenizer
+    assert source.eos_id == EOS
+    tokenizer = tmp_path / "tokenizer.json"
+    vocab = {f"t{n}": n for n in range(source.vocab_size)} | {"<eos>": EOS}
+    vocab = {text: n for text, n in vocab.items() if text != f"t{EOS}"}
+    tokenizer.write_bytes(packtool_tokenizer(vocab))
+    packtool.import_(tmp_path / "files", tmp_path / "back", format=name, tokenizer=tokenizer)
+    again, sizes = documents(tmp_path / "back")
+    np.testing.assert_array_equal(again, tokens)
+    np.testing.assert_array_equal(sizes, lengths)
+    assert packtool.verify(tmp_path / "back").problems == []
+
+
+def packtool_tokenizer(vocab: dict[str, int]) -> bytes:
+    """A tokenizer of whole words, with as many ids as the store has."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+
+    made = Tokenizer(WordLevel(vocab, unk_token="t1"))
+    return made.to_str().encode()
