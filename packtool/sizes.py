@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from fractions import Fraction
 from pathlib import Path
 
 from packtool.errors import UsageError
 
+_LONGEST = 40  # characters of a refused size that are shown
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
@@ -17,10 +19,12 @@ def parse_bytes(text: str | int, option: str = "--memory") -> int:
     >>> parse_bytes("1GiB"), parse_bytes("1.5 MB"), parse_bytes(4096)
     (1073741824, 1500000, 4096)
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(text).lower())
-    if match is None or match[2] not in _UNITS or not float(match[1]):
-        raise UsageError("bad-size", f"{text!r} is not a size", remedy="write it like 512MiB or 4GiB", where=option)
-    return int(float(match[1]) * _UNITS[match[2]])
+    match = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?i?)b?\s*", str(text).lower())
+    size = 0 if match is None else int(Fraction(match[1]) * _UNITS.get(match[2], 0))
+    if not size:
+        shown = repr(text) if len(str(text)) <= _LONGEST else f"{str(text)[:_LONGEST]!r}…"
+        raise UsageError("bad-size", f"{shown} is not a size", remedy="write it like 512MiB or 4GiB", where=option)
+    return size
 
 
 def machine_memory() -> int:
