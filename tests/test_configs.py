@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -87,7 +88,7 @@ def test_atoms_of_a_quarter_to_four_rows(name: str, lengths: tuple[int, ...], co
     assert {(m.strategy, m.options["sequence_length"], m.options["atom_size"]) for m in made.values()} == wanted
     assert set(made) == {f"{strategy}-{length}-{atom}" for strategy, length, atom in wanted}
     counts = store(tmp_path).counts
-    assert counts["filtered"] > 0, "rows under 50 words, titles among them"
+    assert counts["filtered"] > 0, "rows under 50 characters, titles among them"
     for manifest in made.values():
         assert manifest.ledger.placed == counts["tokens"] - counts["documents"]
 
@@ -111,6 +112,12 @@ def test_seamless(corpus: Path, tmp_path: Path) -> None:
         assert made[f"sp-{length}"].options["extra_capacity"] == extra
         assert made[f"bfd-m-{length}"].options["extra_capacity"] == extra
         assert made[f"sp-{length}"].options["max_repetition"] in ("3/10", "0.3")
+
+
+def test_seamless_compares_what_it_packs() -> None:
+    config = tomllib.loads((CONFIGS / "seamless.toml").read_text(encoding="utf-8"))
+    packed = {stage["extra-capacity"] for stage in config["pack"] if "extra-capacity" in stage}
+    assert packed <= set(config["stats"]["extra-capacity"])
 
 
 def test_partial_shuffle(corpus: Path, tmp_path: Path) -> None:

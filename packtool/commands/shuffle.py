@@ -15,6 +15,7 @@ from packtool.errors import UsageError
 from packtool.executor import available_cpus
 from packtool.options.call import takes
 from packtool.options.check import check_taken
+from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
 from packtool.shuffling import Method
 from packtool.sizes import parse_bytes
@@ -52,9 +53,14 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         quiet=options.quiet,
         clock=Clock(),
     )
-    _require_kind(chosen, manifests.read(Path(options.source)), str(options.source))
+    manifest = manifests.read(Path(options.source))
+    _require_kind(chosen, manifest, str(options.source))
     record = Shuffle(
-        method=chosen.name, atom_size=atom_size, seed=options.seed, epoch=options.epoch, batch_size=options.batch_size
+        method=chosen.name,
+        atom_size=atom_size,
+        seed=_seed(options.seed, manifest),
+        epoch=options.epoch,
+        batch_size=options.batch_size,
     )
     if chosen.source == "store":
         assert options.sequence_length is not None
@@ -67,6 +73,16 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
     if options.batch_tokens is not None:
         record, table = with_batches(dataset, record, options.batch_tokens, keep_rest=options.remainder != "drop")
     return write_order(job, dataset, record, table) if options.order_only else write_rows(job, dataset, record, table)
+
+
+def _seed(given: int | None, manifest: Manifest) -> int:
+    """The seed given, else the one that the dataset was packed with: an epoch is another order of the same seed."""
+    if given is not None:
+        return given
+    if not isinstance(manifest, PackedManifest):
+        return DEFAULT_SEED
+    packed: int = manifest.options.get("seed", DEFAULT_SEED)
+    return packed if manifest.shuffle is None else manifest.shuffle.seed
 
 
 def _require_kind(chosen: Method, manifest: Manifest, where: str) -> None:

@@ -17,6 +17,7 @@ Many = Sequence[Path | str] | Path | str
 
 Output = Annotated[Path | str, Option(PATH, "Directory to write; must be empty or new.", short="-o", metavar="DIR")]
 Seed = Annotated[int, Option(NUMBER, "Seed of every random choice.", low=0, high=LARGEST_SEED)]
+DEFAULT_SEED = 42
 Workers = Annotated[
     int | None,
     Option(

@@ -9,7 +9,17 @@ from typing import Annotated, Literal
 from packtool.options.declare import Option
 from packtool.options.kinds import COUNT, FLAG, NUMBER, PATH, SIZE, TEXT
 from packtool.options.names import METHODS, listed
-from packtool.options.shared import LARGEST_ROW, CheckInput, DryRun, Output, Overwrite, Quiet, Resume, Seed, Workers
+from packtool.options.shared import (
+    LARGEST_ROW,
+    LARGEST_SEED,
+    CheckInput,
+    DryRun,
+    Output,
+    Overwrite,
+    Quiet,
+    Resume,
+    Workers,
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +92,16 @@ class ShuffleArguments:
             required=True,
         ),
     ] = None
-    seed: Seed = 42
+    seed: Annotated[
+        int | None,
+        Option(
+            NUMBER,
+            "Seed of every random choice.",
+            low=0,
+            high=LARGEST_SEED,
+            default="the one the dataset was packed with, else 42",
+        ),
+    ] = None
     epoch: Annotated[
         int,
         Option(NUMBER, "Another order from the same seed, independent of the others.", low=0, high=(1 << 32) - 1),

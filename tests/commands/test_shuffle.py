@@ -48,6 +48,19 @@ def rebuilt(dataset: PackedDataset, store: TokenStore) -> int:
     return found
 
 
+@pytest.mark.parametrize("options", [{}, {"shuffle": False, "strategy": "bfd"}])
+def test_an_epoch_keeps_the_seed_of_the_dataset(store: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+    packed = tmp_path / "packed"
+    packtool.pack(store, packed, **{"strategy": "concat", "sequence_length": 64, "seed": 7, **options})
+    packtool.shuffle(packed, tmp_path / "next", epoch=1)
+    packtool.shuffle(packed, tmp_path / "said", epoch=1, seed=7)
+    packtool.shuffle(packed, tmp_path / "other", epoch=1, seed=42)
+    assert contents(tmp_path / "next") == contents(tmp_path / "said")
+    recorded = [PackedDataset(tmp_path / name).manifest.shuffle for name in ("next", "other")]
+    assert [each.seed for each in recorded if each is not None] == [7, 42]
+    assert contents(tmp_path / "next") != contents(tmp_path / "other")
+
+
 @pytest.mark.parametrize(("remainder", "segments"), [("pad", True), ("drop", True), ("pad", False)])
 @pytest.mark.parametrize(("strategy", "atom_size"), [(s, a) for s in ("concat", "padding") for a in (16, 64, 192)])
 def test_pack_is_pack_in_corpus_order_then_shuffle(

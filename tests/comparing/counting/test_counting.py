@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from packtool.comparing.candidates import Candidate
 from packtool.comparing.counting import COUNTERS, bins
-from packtool.comparing.trial import listed
+from packtool.comparing.trial import compare, listed
 from packtool.metrics import Tally, balance, measure
 from packtool.packing import STRATEGIES, PackOptions
 from packtool.plan import I64
@@ -52,6 +52,8 @@ def trials(draw: st.DrawFn, name: str) -> tuple[I64, Candidate]:
         given["min_bucket"] = draw(st.integers(1, size))
         top = 1 << (size.bit_length() - 1)
         given["min_bucket"] = min(given["min_bucket"], top)
+    if "mix_rows" in accepts:
+        given["mix_rows"] = False
     if STRATEGIES[name].windowed:
         given["window_tokens"] = draw(st.sampled_from([1 << 34, 4 * size, 20 * size]))
     kinds = st.integers(1, size) | st.integers(size, 5 * size) | st.sampled_from([1, 2, size, size + 1, 2 * size])
@@ -82,7 +84,7 @@ def test_large_corpora(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = np.random.default_rng(7).lognormal(5, 1.4, 30_000).astype(np.int64) + 1
     takes = STRATEGIES[name].accepts
     given: dict[str, Any] = {"sequence_length": 512} if "sequence_length" in takes else {"buckets": (256, 512, 2048)}
-    options = PackOptions(**given)
+    options = PackOptions(**given, mix_rows=False if "mix_rows" in takes else None)
     counted = COUNTERS[name](lengths, options)
     assert counted is not None
     for one, other in zip(counted, listed(lengths, Candidate(name, options)), strict=True):
@@ -98,3 +100,13 @@ def test_small_atoms_are_listed() -> None:
 
 def test_every_strategy_is_counted_or_listed() -> None:
     assert set(COUNTERS) <= set(STRATEGIES)
+
+
+@pytest.mark.parametrize("name", ["ffd", "bfd", "seamless"])
+def test_mixed_rows_are_counted_as_they_are_mixed(name: str) -> None:
+    lengths = np.random.default_rng(7).lognormal(5, 1.2, 20_000).astype(np.int64) + 1
+    mixed, plain = (Candidate(name, PackOptions(sequence_length=512, mix_rows=mix)) for mix in (True, False))
+    found, unmixed = (outcome.tallies[0] for outcome in compare(lengths, [mixed, plain]))
+    assert everything(found) == everything(listed(lengths, mixed)[0].tally)
+    assert found.accounts() == unmixed.accounts()
+    assert found.homogeneity.result().between_rows < 0.7 * unmixed.homogeneity.result().between_rows
