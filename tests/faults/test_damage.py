@@ -1,0 +1,243 @@
+"""Damaged datasets: every bit of small manifests, and damage of every kind to every kind of file.
+
+`verify` names what is damaged; every reader ends in one clear error, or reads on without one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.errors import DataError, PacktoolError
+from packtool.storage.files import npy_header
+from packtool.storage.listing import listed
+from packtool.storage.manifest import MANIFEST, read
+from tests.faults.harness import LENGTHS, in_memory
+from tests.stores import reseal, write_store
+
+KINDS = ["store", "rows", "buckets", "order"]
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Path]:
+    with in_memory() as place:
+        yield place
+
+
+@pytest.fixture
+def tmp_path(memory: Path, request: pytest.FixtureRequest) -> Path:
+    (memory / request.node.name).mkdir()
+    return memory / request.node.name
+
+
+@pytest.fixture(scope="module")
+def made(memory: Path) -> dict[str, Path]:
+    """A dataset of each kind."""
+    place = memory / "made"
+    store = write_store(place / "store", LENGTHS[:12])
+    packtool.pack(store, place / "rows", strategy="padding", sequence_length=32, atom_size=96, shard_tokens=512)
+    packtool.pack(store, place / "packed", strategy="decompose", sequence_length=32)
+    packtool.shuffle(place / "packed", place / "buckets", method="bucket", batch_tokens=64)
+    packtool.shuffle(place / "rows", place / "order", order_only=True, epoch=1)
+    return {kind: place / kind for kind in KINDS}
+
+
+def noticed(path: Path) -> bool:
+    """Whether `verify` finds something wrong; anything but its own errors is a failure."""
+    try:
+        return bool(packtool.verify(path).problems)
+    except PacktoolError:
+        return True
+
+
+def flips(path: Path, copy: Path, step: int) -> int:
+    """Flip bits of a manifest, one at a time; how many were tried."""
+    shutil.copytree(path, copy)
+    whole = (path / MANIFEST).read_bytes()
+    for bit in range(0, 8 * len(whole), step):
+        changed = bytearray(whole)
+        changed[bit // 8] ^= 1 << bit % 8
+        (copy / MANIFEST).write_bytes(changed)
+        assert noticed(copy), f"bit {bit}"
+    return len(range(0, 8 * len(whole), step))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_some_bits_of_a_manifest(made: dict[str, Path], tmp_path: Path, kind: str) -> None:
+    assert flips(made[kind], tmp_path / "copy", 101) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_bit_of_a_manifest(made: dict[str, Path], tmp_path: Path, kind: str) -> None:
+    assert flips(made[kind], tmp_path / "copy", 1) > 4000
+
+
+Damage = Callable[[Path, random.Random], object]
+
+
+def flipped(file: Path, chance: random.Random) -> None:
+    data = bytearray(file.read_bytes())
+    data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    file.write_bytes(data)
+
+
+def cut(file: Path, chance: random.Random) -> None:
+    data = file.read_bytes()
+    file.write_bytes(data[: chance.randrange(len(data))])
+
+
+def longer(file: Path, chance: random.Random) -> None:
+    file.write_bytes(file.read_bytes() + chance.randbytes(chance.randrange(1, 5000)))
+
+
+def zeroed(file: Path, chance: random.Random) -> None:
+    data = bytearray(file.read_bytes())
+    nonzero = [place for place, byte in enumerate(data) if byte]
+    at = chance.choice(nonzero)
+    data[at : at + 512] = bytes(len(data[at : at + 512]))
+    file.write_bytes(data)
+
+
+def replaced(file: Path, chance: random.Random) -> None:
+    file.write_bytes(chance.randbytes(file.stat().st_size))
+
+
+def retyped(file: Path, chance: random.Random) -> None:
+    """The same bytes under a header that says something else."""
+    data = file.read_bytes()[4096:]
+    kinds = ["<u1", "<u2", "<u4", "<i8", "|O", "<f8", ">u2"]
+    dtype = np.dtype(chance.choice(kinds))
+    header = npy_header(dtype, (len(data) // dtype.itemsize,))
+    file.write_bytes((header if file.suffix == ".npy" else header[:64]) + data + b"\0")
+
+
+def piped(file: Path, chance: random.Random) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def emptied(file: Path, chance: random.Random) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def linked(file: Path, chance: random.Random) -> None:
+    file.unlink()
+    file.symlink_to("/dev/zero")
+
+
+def gone(file: Path, chance: random.Random) -> None:
+    file.unlink()
+
+
+DAMAGES: list[Damage] = [flipped, cut, longer, zeroed, replaced, retyped, piped, emptied, linked, gone]
+
+
+def read_all(path: Path, kind: str, made: dict[str, Path], out: Path) -> Iterator[Callable[[], object]]:
+    """Everything that reads a dataset of this kind."""
+    yield lambda: packtool.stats(made["rows"] if kind == "order" else path, order=path if kind == "order" else None)
+    if kind == "store":
+        yield lambda: packtool.pack(path, out, strategy="concat", sequence_length=16, overwrite=True)
+        return
+    base, order = (made["rows"], path) if kind == "order" else (path, None)
+
+    def rows() -> None:
+        dataset: Any = packtool.open(base, order=order)
+        for each in dataset.buckets.values() if hasattr(dataset, "buckets") else [dataset.rows]:
+            for row in range(len(each)):
+                assert each[row].sum() >= 0
+                assert each.segments(row)["length"].sum() == each.sequence_length
+
+    yield rows
+    if kind != "order":
+        yield lambda: packtool.show(path, 0, bucket=32 if kind == "buckets" else None)
+        yield lambda: packtool.shuffle(path, out, epoch=2, overwrite=True)
+        yield lambda: packtool.shuffle(path, out, epoch=2, overwrite=True, memory="2KiB", workers=1)
+
+
+def damage_files(made: dict[str, Path], tmp_path: Path, count: int) -> Counter[str]:
+    """Damage one file of one dataset, `count` times; what the readers said, by how often."""
+    chance = random.Random(7)
+    said: Counter[str] = Counter()
+    for number in range(count):
+        kind, damage = KINDS[number % len(KINDS)], DAMAGES[number // len(KINDS) % len(DAMAGES)]
+        copy = tmp_path / f"copy-{number}"
+        shutil.copytree(made[kind], copy)
+        names = [each.name for each in listed(read(copy))] + [MANIFEST]
+        name = chance.choice(names)
+        damage(copy / name, chance)
+        if (copy / name).is_file() and (copy / name).read_bytes() == (made[kind] / name).read_bytes():
+            continue
+        try:
+            problems = packtool.verify(copy).problems
+        except PacktoolError as error:
+            problems = [error]
+        assert any(str(problem.where).endswith((name, str(copy))) for problem in problems), (damage, name, problems)
+        for reader in read_all(copy, kind, made, tmp_path / "out"):
+            try:
+                reader()
+                said["read"] += 1
+            except DataError as error:
+                said[error.code] += 1
+        shutil.rmtree(copy)
+    return said
+
+
+def test_a_few_damages(made: dict[str, Path], tmp_path: Path) -> None:
+    """Each of them to each kind of dataset."""
+    damage_files(made, tmp_path, len(DAMAGES) * len(KINDS))
+
+
+@pytest.mark.slow
+def test_a_thousand_damages(made: dict[str, Path], tmp_path: Path) -> None:
+    said = damage_files(made, tmp_path, 1000)
+    assert len(said) > 5
+
+
+def mutated(value: Any, chance: random.Random) -> Any:
+    """A value of JSON with one change somewhere in it."""
+    strange = [None, -1, 0, 1, 1 << 62, (1 << 64) - 1, 1.5, "", "x", "../x", [], {}, True, [[[]]], "\u0000", "9" * 400]
+    if isinstance(value, dict) and value and chance.random() < 0.9:
+        key = chance.choice(list(value))
+        return {**value, key: mutated(value[key], chance)}
+    if isinstance(value, list) and value and chance.random() < 0.9:
+        at = chance.randrange(len(value))
+        return [*value[:at], mutated(value[at], chance), *value[at + 1 :]]
+    return chance.choice(strange)
+
+
+def fuzz_manifests(made: dict[str, Path], tmp_path: Path, count: int) -> Counter[str]:
+    """Manifests with one change and a checksum that fits; how often what was said."""
+    chance = random.Random(11)
+    said: Counter[str] = Counter()
+    copies = {kind: Path(shutil.copytree(made[kind], tmp_path / kind)) for kind in KINDS}
+    for number in range(count):
+        kind = KINDS[number % len(KINDS)]
+        manifest = json.loads((made[kind] / MANIFEST).read_bytes())
+        changed = mutated(manifest, chance)
+        reseal(copies[kind], {**(changed if isinstance(changed, dict) else {}), "xxh3_128": ""})
+        try:
+            said["; ".join(problem.code for problem in packtool.verify(copies[kind]).problems) or "sound"] += 1
+        except PacktoolError as error:
+            said[error.code] += 1
+    return said
+
+
+def test_fuzzed_manifests(made: dict[str, Path], tmp_path: Path) -> None:
+    assert fuzz_manifests(made, tmp_path, 300)["bad-manifest"] > 150
+
+
+@pytest.mark.slow
+def test_many_fuzzed_manifests(made: dict[str, Path], tmp_path: Path) -> None:
+    assert fuzz_manifests(made, tmp_path, 20_000)["bad-manifest"] > 10_000
