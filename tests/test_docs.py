@@ -21,13 +21,24 @@ import packtool
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+RECIPES = ROOT / "docs" / "recipes.md"
 FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
 def blocks(page: Path) -> list[tuple[str, str | None, str]]:
     """(language, file name, code) of the fenced blocks of a page that are to be run, or written to a file."""
-    found = [match.groups() for match in FENCE.finditer(page.read_text(encoding="utf-8"))]
+    return blocks_of(page.read_text(encoding="utf-8"))
+
+
+def recipes() -> dict[str, list[tuple[str, str | None, str]]]:
+    """The blocks of each recipe by its title; those before the first one under ""."""
+    sections = re.split(r"^## (.+)$", RECIPES.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {title: blocks_of(text) for title, text in zip(["", *sections[1::2]], sections[::2], strict=True)}
+
+
+def blocks_of(text: str) -> list[tuple[str, str | None, str]]:
+    found = [match.groups() for match in FENCE.finditer(text)]
     return [(language, name, code) for language, name, code in found if name or language in ("python", "sh")]
 
 
@@ -49,22 +60,39 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page) and page != RECIPES], ids=lambda page: page.name
+)
 def test_blocks_run(page: Path, workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "here"
     shutil.copytree(workshop, place)
+    run_blocks(page.name, blocks(page), place, monkeypatch)
+
+
+@pytest.mark.parametrize("recipe", [title for title in recipes() if title])
+def test_a_recipe_runs_alone(recipe: str, workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a fresh directory with a corpus and the configuration file, as the page says."""
+    for name in ("corpus.jsonl", "bin"):
+        (shutil.copytree if name == "bin" else shutil.copy)(workshop / name, tmp_path / name)
+    introduction, steps = recipes()[""], recipes()[recipe]
+    run_blocks(recipe, [*introduction, *steps], tmp_path, monkeypatch)
+
+
+def run_blocks(
+    page: str, found: list[tuple[str, str | None, str]], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(place)
     monkeypatch.setenv("PATH", f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     namespace: dict[str, object] = {"__name__": "documentation"}
-    for language, name, code in blocks(page):
+    for language, name, code in found:
         if name is not None:
             (place / name).write_text(code, encoding="utf-8")
         elif language == "python":
-            exec(compile(code, f"{page.name}: {code.splitlines()[0]}", "exec"), namespace)
+            exec(compile(code, f"{page}: {code.splitlines()[0]}", "exec"), namespace)
         else:
             run = subprocess.run(["bash", "-euo", "pipefail", "-c", code], capture_output=True, text=True, check=False)
-            assert run.returncode == 0, f"{page.name}:\n{code}\n{run.stdout}{run.stderr}"
+            assert run.returncode == 0, f"{page}:\n{code}\n{run.stdout}{run.stderr}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from packtool.cli.terminal import CALLBACKS
 from packtool.errors import UsageError
@@ -19,6 +20,17 @@ Values = dict[str, Any]
 Handler = Callable[[Values, Terminal], None]
 STAGE = ("config", "progress", "quiet", "verbose", "json")
 """What every stage of the way takes beside its arguments."""
+
+
+class Command(TyperCommand):
+    """A command whose help names its arguments plainly: ``STORE...``, not ``{STORE}...`` and ``<list[str]>``."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for each in self.params:
+            if each.param_type_name == "argument":
+                usage = str(each.metavar) + "..." * (each.nargs == -1)
+                vars(each).update(display_type_rich=lambda ctx: None, get_usage_pieces=lambda ctx, usage=usage: [usage])
 
 
 def typer_command(arguments: type[Any] | None, terminal: Sequence[str]) -> Callable[[Handler], Callable[..., None]]:

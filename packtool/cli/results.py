@@ -32,6 +32,7 @@ def show(
         from rich.console import Console
 
         from packtool.report.terminal.tables import ledger_table, title
+        from packtool.sizes import plural
 
         console = Console()
         if report is not None:
@@ -45,6 +46,8 @@ def show(
             console.print(
                 f"Proven: no packing of these pieces has fewer than {run['least_rows']:,} rows.", highlight=False
             )
+        if "batches" in run:
+            console.print(plural(run["batches"], "batch") + ", each of rows of one length", highlight=False)
         seconds = run["written"]
         done = f"Wrote {path} in {seconds['wall']:.1f} s ({seconds['cpu']:.1f} CPU s)."
         console.print(finished(path) if kept else done, highlight=False, soft_wrap=True)

@@ -72,6 +72,9 @@ def summary(result: TokenizeResult) -> str:
     left_out = {name: counts[name] for name in ("empty", "filtered", "rejected") if counts[name]}
     if left_out:
         lines.append("left out: " + ", ".join(f"{count:,} {name}" for name, count in left_out.items()))
+    if not documents:
+        lines.append(f"Wrote {result.path}, which holds no document. What is at its input: packtool info INPUT")
+        return "\n".join(lines)
     lines.append(f"Wrote {result.path}. What each strategy would make of it:")
     lines.append(f"packtool stats {shlex.quote(str(result.path))} --compare all --sequence-length 2048")
     return "\n".join(lines)

@@ -14,7 +14,14 @@ from packtool.options.call import takes
 from packtool.options.info import InfoArguments
 from packtool.storage import manifest as manifests
 from packtool.storage.listing import listed
-from packtool.storage.manifest import ExportManifest, Manifest, PackedManifest, StoreManifest
+from packtool.storage.manifest import (
+    ExportManifest,
+    Manifest,
+    OrderManifest,
+    PackedManifest,
+    Shuffle,
+    StoreManifest,
+)
 from packtool.storage.output import UNFINISHED, State, read_call, read_state
 
 MOST_FILES = 10_000
@@ -99,6 +106,7 @@ def _finished(path: Path, manifest: Manifest) -> Info:
             "tokens": manifest.ledger.output,
             "documents": manifest.documents,
             "order": _order(manifest),
+            "batches": None if manifest.batches is None else manifest.batches.shape[0],
             "segments": manifest.lengths is not None,
         }
         following = [f"packtool stats {quoted}", f"packtool show {quoted} --row 0", f"packtool verify {quoted}"]
@@ -112,6 +120,13 @@ def _finished(path: Path, manifest: Manifest) -> Info:
             "not kept": "; ".join(manifest.lost) or None,
         }
         following = [f"packtool verify {quoted}"]
+    elif isinstance(manifest, OrderManifest):
+        facts = {
+            "of": manifest.base.name,
+            "order": _order_of(manifest.shuffle),
+            "batches": None if manifest.batches is None else manifest.batches.shape[0],
+        }
+        following = [f"packtool stats {shlex.quote(manifest.base.name)} --order {quoted}"]
     facts |= {"dtype": getattr(manifest, "dtype", None), "shards": sum(_is_shard(file.name) for file in files)}
     facts |= {"bytes": sum(file.bytes for file in files), "written by": f"packtool {manifest.packtool_version}"}
     facts = {name: value for name, value in facts.items() if value is not None}
@@ -129,9 +144,11 @@ def _replacing(path: Path) -> State | None:
 
 
 def _order(manifest: PackedManifest) -> str:
-    if manifest.shuffle is None:
-        return "as in the corpus"
-    return f"{manifest.shuffle.method} shuffle, seed {manifest.shuffle.seed}, epoch {manifest.shuffle.epoch}"
+    return "as in the corpus" if manifest.shuffle is None else _order_of(manifest.shuffle)
+
+
+def _order_of(shuffle: Shuffle) -> str:
+    return f"{shuffle.method} shuffle, seed {shuffle.seed}, epoch {shuffle.epoch}"
 
 
 def _is_shard(name: str) -> bool:

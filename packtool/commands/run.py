@@ -66,7 +66,8 @@ def run(options: RunArguments) -> list[StageResult]:
     """
     tables = config.read(options.configuration)
     given = [str(each) for each in ([options.input] if isinstance(options.input, str | Path) else options.input)]
-    planned = pipeline.stages(tables, given, options.output)
+    name = Path(options.configuration).stem
+    planned = pipeline.stages(tables, given, options.output or (name if name != "-" else "run"))
     for stage in planned:
         _check(stage)
     results: list[StageResult] = []

@@ -125,7 +125,7 @@ def write_order(
         orders=entries,
         batches=None if table is None else write_array(place.staged / BATCHES, table),
     )
-    run = job.facts()
+    run = {**job.facts(), **_counted(table)}
     place.finish(manifest, run)
     return DatasetResult(place.path, None, run)
 
@@ -156,7 +156,7 @@ def write_rows(
     options = base.options if record.atom_size is None else {**base.options, "atom_size": record.atom_size}
     manifest = msgspec.structs.replace(base, packtool_version=__version__, options=options, shuffle=record)
     report = _report(dataset, manifest, plans, tallies)
-    run = job.facts()
+    run = {**job.facts(), **_counted(table)}
     place.finish(
         msgspec.structs.replace(
             manifest,
@@ -168,6 +168,11 @@ def write_rows(
         run,
     )
     return DatasetResult(place.path, report, run)
+
+
+def _counted(table: npt.NDArray[Any] | None) -> dict[str, int]:
+    """How many batches there are, where there are any."""
+    return {} if table is None else {"batches": len(table)}
 
 
 def _named(entry: FileEntry, directory: str) -> FileEntry:

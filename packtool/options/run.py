@@ -22,8 +22,15 @@ class RunArguments:
     _: KW_ONLY
     input: Annotated[Many, Option(PATHS, "Corpus to tokenize (or stores to pack); repeatable.", short="-i")] = ()
     output: Annotated[
-        Path | str, Option(PATH, "Directory that the stages' outputs lie in.", short="-o", metavar="DIR")
-    ] = "."
+        Path | str | None,
+        Option(
+            PATH,
+            "Directory that the stages' outputs lie in.",
+            short="-o",
+            metavar="DIR",
+            default="one named as the file, without .toml",
+        ),
+    ] = None
     workers: Workers = None
     overwrite: Annotated[bool, Option(FLAG, "Make anew what was made with other options or inputs.")] = False
     dry_run: DryRun = False

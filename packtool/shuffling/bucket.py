@@ -42,7 +42,7 @@ def batches(
         if batch_tokens % length or not batch_tokens:
             raise UsageError(
                 "bad-batch-tokens",
-                f"{batch_tokens} tokens are no whole number of rows of {length}",
+                f"{batch_tokens} tokens is not a whole number of rows of {length}",
                 remedy=f"give a multiple of {int(np.lcm.reduce([length for length, _ in buckets]))}",
                 where="--batch-tokens",
             )

@@ -195,7 +195,7 @@ def _config(path: Path) -> Mapping[str, Any]:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DataError(
-            "bad-tokenizer-config", f"not valid JSON ({error})", remedy="mend or remove it", where=str(path)
+            "bad-tokenizer-config", f"not valid JSON ({error})", remedy="fix or remove it", where=str(path)
         ) from None
 
 

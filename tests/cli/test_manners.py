@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -125,6 +126,41 @@ def test_info_gives_the_command_that_goes_on(place: Path, capsys: pytest.Capture
     ]
     assert run(["stats", "my p"]) == 1
     assert "interrupted. Finish it first: packtool info 'my p' tells how." in capsys.readouterr().err
+
+
+def test_help_names_arguments_plainly(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in commands():
+        assert run([command, "--help"]) == 0
+        text = capsys.readouterr().out
+        assert "<" not in text.partition("Options:")[0].partition("Arguments:")[2]
+        assert "{" not in text.splitlines()[0]
+    assert run(["pack", "-h"]) == 0
+    assert capsys.readouterr().out.startswith("Usage: packtool pack [OPTIONS] STORE...\n")
+
+
+def test_an_empty_corpus_is_not_sent_to_stats(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "empty.jsonl").write_text("", encoding="utf-8")
+    assert run(["tokenize", "empty.jsonl", "-o", "t"]) == 0
+    shown = capsys.readouterr()
+    assert "warning[no-documents]" in shown.err
+    assert "which holds no document" in shown.out
+    assert "stats" not in shown.out
+
+
+def test_batches_and_orders_are_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["pack", "store", "-o", "b", "--strategy", "buckets", "--buckets", "16,32", "-q"]) == 0
+    assert run(["shuffle", "b", "-o", "s", "-m", "bucket", "--batch-tokens", "32"]) == 0
+    shown = capsys.readouterr().out
+    batches = json.loads((place / "s" / "run.json").read_text(encoding="utf-8"))["batches"]
+    assert f"{batches} batches, each of rows of one length\n" in shown
+    assert run(["info", "s"]) == 0
+    assert re.search(rf"batches +{batches}\n", capsys.readouterr().out)
+    assert run(["shuffle", "b", "-o", "o", "--order-only", "--epoch", "3", "-q"]) == 0
+    assert run(["info", "o"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"of +b\n", shown)
+    assert re.search(r"order +atom shuffle, seed 42, epoch 3\n", shown)
+    assert "packtool stats b --order o" in shown
 
 
 def test_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -262,6 +298,10 @@ def test_ctrl_c_leaves_nothing_that_looks_whole(place: Path) -> None:
         ("pack --strategy bfd", ["bfd", "bfd-extra"]),
         ("shuffle --method p", ["partial"]),
         ("pack --seq", ["--sequence-length"]),
+        ("stats --compare concat,bfd", ["concat,bfd", "concat,bfd-extra"]),
+        ("tokenize --encoder g", ["gigatoken"]),
+        ("tokenize --format p", ["parquet"]),
+        ("pack --progress l", ["log"]),
     ],
 )
 def test_completion(typed: str, completed: list[str]) -> None:

@@ -35,6 +35,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_without_an_output_the_directory_is_named_as_the_file(place: Path) -> None:
+    before = sorted(each.name for each in place.iterdir())
+    assert run(["run", "c.toml", "-i", "store", "-q"]) == 0
+    assert sorted(each.name for each in place.iterdir()) == sorted([*before, "c"])
+    assert sorted(each.name for each in (place / "c").iterdir()) == ["a", "b"]
+
+
 def test_stages_are_announced_and_summed_up(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "c.toml", "-i", "store", "-o", "out"]) == 0
     captured = capsys.readouterr()

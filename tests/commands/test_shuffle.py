@@ -244,7 +244,7 @@ def test_bucket(store: Path, tmp_path: Path, options: dict[str, Any], remainder:
 
 def test_batch_tokens_must_fit_every_bucket(store: Path, tmp_path: Path) -> None:
     packtool.pack(store, tmp_path / "packed", **BUCKETS[0])
-    with pytest.raises(UsageError, match="--batch-tokens: 96 tokens are no whole number of rows of 64"):
+    with pytest.raises(UsageError, match="--batch-tokens: 96 tokens is not a whole number of rows of 64"):
         packtool.shuffle(tmp_path / "packed", tmp_path / "out", method="bucket", batch_tokens=96)
     with pytest.raises(UsageError, match=r"rows of several lengths move one by one\. Leave --atom-size out"):
         packtool.shuffle(tmp_path / "packed", tmp_path / "out", atom_size=32)

@@ -100,7 +100,7 @@ def test_batches_come_in_random_order() -> None:
 
 def test_batch_tokens_that_do_not_fit() -> None:
     with pytest.raises(
-        UsageError, match=r"6 tokens are no whole number of rows of 4\. Give a multiple of 12"
+        UsageError, match=r"6 tokens is not a whole number of rows of 4\. Give a multiple of 12"
     ) as caught:
         batches([(2, 1), (3, 1), (4, 1)], 6, keep_rest=True, seed=0, epoch=0)
     assert caught.value.code == "bad-batch-tokens"
