@@ -18,8 +18,8 @@ LENGTH = 64
 ROWS = 10
 STRATEGIES = {
     "concat": "every token counts; documents are cut wherever a row ends",
-    "bfd": "documents stay whole; hardly any padding",
-    "padding": "a document to a row; much padding",
+    "bfd": "documents stay whole, hardly any padding; long ones come first",
+    "bfd, mixed rows": "as full, and each row holds many lengths (the default of bfd)",
 }
 WORDS = [9, 31, 5, 58, 14, 22, 3, 47, 12, 7, 29, 61, 4, 18, 36, 10, 26, 2, 52, 15, 8, 41, 20, 6]
 COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#edc948")
@@ -29,7 +29,13 @@ UNIT, HEIGHT, LEFT = 10, 14, 12
 def rows_of(place: Path, strategy: str) -> list[list[tuple[int, int, int, int]]]:
     """Segments of the first rows: document, start, length, repeated."""
     packtool.pack(
-        place / "tokens", place / strategy, strategy=strategy, sequence_length=LENGTH, shuffle=False, overwrite=True
+        place / "tokens",
+        place / strategy,
+        strategy=strategy.partition(",")[0],
+        sequence_length=LENGTH,
+        mix_rows="mixed" in strategy if strategy != "concat" else None,
+        shuffle=False,
+        overwrite=True,
     )
     dataset = packtool.open(place / strategy)
     return [dataset.segments(row).tolist() for row in range(min(ROWS, len(dataset)))]
