@@ -20,7 +20,7 @@ def command(values: Values, terminal: Terminal) -> None:
     """Tokenize text files into a token store: every document's tokens, each document ended by EOS.
 
     Reads JSON Lines, Parquet and plain text, also compressed (gz, zst, bz2, xz). Tens of MB of text per CPU second
-    for byte-level BPE tokenizers. Memory: up to 600 MB a worker, however large the corpus.
+    for byte-level BPE tokenizers. Memory: up to a gigabyte or two a worker, however large the corpus.
 
     \b
     Examples:

@@ -25,7 +25,7 @@ def installed() -> bool:
     return importlib.util.find_spec("gigatoken") is not None
 
 
-_MAX_CACHE = 1 << 30
+_MAX_CACHE = 1 << 29
 """Bytes by which a process may grow before gigatoken is loaded again: it remembers every word that it has seen."""
 SEPARATOR = "\U0010fffepacktool\U0010fffe"
 """Stands between the texts of a batch, as a special token of its own, which no pre-token crosses."""

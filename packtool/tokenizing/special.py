@@ -30,12 +30,12 @@ ENDS_OF_TURNS = frozenset(
 
 
 def marked(spec: Mapping[str, Any]) -> set[str]:
-    """The added tokens of a parsed tokenizer.json."""
-    return {token["content"] for token in spec.get("added_tokens") or ()}
+    """The special tokens of a parsed tokenizer.json: Gemma, for one, has an added ``</s>`` that is only HTML."""
+    return {token["content"] for token in spec.get("added_tokens") or () if token.get("special")}
 
 
 def candidates(kind: str, vocab: Mapping[str, int], added: Collection[str]) -> list[str]:
-    """The well-known texts of a kind that a vocabulary has; those that are added tokens, if any are.
+    """The well-known texts of a kind that a vocabulary has; those that are special tokens, if any are.
 
     >>> candidates("eos", {"</s>": 2, "<|endoftext|>": 7, "[SEP]": 9}, {"</s>"})
     ['</s>']
@@ -71,7 +71,7 @@ def special(
         wanted: text or id; None to find it.
         vocab: every token's id.
         configs: the files beside the tokenizer, most telling first.
-        added: texts of added tokens.
+        added: texts of special tokens.
 
     Raises:
         UsageError: there is none, or none is known.

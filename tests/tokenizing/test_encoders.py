@@ -56,6 +56,21 @@ def test_a_text_with_our_own_separator() -> None:
     assert ids(encoder, [gigatoken.SEPARATOR]) == expected(shapes.spec(), [gigatoken.SEPARATOR])
 
 
+@needs_gigatoken
+@pytest.mark.parametrize("name", ["GPT-2", "digits", "Metaspace"])
+def test_it_is_loaded_again_when_it_has_grown(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [*fuzz.texts(shapes.LISTED[name], 60, seed=3)]
+    encoder = build(shapes.data(shapes.LISTED[name]), "gigatoken")
+    loads = []
+    load = gigatoken._load
+    monkeypatch.setattr(gigatoken, "_load", lambda *given: loads.append(1) or load(*given))
+    assert ids(encoder, texts[:30]) == expected(shapes.LISTED[name], texts[:30])
+    assert not loads
+    monkeypatch.setattr(gigatoken, "_MAX_CACHE", -(1 << 60))
+    assert ids(encoder, texts) == expected(shapes.LISTED[name], texts)
+    assert loads
+
+
 @pytest.mark.slow
 @needs_gigatoken
 @pytest.mark.parametrize("name", shapes.LISTED)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from packtool.tokenizing.load import load
-from packtool.tokenizing.special import CANDIDATES, ENDS_OF_TURNS, candidates
+from packtool.tokenizing.special import CANDIDATES, ENDS_OF_TURNS, candidates, marked
 from packtool.warnings import PacktoolWarning
 from tests.tokenizing import shapes
 
@@ -25,6 +25,11 @@ def test_which_of_several() -> None:
     assert candidates("eos", both, {"</s>", "[SEP]"}) == ["</s>"], "RoBERTa: the other is a word like any other"
     assert candidates("eos", {"[SEP]": 2, "[CLS]": 1}, {"[SEP]"}) == ["[SEP]"]
     assert candidates("eos", {"a": 0}, {"a"}) == []
+
+
+def test_added_tokens_that_are_not_special_end_nothing() -> None:
+    spec = {"added_tokens": [{"content": "</s>", "special": False}, {"content": "<eos>", "special": True}]}
+    assert candidates("eos", {"</s>": 5, "<eos>": 1}, marked(spec)) == ["<eos>"], "Gemma: the other is HTML"
 
 
 def test_the_end_of_a_turn_is_warned_of(tmp_path: Path) -> None:

@@ -1,0 +1,131 @@
+"""`tokenize` with real tokenizers: MB of text per CPU second, on English and code, and on text of many languages.
+
+    python -m benchmarks.families [--megabytes 110] [--names llama2,gemma3]
+
+The tokenizer files are those of `make test-tokenizers`. English and code is the corpus of benchmarks.tokenize. Text of
+many languages is what packages ship: the translations of Django and Plone from PyPI, and from Debian manual pages, a
+handbook and the names and descriptions of the Unicode CLDR in their languages, without markup, a document a file, in
+an order drawn with a fixed seed; files that are nearly all ASCII are left out. It needs `apt-get` and `dpkg-deb`,
+and is as large as asked for or as what they ship.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import WORK, fresh, packtool, run, save, table
+from benchmarks.tokenize import corpus
+from tests.tokenizing import fetch
+
+SOURCES = WORK / "languages"
+PYPI = ("Django==5.2.19", "plone.app.locales==7.0.4")
+DEBIAN = (
+    *("manpages-de", "manpages-fr", "manpages-es", "manpages-pl", "manpages-ru", "manpages-ja", "manpages-zh"),
+    *("debian-reference-ja", "debian-reference-zh-cn", "debian-handbook", "unicode-cldr-core"),
+)
+NAMES = (
+    *("gemma3", "llama2", "mistral v3", "deepseek_v3", "smollm 2 (made)", "olmo 2", "gpt-neox", "qwen3", "llama3"),
+    *("gptoss", "command_r_plus", "internlm2"),
+)
+_MARKUP = re.compile(r"<[^>]*>|&\w+;|^\.\\\".*$|^\.\w+ ?|\\f.|\\-", re.MULTILINE)
+_TRANSLATED = re.compile(r'^msgstr(?:\[\d\])? ((?:".*"\s*)+)', re.MULTILINE)
+
+
+def languages(megabytes: int) -> tuple[Path, int]:
+    """A JSON Lines file of about so many MB, and its exact bytes of text; kept from one run to the next."""
+    path = WORK / f"languages-{megabytes}.jsonl"
+    note = path.with_suffix(".bytes")
+    if not note.exists():
+        texts = [text for text in _texts() if len(text) > 200 and _share_of_ascii(text) < 0.97]
+        random.Random(0).shuffle(texts)
+        size = 0
+        with path.open("w", encoding="utf-8") as file:
+            for number, text in enumerate(texts):
+                file.write(json.dumps({"id": number, "text": text}, ensure_ascii=False) + "\n")
+                size += len(text.encode())
+                if size > megabytes * 10**6:
+                    break
+        note.write_text(str(size))
+    return path, int(note.read_text())
+
+
+def _texts() -> Iterator[str]:
+    if not SOURCES.exists():
+        fresh(SOURCES)
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", SOURCES, *PYPI]
+        subprocess.run(command, check=True)
+        subprocess.run(["apt-get", "download", "-qq", *DEBIAN], check=True, cwd=SOURCES)
+        for package in SOURCES.glob("*.deb"):
+            subprocess.run(["dpkg-deb", "-x", package, SOURCES / "debian"], check=True)
+    for wheel in sorted(SOURCES.glob("*.whl")):
+        with zipfile.ZipFile(wheel) as files:
+            for name in sorted(files.namelist()):
+                if name.endswith(".po"):
+                    yield _translations(files.read(name).decode("utf-8", "replace"))
+    for path in sorted((SOURCES / "debian").rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            if path.suffix == ".gz" and path.stem[-1].isdigit():
+                yield _MARKUP.sub("", gzip.decompress(path.read_bytes()).decode("utf-8", "replace"))
+            elif path.suffix in (".html", ".xml"):
+                yield _MARKUP.sub(" ", path.read_text(encoding="utf-8", errors="replace"))
+
+
+def _share_of_ascii(text: str) -> float:
+    return len(text.encode("ascii", "ignore")) / len(text)
+
+
+def _translations(text: str) -> str:
+    found = (re.sub(r'"\s*"', "", match[1]).strip().strip('"') for match in _TRANSLATED.finditer(text))
+    return "\n".join(each.replace("\\n", "\n").replace('\\"', '"') for each in found if each)
+
+
+def measure(name: str, path: Path, size: int) -> dict[str, Any]:
+    """MB per CPU second of the whole command, one worker, and its peak memory."""
+    spec = WORK / "family.json"
+    spec.write_bytes(fetch.tokenizer(name))
+    out = fresh(WORK / "store")
+    eos = [] if name != "command_r_plus" else ["--eos-token", "<EOS_TOKEN>"]
+    command = packtool("tokenize", path, "-o", out, "--tokenizer", spec, "--workers", "1", "--json", "-q", *eos)
+    done = run([*command, "--overwrite"])
+    facts = json.loads(done.output)["run"]
+    return {
+        "mb_per_cpu_s": size / 1e6 / done.cpu,
+        "peak_mb": done.peak_mb,
+        "encoder": facts["encoder"],
+        "texts_checked": facts["texts_checked"],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=int, default=110)
+    parser.add_argument("--names", default=",".join(NAMES))
+    options = parser.parse_args()
+    corpora = {"English and code": corpus(options.megabytes), "many languages": languages(options.megabytes)}
+    rows = [
+        {"tokenizer": name, "text": text, "text_mb": size / 1e6, **measure(name, path, size)}
+        for name in options.names.split(",")
+        for text, (path, size) in corpora.items()
+    ]
+    table(
+        ("tokenizer", "text", "MB", "MB/CPU s", "peak MB", "encoder"),
+        [
+            tuple(row[key] for key in ("tokenizer", "text", "text_mb", "mb_per_cpu_s", "peak_mb", "encoder"))
+            for row in rows
+        ],
+    )
+    save("families", {"corpus": __doc__, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()
