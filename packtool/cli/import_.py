@@ -16,7 +16,7 @@ def command(values: Values, terminal: Terminal) -> None:
 
     \b
     Examples:
-    packtool import data.idx -o tokens --format megatron --tokenizer tokenizer.json
+    packtool import data.idx -o tokens --format megatron --tokenizer gpt2.json
     packtool import train.bin -o tokens --format nanogpt --tokenizer gpt2
     """
     from packtool.cli.results import print_json, show_preview
