@@ -50,11 +50,9 @@ check: $(BIN)/installed
 
 test-slow: $(BIN)/installed
 	$(PYTEST) -m "slow and not torch"
-	@$(MAKE) --no-print-directory $(TORCH)/installed
-	$(TORCH)/python -m pytest -m "slow and torch" tests/torch
 
 test-torch: $(TORCH)/installed
-	$(TORCH)/python -m pytest -m "torch and not slow" tests/torch
+	$(TORCH)/python -m pytest -m torch tests/torch
 
 test-interop: $(BIN)/installed
 	$(PYTEST) -m interop
@@ -90,7 +88,7 @@ $(BIN)/installed: pyproject.toml constraints.txt
 $(TORCH)/installed: pyproject.toml constraints.txt
 	@echo "Installing PyTorch and what trains with it into .venv-torch (once) ..."
 	@test -x $(TORCH)/python || $(PYTHON) -m venv .venv-torch
-	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,torch]' accelerate transformers
+	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,torch]'
 	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt --no-deps torchdata
 	@touch $@
 
