@@ -50,6 +50,7 @@ def stats(options: StatsArguments) -> Report:
         "max_repetition": _shares(options.max_repetition, "max_repetition"),
         "padding_threshold": _shares(options.padding_threshold, "padding_threshold"),
         "min_bucket": _listed(options.min_bucket),
+        "mix_rows": _yes_or_no(options.mix_rows, "mix_rows"),
     }
     tried = _candidates(
         options.compare, _listed(options.sequence_length), {name: tried for name, tried in grid.items() if tried}
@@ -166,6 +167,19 @@ def _listed(values: Any) -> list[Any]:
     if values is None:
         return []
     return list(dict.fromkeys(values)) if isinstance(values, list | tuple | range) else [values]
+
+
+def _yes_or_no(values: str | Sequence[str] | None, name: str) -> list[bool]:
+    """Both ways of a flag, as they are asked for.
+
+    >>> _yes_or_no(["yes", "no"], "mix_rows")
+    [True, False]
+    """
+    known = {"yes": True, "no": False}
+    for value in _listed(values):
+        if value not in known:
+            raise UsageError("bad-option", f"{value!r} is unknown", remedy="give yes, no or yes,no", where=flag(name))
+    return [known[value] for value in _listed(values)]
 
 
 def _shares(values: Share | Sequence[Share] | None, name: str) -> list[Fraction]:

@@ -24,6 +24,7 @@ _SHORT = {
     "min_bucket": "min",
     "buckets": "",
     "remainder": "",
+    "mix_rows": "",
 }
 """How labels name the options that differ."""
 
@@ -51,8 +52,9 @@ class Candidate:
         words = ["--strategy", self.strategy]
         for field in fields(self.options):
             value = getattr(self.options, field.name)
-            if value is True:
-                words.append(flag(field.name))
+            if isinstance(value, bool):
+                if value != field.default:
+                    words.append(flag(field.name) if value else flag(f"no_{field.name}"))
             elif value != field.default:
                 words += [flag(field.name), _written(value)]
         return words
@@ -137,6 +139,8 @@ def _named(option: str, value: Any) -> str:
 
 def _written(value: Any) -> str:
     """A value as it is typed."""
+    if isinstance(value, bool):
+        return "mixed" if value else "unmixed"
     if isinstance(value, tuple | list):
         return ",".join(map(str, value))
     return str(float(value)) if isinstance(value, Fraction) else str(value)

@@ -14,7 +14,7 @@ import numpy as np
 
 from packtool import packing
 from packtool.comparing.candidates import Candidate
-from packtool.comparing.counting import COUNTERS, Counted
+from packtool.comparing.counting import Counted, count
 from packtool.comparing.sample import sample_rows
 from packtool.metrics import Ledger, Tally, balance
 from packtool.packing import STRATEGIES
@@ -23,6 +23,8 @@ from packtool.plan import Ints, Segments
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.writing.layout import Layout
 
+MIXED_EXACTLY = 2_000_000
+"""Documents whose rows are mixed for a comparison; of larger corpora, the first so many stand for all."""
 DEFAULT_SEED = 42
 """Of `pack`: rows joined of several atoms are those that it writes unless told otherwise."""
 
@@ -36,6 +38,8 @@ class Outcome:
         tallies: one for each row length.
         ledger: where every token goes.
         sample: a few rows of the first documents, packed alone.
+        sampled: the first so many documents alone tell how rows are mixed: how alike their pieces are and how many
+            documents each holds; None where all do.
         planning_seconds: CPU seconds from lengths to counts without a plan; 0 where rows had to be listed.
         seconds: CPU seconds from lengths to figures.
     """
@@ -44,6 +48,7 @@ class Outcome:
     tallies: list[Tally]
     ledger: Ledger
     sample: Segments
+    sampled: int | None
     planning_seconds: float
     seconds: float
 
@@ -69,18 +74,31 @@ def compare(
 
 def _try(lengths: Ints, candidate: Candidate) -> Outcome:
     begin = time.process_time()
-    counter = COUNTERS.get(candidate.strategy)
-    # Mixing moves documents from row to row, so what mixed rows hold is known only when they are listed.
-    mixed = mixes(STRATEGIES[candidate.strategy], candidate.options)
-    counted = None if counter is None or mixed else counter(lengths, candidate.options)
+    exchanges, few, sampled = mixed(candidate), len(lengths) <= MIXED_EXACTLY, None
+    counted = None if exchanges and few else count(candidate.strategy, lengths, candidate.options)
     planned = time.process_time()
     if counted is None:
         counted = listed(lengths, candidate)
+    elif exchanges:
+        sampled = MIXED_EXACTLY
+        _estimate_mixed(counted, listed(lengths[:sampled], candidate))
     tokens = int(lengths.sum(dtype=np.int64))
     tallies = [each.tally for each in counted]
     ledger = balance(tokens, len(lengths), counted, [tally.accounts() for tally in tallies])
     seconds = time.process_time() - begin
-    return Outcome(candidate, tallies, ledger, sample_rows(lengths, candidate), planned - begin, seconds)
+    return Outcome(candidate, tallies, ledger, sample_rows(lengths, candidate), sampled, planned - begin, seconds)
+
+
+def mixed(candidate: Candidate) -> bool:
+    """Whether the candidate exchanges documents between rows, so that they are not the bins that are counted."""
+    return mixes(STRATEGIES[candidate.strategy], candidate.options)
+
+
+def _estimate_mixed(counted: Sequence[Counted], sample: Sequence[Counted]) -> None:
+    """Take what mixing changes from rows of a sample that were mixed: all else stays what it is, exactly."""
+    for whole, part in zip(counted, sample, strict=True):
+        whole.tally.homogeneity = part.tally.homogeneity
+        whole.tally.documents_in_row = part.tally.documents_in_row
 
 
 def listed(lengths: Ints, candidate: Candidate) -> list[Counted]:

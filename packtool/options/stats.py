@@ -86,6 +86,10 @@ class StatsArguments:
             unit="tokens",
         ),
     ] = None
+    mix_rows: Annotated[
+        str | Sequence[str] | None,
+        Option(NAMES, "Mixed rows to try, unmixed ones, or both: yes,no.", metavar="yes,no"),
+    ] = None
     batch_size: Annotated[
         int | None,
         Option(

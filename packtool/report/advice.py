@@ -18,6 +18,8 @@ _WIDE = 8
 """Lengths spread widely where one document in a hundred is this many times the median."""
 _NOTABLE = 0.01
 """Truncation below this share is not worth a change."""
+_ALIKE = 0.5
+"""Share of rows of equal lengths but one from which rows are better mixed."""
 _MUCH = 0.25
 """Share of tokens in texts longer than a row from which sliding windows matter."""
 
@@ -37,6 +39,7 @@ def advise(counts: LengthCounts, entries: Sequence[Trial]) -> list[Advice]:
         *_padding(counts, entries, sizes),
         *_truncation(counts, entries),
         *_spread(counts, entries),
+        *_alike(entries),
     ]
 
 
@@ -129,6 +132,22 @@ def _spread(counts: LengthCounts, entries: Sequence[Trial]) -> Iterator[Advice]:
             f"{BUCKETS}, Tables 1 and 2",
             "Tested for speed and training loss of one 13-billion-parameter model. Not tested: downstream tasks, other "
             "bucket sizes.",
+        )
+
+
+def _alike(entries: Sequence[Trial]) -> Iterator[Advice]:
+    alike = [e for e in entries if e.metrics.homogeneity.equal_but_one > _ALIKE and e.options.get("mix_rows") is False]
+    if alike:
+        worst = max(alike, key=lambda e: e.metrics.homogeneity.equal_but_one)
+        found = worst.metrics.homogeneity
+        yield Advice(
+            f"Mix the rows of {worst.label}: --mix-rows.",
+            f"Of its rows with more than two pieces, {percent(found.equal_but_one)} hold equal lengths but for one; "
+            f"{percent(found.between_rows)} of the variance of log length lies between rows, "
+            f"{percent(found.random_rows)} if rows were random. Mixing leaves padding, truncation and the number of "
+            "rows as they are.",
+            "Counted on this corpus; no paper behind these strategies measured it",
+            "Not tested: what such rows do to a model.",
         )
 
 

@@ -14,6 +14,7 @@ from packtool.metrics.ratios import ratio
 from packtool.metrics.sliding import sliding
 from packtool.metrics.training import training_cost
 from packtool.packing import STRATEGIES
+from packtool.packing.options import mixes
 from packtool.report.advice import advise
 from packtool.report.figures import Figure
 from packtool.report.packed import row_figures
@@ -101,6 +102,7 @@ def _trial(
         buckets=figures.buckets,
         documents_per_row=figures.documents_per_row,
         context=figures.context,
+        sampled_documents=outcome.sampled,
         training=None if parameters is None else training_cost(metrics, outcome.ledger.output, parameters),
         pictured=pictured(outcome.sample, outcome.tallies[0].lengths),
     )
@@ -113,6 +115,7 @@ def _options(candidate: Candidate) -> Options:
         "atom_size": lambda: given.atom,
         "buckets": lambda: list(given.bucket_sizes),
         "extra_capacity": lambda: given.extra,
+        "mix_rows": lambda: mixes(strategy, given),
     }
     names = [field.name for field in fields(given) if field.name in strategy.accepts]
     names += ["window_tokens"] if strategy.windowed else []

@@ -249,6 +249,9 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         buckets: for each row length.
         documents_per_row: how many rows hold how many documents.
         context: how much of its own document a token has before it.
+        sampled_documents: where rows are mixed and the corpus is large, `homogeneity` and `documents_per_row` are those
+            of the first so many documents, packed alone; null where they are those of all. Nothing else depends on
+            mixing.
         training: what an epoch costs; null without `--parameters`.
         pictured: a few rows, evenly spread, of what the strategy makes of the first 20,000 documents alone, of the row
             length with the most tokens; unshuffled.
@@ -266,6 +269,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     buckets: list[BucketFigures]
     documents_per_row: list[DocumentsBin]
     context: list[ContextPoint]
+    sampled_documents: int | None
     training: TrainingCost | None
     pictured: list[PicturedRow]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from packtool.metrics import LengthCounts
-from packtool.report.figures import count, number, percent
+from packtool.report.figures import count, number, percent, times_random
 from packtool.report.schema import Choice, Trial, Verdict
 
 WASTE = 0.02
@@ -163,7 +163,7 @@ def _cost(entry: Trial) -> str:
         (metrics.dropped_ratio, "of the text is dropped"),
     ]
     found = [f"{percent(share)} {what}" for share, what in shares if share]
-    rows = f"{count(metrics.rows)} rows"
+    rows = f"{count(metrics.rows)} rows, {times_random(metrics)} as alike inside as random ones"
     return f"{_sentence(', '.join(found))}; {rows}." if found else f"No padding, nothing dropped or repeated; {rows}."
 
 

@@ -59,7 +59,7 @@ def test_wide_lengths_suggest_buckets() -> None:
 
 def test_every_piece_has_its_source_and_its_limits() -> None:
     for piece in advice_for([300] * 400 + [9000] * 40, [64, 512, 8192]):
-        assert piece.source.startswith(("Optimizing", "Seamless", "Bucket"))
+        assert piece.source.startswith(("Optimizing", "Seamless", "Bucket", "Counted on this corpus"))
         assert "ested" in piece.untested
 
 
@@ -71,3 +71,11 @@ def test_few_strategies_are_enough(names: list[str]) -> None:
 
 def test_no_documents_no_advice() -> None:
     assert advice_for([], [64]) == []
+
+
+def test_rows_of_equal_lengths_are_named() -> None:
+    array = np.array([10] * 4000 + [20] * 4000, np.int64)
+    outcomes = list(compare(array, candidates(["bfd"], [512], grid={"mix_rows": [True, False]})))
+    text = said(advise(LengthCounts.of(array), comparison_of(outcomes, LengthCounts.of(array), None).entries))
+    assert "Mix the rows of bfd unmixed: --mix-rows." in text
+    assert "hold equal lengths but for one" in text

@@ -29,4 +29,10 @@ COUNTERS: dict[str, Counter] = {
     "decompose": alone.decompose,
 }
 
-__all__ = ["COUNTERS", "Counted"]
+
+def count(name: str, lengths: Ints, options: PackOptions) -> list[Counted] | None:
+    """The counts of a strategy's rows, before they are mixed; None where they have to be listed."""
+    return COUNTERS[name](lengths, options) if name in COUNTERS else None
+
+
+__all__ = ["COUNTERS", "Counted", "count"]

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from packtool.report.compared import best
 from packtool.report.figures import FIGURES, count, percent, short, times_random
+from packtool.report.sampled import sampled_note
 from packtool.report.schema import Choice, Comparison, Trial, Verdict
 from packtool.report.terminal.tables import heading, plain_table
 
@@ -66,6 +67,8 @@ def print_figures(comparison: Comparison, console: Console) -> None:
             "dim",
         )
     )
+    if note := sampled_note(comparison.entries):
+        console.print(Text(note, "dim"))
 
 
 def _title(verdict: Verdict) -> list[tuple[str, str]]:
