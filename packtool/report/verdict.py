@@ -103,7 +103,8 @@ def _order(entry: Trial) -> tuple[float, float, int]:
     known = entry.strategy in _SIMPLEST_FIRST
     return (
         round(waste(entry) / SAME) * SAME,
-        round(entry.metrics.homogeneity.between_rows - entry.metrics.homogeneity.random_rows, 2),
+        # No better than random: what lies below it is chance.
+        max(0.0, round(entry.metrics.homogeneity.between_rows - entry.metrics.homogeneity.random_rows, 2)),
         _SIMPLEST_FIRST.index(entry.strategy) if known else len(_SIMPLEST_FIRST),
     )
 
