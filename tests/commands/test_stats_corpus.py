@@ -130,5 +130,5 @@ def test_options_for_text_are_refused_elsewhere(corpus: Path, tmp_path: Path) ->
 
 def test_an_unfinished_store_is_no_corpus(tmp_path: Path) -> None:
     (tmp_path / "store" / "unfinished").mkdir(parents=True)
-    with pytest.raises(DataError, match=r"no manifest\.json"):
+    with pytest.raises(DataError, match=r"was interrupted\. Finish it first"):
         packtool.stats(tmp_path / "store")

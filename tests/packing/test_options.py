@@ -30,7 +30,7 @@ from packtool.packing import PackOptions, plan
         ("concat", {"sequence_length": 0}, r"--sequence-length: 0 is out of range"),
         ("ffd", {"sequence_length": 8, "atom_size": 4}, r"--atom-size: .* other atom sizes are for concat and padding"),
         ("ffd", {"sequence_length": 8, "window_tokens": 0}, r"--window-tokens: 0 is out of range"),
-        ("best", {}, r"--strategy: there is no strategy 'best'\. Choose one of concat, padding, ffd, bfd"),
+        ("tetris", {}, r"--strategy: there is no strategy 'tetris'\. Choose one of concat, padding, ffd, bfd"),
     ],
 )
 def test_what_makes_no_sense_is_refused(name, options, message):

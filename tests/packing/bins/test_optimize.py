@@ -65,7 +65,9 @@ def test_two_to_four_documents_to_a_row():
 
 def test_without_scipy(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
-    with pytest.raises(UsageError, match=r"--optimize: optimising needs scipy, .* Install packtool\[optimize\]"):
+    with pytest.raises(
+        UsageError, match=r"--optimize: optimising needs scipy, which is not installed. Install it: .* install scipy"
+    ):
         plan("bfd", np.array([3]), PackOptions(sequence_length=8, optimize=True))
 
 
