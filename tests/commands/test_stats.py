@@ -177,7 +177,7 @@ def test_refuses_to_compare_on_a_packed_dataset(store: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"compare": "tetris"}, r"--compare: there is no strategy 'tetris'\. Choose from concat, padding.*, or all\."),
+        ({"compare": "tetris"}, r"--compare: there is no strategy 'tetris'\. Choose one of concat, padding.*, all\."),
         ({"compare": "concat"}, r"--sequence-length: the strategy concat needs the length of a row\. Give --seq"),
         ({"sequence_length": 32}, r"--sequence-length: only strategies take this option\. Add --compare all\."),
         ({"compare": "concat", "sequence_length": 1}, r"--sequence-length: 1 is out of range\."),
