@@ -19,7 +19,7 @@ LAYERS = (
     ("options",),
     ("plan",),
     ("shuffling",),
-    ("packing", "metrics"),
+    ("packing", "metrics", "selecting"),
     ("storage", "corpus"),
     ("tokenizing", "writing"),
     ("comparing", "reading"),
@@ -49,7 +49,14 @@ WRITING = (
 """The way from a plan to files: each module imports from those before it."""
 BESIDE = ("errors", "sizes", "storage")
 """Rooms that others of the same layer may use, too."""
-PURE = ("packtool.plan", "packtool.writing.layout", "packtool.packing", "packtool.shuffling", "packtool.metrics")
+PURE = (
+    "packtool.plan",
+    "packtool.writing.layout",
+    "packtool.packing",
+    "packtool.shuffling",
+    "packtool.metrics",
+    "packtool.selecting",
+)
 """Planning: arrays in, arrays out."""
 PURE_MAY_USE = (*PURE, "packtool.errors", "packtool.installing", "packtool.options", "numpy")
 IO = ("packtool.storage", "packtool.corpus")

@@ -19,6 +19,7 @@ def command(values: Values, terminal: Terminal) -> None:
     packtool pack store -o packed --strategy concat --sequence-length 2048
     packtool pack web code -o packed --strategy bfd -L 8192 --seed 7
     packtool pack store -o packed --strategy buckets --buckets 2048,4096,8192
+    packtool pack web wiki -o packed --strategy bfd -L 8192 --mix web=0.4,wiki=2 --holdout 0.5%
     """
     from packtool.cli.results import show, show_preview
     from packtool.commands.pack import pack
@@ -28,3 +29,7 @@ def command(values: Values, terminal: Terminal) -> None:
         show_preview(result.preview, overwrite=values["overwrite"], json=terminal.json)
     else:
         show(result.path, result.report, result.run, kept=result.kept, quiet=terminal.quiet, json=terminal.json)
+        if not terminal.quiet and not terminal.json:
+            from packtool.cli.results import show_choice
+
+            show_choice(result.path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,3 +147,31 @@ def print_problems(problems: list[PacktoolError]) -> None:
 
     for problem in problems:
         say(f"packtool: error[{problem.code}]: {problem}")
+
+
+def show_choice(path: Path) -> None:
+    """What was chosen of each store: epochs asked and achieved, share of the tokens, and what was left out."""
+    import typer
+
+    from packtool.storage import manifest as manifests
+
+    manifest = manifests.read(path)
+    choice = getattr(manifest, "choice", None)
+    if choice is None:
+        return
+    total = sum(source.chosen_tokens for source in choice.sources)
+    asked = "share" if "tokens" in choice.options else "epochs"
+    for entry, source in zip(manifest.inputs, choice.sources, strict=True):  # type: ignore[union-attr]
+        left_out = {
+            "excluded": source.excluded,
+            "duplicates": source.duplicates,
+            "on the other side": source.other_side,
+            "in other shards": source.other_shard,
+        }
+        reasons = "".join(f", {count:,} {reason}" for reason, count in left_out.items() if count)
+        typer.echo(
+            f"{entry.name}: {asked} asked {float(Fraction(source.asked)):.6g}; packed "
+            f"{source.chosen_tokens / max(source.tokens, 1):.4f} epochs of its tokens, "
+            f"{source.chosen_documents:,} documents, {source.chosen_tokens:,} tokens "
+            f"({source.chosen_tokens / max(total, 1):.2%}), {source.repeated_tokens:,} of them repeated{reasons}"
+        )

@@ -10,6 +10,7 @@ from typing import Any
 
 from packtool import packing
 from packtool.clock import Clock
+from packtool.commands.choose import choose
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.pack_options import check_options, describe, padding_id
 from packtool.commands.write_corpus import write_corpus
@@ -55,6 +56,7 @@ def pack(options: PackArguments) -> DatasetResult:
         clock=clock,
     )
     corpus = Corpus(job.inputs)
+    choice = choose(corpus, options)
     described = describe(chosen, options, padding_id(options.pad_token, corpus.tokenizer))
     record = (
         Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=0) if options.shuffle else None
@@ -65,6 +67,7 @@ def pack(options: PackArguments) -> DatasetResult:
         described,
         record,
         solver,
+        *([] if choice is None else [choice.options]),
         figures=lambda: _figures(corpus, packing.plan(strategy, corpus.lengths(), options)),
     )
     if isinstance(place, DatasetResult):
@@ -85,6 +88,7 @@ def pack(options: PackArguments) -> DatasetResult:
         options=described,
         record=record,
         facts=facts,
+        choice=choice,
     )
 
 

@@ -85,6 +85,7 @@ def _pieces(dataset: PackedDataset, bucket: PackedBucket, row: int, decode: _Dec
     segments = bucket.segments(row, row + 1)
     lengths: Any = dataset.lengths()
     stores = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
+    chosen = dataset.chosen()
     out = []
     at = 0
     for document, start, length, repeated in zip(
@@ -109,7 +110,7 @@ def _pieces(dataset: PackedDataset, bucket: PackedBucket, row: int, decode: _Dec
                 decode(ids[:repeated]) if repeated else None,
                 document,
                 source,
-                document - int(stores[source]),
+                document - int(stores[source]) if chosen is None else int(chosen[source][document - stores[source]]),
                 start,
                 int(lengths[document]),
             )

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from packtool import __version__
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
+from packtool.commands.write_corpus import copied_choice
 from packtool.errors import DataError, UsageError
 from packtool.metrics import Ledger, Tally
 from packtool.report.packed import read_report, report_of_rows
@@ -161,6 +162,7 @@ def write_rows(
         msgspec.structs.replace(
             manifest,
             lengths=None if lengths is None else write_array(place.staged / LENGTHS, np.asarray(lengths)),
+            choice=copied_choice(dataset, place),
             report=manifests.write_report(place.staged, report),
             buckets=buckets,
             batches=None if table is None else write_array(place.staged / BATCHES, table),

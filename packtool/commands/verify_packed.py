@@ -35,6 +35,7 @@ def check_packed(dataset: PackedDataset, stores: Sequence[Path | str]) -> None:
     """
     _check_report(dataset)
     dataset.batches()
+    dataset.chosen()
     for bucket in dataset.buckets:
         bucket.atom_offsets()
     if not dataset.has_segments:
@@ -64,6 +65,8 @@ def _corpus(dataset: PackedDataset, stores: Sequence[Path | str]) -> Corpus:
         names = ", ".join(entry.name for entry in dataset.manifest.inputs)
         raise UsageError("other-stores", f"packed from other stores ({names})", remedy=remedy, where="--store")
     corpus = Corpus(stores)
+    if (chosen := dataset.chosen()) is not None:
+        corpus.choose(chosen)
     if not np.array_equal(corpus.lengths(), dataset.lengths()):
         what = "lengths.npy does not hold the lengths of the documents in the stores"
         raise DataError("wrong-count", what, remedy=_AGAIN, where=str(dataset.path))

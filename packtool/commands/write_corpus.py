@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+import numpy as np
+
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.metrics import balance
 from packtool.plan import Plan
@@ -12,9 +15,10 @@ from packtool.report.packed import report_of_rows
 from packtool.shuffling.atom import AtomShuffle
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
-from packtool.storage.manifest import Options, PackedManifest, Shuffle
+from packtool.storage.manifest import Choice, Options, PackedManifest, Shuffle
+from packtool.storage.names import CHOSEN
 from packtool.storage.output import Output
-from packtool.storage.packed import LENGTHS, bucket_directory
+from packtool.storage.packed import LENGTHS, PackedDataset, bucket_directory
 from packtool.storage.token_store import Corpus
 from packtool.writing.buckets import BucketJob, BucketWriter
 from packtool.writing.store_source import StoreSource
@@ -32,6 +36,7 @@ def write_corpus(
     options: Options,
     record: Shuffle | None,
     facts: Mapping[str, Any] | None = None,
+    choice: Choice | None = None,
 ) -> DatasetResult:
     """Write the rows of each plan, and all that goes with them.
 
@@ -42,6 +47,7 @@ def write_corpus(
         options: as the manifest has them.
         record: how the manifest describes the order.
         facts: more of them for `run.json`.
+        choice: which documents `corpus` has, its file not written yet; None for each of them once.
     """
     lengths, pad_id, with_segments = corpus.lengths(), options["pad_id"], options["segments"]
     writer = BucketWriter(output, lengths, options["shard_tokens"], with_segments, job.budget)
@@ -67,11 +73,12 @@ def write_corpus(
             options=options,
             shuffle=record,
             inputs=job.input_entries(),
-            store_documents=[store.documents for store in corpus.stores],
+            store_documents=corpus.store_documents,
             tokenizer=corpus.tokenizer,
             dtype=corpus.dtype.str,
             pad_id=pad_id,
             documents=corpus.documents,
+            choice=_choice(output, corpus, choice, with_segments),
             ledger=ledger,
             lengths=write_array(output.staged / LENGTHS, lengths) if with_segments else None,
             report=manifests.write_report(output.staged, report),
@@ -80,3 +87,19 @@ def write_corpus(
         run,
     )
     return DatasetResult(output.path, report, run)
+
+
+def _choice(output: Output, corpus: Corpus, choice: Choice | None, with_segments: bool) -> Choice | None:
+    """The choice with its file, which says where the documents of the segment table come from."""
+    if choice is None or not with_segments:
+        return choice
+    assert corpus.chosen is not None
+    return msgspec.structs.replace(choice, documents=write_array(output.staged / CHOSEN, corpus.chosen))
+
+
+def copied_choice(dataset: PackedDataset, output: Output) -> Choice | None:
+    """The choice of a packed dataset for another order of its rows."""
+    choice, chosen = dataset.manifest.choice, dataset.chosen()
+    if choice is None or chosen is None:
+        return choice
+    return msgspec.structs.replace(choice, documents=write_array(output.staged / CHOSEN, np.concatenate(chosen)))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from packtool.options.declare import Option, flag
-from packtool.options.kinds import COUNT, COUNTS, FLAG, PATHS, SHARE, TEXT, TEXT_OR_ID, exact
+from packtool.options.kinds import COUNT, COUNTS, FLAG, NAMES, NUMBER, PATH, PATHS, SHARE, TEXT, TEXT_OR_ID, exact
 from packtool.options.names import STRATEGIES, listed
 from packtool.options.shared import (
     LARGEST_ROW,
@@ -214,6 +215,42 @@ class PackArguments(PackOptions):
             suggestions=STRATEGIES,
         ),
     ]
+    mix: Annotated[
+        Sequence[str],
+        Option(
+            NAMES,
+            "How often each store is packed, such as web=1,wiki=3,code=0.4; with --tokens, its share of them.",
+            metavar="STORE=WEIGHT,...",
+            default="each once",
+        ),
+    ] = ()
+    tokens: Annotated[
+        int | str | None,
+        Option(TEXT_OR_ID, "Tokens in all, such as 300B, of which --mix gives the shares.", metavar="N"),
+    ] = None
+    max_epochs: Annotated[int, Option(NUMBER, "Epochs of a store that a share of --tokens may take.", low=1)] = 1
+    holdout: Annotated[
+        str | int | None,
+        Option(
+            TEXT_OR_ID,
+            "Hold out documents of each store by the hash of their text: 0.5%, 1000 documents or 2M tokens.",
+            metavar="PART",
+        ),
+    ] = None
+    part: Annotated[Literal["train", "holdout"], Option(TEXT, "Pack what --holdout leaves, or what it holds out.")] = (
+        "train"
+    )
+    holdout_seed: Annotated[
+        int, Option(NUMBER, "Another seed holds out other documents.", low=0, high=(1 << 62) - 1)
+    ] = 0
+    shard_of: Annotated[
+        str | None,
+        Option(TEXT, "One of several equal parts by the hash of the text, such as 1/8.", metavar="I/N"),
+    ] = None
+    drop_duplicates: Annotated[bool, Option(FLAG, "Pack each text once, the first of its copies.")] = False
+    exclude: Annotated[
+        Path | str | None, Option(PATH, "Leave out the documents that this file lists, one FILE:LINE a line.")
+    ] = None
     shuffle: Annotated[bool, Option(FLAG, "Permute atoms, or keep corpus order.")] = True
     pad_token: Annotated[
         str | int | None,

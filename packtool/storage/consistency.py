@@ -17,6 +17,7 @@ from packtool.plan import BATCH
 from packtool.storage.files import HEADER_BYTES, FileEntry
 from packtool.storage.names import (
     BATCHES,
+    CHOSEN,
     LENGTHS,
     ORDER_FILE,
     ORIGIN,
@@ -117,6 +118,13 @@ def _packed(manifest: PackedManifest) -> Iterator[str]:
     yield from _same("report.name", manifest.report.name, REPORT_FILE)
     if manifest.lengths is not None:
         yield from _file("lengths", manifest.lengths, LENGTHS, np.dtype("<u4"), (manifest.documents,))
+    if (choice := manifest.choice) is not None:
+        yield from _same("choice.sources", [each.chosen_documents for each in choice.sources], manifest.store_documents)
+        yield from _same("choice.documents", choice.documents is not None, manifest.lengths is not None)
+        if choice.documents is not None:
+            yield from _file("choice.documents", choice.documents, CHOSEN, np.dtype("<i8"), (manifest.documents,))
+        text = sum(each.chosen_tokens for each in choice.sources) - manifest.documents
+        yield from _same("choice.chosen_tokens", text, ledger.input)
     if manifest.batches is not None:
         yield from _file("batches", manifest.batches, BATCHES, BATCH, (prod(manifest.batches.shape[:1]),))
     yield from _same("ledger.rows", ledger.rows, sum(bucket.rows for bucket in buckets))

@@ -45,6 +45,7 @@ def _entries(manifest: Manifest) -> Iterator[tuple[str, FileEntry | InputEntry |
         return
     yield "", manifest.report
     yield "", manifest.lengths
+    yield "", manifest.choice.documents if manifest.choice else None
     for bucket in manifest.buckets:
         for shard in bucket.shards:
             for entry in (shard.tokens, shard.segments, shard.segment_offsets, shard.atoms):

@@ -26,6 +26,8 @@ from packtool.storage.schema import (
     PACKED,
     TOKEN_STORE,
     Bucket,
+    Choice,
+    ChosenSource,
     ExportedFile,
     ExportManifest,
     InputEntry,
@@ -42,6 +44,8 @@ from packtool.storage.schema import (
 
 __all__ = [
     "Bucket",
+    "Choice",
+    "ChosenSource",
     "ExportManifest",
     "ExportedFile",
     "InputEntry",

@@ -10,6 +10,7 @@ import numpy as np
 TOKENIZER = "tokenizer.json"
 LENGTHS = "lengths.npy"
 ORDER_FILE = "order.npy"
+CHOSEN = "chosen.npy"
 BATCHES = "batches.npy"
 REPORT_FILE = "report.json"
 REJECTED = "rejected.jsonl"

@@ -320,6 +320,24 @@ class PackedDataset:
             entry = self.manifest.lengths
             yield MappedFile(self.path / entry.name, np.asarray(self.lengths()), entry.xxh3_128)
 
+    def chosen(self) -> list[I64] | None:
+        """For each store, the stored document behind each of its documents; None where each is packed once.
+
+        Raises:
+            DataError: they are not documents of the stores.
+        """
+        choice = self.manifest.choice
+        if choice is None or choice.documents is None:
+            return None
+        found = open_array(self.path, choice.documents, OFFSET)
+        parts = np.split(found, np.cumsum(self.manifest.store_documents)[:-1])
+        for part, source in zip(parts, choice.sources, strict=True):
+            if len(part) and not (part.min() >= 0 and part.max() < source.documents):
+                what = "names documents that the stores do not have"
+                where = str(self.path / choice.documents.name)
+                raise DataError("bad-choice", what, remedy="make the dataset again", where=where)
+        return parts
+
     def batches(self) -> npt.NDArray[Any] | None:
         """The batches that the ``bucket`` shuffle made, of `BATCH`; None where it made none."""
         manifest = self.manifest

@@ -145,6 +145,44 @@ class Shuffle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     unbatched_tokens: Count | None = None
 
 
+class ChosenSource(Struct, frozen=True, forbid_unknown_fields=True):
+    """What was chosen of one store.
+
+    Attributes:
+        documents, tokens: of the store; EOS included.
+        excluded, duplicates, other_side, other_shard: documents that were left out, by the first reason that holds.
+        asked: the epochs or the share that it was given, as a number.
+        chosen_documents, chosen_tokens: packed, as often as they are.
+        repeated_documents, repeated_tokens: those of them that an earlier pass has.
+    """
+
+    documents: Count
+    tokens: Count
+    excluded: Count
+    duplicates: Count
+    other_side: Count
+    other_shard: Count
+    asked: str
+    chosen_documents: Count
+    chosen_tokens: Count
+    repeated_documents: Count
+    repeated_tokens: Count
+
+
+class Choice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which documents of the stores were packed.
+
+    Attributes:
+        options: how they were chosen.
+        sources: what was chosen of each store.
+        documents: the file of the stored document behind each document; None with `--no-segments`.
+    """
+
+    options: Options
+    sources: list[ChosenSource]
+    documents: FileEntry | None
+
+
 class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Manifest of a packed dataset.
 
@@ -155,6 +193,7 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         inputs: the token stores, in order, by the digests of their manifests.
         store_documents: documents in each of them: documents are numbered through, so this tells each one's source.
         documents: their sum.
+        choice: which documents of the stores were packed; None for each of them once.
         lengths: the file of document lengths; None with `--no-segments`.
         batches: the file of batches that the ``bucket`` shuffle made.
     """
@@ -171,6 +210,7 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     dtype: DtypeName
     pad_id: Count
     documents: Count
+    choice: Choice | None = None
     ledger: Ledger
     lengths: FileEntry | None
     report: InputEntry

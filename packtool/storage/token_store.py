@@ -128,7 +128,7 @@ class TokenStore:
 
 
 class Corpus:
-    """Several token stores as one sequence of documents, numbered in the order given.
+    """Several token stores, or what was chosen of them, as one sequence of documents, numbered in the order given.
 
     Raises:
         UsageError: the stores disagree on tokenizer, dtype or EOS.
@@ -142,6 +142,11 @@ class Corpus:
         self.tokens = sum(store.tokens for store in self.stores)
         self.tokenizer = self.stores[0].manifest.tokenizer
         self.dtype = self.stores[0].dtype
+        self.store_documents = [store.documents for store in self.stores]
+        self.chosen: I64 | None = None
+        """Stored document behind each document, where they were chosen; each numbered in its own store."""
+        self._stored: Ints | None = None
+        self._behind: I64 | None = None
         self._lengths: Ints | None = None
         self._starts: I64 | None = None
 
@@ -162,13 +167,30 @@ class Corpus:
     def lengths(self) -> Ints:
         """Length of each document with its EOS, in tokens: uint32, in document order."""
         if self._lengths is None:
-            self._lengths = np.concatenate([store.lengths() for store in self.stores])
+            stored = self.stored_lengths()
+            self._lengths = stored if self._behind is None else stored[self._behind]
         return self._lengths
 
     def files(self) -> Iterator[MappedFile]:
         """Every file of every store beside its manifest."""
         for store in self.stores:
             yield from store.files()
+
+    def stored_lengths(self) -> Ints:
+        """As `lengths`, of all documents of the stores, whatever was chosen of them."""
+        if self._stored is None:
+            self._stored = np.concatenate([store.lengths() for store in self.stores])
+        return self._stored
+
+    def choose(self, documents: Sequence[I64]) -> None:
+        """From now on be these documents of each store, in this order, and as often as they are named."""
+        firsts = offsets_of(np.array([store.documents for store in self.stores], np.int64))[:-1]
+        self.store_documents = [len(each) for each in documents]
+        self.chosen = np.concatenate(documents).astype(np.int64)
+        self._behind = self.chosen + np.repeat(firsts, self.store_documents)
+        self._lengths = None
+        self.documents = len(self.chosen)
+        self.tokens = int(self.lengths().sum(dtype=np.int64))
 
     def release(self) -> None:
         """Give back the memory that maps the tokens and offsets read so far."""
@@ -177,5 +199,5 @@ class Corpus:
     def locate(self, document: I64) -> I64:
         """Place of each document's first token in the stream of all shards, one after the other."""
         if self._starts is None:
-            self._starts = offsets_of(self.lengths())
-        return self._starts[document]
+            self._starts = offsets_of(self.stored_lengths())
+        return self._starts[document if self._behind is None else self._behind[document]]
