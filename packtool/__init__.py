@@ -1,8 +1,8 @@
 """packtool turns text corpora into training-ready token shards, with every token accounted for.
 
 The commands are functions too: ``packtool.tokenize``, ``packtool.pack``, ``packtool.shuffle``, ``packtool.stats``,
-``packtool.show``, ``packtool.verify``; ``packtool.open`` reads what they write. They are loaded on first use, so that
-importing packtool (and ``packtool --help``) costs next to nothing.
+``packtool.show``, ``packtool.find``, ``packtool.verify``; ``packtool.open`` reads what they write. They are loaded on
+first use, so that importing packtool (and ``packtool --help``) costs next to nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from packtool.commands.doctor import doctor as doctor
+<<<<<<< HEAD
     from packtool.commands.export import export as export
     from packtool.commands.import_ import import_ as import_
+=======
+    from packtool.commands.find import find as find
+>>>>>>> ba0f752 (find: the rows that hold a document; show --store names file and line of each piece)
     from packtool.commands.info import info as info
     from packtool.commands.pack import pack as pack
     from packtool.commands.run import run as run
@@ -38,14 +42,19 @@ _PUBLIC = {
     "shuffle": "packtool.commands.shuffle",
     "stats": "packtool.commands.stats",
     "tokenize": "packtool.commands.tokenize",
+    "find": "packtool.commands.find",
     "verify": "packtool.commands.verify",
 }
 
 __all__ = [
     "__version__",
     "doctor",
+<<<<<<< HEAD
     "export",
     "import_",
+=======
+    "find",
+>>>>>>> ba0f752 (find: the rows that hold a document; show --store names file and line of each piece)
     "info",
     "open",
     "pack",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from packtool.commands.origin import Origins
 from packtool.errors import UsageError
 from packtool.options.call import takes
 from packtool.options.show import ShowArguments
@@ -35,7 +36,9 @@ def show(options: ShowArguments) -> Row:
             "bad-row", f"{row} is not among its {chosen.rows:,} rows", remedy="give a number from 0", where="--row"
         )
     decode = _Decoder(_tokenizer(dataset, options.tokenizer))
-    pieces = _pieces(dataset, chosen, number, decode)
+    stores = [options.store] if isinstance(options.store, str | Path) else options.store
+    origins = Origins(dataset, stores) if stores else None
+    pieces = _pieces(dataset, chosen, number, decode, origins)
     return Row(Path(options.path), number, chosen.rows, chosen.sequence_length, pieces)
 
 
@@ -78,7 +81,9 @@ class _Decoder:
         return None if self._tokenizer is None else str(self._tokenizer.decode(ids, skip_special_tokens=False))
 
 
-def _pieces(dataset: PackedDataset, bucket: PackedBucket, row: int, decode: _Decoder) -> list[Piece]:
+def _pieces(
+    dataset: PackedDataset, bucket: PackedBucket, row: int, decode: _Decoder, origins: Origins | None
+) -> list[Piece]:
     tokens: list[int] = bucket.tokens(row, row + 1)[0].tolist()
     if not dataset.has_segments:
         return [Piece("unknown", tokens, decode(tokens))]
@@ -113,6 +118,7 @@ def _pieces(dataset: PackedDataset, bucket: PackedBucket, row: int, decode: _Dec
                 document - int(stores[source]) if chosen is None else int(chosen[source][document - stores[source]]),
                 start,
                 int(lengths[document]),
+                None if origins is None else origins.place(document),
             )
         )
     return out

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 from packtool.options.declare import Option
-from packtool.options.kinds import COUNT, NUMBER, PATH, TEXT
+from packtool.options.kinds import COUNT, NUMBER, PATH, PATHS, TEXT
+from packtool.options.shared import Many
 
 
 @dataclass(frozen=True)
@@ -27,3 +28,7 @@ class ShowArguments:
             metavar="FILE|DIR|HUB_ID",
         ),
     ] = None
+    store: Annotated[
+        Many,
+        Option(PATHS, "Name file and line of each piece, by the stores that were packed.", metavar="STORE"),
+    ] = ()

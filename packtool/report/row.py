@@ -21,6 +21,7 @@ class Piece:
         number: its number in that store.
         start: first token of the piece, counted from the document's first.
         document_length: tokens of the document, EOS included.
+        origin: input file and line of the document, where the stores were given.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class Piece:
     number: int | None = None
     start: int | None = None
     document_length: int | None = None
+    origin: str | None = None
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ def _heading(piece: Piece) -> str:
     parts = [f"── document {count(piece.document)}"]
     if piece.source:
         parts.append(f"source {piece.source}, its document {count(piece.number)}")
+    if piece.origin is not None:
+        parts.append(visible(piece.origin))
     if piece.start == 0 and end == piece.document_length:
         parts.append(f"whole, {tokens}")
     else:

@@ -154,3 +154,32 @@ def test_lists_and_stores_that_do_not_fit(stores: list[Path], tmp_path: Path) ->
     with pytest.raises(UsageError, match="made with --no-provenance"):
         pack([tmp_path / "plain"], tmp_path / "p", holdout="1%")
     assert len(Corpus([tmp_path / "plain"]).lengths()) == 200
+
+
+def test_every_piece_leads_to_its_line_and_back(stores: list[Path], tmp_path: Path) -> None:
+    dataset = pack(stores, tmp_path / "p", mix=["web=0.5", "wiki=2"])
+    lines = {path.name: path.with_suffix(".jsonl").read_text().splitlines() for path in stores}
+    seen: dict[str, list[int]] = {}
+    for row in range(dataset.buckets[0].rows):
+        for piece in packtool.show(tmp_path / "p", row, store=stores).pieces:
+            if piece.kind == "document":
+                assert piece.origin is not None
+                file, _, line = piece.origin.rpartition(":")
+                text = json.loads(lines[file.removesuffix(".jsonl")][int(line) - 1])["text"]
+                assert piece.text is not None
+                assert piece.text.removesuffix("<|endoftext|>") in text
+                seen.setdefault(piece.origin, []).append(row)
+    for origin, rows in list(seen.items())[::20]:
+        found = packtool.find(tmp_path / "p", origin, store=stores)
+        assert [place.row for place in found.places] == rows
+        assert len(found.documents) == (2 if origin.startswith("wiki") else 1)
+    left_out = next(f"web.jsonl:{n}" for n in range(1, 201) if f"web.jsonl:{n}" not in seen)
+    assert packtool.find(tmp_path / "p", left_out, store=stores).documents == []
+    for record, message in (
+        ("web.jsonl", "'web.jsonl' is not FILE:LINE"),
+        ("a.jsonl:1", "no store has an input 'a.jsonl'"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            packtool.find(tmp_path / "p", record, store=stores)
+    with pytest.raises(UsageError, match="packed from other stores"):
+        packtool.find(tmp_path / "p", "web.jsonl:1", store=stores[:1])

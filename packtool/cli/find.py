@@ -1,0 +1,39 @@
+"""`packtool find`."""
+
+from __future__ import annotations
+
+import typer
+
+from packtool.cli.build import Values, typer_command
+from packtool.options.find import FindArguments
+from packtool.options.terminal import Terminal
+
+
+@typer_command(FindArguments, ("json",))
+def command(values: Values, terminal: Terminal) -> None:
+    """Find the rows of a packed dataset that hold a document, by its input file and line.
+
+    \b
+    Example:
+    packtool find packed corpus.jsonl:17 --store tokens
+    """
+    from packtool.commands.find import find
+
+    found = find(**values)
+    if terminal.json:
+        from dataclasses import asdict
+
+        from packtool.cli.results import print_json
+
+        print_json({"schema_version": 1, **asdict(found), "path": str(found.path)})
+        return
+    if not found.documents:
+        typer.echo(f"{found.record} is not in the dataset: it was left out, or has no tokens")
+    for place in found.places:
+        again = f", the first {place.repeated:,} repeated" if place.repeated else ""
+        typer.echo(
+            f"row {place.row:,} of {place.sequence_length:,} tokens: document {place.document:,}, "
+            f"tokens {place.start:,} to {place.start + place.length - 1:,}{again}"
+        )
+    if found.documents and not found.places:
+        typer.echo(f"{found.record} is in no row: the strategy dropped its tokens")

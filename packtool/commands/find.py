@@ -1,0 +1,82 @@
+"""`find`: the rows of a packed dataset that hold a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from packtool.commands.origin import Origins
+from packtool.errors import UsageError
+from packtool.options.call import takes
+from packtool.options.find import FindArguments
+from packtool.storage.packed import PackedDataset
+
+
+@dataclass(frozen=True)
+class Place:
+    """One piece of the document in a row.
+
+    Attributes:
+        sequence_length: of the row; tells the bucket.
+        row: its number in the bucket.
+        document: number of the document in the dataset; it has several after several passes.
+        start, length: of the piece, in tokens, counted from the document's first.
+        repeated: leading tokens of the piece that an earlier row has.
+    """
+
+    sequence_length: int
+    row: int
+    document: int
+    start: int
+    length: int
+    repeated: int
+
+
+@dataclass(frozen=True)
+class FindResult:
+    """Where a document lies.
+
+    Attributes:
+        path: the dataset.
+        record: file and line that were asked for.
+        documents: its numbers in the dataset; none if it was left out.
+        places: its pieces, row by row.
+    """
+
+    path: Path
+    record: str
+    documents: list[int]
+    places: list[Place]
+
+
+@takes(FindArguments)
+def find(options: FindArguments) -> FindResult:
+    """The rows of a packed dataset that hold the document of an input file and line.
+
+    Raises:
+        UsageError: not FILE:LINE, no such file, or other stores than the dataset was packed from.
+        DataError: the dataset or a store is missing or damaged.
+    """
+    file, _, line = options.record.rpartition(":")
+    if not file or not line.isdecimal() or not 0 < int(line) < 1 << 63:
+        remedy = "write it like web/a.jsonl:17"
+        raise UsageError("bad-record", f"{options.record!r} is not FILE:LINE", remedy=remedy, where="FILE:LINE")
+    dataset = PackedDataset(options.path)
+    stores = [options.store] if isinstance(options.store, str | Path) else options.store
+    documents = Origins(dataset, stores).documents(file, int(line))
+    places = _places(dataset, documents.tolist())
+    return FindResult(Path(options.path), options.record, documents.tolist(), places)
+
+
+def _places(dataset: PackedDataset, documents: Sequence[int]) -> list[Place]:
+    out = []
+    for bucket in dataset.buckets:
+        for first, (table, offsets) in zip(bucket.first_rows.tolist(), bucket.checked_tables(), strict=False):
+            for at in np.flatnonzero(np.isin(table["document"], documents)).tolist():
+                row = first + int(np.searchsorted(offsets, at, side="right")) - 1
+                document, start, length, repeated = (int(value) for value in table[at].tolist())
+                out.append(Place(bucket.sequence_length, row, document, start, length, repeated))
+    return out

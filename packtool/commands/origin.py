@@ -1,0 +1,67 @@
+"""Where the documents of a packed dataset came from, by the stores that it was packed from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.errors import UsageError
+from packtool.plan import I64, offsets_of
+from packtool.storage import manifest as manifests
+from packtool.storage.packed import PackedDataset
+from packtool.storage.token_store import TokenStore
+
+
+class Origins:
+    """File and record of each document of a packed dataset.
+
+    Args:
+        dataset: the dataset.
+        stores: those that it was packed from, in the same order.
+
+    Raises:
+        UsageError: other stores, or stores without provenance.
+    """
+
+    def __init__(self, dataset: PackedDataset, stores: Sequence[Path | str]) -> None:
+        packed = [entry.xxh3_128 for entry in dataset.manifest.inputs]
+        if packed != [manifests.input_entry(Path(store)).xxh3_128 for store in stores]:
+            names = ", ".join(entry.name for entry in dataset.manifest.inputs)
+            remedy = "give the same stores in the same order as packtool pack was given"
+            raise UsageError("other-stores", f"packed from other stores ({names})", remedy=remedy, where="--store")
+        self._stores = [TokenStore(store) for store in stores]
+        self._origins: list[npt.NDArray[Any]] = [store.origins() for store in self._stores]
+        self._firsts = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
+        self._chosen = dataset.chosen()
+
+    def place(self, document: int) -> str:
+        """`file:record` of a document of the dataset."""
+        source = int(np.searchsorted(self._firsts, document, side="right")) - 1
+        number = document - int(self._firsts[source])
+        stored = number if self._chosen is None else int(self._chosen[source][number])
+        origin = self._origins[source][stored]
+        return f"{self._stores[source].manifest.inputs[int(origin['file'])].name}:{int(origin['record'])}"
+
+    def documents(self, file: str, record: int) -> I64:
+        """Documents of the dataset that came from a record: none, one, or several after several passes.
+
+        Raises:
+            UsageError: no store has the file.
+        """
+        found = [np.empty(0, np.int64)]
+        known = False
+        for source, (store, origins) in enumerate(zip(self._stores, self._origins, strict=True)):
+            for number, entry in enumerate(store.manifest.inputs):
+                if entry.name == file:
+                    known = True
+                    stored = np.flatnonzero((origins["file"] == number) & (origins["record"] == record))
+                    here = stored if self._chosen is None else np.flatnonzero(np.isin(self._chosen[source], stored))
+                    found.append(here + self._firsts[source])
+        if not known:
+            remedy = "name it as the manifest of the store does, relative to the input of tokenize"
+            raise UsageError("unknown-file", f"no store has an input {file!r}", remedy=remedy, where="FILE:LINE")
+        return np.concatenate(found).astype(np.int64)

@@ -1,0 +1,28 @@
+"""What `find` takes."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from packtool.options.declare import Option
+from packtool.options.kinds import PATH, PATHS, TEXT
+from packtool.options.shared import Many
+
+
+@dataclass(frozen=True)
+class FindArguments:
+    """The arguments of `packtool.find`."""
+
+    path: Annotated[Path | str, Option(PATH, "A packed dataset.", metavar="DATASET", positional=True)]
+    record: Annotated[
+        str,
+        Option(
+            TEXT, "Input file and line, row or file from 1, such as a.jsonl:17.", metavar="FILE:LINE", positional=True
+        ),
+    ]
+    _: KW_ONLY
+    store: Annotated[
+        Many, Option(PATHS, "The store it was packed from; repeatable, in the same order.", metavar="STORE")
+    ]
