@@ -14,7 +14,7 @@ def command(values: Values, terminal: Terminal) -> None:
     """Find the rows of a packed dataset that hold a document, by its input file and line.
 
     \b
-    Example:
+    Examples:
     packtool find packed corpus.jsonl:17 --store tokens
     """
     from packtool.commands.find import find

@@ -19,7 +19,7 @@ def command(values: Values, terminal: Terminal) -> None:
     packtool pack store -o packed --strategy concat --sequence-length 2048
     packtool pack web code -o packed --strategy bfd -L 8192 --seed 7
     packtool pack store -o packed --strategy buckets --buckets 2048,4096,8192
-    packtool pack web wiki -o packed --strategy bfd -L 8192 --mix web=0.4,wiki=2 --holdout 0.5%
+    packtool pack web wiki -o mixed --strategy bfd -L 8192 --mix web=0.4,wiki=2
     """
     from packtool.cli.results import show, show_preview
     from packtool.commands.pack import pack

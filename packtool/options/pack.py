@@ -237,7 +237,7 @@ class PackArguments(PackOptions):
             metavar="PART",
         ),
     ] = None
-    part: Annotated[Literal["train", "holdout"], Option(TEXT, "Pack what --holdout leaves, or what it holds out.")] = (
+    part: Annotated[Literal["train", "holdout"], Option(TEXT, "Pack the train side, what --holdout leaves, or the holdout itself.")] = (
         "train"
     )
     holdout_seed: Annotated[

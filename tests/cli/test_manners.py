@@ -72,7 +72,7 @@ def packtool(*arguments: str, **options: object) -> subprocess.CompletedProcess[
             "[unknown-strategy] --strategy: there is no strategy 'BFDD'. "
             "Did you mean bfd (whole documents in bins, best fit decreasing)?",
         ),
-        (["pack", "--x"], "[unknown-option] --x: packtool pack has no such option. See packtool pack --help."),
+        (["pack", "--zzzz"], "[unknown-option] --zzzz: packtool pack has no such option. See packtool pack --help."),
         (["-x"], "[unknown-option] -x: packtool has no such option. See packtool --help."),
         (["pack", "store", "--seed"], "[bad-option] --seed: a value is missing after it. See --help."),
         (
