@@ -18,7 +18,7 @@ ROTATION = 2
 """Purpose of the keys that draw the rotations of the partial shuffle."""
 BATCH_ORDER = 3
 """Purpose of the keys that order batches."""
-SELECTION = 4
+SELECTION = 6
 """Purpose of the keys that draw the documents of a part of a pass."""
 
 ROW_MIX = 4
