@@ -237,9 +237,7 @@ class PackArguments(PackOptions):
             metavar="PART",
         ),
     ] = None
-    part: Annotated[
-        Literal["train", "holdout"], Option(TEXT, "Pack the train side, what --holdout leaves, or the holdout itself.")
-    ] = "train"
+    part: Annotated[Literal["train", "holdout"], Option(TEXT, "Pack the train side or the holdout itself.")] = "train"
     holdout_seed: Annotated[
         int, Option(NUMBER, "Another seed holds out other documents.", low=0, high=(1 << 62) - 1)
     ] = 0
