@@ -14,12 +14,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from packtool.commands.doctor import doctor as doctor
-<<<<<<< HEAD
     from packtool.commands.export import export as export
-    from packtool.commands.import_ import import_ as import_
-=======
     from packtool.commands.find import find as find
->>>>>>> ba0f752 (find: the rows that hold a document; show --store names file and line of each piece)
+    from packtool.commands.import_ import import_ as import_
     from packtool.commands.info import info as info
     from packtool.commands.pack import pack as pack
     from packtool.commands.run import run as run
@@ -49,12 +46,9 @@ _PUBLIC = {
 __all__ = [
     "__version__",
     "doctor",
-<<<<<<< HEAD
     "export",
-    "import_",
-=======
     "find",
->>>>>>> ba0f752 (find: the rows that hold a document; show --store names file and line of each piece)
+    "import_",
     "info",
     "open",
     "pack",

@@ -18,6 +18,21 @@ import typer
 from packtool import __version__, call
 from packtool.cli import doctor, export, failures, import_, info, pack, show, shuffle, stats, terminal, tokenize, verify
 from packtool.cli import doctor, failures, find, info, pack, show, shuffle, stats, terminal, tokenize, verify
+from packtool.cli import (
+    doctor,
+    export,
+    failures,
+    find,
+    import_,
+    info,
+    pack,
+    show,
+    shuffle,
+    stats,
+    terminal,
+    tokenize,
+    verify,
+)
 from packtool.cli import run as run_command
 from packtool.cli.build import Command
 from packtool.cli.interrupts import INTERRUPTED, guard, interrupted

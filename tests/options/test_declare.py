@@ -16,12 +16,9 @@ import packtool
 from packtool.cli import app
 from packtool.options import STAGES
 from packtool.options.declare import Declared, declared
-<<<<<<< HEAD
 from packtool.options.export import ExportArguments
-from packtool.options.import_ import ImportArguments
-=======
 from packtool.options.find import FindArguments
->>>>>>> ba0f752 (find: the rows that hold a document; show --store names file and line of each piece)
+from packtool.options.import_ import ImportArguments
 from packtool.options.info import InfoArguments
 from packtool.options.kinds import (
     COUNT,
