@@ -16,8 +16,6 @@ from typing import Annotated
 import typer
 
 from packtool import __version__, call
-from packtool.cli import doctor, export, failures, import_, info, pack, show, shuffle, stats, terminal, tokenize, verify
-from packtool.cli import doctor, failures, find, info, pack, show, shuffle, stats, terminal, tokenize, verify
 from packtool.cli import (
     doctor,
     export,
@@ -56,22 +54,11 @@ app.command("export", cls=Command, short_help="Documents or rows in another trai
 app.command("import", cls=Command, short_help="Token ids of other tools as a token store.")(import_.command)
 app.command("stats", cls=Command, short_help="Measure a corpus or dataset; compare strategies.")(stats.command)
 app.command("show", cls=Command, short_help="One row of a packed dataset, decoded.")(show.command)
+app.command("find", cls=Command, short_help="The rows that hold a document.")(find.command)
 app.command("run", cls=Command, short_help="All stages from one TOML file, kept up to date.")(run_command.command)
 app.command("info", cls=Command, short_help="What a path is, and what to do next.")(info.command)
 app.command("verify", cls=Command, short_help="Check files, checksums, segments and ledger.")(verify.command)
 app.command("doctor", cls=Command, short_help="Versions, encoders, extras; what is missing.")(doctor.command)
-app.command("tokenize", short_help="Text files to a token store.")(tokenize.command)
-app.command("pack", short_help="Token stores to rows of equal length.")(pack.command)
-app.command("shuffle", short_help="Another order or another epoch, exact at any size.")(shuffle.command)
-app.command("export", short_help="Documents or rows in another trainer's format.")(export.command)
-app.command("import", short_help="Token ids of other tools as a token store.")(import_.command)
-app.command("stats", short_help="Measure a corpus or dataset; compare strategies.")(stats.command)
-app.command("show", short_help="One row of a packed dataset, decoded.")(show.command)
-app.command("find", short_help="The rows that hold a document.")(find.command)
-app.command("run", short_help="All stages from one TOML file, kept up to date.")(run_command.command)
-app.command("info", short_help="What a path is, and what to do next.")(info.command)
-app.command("verify", short_help="Check files, checksums, segments and ledger.")(verify.command)
-app.command("doctor", short_help="Versions, encoders, extras; what is missing.")(doctor.command)
 
 
 def _version(value: bool) -> None:
