@@ -33,7 +33,12 @@ def measure(strategy: str, documents: int, length: int, window: int, optimize: b
     from packtool.packing import PackOptions, plan, plan_windows
 
     rows_differ = strategy in ("buckets", "length-buckets")
-    options = PackOptions(sequence_length=None if rows_differ else length, window_tokens=window, optimize=optimize)
+    options = PackOptions(
+        sequence_length=None if rows_differ else length,
+        window_tokens=window,
+        optimize=optimize,
+        mix_rows=False if strategy in ("ffd", "bfd") else None,  # as peers plan; benchmarks.mix measures mixing
+    )
     if documents > 10**8:
         pool = lognormal_lengths(POOL)
         began = time.process_time()
