@@ -154,14 +154,16 @@ def show_choice(path: Path) -> None:
     import typer
 
     from packtool.storage import manifest as manifests
+    from packtool.storage.manifest import PackedManifest
 
     manifest = manifests.read(path)
-    choice = getattr(manifest, "choice", None)
-    if choice is None:
+    if not isinstance(manifest, PackedManifest) or manifest.choice is None:
         return
+    choice = manifest.choice
     total = sum(source.chosen_tokens for source in choice.sources)
     asked = "share" if "tokens" in choice.options else "epochs"
-    for entry, source in zip(manifest.inputs, choice.sources, strict=True):  # type: ignore[union-attr]
+    names = manifests.input_names(path, manifest.inputs)
+    for name, source in zip(names, choice.sources, strict=True):
         left_out = {
             "excluded": source.excluded,
             "duplicates": source.duplicates,
@@ -170,7 +172,7 @@ def show_choice(path: Path) -> None:
         }
         reasons = "".join(f", {count:,} {reason}" for reason, count in left_out.items() if count)
         typer.echo(
-            f"{entry.name}: {asked} asked {float(Fraction(source.asked)):.6g}; packed "
+            f"{name}: {asked} asked {float(Fraction(source.asked)):.6g}; packed "
             f"{source.chosen_tokens / max(source.tokens, 1):.4f} epochs of its tokens, "
             f"{source.chosen_documents:,} documents, {source.chosen_tokens:,} tokens "
             f"({source.chosen_tokens / max(total, 1):.2%}), {source.repeated_tokens:,} of them repeated{reasons}"

@@ -37,6 +37,8 @@ def choose(corpus: Corpus, options: PackArguments) -> Choice | None:
     stores = corpus.stores
     names = _names(stores)
     weights = _weights(options.mix, names)
+    if options.mix:
+        asked["mix"] = [str(weights[name]) for name in names]  # in the order of the stores, whatever they are called
     budget = None if options.tokens is None else _count(options.tokens, "--tokens")
     if budget is not None and not options.mix:
         remedy = "name each store's share: --mix web=0.7,wiki=0.3"

@@ -13,7 +13,7 @@ from packtool.commands.preview import Preview
 from packtool.report.packed import read_report
 from packtool.report.schema import PackedReport
 from packtool.storage import manifest as manifests
-from packtool.storage.manifest import InputEntry
+from packtool.storage.manifest import DatasetEntry
 from packtool.storage.output import Output, key_of, look, prepare
 from packtool.writing.memory import Budget
 
@@ -61,8 +61,8 @@ class DatasetJob:
     quiet: bool
     clock: Clock
 
-    def input_entries(self) -> list[InputEntry]:
-        """The inputs as manifests name them."""
+    def input_entries(self) -> list[DatasetEntry]:
+        """The inputs as manifests identify them."""
         return [manifests.input_entry(path) for path in self.inputs]
 
     def begin(self, *options: Any, figures: Callable[[], dict[str, int]]) -> Output | DatasetResult:
@@ -86,4 +86,5 @@ class DatasetJob:
 
     def facts(self) -> dict[str, Any]:
         """What goes to `run.json`."""
-        return {"workers": self.budget.workers, "written": self.clock.seconds()}
+        names = [path.resolve().name for path in self.inputs]
+        return {"inputs": names, "workers": self.budget.workers, "written": self.clock.seconds()}

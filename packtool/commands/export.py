@@ -72,7 +72,7 @@ def export(options: ExportArguments) -> ExportResult:
         return ExportResult(output, manifest, manifests.read_run(output), kept=True)
     files = _write(place, chosen, contents, quiet=options.quiet)
     manifest = _manifest(source, chosen, contents, files)
-    run = {"written": clock.seconds()}
+    run = {"inputs": [source.resolve().name], "written": clock.seconds()}
     place.finish(manifest, run)
     return ExportResult(output, manifest, run)
 

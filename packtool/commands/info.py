@@ -121,12 +121,13 @@ def _finished(path: Path, manifest: Manifest) -> Info:
         }
         following = [f"packtool verify {quoted}"]
     elif isinstance(manifest, OrderManifest):
+        (base,) = manifests.input_names(path, [manifest.base])
         facts = {
-            "of": manifest.base.name,
+            "of": base,
             "order": _order_of(manifest.shuffle),
             "batches": None if manifest.batches is None else manifest.batches.shape[0],
         }
-        following = [f"packtool stats {shlex.quote(manifest.base.name)} --order {quoted}"]
+        following = [f"packtool stats {shlex.quote(base)} --order {quoted}"]
     facts |= {"dtype": getattr(manifest, "dtype", None), "shards": sum(_is_shard(file.name) for file in files)}
     facts |= {"bytes": sum(file.bytes for file in files), "written by": f"packtool {manifest.packtool_version}"}
     facts = {name: value for name, value in facts.items() if value is not None}

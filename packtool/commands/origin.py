@@ -30,7 +30,7 @@ class Origins:
     def __init__(self, dataset: PackedDataset, stores: Sequence[Path | str]) -> None:
         packed = [entry.xxh3_128 for entry in dataset.manifest.inputs]
         if packed != [manifests.input_entry(Path(store)).xxh3_128 for store in stores]:
-            names = ", ".join(entry.name for entry in dataset.manifest.inputs)
+            names = ", ".join(manifests.input_names(dataset.path, dataset.manifest.inputs))
             remedy = "give the same stores in the same order as packtool pack was given"
             raise UsageError("other-stores", f"packed from other stores ({names})", remedy=remedy, where="--store")
         self._stores = [TokenStore(store) for store in stores]

@@ -157,7 +157,8 @@ def write_rows(
     options = base.options if record.atom_size is None else {**base.options, "atom_size": record.atom_size}
     manifest = msgspec.structs.replace(base, packtool_version=__version__, options=options, shuffle=record)
     report = _report(dataset, manifest, plans, tallies)
-    run = {**job.facts(), **_counted(table)}
+    names = manifests.input_names(dataset.path, base.inputs)  # of the stores, as in the manifest
+    run = {**job.facts(), "inputs": names, **_counted(table)}
     place.finish(
         msgspec.structs.replace(
             manifest,

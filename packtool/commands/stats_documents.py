@@ -38,7 +38,7 @@ def store_report(
         counts=dict(known),
         sources=[
             Source(
-                name=entry.name,
+                name=store.path.resolve().name,
                 digest=entry.xxh3_128,
                 documents=store.documents,
                 document_share=ratio(store.documents, corpus.documents),

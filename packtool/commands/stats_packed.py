@@ -17,7 +17,7 @@ from packtool.progress import Progress
 from packtool.report.packed import report_of_rows
 from packtool.report.pictured import pictured
 from packtool.report.schema import MeasuredReport, PicturedRow, Source
-from packtool.storage.manifest import PackedManifest, Shuffle
+from packtool.storage.manifest import PackedManifest, Shuffle, input_names
 from packtool.storage.order import read_order, require_orders
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.writing.layout import BATCH_TOKENS, Layout
@@ -62,7 +62,7 @@ def packed_report(
         shuffle=shuffle,
         batch_size=batch_size,
     )
-    stores = _sources(manifest, tallies[0].lengths) if tallies else []
+    stores = _sources(dataset.path, manifest, tallies[0].lengths) if tallies else []
     training = None
     if parameters is not None and report.metrics is not None:
         training = training_cost(report.metrics, report.ledger.output, parameters)
@@ -75,20 +75,22 @@ def packed_report(
     )
 
 
-def _sources(manifest: PackedManifest, lengths: Ints) -> list[Source]:
+def _sources(path: Path, manifest: PackedManifest, lengths: Ints) -> list[Source]:
     """The stores whose documents were packed, by the digests in the manifest."""
     ends = offsets_of(np.array(manifest.store_documents, np.int64))
     tokens = [int(lengths[first:last].sum(dtype=np.int64)) for first, last in itertools.pairwise(ends.tolist())]
     return [
         Source(
-            name=entry.name,
+            name=name,
             digest=entry.xxh3_128,
             documents=documents,
             document_share=ratio(documents, int(ends[-1])),
             tokens=held,
             token_share=ratio(held, sum(tokens)),
         )
-        for entry, documents, held in zip(manifest.inputs, manifest.store_documents, tokens, strict=True)
+        for name, entry, documents, held in zip(
+            input_names(path, manifest.inputs), manifest.inputs, manifest.store_documents, tokens, strict=True
+        )
     ]
 
 

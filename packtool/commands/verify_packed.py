@@ -62,7 +62,7 @@ def _corpus(dataset: PackedDataset, stores: Sequence[Path | str]) -> Corpus:
     given = [manifests.input_entry(Path(store)).xxh3_128 for store in stores]
     if packed != given:
         remedy = "give the same stores in the same order as packtool pack was given"
-        names = ", ".join(entry.name for entry in dataset.manifest.inputs)
+        names = ", ".join(manifests.input_names(dataset.path, dataset.manifest.inputs))
         raise UsageError("other-stores", f"packed from other stores ({names})", remedy=remedy, where="--store")
     corpus = Corpus(stores)
     if (chosen := dataset.chosen()) is not None:

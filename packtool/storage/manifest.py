@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,6 +29,7 @@ from packtool.storage.schema import (
     Bucket,
     Choice,
     ChosenSource,
+    DatasetEntry,
     ExportedFile,
     ExportManifest,
     InputEntry,
@@ -46,6 +48,7 @@ __all__ = [
     "Bucket",
     "Choice",
     "ChosenSource",
+    "DatasetEntry",
     "ExportManifest",
     "ExportedFile",
     "InputEntry",
@@ -136,10 +139,21 @@ def _facts(path: Path, kind: type[_Content]) -> _Content:
         raise DataError("damaged-report", f"not what packtool wrote: {error}", remedy=remedy, where=str(path)) from None
 
 
-def input_entry(directory: Path) -> InputEntry:
-    """A dataset as the input of another: its name without the path, and the digest of its manifest."""
+def input_entry(directory: Path) -> DatasetEntry:
+    """A dataset as the input of another: the digest of its manifest, whatever its directory is called."""
     data = read_file(directory / MANIFEST)
-    return InputEntry(directory.resolve().name, len(data), xxhash.xxh3_128_hexdigest(data))
+    return DatasetEntry(len(data), xxhash.xxh3_128_hexdigest(data))
+
+
+def input_names(directory: Path, inputs: Sequence[DatasetEntry]) -> list[str]:
+    """What the inputs of a dataset were called when it was made, by its `run.json`; their digests if that is lost."""
+    try:
+        names = read_run(directory).get("inputs")
+    except (OSError, DataError):
+        names = None
+    if isinstance(names, list) and len(names) == len(inputs) and all(isinstance(name, str) for name in names):
+        return names
+    return [entry.xxh3_128[:12] for entry in inputs]
 
 
 def kind_at(directory: Path) -> str:

@@ -36,7 +36,7 @@ def read_order(path: Path, base: Path) -> tuple[OrderManifest, list[I64]]:
     if manifest.base.xxh3_128 != manifests.input_entry(base).xxh3_128:
         raise DataError(
             "order-differs",
-            f"made for {manifest.base.name}, which is not what lies at {base}",
+            f"made for {manifests.input_names(path, [manifest.base])[0]}, which is not what lies at {base}",
             remedy="open it with the dataset it was made for, or make it again",
             where=str(path),
         )

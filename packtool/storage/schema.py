@@ -49,9 +49,16 @@ class TokenizerInfo(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class InputEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """One input: relative name, bytes, xxh3-128 of its bytes (of a dataset: of its manifest)."""
+    """One file: relative name, bytes, xxh3-128 of its bytes."""
 
     name: str
+    bytes: Count
+    xxh3_128: Digest
+
+
+class DatasetEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """One dataset that another was made of: bytes and xxh3-128 of its manifest. What it is called is in `run.json`."""
+
     bytes: Count
     xxh3_128: Digest
 
@@ -204,7 +211,7 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     strategy: Name
     options: Options
     shuffle: Shuffle | None
-    inputs: list[InputEntry]
+    inputs: list[DatasetEntry]
     store_documents: list[Count]
     tokenizer: TokenizerInfo
     dtype: DtypeName
@@ -231,7 +238,7 @@ class OrderManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     format: str = ORDER
     format_version: int = FORMAT_VERSION
     packtool_version: str = __version__
-    base: InputEntry
+    base: DatasetEntry
     shuffle: Shuffle
     orders: list[FileEntry]
     batches: FileEntry | None = None
@@ -263,7 +270,7 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     format_version: int = FORMAT_VERSION
     packtool_version: str = __version__
     exported_as: str
-    input: InputEntry
+    input: DatasetEntry
     tokenizer: TokenizerInfo
     dtype: str
     sequence_lengths: list[Count]

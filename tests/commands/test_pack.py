@@ -20,6 +20,7 @@ from packtool.errors import PacktoolError, UsageError
 from packtool.packing import STRATEGIES
 from packtool.plan import INSERTED_EOS, PADDING
 from packtool.reading import Dataset
+from packtool.storage import manifest as manifests
 from packtool.storage.manifest import TokenizerInfo
 from packtool.storage.packed import PackedDataset
 from tests.stores import EOS, TOKENIZER, document_tokens, write_store
@@ -154,7 +155,40 @@ def test_several_stores_are_one_corpus(tmp_path: Path, store: Path) -> None:
     assert all((tmp_path / "one" / n).read_bytes() == (tmp_path / "two" / n).read_bytes() for n in names)
     manifest = PackedDataset(tmp_path / "two").manifest
     assert manifest.store_documents == [6, 10]
-    assert [entry.name for entry in manifest.inputs] == ["web", "code"]
+    assert manifests.input_names(tmp_path / "two", manifest.inputs) == ["web", "code"]
+
+
+def test_what_stores_are_called_changes_no_bytes(tmp_path: Path) -> None:
+    made = []
+    for first, second in (("web", "code"), ("crawl", "git")):
+        here = tmp_path / first
+        stores = [write_store(here / first, LENGTHS[:6]), write_store(here / second, LENGTHS[6:], first=6)]
+        packed, shuffled, order, export = (here / name for name in ("packed", "shuffled", "order", "export"))
+        mix = [f"{first}=2", f"{second}=1.50"]
+        packtool.pack(stores, packed, strategy="concat", sequence_length=16, mix=mix)
+        packtool.shuffle(packed, shuffled, epoch=1)
+        packtool.shuffle(packed.rename(here / f"packed-{first}"), order, epoch=1, order_only=True)
+        packtool.export(here / f"packed-{first}", export, format="nanogpt")
+        (here / f"packed-{first}").rename(packed)
+        files = [file for path in (packed, shuffled, order, export) for file in sorted(path.rglob("*"))]
+        made.append({str(f.relative_to(here)): f.read_bytes() for f in files if f.is_file() and f.name != "run.json"})
+        for dataset in (packed, shuffled):
+            assert manifests.input_names(dataset, PackedDataset(dataset).manifest.inputs) == [first, second]
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("run", [None, b"{}", b"[", b'{"inputs": ["a"]}', b'{"inputs": [1, 2]}'])
+def test_inputs_whose_names_are_lost_go_by_their_digests(tmp_path: Path, run: bytes | None) -> None:
+    stores = [write_store(tmp_path / name, LENGTHS) for name in ("web", "code")]
+    packtool.pack(stores, tmp_path / "packed", strategy="concat", sequence_length=16)
+    (tmp_path / "packed" / "run.json").unlink()
+    if run is not None:
+        (tmp_path / "packed" / "run.json").write_bytes(run)
+    manifest = PackedDataset(tmp_path / "packed").manifest
+    found = manifests.input_names(tmp_path / "packed", manifest.inputs)
+    assert found == [entry.xxh3_128[:12] for entry in manifest.inputs]
+    with pytest.raises(UsageError, match=rf"packed from other stores \({found[0]}, {found[1]}\)"):
+        verify(tmp_path / "packed", store=stores[:1], quiet=True)
 
 
 @pytest.mark.parametrize(
