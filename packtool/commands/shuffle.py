@@ -76,13 +76,10 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
 
 
 def _seed(given: int | None, manifest: Manifest) -> int:
-    """The seed given, else the one that the dataset was packed with: an epoch is another order of the same seed."""
+    """The seed given, else the dataset's own: an epoch is another order of the same seed."""
     if given is not None:
         return given
-    if not isinstance(manifest, PackedManifest):
-        return DEFAULT_SEED
-    packed: int = manifest.options.get("seed", DEFAULT_SEED)
-    return packed if manifest.shuffle is None else manifest.shuffle.seed
+    return manifest.seed if isinstance(manifest, PackedManifest) else DEFAULT_SEED
 
 
 def _require_kind(chosen: Method, manifest: Manifest, where: str) -> None:

@@ -16,8 +16,6 @@ from packtool.reading.orders import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Index, Rows
 from packtool.reading.shards import Array
 
-DEFAULT_SEED = 42
-
 
 class _Opened:
     """What every opened dataset has.
@@ -53,6 +51,9 @@ class _Opened:
         if plain and not rows.has_segments and not self.manifest.ledger.padding:
             return None
         return rows.pieces(numbers)
+
+    def _epoch(self, number: int, seed: int | None, batch_tokens: int | None = None, drop_rest: bool = False) -> Epoch:
+        return Epoch(number, self.manifest.seed if seed is None else seed, batch_tokens, drop_rest)
 
     def _suffix(self) -> str:
         recipe = self.recipe
@@ -104,12 +105,15 @@ class Dataset(_Opened):
         """
         return self._batch(self.rows, index, **options)
 
-    def epoch(self, number: int, *, seed: int = DEFAULT_SEED) -> Dataset:
+    def epoch(self, number: int, *, seed: int | None = None) -> Dataset:
         """The same rows in the order that ``packtool shuffle --epoch`` gives them, computed instead of written.
 
         Takes 8 bytes of memory for an atom.
+
+        Args:
+            seed: by default the one the dataset was packed or shuffled with, as for the command.
         """
-        other = open_recipe(replace(self.recipe, order=None, epoch=Epoch(number, seed)))
+        other = open_recipe(replace(self.recipe, order=None, epoch=self._epoch(number, seed)))
         assert isinstance(other, Dataset)
         return other
 
@@ -172,17 +176,18 @@ class BucketDataset(_Opened):
         return self.buckets[bucket], first, count
 
     def epoch(
-        self, number: int, *, seed: int = DEFAULT_SEED, batch_tokens: int | None = None, drop_rest: bool = False
+        self, number: int, *, seed: int | None = None, batch_tokens: int | None = None, drop_rest: bool = False
     ) -> BucketDataset:
         """The batches that ``packtool shuffle --method bucket --epoch`` makes, computed instead of written.
 
         Args:
+            seed: by default the one the dataset was packed or shuffled with, as for the command.
             batch_tokens: tokens in a batch, a multiple of every sequence length; by default as the dataset's own.
             drop_rest: rows of a bucket that do not fill a batch are in none; else they make a smaller one.
         """
         if batch_tokens is None and self.manifest.shuffle is not None:
             batch_tokens = self.manifest.shuffle.batch_tokens
-        epoch = Epoch(number, seed, batch_tokens, drop_rest)
+        epoch = self._epoch(number, seed, batch_tokens, drop_rest)
         other = open_recipe(replace(self.recipe, order=None, epoch=epoch))
         assert isinstance(other, BucketDataset)
         return other

@@ -32,7 +32,7 @@ class Stream:
         epochs: how often every sample comes.
         shuffle: each epoch in its own order, as ``packtool shuffle --seed --epoch`` writes it, computed; else every
             epoch in stored order.
-        seed: of these orders.
+        seed: of these orders; by default the one the dataset was packed or shuffled with.
         orders: instead, for each epoch what ``packtool shuffle --order-only`` wrote.
         batch_tokens: for rows of several lengths: tokens in a batch; by default as the dataset's own batches.
         drop_rest: for rows of several lengths: rows that do not fill a batch are in none.
@@ -49,7 +49,7 @@ class Stream:
         *,
         epochs: int = 1,
         shuffle: bool = True,
-        seed: int = 42,
+        seed: int | None = None,
         orders: Sequence[str | Path] | None = None,
         batch_tokens: int | None = None,
         drop_rest: bool = False,

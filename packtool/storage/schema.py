@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from packtool import __version__
 from packtool.metrics.ledger import Ledger
+from packtool.options.shared import DEFAULT_SEED
 from packtool.storage.files import Count, Digest, FileEntry
 
 FORMAT_VERSION = 2
@@ -223,6 +224,12 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     report: InputEntry
     buckets: list[Bucket]
     batches: FileEntry | None = None
+
+    @property
+    def seed(self) -> int:
+        """Of its order, or else what it was packed with: epochs are orders of one seed."""
+        packed: Any = self.options.get("seed", DEFAULT_SEED)
+        return int(packed) if self.shuffle is None else self.shuffle.seed
 
 
 class OrderManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -26,7 +26,7 @@ class Loader:
         micro_batch_size: rows that a rank gets at a time; by default its whole share of a global batch.
         epochs: how often every row comes.
         shuffle: each epoch in its own order, computed; else in stored order.
-        seed: of these orders.
+        seed: of these orders; by default the one the dataset was packed or shuffled with.
         orders: instead, a directory for each epoch, as ``packtool shuffle --order-only`` wrote it.
         rank, world_size: of this process; by default what `torch.distributed` says, if it was initialised.
         drop_last: leave out what fills no global batch; `left_out` says how much. Else the last one is smaller, and on
@@ -50,7 +50,7 @@ class Loader:
         micro_batch_size: int | None = None,
         epochs: int = 1,
         shuffle: bool = True,
-        seed: int = 42,
+        seed: int | None = None,
         orders: Sequence[str | Path] | None = None,
         rank: int | None = None,
         world_size: int | None = None,
