@@ -13,7 +13,7 @@ from packtool.clock import Clock
 from packtool.commands.preview import Preview
 from packtool.errors import DataError
 from packtool.exchange.files import Place, Written
-from packtool.exchange.model import Contents, Format
+from packtool.exchange.model import Contents, Format, Part
 from packtool.exchange.source import contents_of
 from packtool.options.call import takes
 from packtool.options.export import ExportArguments
@@ -89,6 +89,7 @@ def _write(output: Output, chosen: Format, contents: Contents, *, quiet: bool) -
             done = _noted(output.work, part.number)
             if done is None or not all(place.holds(file, first) for file in done):
                 done = chosen.part(place, contents, part)
+                _require_counts(done, part, f"shard {part.number} of {contents.name}")
                 write_bytes(_note(output.work, part.number), manifests.encode(done))
             written.append(done)
             bar.advance(part.tokens * itemsize)
@@ -97,20 +98,8 @@ def _write(output: Output, chosen: Format, contents: Contents, *, quiet: bool) -
 
 
 def _manifest(source: Path, chosen: Format, contents: Contents, files: list[Written]) -> ExportManifest:
-    """The manifest, once the files hold what the source does.
-
-    Raises:
-        DataError: they do not, which means a defect in packtool.
-    """
-    for name, expected in (("sequences", contents.sequences), ("tokens", contents.tokens)):
-        found = sum(getattr(file, name) for file in files)
-        if found != expected:
-            raise DataError(
-                "ledger-unbalanced",
-                f"{found} {name} were written, but the source has {expected}",
-                remedy="do not use this output; report it with the command line and the manifest",
-                where=str(source),
-            )
+    """The manifest, once the files hold what the source does."""
+    _require_counts(files, contents, str(source))
     base = manifests.read(source)
     return ExportManifest(
         exported_as=chosen.name,
@@ -124,6 +113,23 @@ def _manifest(source: Path, chosen: Format, contents: Contents, files: list[Writ
         lost=chosen.lost(contents),
         files=files,
     )
+
+
+def _require_counts(files: list[Written], whole: Contents | Part, where: str) -> None:
+    """Hold what was counted as it was written against what should be there.
+
+    Raises:
+        DataError: they differ, which means a defect in packtool.
+    """
+    for name in ("sequences", "tokens"):
+        found, expected = sum(getattr(file, name) for file in files), getattr(whole, name)
+        if found != expected:
+            raise DataError(
+                "ledger-unbalanced",
+                f"{found} {name} were written, but the source has {expected}",
+                remedy="do not use this output; report it with the command line and the manifest",
+                where=where,
+            )
 
 
 def _note(work: Path, number: int) -> Path:

@@ -63,7 +63,8 @@ class Contents:
         eos_id: what ends a document.
         parts: in order.
         bounded: it is known where documents begin and end.
-        padding: tokens of padding.
+        padding, repeated: tokens that are padding, or that an earlier row has already.
+        batched: its rows lie in batches of one length each, in an order of their own.
         blocks: (part) to its sequences, in order.
     """
 
@@ -75,6 +76,8 @@ class Contents:
     parts: tuple[Part, ...]
     bounded: bool
     padding: int
+    repeated: int
+    batched: bool
     blocks: Callable[[Part], Iterator[Block]]
 
     @property
@@ -177,4 +180,8 @@ class Format:
             lost.append("where documents begin and end in a row")
         if contents.padding and not self.labels:
             lost.append(f"which tokens are padding ({contents.padding} are)")
+        if contents.repeated:
+            lost.append(f"which tokens are repeated ({contents.repeated} are)")
+        if contents.batched:
+            lost.append("which rows make a batch, and the order of batches: rows come length by length")
         return lost

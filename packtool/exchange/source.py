@@ -61,6 +61,8 @@ def _documents(store: TokenStore) -> Contents:
         parts=_parts([(*size, 0) for size in sizes]),
         bounded=True,
         padding=0,
+        repeated=0,
+        batched=False,
         blocks=blocks,
     )
 
@@ -93,6 +95,8 @@ def _rows(dataset: PackedDataset) -> Contents:
         parts=_parts(sizes),
         bounded=dataset.has_segments,
         padding=dataset.manifest.ledger.padding,
+        repeated=dataset.manifest.ledger.repeated,
+        batched=dataset.manifest.batches is not None,
         blocks=blocks,
     )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ import packtool
 from packtool import exchange
 from packtool.cli import run
 from packtool.errors import DataError, PacktoolError, UsageError
-from packtool.exchange.model import Format, ReadOptions
+from packtool.exchange.model import Contents, Format, ReadOptions
+from packtool.exchange.source import contents_of
 from packtool.options.names import EXPORTS, IMPORTS
 from packtool.storage.manifest import TokenizerInfo
 from packtool.storage.token_store import TokenStore
@@ -184,6 +187,72 @@ def test_an_import_resumes_to_the_same_bytes(
         assert not (output / "manifest.json").exists()
         packtool.import_(tmp_path / "files", output, format=name, resume=True)
         assert contents(output) == expected
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_what_changed_before_a_resume_is_written_anew(
+    stores: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whichever of its files it is: an index counts as much as what it points into."""
+    expected = contents(packtool.export(stores["small"], tmp_path / "whole", format=name).path)
+
+    def interrupted(output: Path) -> list[Path]:
+        with monkeypatch.context() as cut:
+            cut.setattr("packtool.commands.export._manifest", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+            with pytest.raises((OSError, DataError)):
+                packtool.export(stores["small"], output, format=name)
+        return sorted(file for file in (output / "unfinished").rglob("*") if _stem(file) in expected)
+
+    files = interrupted(tmp_path / "first")
+    assert files
+    for number, _ in enumerate(files):
+        output = tmp_path / f"changed-{number}"
+        file = interrupted(output)[number]
+        data = bytearray(file.read_bytes())
+        data[-1] ^= 1
+        file.write_bytes(data)
+        packtool.export(stores["small"], output, format=name, resume=True)
+        assert contents(output) == expected, file.name
+
+
+def _stem(file: Path) -> str:
+    return file.name.removesuffix(".partial")
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_counts_are_of_what_was_written(
+    stores: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A source that gives less than it promised is found, whatever the format."""
+    from packtool.commands import export
+
+    def short(path: Path) -> Contents:
+        whole = contents_of(path)
+        return replace(
+            whole, blocks=lambda part: islice(whole.blocks(part), 1, None) if part.number == 1 else whole.blocks(part)
+        )
+
+    monkeypatch.setattr(export, "contents_of", short)
+    with pytest.raises(DataError, match="shard 1 of small: 0 sequences were written, but the source has 4") as caught:
+        packtool.export(stores["small"], tmp_path / "out", format=name)
+    assert caught.value.code == "ledger-unbalanced"
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_what_is_lost_of_batches_and_repeated_tokens_is_said(stores: dict[str, Path], tmp_path: Path) -> None:
+    packtool.pack(stores["small"], tmp_path / "several", strategy="buckets", buckets=(8, 16, 32))
+    packtool.shuffle(tmp_path / "several", tmp_path / "batches", method="bucket", batch_tokens=64)
+    batches = "which rows make a batch, and the order of batches: rows come length by length"
+    for source, expected in (("several", []), ("batches", [batches])):
+        manifest = packtool.export(tmp_path / source, tmp_path / "out", format="parquet", overwrite=True).manifest
+        assert manifest is not None
+        assert manifest.lost == expected
+    packtool.pack(stores["small"], tmp_path / "rows", strategy="seamless", sequence_length=32)
+    manifest = packtool.export(tmp_path / "rows", tmp_path / "out", format="parquet", overwrite=True).manifest
+    assert manifest is not None
+    assert [what for what in manifest.lost if "repeated" in what] == [
+        f"which tokens are repeated ({packtool.open(tmp_path / 'rows').manifest.ledger.repeated} are)"
+    ]
 
 
 def test_overwrite_removes_an_export_and_nothing_else(stores: dict[str, Path], tmp_path: Path) -> None:

@@ -16,9 +16,8 @@ from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
 def part(place: Place, contents: Contents, part: Part) -> list[Written]:
     with place.create(f"train-{part.number:05d}.arrow") as out:
         with pa.ipc.new_stream(out, tables.schema(contents)) as writer:
-            for batch in tables.batches(contents, part):
-                writer.write_batch(batch)
-        return [out.finish(part.sequences, part.tokens)]
+            counts = tables.write(writer, contents, part)
+        return [out.finish(*counts)]
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:

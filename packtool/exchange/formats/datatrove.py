@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.exchange.files import Place, Written, as_stored
-from packtool.exchange.formats.raw import READ_TOKENS, ids_in
+from packtool.exchange.files import Place, Written
+from packtool.exchange.formats.raw import READ_TOKENS, ids_in, write_ids
 from packtool.exchange.model import Block, Contents, Format, Found, Part, ReadOptions
 from packtool.plan import I64, INSERTED_EOS
 
@@ -20,14 +20,14 @@ from packtool.plan import I64, INSERTED_EOS
 def part(place: Place, contents: Contents, part: Part) -> list[Written]:
     name = f"tokens-{part.number:05d}.ds"
     with place.create(name) as ids, place.create(f"{name}.index") as index:
-        before = 0
+        sequences = tokens = 0
         for block in contents.blocks(part):
-            ids.write(as_stored(block.tokens, FORMAT.dtype(contents)))
-            index.write((before + _ends(block)).astype("<u8"))
-            before += len(block.tokens)
+            index.write((tokens + _ends(block)).astype("<u8"))
+            more = write_ids(ids, [block], FORMAT.dtype(contents))
+            sequences, tokens = sequences + more[0], tokens + more[1]
         # The index goes first: with it there, the file is whole.
         ends = index.finish()
-        return [ids.finish(part.sequences, part.tokens), ends]
+        return [ids.finish(sequences, tokens), ends]
 
 
 def _ends(block: Block) -> I64:

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from packtool.errors import DataError, UsageError
-from packtool.exchange.files import Place, Written, as_stored
-from packtool.exchange.formats.raw import ids_in
+from packtool.exchange.files import Place, Written
+from packtool.exchange.formats.raw import ids_in, write_ids
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
 
 _HEADER = 256
@@ -30,9 +30,7 @@ def part(place: Place, contents: Contents, part: Part) -> list[Written]:
     header[:3] = (*_KINDS[dtype.str], part.tokens)
     with place.create(f"train-{part.number:05d}.bin") as out:
         out.write(header)
-        for block in contents.blocks(part):
-            out.write(as_stored(block.tokens, dtype))
-        return [out.finish(part.sequences, part.tokens)]
+        return [out.finish(*write_ids(out, contents.blocks(part), dtype))]
 
 
 def read(path: Path, _: ReadOptions) -> Iterator[Found]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from packtool.exchange.files import Place, Written, as_stored
-from packtool.exchange.formats.raw import ids_in
+from packtool.exchange.files import Place, Written
+from packtool.exchange.formats.raw import ids_in, write_ids
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
 
 
 def part(place: Place, contents: Contents, part: Part) -> list[Written]:
     with place.create(f"tokens-{part.number:05d}.npy") as out:
-        for block in contents.blocks(part):
-            out.write(as_stored(block.tokens, FORMAT.dtype(contents)))
-        return [out.finish(part.sequences, part.tokens)]
+        return [out.finish(*write_ids(out, contents.blocks(part), FORMAT.dtype(contents)))]
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:

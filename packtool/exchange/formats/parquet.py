@@ -19,9 +19,8 @@ _ROWS = 10_000  # rows that are decoded at a time
 def part(place: Place, contents: Contents, part: Part) -> list[Written]:
     with place.create(f"train-{part.number:05d}.parquet") as out:
         with pq.ParquetWriter(out, tables.schema(contents), compression="zstd") as writer:
-            for batch in tables.batches(contents, part):
-                writer.write_batch(batch)
-        return [out.finish(part.sequences, part.tokens)]
+            counts = tables.write(writer, contents, part)
+        return [out.finish(*counts)]
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.exchange.files import Place, Written, as_stored
-from packtool.exchange.model import Contents, Found, Part
+from packtool.exchange.files import FileWriter, Place, RegionWriter, Written, as_stored
+from packtool.exchange.model import Block, Contents, Found, Part
 
 READ_TOKENS = 1 << 22
 """Ids that a reader hands out at a time."""
@@ -18,13 +18,19 @@ READ_TOKENS = 1 << 22
 
 def fill(place: Place, name: str, contents: Contents, part: Part, dtype: np.dtype[Any]) -> list[Written]:
     """Write the ids of one part to their place in the file of all parts."""
-    tokens = sequences = 0
-    with place.region(name, part.first_token * dtype.itemsize) as file:
-        for block in contents.blocks(part):
-            file.write(as_stored(block.tokens, dtype))
-            tokens += len(block.tokens)
-            sequences += len(block.lengths)
-        return [file.written(sequences, tokens)]
+    with place.region(name, part.first_token * dtype.itemsize) as out:
+        return [out.written(*write_ids(out, contents.blocks(part), dtype))]
+
+
+def write_ids(out: FileWriter | RegionWriter, blocks: Iterable[Block], dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Append the ids of some blocks; returns the sequences and tokens that were written."""
+    sequences = tokens = 0
+    for block in blocks:
+        ids = as_stored(block.tokens, dtype)
+        out.write(ids)
+        sequences += len(block.lengths)
+        tokens += len(ids)
+    return sequences, tokens
 
 
 def ids_in(path: Path, dtype: np.dtype[Any], first: int = 0) -> Iterator[Found]:

@@ -32,10 +32,19 @@ def schema(contents: Contents) -> pa.Schema:
     return pa.schema([pa.field(name, _LIST, nullable=False) for name in names])
 
 
-def batches(contents: Contents, part: Part) -> Iterator[pa.RecordBatch]:
-    """The sequences of one part."""
+def write(writer: Any, contents: Contents, part: Part) -> tuple[int, int]:
+    """Write the sequences of one part; returns the sequences and tokens that were written.
+
+    Args:
+        writer: has a `write_batch`, as Parquet's and Arrow's.
+    """
+    sequences = tokens = 0
     for block in contents.blocks(part):
-        yield from _cut(pa.record_batch(_columns(block), schema=schema(contents)))
+        for batch in _cut(pa.record_batch(_columns(block), schema=schema(contents))):
+            writer.write_batch(batch)
+            sequences += batch.num_rows
+            tokens += len(batch.column(0).flatten())
+    return sequences, tokens
 
 
 def _columns(block: Block) -> list[pa.Array]:
