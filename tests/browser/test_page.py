@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from html import escape
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from packtool.packing import PackOptions, plan
 from packtool.report.packed import report_of_rows
 from packtool.report.page import page
 from packtool.writing.layout import Layout
+from tests.browser.browser import open_page
 from tests.reports import measured, store_report
 
 pytestmark = pytest.mark.browser
@@ -43,24 +42,6 @@ addEventListener("load", () => {{
   note.textContent = JSON.stringify(found);
 }});
 </script>"""
-
-
-def chromium() -> str:
-    found = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.fail("Chromium is not installed; make test-browser installs it")
-    return found
-
-
-def browse(tmp_path: Path, file: Path, *options: str) -> tuple[str, list[str]]:
-    """What the browser prints, and the messages on the page's console."""
-    command = [
-        *(chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-        *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars"),
-        *(f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", *options, file.as_uri()),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    return done.stdout, re.findall(r"CONSOLE.*", done.stderr)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +77,7 @@ def test_page(tmp_path: Path, pages: dict[str, str], name: str, width: int, dark
     file = tmp_path / "page.html"
     file.write_text(AROUND.format(width=width, page=escape(pages[name], quote=True)), "utf-8")
     scheme = "--blink-settings=preferredColorScheme=" + ("0" if dark else "1")
-    printed, console = browse(tmp_path, file, "--window-size=1400,1000", scheme, "--dump-dom")
+    printed, console = open_page(tmp_path, file.as_uri(), "--window-size=1400,1000", scheme, "--dump-dom")
     assert console == []
     found = json.loads(re.findall(r'<pre id="found">(.*?)</pre>', printed)[0])
     assert found["charts"] == {"comparison": 33, "documents": 1, "packed": 4}[name]
@@ -112,8 +93,8 @@ def test_screenshot_and_print(tmp_path: Path, pages: dict[str, str]) -> None:
     file = tmp_path / "page.html"
     file.write_text(pages["comparison"], "utf-8")
     picture, paper = tmp_path / "page.png", tmp_path / "page.pdf"
-    browse(tmp_path, file, "--window-size=1280,4000", f"--screenshot={picture}")
-    browse(tmp_path, file, "--no-pdf-header-footer", f"--print-to-pdf={paper}")
+    open_page(tmp_path, file.as_uri(), "--window-size=1280,4000", f"--screenshot={picture}")
+    open_page(tmp_path, file.as_uri(), "--no-pdf-header-footer", f"--print-to-pdf={paper}")
     assert picture.stat().st_size > 100_000
     assert paper.read_bytes().startswith(b"%PDF")
 
@@ -121,6 +102,6 @@ def test_screenshot_and_print(tmp_path: Path, pages: dict[str, str]) -> None:
 def test_the_console_is_watched(tmp_path: Path) -> None:
     file = tmp_path / "bad.html"
     file.write_text("<body><script>nothing.there()</script></body>", "utf-8")
-    _, console = browse(tmp_path, file, "--dump-dom")
+    _, console = open_page(tmp_path, file.as_uri(), "--dump-dom")
     assert len(console) == 1
     assert "nothing is not defined" in console[0]
