@@ -86,7 +86,7 @@ def _asked(options: PackArguments) -> dict[str, Any]:
         asked |= {"holdout": str(options.holdout), "holdout_seed": options.holdout_seed, "part": options.part}
     elif options.part != "train":
         remedy = "say how much is held out: --holdout 0.5%"
-        raise UsageError("bad-option", "without effect without --holdout", remedy=remedy, where="--part")
+        raise UsageError("bad-option", "has no effect without --holdout", remedy=remedy, where="--part")
     if options.shard_of is not None:
         asked["shard_of"] = options.shard_of
     if options.drop_duplicates:
@@ -151,7 +151,7 @@ def _kept(
     excluded = _excluded(stores, origins, options.exclude)
     first: list[Mask] = []
     if options.drop_duplicates:
-        # What is excluded is no first of its text.
+        # An excluded document does not count as the first of its text.
         whole = first_of_each(np.concatenate([o["hash"][~no] for o, no in zip(origins, excluded, strict=True)]))
         ends = np.cumsum([int((~no).sum()) for no in excluded])[:-1]
         for part, no in zip(np.split(whole, ends), excluded, strict=True):

@@ -14,7 +14,7 @@ from packtool.report.packed import read_report
 from packtool.report.schema import PackedReport
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import DatasetEntry
-from packtool.storage.output import Output, key_of, look, prepare
+from packtool.storage.output import Output, key_of, prepare, state_of
 from packtool.writing.memory import Budget
 
 
@@ -74,7 +74,7 @@ class DatasetJob:
         """
         key = key_of(__version__, *options, self.input_entries())
         if self.dry_run:
-            found = look(self.output, self.command, key)
+            found = state_of(self.output, self.command, key)
             return DatasetResult(self.output, None, {}, Preview(self.command, self.output, found, figures()))
         place = prepare(
             self.output, self.command, key=key, inputs=self.inputs, overwrite=self.overwrite, resume=self.resume

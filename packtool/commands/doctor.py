@@ -160,7 +160,7 @@ def _measured(data: bytes, spec: Mapping[str, Any], size: int, name: str) -> lis
     """Each encoder on a megabyte: CPU seconds to load it, MB per CPU second, and whether the ids are the same."""
     import numpy as np
 
-    from packtool.tokenizing.choose import follow, recipe
+    from packtool.tokenizing.choose import load_encoder, recipe
     from packtool.tokenizing.encoders import ReferenceEncoder
 
     texts = _megabyte()
@@ -175,7 +175,7 @@ def _measured(data: bytes, spec: Mapping[str, Any], size: int, name: str) -> lis
         return checks
     try:
         began = time.process_time()
-        fast = follow(recipe(spec, name, size), data)
+        fast = load_encoder(recipe(spec, name, size), data)
         loaded = time.process_time()
         ids, each = fast.encode(texts)
         rate = amount / (time.process_time() - loaded)

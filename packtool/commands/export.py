@@ -21,7 +21,7 @@ from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import ExportManifest
-from packtool.storage.output import Output, key_of, look, one_writer, prepare
+from packtool.storage.output import Output, key_of, one_writer, prepare, state_of
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def export(options: ExportArguments) -> ExportResult:
     if options.dry_run:
         size = contents.tokens * contents.dtype.itemsize
         figures = {contents.kind: contents.sequences, "tokens": contents.tokens, "bytes": size}
-        found = look(output, "export", key)
+        found = state_of(output, "export", key)
         return ExportResult(output, None, {}, Preview("export", output, found, figures, estimated=True))
     place = prepare(output, "export", key=key, inputs=[source], overwrite=options.overwrite, resume=options.resume)
     if place.finished:

@@ -17,14 +17,14 @@ from packtool.storage.packed import PackedDataset
 
 @dataclass(frozen=True)
 class Place:
-    """One piece of the document in a row.
+    """One segment of the document in a row.
 
     Attributes:
         sequence_length: of the row; tells the bucket.
         row: its number in the bucket.
         document: number of the document in the dataset; it has several after several passes.
-        start, length: of the piece, in tokens, counted from the document's first.
-        repeated: leading tokens of the piece that an earlier row has.
+        start, length: of the segment, in tokens, counted from the document's first.
+        repeated: leading tokens of the segment that an earlier row has.
     """
 
     sequence_length: int
@@ -43,7 +43,7 @@ class FindResult:
         path: the dataset.
         record: file and line that were asked for.
         documents: its numbers in the dataset; none if it was left out.
-        places: its pieces, row by row.
+        places: its segments, row by row.
     """
 
     path: Path

@@ -21,7 +21,7 @@ from packtool.options.import_ import ImportArguments
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import ExportManifest, InputEntry, StoreManifest, TokenizerInfo, TokenShard
-from packtool.storage.output import Output, key_of, look, one_writer, prepare
+from packtool.storage.output import Output, key_of, one_writer, prepare, state_of
 from packtool.storage.token_store import token_dtype
 
 
@@ -71,7 +71,7 @@ def import_(options: ImportArguments) -> ImportResult:
         figures = {"files": len(files), "input_bytes": sum(size for _, size, _ in identity)}
         figures["bytes"] = figures["input_bytes"] // dtype.itemsize * token_dtype(info.vocab_size).itemsize
         return ImportResult(
-            output, {}, {}, Preview("import", output, look(output, "import", key), figures, estimated=True)
+            output, {}, {}, Preview("import", output, state_of(output, "import", key), figures, estimated=True)
         )
     place = prepare(output, "import", key=key, inputs=inputs, overwrite=options.overwrite, resume=options.resume)
     if place.finished:
@@ -146,7 +146,7 @@ def _files(path: Path, chosen: Format) -> list[Path]:
     if not found:
         raise DataError(
             "missing-input",
-            f"holds no file called {chosen.files}, as {chosen.name} calls them",
+            f"holds no file that matches {chosen.files}, which {chosen.name} writes",
             remedy="name the files, or give another --format",
             where=str(path),
         )

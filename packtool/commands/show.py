@@ -1,4 +1,4 @@
-"""`show`: one row of a packed dataset, piece by piece, decoded."""
+"""`show`: one row of a packed dataset, segment by segment, decoded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from packtool.errors import UsageError
 from packtool.options.call import takes
 from packtool.options.show import ShowArguments
 from packtool.plan import INSERTED_EOS, PADDING, offsets_of
-from packtool.report.row import Piece, Row
+from packtool.report.row import Row, RowSegment
 from packtool.storage.packed import PackedBucket, PackedDataset
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def show(options: ShowArguments) -> Row:
     decode = _Decoder(_tokenizer(dataset, options.tokenizer))
     stores = [options.store] if isinstance(options.store, str | Path) else options.store
     origins = Origins(dataset, stores) if stores else None
-    pieces = _pieces(dataset, chosen, number, decode, origins)
-    return Row(Path(options.path), number, chosen.rows, chosen.sequence_length, pieces)
+    segments = _segments(dataset, chosen, number, decode, origins)
+    return Row(Path(options.path), number, chosen.rows, chosen.sequence_length, segments)
 
 
 def _bucket(dataset: PackedDataset, wanted: int | None) -> PackedBucket:
@@ -81,12 +81,12 @@ class _Decoder:
         return None if self._tokenizer is None else str(self._tokenizer.decode(ids, skip_special_tokens=False))
 
 
-def _pieces(
+def _segments(
     dataset: PackedDataset, bucket: PackedBucket, row: int, decode: _Decoder, origins: Origins | None
-) -> list[Piece]:
+) -> list[RowSegment]:
     tokens: list[int] = bucket.tokens(row, row + 1)[0].tolist()
     if not dataset.has_segments:
-        return [Piece("unknown", tokens, decode(tokens))]
+        return [RowSegment("unknown", tokens, decode(tokens))]
     segments = bucket.segments(row, row + 1)
     lengths: Any = dataset.lengths()
     stores = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
@@ -103,11 +103,11 @@ def _pieces(
         ids = tokens[at : at + length]
         at += length
         if document in (PADDING, INSERTED_EOS):
-            out.append(Piece("padding" if document == PADDING else "eos", ids, decode(ids)))
+            out.append(RowSegment("padding" if document == PADDING else "eos", ids, decode(ids)))
             continue
         source = int(np.searchsorted(stores, document, side="right")) - 1
         out.append(
-            Piece(
+            RowSegment(
                 "document",
                 ids,
                 decode(ids[repeated:]),

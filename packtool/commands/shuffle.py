@@ -83,7 +83,7 @@ def _seed(given: int | None, manifest: Manifest) -> int:
 
 
 def _require_kind(chosen: Method, manifest: Manifest, where: str) -> None:
-    found = manifests.called(manifest)
+    found = manifests.describe(manifest)
     if chosen.source == "store" and not isinstance(manifest, StoreManifest):
         raise UsageError(
             "not-a-store",

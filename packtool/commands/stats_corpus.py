@@ -108,7 +108,9 @@ def corpus_lengths(location: str, options: CorpusOptions, *, tokens: bool, quiet
         try:
             measured = _run(context, files, workers, quiet)
         except (EncoderMismatchError, EncoderUnsuitableError) as error:
-            warn("encoder-fallback", error.what, remedy="nothing is lost, tokenizers is only slower", where=location)
+            warn(
+                "encoder-fallback", error.what, remedy="the ids are the same, but tokenizers is slower", where=location
+            )
             measured = _run(msgspec.structs.replace(context, encoder="tokenizers"), files, workers, quiet)
     return _join(measured, files, info, location)
 

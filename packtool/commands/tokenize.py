@@ -29,7 +29,7 @@ from packtool.storage.token_store import token_dtype
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing import load
 from packtool.tokenizing.assemble import assemble
-from packtool.tokenizing.choose import choose, recipe, spared
+from packtool.tokenizing.choose import choose, recipe, reference_if_small
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
 from packtool.tokenizing.job import Job
 from packtool.warnings import warn
@@ -100,7 +100,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     files = [file for group in found for file in group or [copy_stdin(out.work, options.format)]]
     warn_of_repeats(files)
     if options.encoder == "auto" and not any(file.compression or file.format == "parquet" for file in files):
-        encoder_name, why = spared(encoder_name, why, sum(file.bytes for file in files))
+        encoder_name, why = reference_if_small(encoder_name, why, sum(file.bytes for file in files))
     log.info("encoder %s: %s", encoder_name, why)
     write_bytes(out.work / "tokenizer.json", loaded.data)
     context = tasks.Context(
@@ -139,7 +139,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
 def _check_options(inputs: Sequence[Path | str], options: TokenizeArguments) -> None:
     if options.max_errors is not None and options.on_error == "fail":
         remedy = "give --on-error skip or quarantine with it"
-        raise UsageError("bad-option", "without effect while --on-error is fail", remedy=remedy, where="--max-errors")
+        raise UsageError("bad-option", "has no effect while --on-error is fail", remedy=remedy, where="--max-errors")
     if not inputs:
         remedy = "name files, directories, globs or URLs, or - for standard input"
         raise UsageError("no-input", "no input is named", remedy=remedy)
@@ -165,7 +165,7 @@ def _preview(output: Path, key: str, files: Sequence[CorpusFile], vocab_size: in
         "input_bytes": sum(file.bytes for file in files),
         "bytes": text // 4 * token_dtype(vocab_size).itemsize,
     }
-    found = outputs.look(output, "tokenize", key)
+    found = outputs.state_of(output, "tokenize", key)
     return TokenizeResult(output, {}, {}, Preview("tokenize", output, found, figures, estimated=True))
 
 

@@ -21,8 +21,8 @@ from packtool.writing.gather import Gatherer
 from packtool.writing.layout import BATCH_TOKENS
 
 _AGAIN = "make the dataset again"
-_PIECES = 1 << 23
-"""Pieces, about, that are held at a time to see that no two of them overlap: some 400 MB."""
+_SEGMENTS = 1 << 23
+"""Segments, about, that are held at a time to see that no two of them overlap: some 400 MB."""
 _PLACED = ("placed", "repeated", "eos", "eos_inserted", "padding", "output", "rows")
 
 
@@ -74,7 +74,7 @@ def _corpus(dataset: PackedDataset, stores: Sequence[Path | str]) -> Corpus:
 
 
 def batches(dataset: PackedDataset) -> Iterator[tuple[PackedBucket, int, Segments]]:
-    """All rows: bucket, first row and their pieces, a few million tokens at a time."""
+    """All rows: bucket, first row and their segments, a few million tokens at a time."""
     for bucket in dataset.buckets:
         step = max(1, BATCH_TOKENS // bucket.sequence_length)
         for first in range(0, bucket.rows, step):
@@ -83,7 +83,7 @@ def batches(dataset: PackedDataset) -> Iterator[tuple[PackedBucket, int, Segment
 
 
 def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
-    """The rows against their pieces, and what they add up to against the ledger."""
+    """The rows against their segments, and what they add up to against the ledger."""
     manifest, lengths = dataset.manifest, dataset.lengths()
     tallies = {bucket.sequence_length: Tally(lengths, bucket.sequence_length) for bucket in dataset.buckets}
     gather = None
@@ -134,15 +134,15 @@ def _check_tokens(
 def check_once(dataset: PackedDataset) -> None:
     """No token of any document is placed twice, and what is marked as repeated is placed elsewhere.
 
-    Seen as one stream, the documents' tokens are a line, and pieces are stretches of it: no two may overlap. Stretches
-    are compared for some millions of pieces at a time, so memory stays bounded and the segment table is read again.
+    The documents' tokens, one after the other, are a line, and segments are intervals of it: no two may overlap. They
+    are compared some millions at a time, so memory stays bounded and the segment table is read again.
 
     Raises:
         DataError: naming a document.
     """
     starts = offsets_of(np.asarray(dataset.lengths()))
-    pieces = sum(len(table) for bucket in dataset.buckets for table, _ in bucket.tables())
-    cuts = np.linspace(0, starts[-1], -(-pieces // _PIECES) + 1).astype(np.int64)
+    segments = sum(len(table) for bucket in dataset.buckets for table, _ in bucket.tables())
+    cuts = np.linspace(0, starts[-1], -(-segments // _SEGMENTS) + 1).astype(np.int64)
     for low, high in pairwise(cuts.tolist()):
         _check_stretch(dataset, starts, low, high)
 

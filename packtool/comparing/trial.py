@@ -38,7 +38,7 @@ class Outcome:
         tallies: one for each row length.
         ledger: where every token goes.
         sample: a few rows of the first documents, packed alone.
-        sampled: the first so many documents alone tell how rows are mixed: how alike their pieces are and how many
+        sampled: the first so many documents alone tell how rows are mixed: how alike their segments are and how many
             documents each holds; None where all do.
         planning_seconds: CPU seconds from lengths to counts without a plan; 0 where rows had to be listed.
         seconds: CPU seconds from lengths to figures.

@@ -214,7 +214,7 @@ class _Parser:
                 "invalid-json", f"not valid JSON: {error.msg.removesuffix(' at')} at column {error.colno}"
             ) from None
         except RecursionError:
-            raise _UnusableError("invalid-json", "JSON that is nested too deep") from None
+            raise _UnusableError("invalid-json", "JSON nested too deeply") from None
         if not isinstance(value, dict):
             raise _UnusableError("invalid-json", f"not a JSON object but {_kind(value)}")
         text = self._find(value)

@@ -91,10 +91,10 @@ class Source:
         self.raw.close()
 
 
-def _changed(file: CorpusFile, how: str) -> DataError:
+def _changed(file: CorpusFile, what: str) -> DataError:
     return DataError(
         "input-changed",
-        f"changed while the command was at work: {how}",
+        f"changed while the command was at work: {what}",
         remedy="run the command again once nothing writes to the input",
         where=shown(file.location),
     )

@@ -25,12 +25,12 @@ class Block:
     Attributes:
         tokens: of all of them, one after the other.
         lengths: of each.
-        pieces: which piece of which document lies where in each row; None for documents, and where it is not known.
+        segments: which segment of which document lies where in each row; None for documents, and where it is not known.
     """
 
     tokens: npt.NDArray[Any]
     lengths: I64
-    pieces: Segments | None = None
+    segments: Segments | None = None
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def contents_of(path: Path) -> Contents:
         return _rows(PackedDataset(path))
     raise UsageError(
         "not-exportable",
-        f"{manifests.called(manifest)}, where a token store or a packed dataset is needed",
+        f"{manifests.describe(manifest)}, where a token store or a packed dataset is needed",
         remedy="give what packtool tokenize, pack or shuffle wrote",
         where=str(path),
     )
@@ -82,9 +82,9 @@ def _rows(dataset: PackedDataset) -> Contents:
         step = max(1, BLOCK_TOKENS // bucket.sequence_length)
         for first in range(begin, end, step):
             last = min(first + step, end)
-            pieces = bucket.segments(first, last) if bucket.has_segments else None
+            segments = bucket.segments(first, last) if bucket.has_segments else None
             lengths = np.full(last - first, bucket.sequence_length, np.int64)
-            yield Block(bucket.tokens(first, last).reshape(-1), lengths, pieces)
+            yield Block(bucket.tokens(first, last).reshape(-1), lengths, segments)
 
     return Contents(
         name=dataset.path.resolve().name,

@@ -1,7 +1,7 @@
 """How alike the segments of a row are: what greedy packing does to rows, and random rows would not.
 
 A row of one length after the other looks alike inside and differs from other rows, which is what shuffling is there to
-avoid. Let x be the log of a segment's length (a document's piece in a row, its EOS included; padding and inserted EOS
+avoid. Let x be the log of a segment's length (a document's segment in a row, its EOS included; padding and inserted EOS
 are not segments). The variance of x over all segments has a part between rows and a part inside them:
 
     sum (x - mean)^2  =  sum over rows n_r (mean_r - mean)^2  +  the rest
@@ -29,7 +29,7 @@ class Homogeneity:
 
     Attributes:
         rows: rows with segments.
-        segments: pieces of documents in them.
+        segments: segments of documents in them.
         between_rows: share of the variance of log length that lies between rows; 0 where all lengths are equal.
         random_rows: the same for random rows of as many segments each, on average.
         rows_of_several: rows of more than two segments.

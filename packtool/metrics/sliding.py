@@ -42,20 +42,19 @@ def sliding(counts: LengthCounts, sequence_length: int, max_repetition: Fraction
     >>> sliding(counts, 10, Fraction(1, 2))
     Sliding(max_repetition=0.5, predicted_texts=20.0, predicted_tokens=25.0, texts=20, tokens=20)
     """
-    size = sequence_length
-    long = counts.values > size
+    long = counts.values > sequence_length
     length, documents = counts.values[long], counts.counts[long]
-    interval = (length - 1) // size  # (k L, (k + 1) L]
+    interval = (length - 1) // sequence_length  # (k L, (k + 1) L]
     top, bottom = max_repetition.numerator, max_repetition.denominator
     # In whole numbers, so that the figures are the same everywhere.
     stays = np.maximum(0, bottom - interval * top)
-    slides = can_slide(length, size, max_repetition)
+    slides = can_slide(length, sequence_length, max_repetition)
     return Sliding(
         max_repetition=float(max_repetition),
         predicted_texts=int((bottom - stays) @ documents) / bottom,
-        predicted_tokens=int((stays * stays) @ documents) * size / (2 * bottom * bottom),
+        predicted_tokens=int((stays * stays) @ documents) * sequence_length / (2 * bottom * bottom),
         texts=int(documents[slides].sum()),
-        tokens=int((documents * (length % size))[~slides].sum()),
+        tokens=int((documents * (length % sequence_length))[~slides].sum()),
     )
 
 

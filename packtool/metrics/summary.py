@@ -47,7 +47,7 @@ class Metrics:
         avoidable_truncation_ratio: avoidably truncated / fitting documents.
         concatenation_ratio: documents / rows (bucket pretraining, equation 3).
         documents_per_row: distinct documents in a row.
-        mean_context: tokens of the same piece before a token in its row, averaged over all tokens but padding.
+        mean_context: tokens of the same segment before a token in its row, averaged over all tokens but padding.
         row_lower_bound: rows that the same tokens fill at least: for each bucket, ceil((output - padding) / L).
         row_excess: rows / row_lower_bound - 1.
         dropped_tokens: text tokens in no row.
@@ -56,9 +56,9 @@ class Metrics:
         repeated_ratio: repeated / output tokens.
         overlapping_documents: documents with tokens in two rows.
         attention_full: query-key pairs under a causal mask over whole rows, padding included: rows × L (L + 1) / 2.
-        attention_masked: query-key pairs where a token sees only its own piece: the sum of l (l + 1) / 2.
+        attention_masked: query-key pairs where a token sees only its own segment: the sum of l (l + 1) / 2.
         steps_per_epoch: batches in an epoch, the last may be smaller; None without a batch size.
-        homogeneity: how alike the pieces of a row are, beside random rows.
+        homogeneity: how alike the segments of a row are, beside random rows.
     """
 
     documents: int
@@ -139,10 +139,10 @@ def _documents_per_row(rows: I64) -> DocumentsPerRow:
     )
 
 
-def _pairs(pieces: I64, more: int) -> int:
-    """Sum of l (l + more) / 2 over pieces of l tokens."""
-    length = np.arange(len(pieces))
-    return int(pieces @ (length * (length + more) // 2))
+def _pairs(segments: I64, more: int) -> int:
+    """Sum of l (l + more) / 2 over segments of l tokens."""
+    length = np.arange(len(segments))
+    return int(segments @ (length * (length + more) // 2))
 
 
 def _overlapping(tallies: Sequence[Tally]) -> int:

@@ -70,11 +70,11 @@ class Tally:
         self.placed = 0
         self.repeated = 0
         self.intact = 0
-        """Documents whose text lies in one piece of one row."""
+        """Documents whose text lies in one segment of one row."""
         self.intact_longer = 0
         """Those of them of sequence length + 1: only their EOS is elsewhere."""
         self.piece_lengths: I64 = np.zeros(sequence_length + 1, np.int64)
-        """Pieces of documents, by their number of tokens."""
+        """Segments of documents, by their number of tokens."""
         self.documents_in_row: I64 = np.zeros(sequence_length + 1, np.int64)
         """Rows, by the number of distinct documents in them."""
         self.homogeneity = HomogeneityCounts()
@@ -117,7 +117,7 @@ class Tally:
         again = 0
         intact = (start == 0) & (end >= whole - 1) & (whole > 1)
         if repeated.any():
-            # The EOS of a repeated piece is an EOS written, not a repeated token.
+            # The EOS of a repeated segment is an EOS written, not a repeated token.
             text_again = np.minimum(repeated, length - ends_document)
             again = int(text_again.sum())
             intact &= text_again < whole - 1
@@ -190,14 +190,14 @@ def _weighted(values: I64, times: I64, most: int) -> I64:
 
 
 def _distinct_documents(rows: Segments, held: npt.NDArray[np.bool_], documents: int) -> I64:
-    """Distinct documents in each row; `held` marks the pieces of documents."""
+    """Distinct documents in each row; `held` marks the segments of documents."""
     before = np.zeros(len(held) + 1, np.int64)
     np.cumsum(held, out=before[1:])
     counts: I64 = before[rows.offsets[1:]] - before[rows.offsets[:-1]]
     document = rows.document if len(rows.document) == int(before[-1]) else rows.document[held]
     if (document[1:] > document[:-1]).all():
         return counts
-    # A document may lie in one row in several pieces: sorted by row and document, they are neighbours.
+    # A document may lie in one row in several segments: sorted by row and document, they are neighbours.
     row = np.repeat(np.arange(rows.groups), counts)
     key = row * documents + document
     if not (key[1:] > key[:-1]).all():

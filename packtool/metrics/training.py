@@ -20,7 +20,7 @@ class TrainingCost:
         width: of its layers, 128 × layers.
         linear: 6 N for each token of the output.
         attention: 12 × layers × width for each query-key pair of causal attention over whole rows.
-        attention_masked: the same where a token sees only its own piece.
+        attention_masked: the same where a token sees only its own segment.
     """
 
     parameters: int

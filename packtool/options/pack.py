@@ -160,7 +160,7 @@ class PackOptions:
             object.__setattr__(self, name, exact(getattr(self, name), flag(name)))
 
     @property
-    def length(self) -> int:
+    def row_length(self) -> int:
         """L, where the strategy requires it."""
         assert self.sequence_length is not None
         return self.sequence_length
@@ -168,7 +168,7 @@ class PackOptions:
     @property
     def atom(self) -> int:
         """A: L unless given."""
-        return self.length if self.atom_size is None else self.atom_size
+        return self.row_length if self.atom_size is None else self.atom_size
 
     @property
     def bucket_sizes(self) -> tuple[int, ...]:
@@ -189,7 +189,7 @@ class PackOptions:
     def extra(self) -> int:
         """c_extra; the default is always less than a row."""
         given = self.extra_capacity
-        return min(given, self.length - 1) if given == EXTRA_CAPACITY else given
+        return min(given, self.row_length - 1) if given == EXTRA_CAPACITY else given
 
     def in_effect(self, name: str) -> Any:
         """The value that a strategy goes by, as the manifest records it."""

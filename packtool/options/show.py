@@ -30,5 +30,5 @@ class ShowArguments:
     ] = None
     store: Annotated[
         Many,
-        Option(PATHS, "Name file and line of each piece, by the stores that were packed.", metavar="STORE"),
+        Option(PATHS, "Name file and line of each segment, by the stores that were packed.", metavar="STORE"),
     ] = ()

@@ -23,7 +23,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     >>> bins.segments(np.arange(bins.rows)).document, bins.dropped, bins.eos_omitted
     (array([2, 0, 1, 3]), 0, 1)
     """
-    sequence_length = options.length
+    sequence_length = options.row_length
     documents = cut(lengths, sequence_length)
     counts = np.append(documents.counts, documents.whole_rows)
     runs = best_fit(counts, sequence_length + options.extra)

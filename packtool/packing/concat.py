@@ -20,7 +20,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     >>> stream.rows, stream.dropped, stream.eos_omitted
     (2, 0, 1)
     """
-    return [StreamPlan(options.length, options.atom, offsets_of(lengths), remainder=options.remainder)]
+    return [StreamPlan(options.row_length, options.atom, offsets_of(lengths), remainder=options.remainder)]
 
 
 STRATEGY = Strategy(

@@ -47,16 +47,17 @@ class PowerPlan(Plan):
 
     def segments(self, units: Ints) -> Segments:
         units = np.asarray(units, np.int64)
-        size = self.sequence_length
+        length = self.sequence_length
         if self._before is None:
             document = self._documents[units].astype(np.int64)
             # What the longer rows of the document hold comes before.
-            start = self._lengths[document].astype(np.int64) // (2 * size) * (2 * size)
+            start = self._lengths[document].astype(np.int64) // (2 * length) * (2 * length)
         else:
             at = np.searchsorted(self._before, units, side="right") - 1
             document = self._documents[at].astype(np.int64)
-            start = (units - self._before[at]) * size
-        return Segments(document, start, np.full(len(units), size), np.zeros_like(document), np.arange(len(units) + 1))
+            start = (units - self._before[at]) * length
+        lengths = np.full(len(units), length)
+        return Segments(document, start, lengths, np.zeros_like(document), np.arange(len(units) + 1))
 
 
 def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
@@ -69,21 +70,21 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     >>> [(bucket.sequence_length, bucket.rows) for bucket in plans], plans[0].eos_omitted
     ([(2, 1), (4, 1), (8, 2)], 1)
     """
-    top = 1 << (options.length.bit_length() - 1)
+    top = 1 << (options.row_length.bit_length() - 1)
     bottom = 1 << (options.min_bucket - 1).bit_length()
     if bottom > top:
         raise UsageError(
             "bad-option",
-            f"no power of two lies between {options.min_bucket} and the sequence length {options.length}",
+            f"no power of two lies between {options.min_bucket} and the sequence length {options.row_length}",
             remedy=f"give at most {top}",
             where="--min-bucket",
         )
-    sizes = [1 << power for power in range(bottom.bit_length() - 1, top.bit_length())]
+    row_lengths = [1 << power for power in range(bottom.bit_length() - 1, top.bit_length())]
     rest = lengths & (bottom - 1)
     cut = int(np.count_nonzero(rest))
     dropped = int(rest.sum(dtype=np.int64)) - cut
     shortest = PowerPlan(bottom, lengths, longest=bottom == top, dropped=dropped, eos_omitted=cut)
-    return [shortest, *(PowerPlan(size, lengths, longest=size == top) for size in sizes[1:])]
+    return [shortest, *(PowerPlan(length, lengths, longest=length == top) for length in row_lengths[1:])]
 
 
 STRATEGY = Strategy(

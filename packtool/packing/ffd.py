@@ -22,7 +22,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     >>> bins.segments(np.arange(bins.rows)).document
     array([2, 3, 0, 1])
     """
-    sequence_length = options.length
+    sequence_length = options.row_length
     documents = cut(lengths, sequence_length)
     if not options.optimize:
         return [pack_tails(lengths, sequence_length, documents, first_fit(documents.counts, sequence_length))]

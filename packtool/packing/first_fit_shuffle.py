@@ -25,7 +25,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     >>> bins.segments(np.arange(bins.rows)).document
     array([3, 0, 2, 1])
     """
-    sequence_length = options.length
+    sequence_length = options.row_length
     documents = cut(lengths, sequence_length)
     order = permutation(len(lengths), seed=options.seed, purpose=FIRST_FIT_ORDER).astype(index_type(len(lengths)))
     tails = sequence_length - documents.keys[order].astype(np.int64)

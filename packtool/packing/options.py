@@ -58,10 +58,10 @@ def check(strategy: Strategy, options: PackOptions) -> None:
     """
     check_values(options)
     check_taken(options, "--strategy", strategy.name)
-    if options.atom_size is not None and (options.length % options.atom and options.atom % options.length):
+    if options.atom_size is not None and (options.row_length % options.atom and options.atom % options.row_length):
         raise UsageError(
             "bad-atom-size",
-            f"{options.atom} does not fit the sequence length {options.length}",
+            f"{options.atom} does not fit the sequence length {options.row_length}",
             remedy="give a divisor or a multiple of the sequence length",
             where="--atom-size",
         )
@@ -70,8 +70,8 @@ def check(strategy: Strategy, options: PackOptions) -> None:
             "bad-option", "the sizes must differ", remedy="name each size once, such as 2048,4096", where="--buckets"
         )
     if options.sequence_length is not None:
-        _less("--extra-capacity", options.extra, options.length - 1)
-        _less("--min-bucket", options.min_bucket, options.length)
+        _less("--extra-capacity", options.extra, options.row_length - 1)
+        _less("--min-bucket", options.min_bucket, options.row_length)
 
 
 def _less(name: str, value: int, most: int) -> None:

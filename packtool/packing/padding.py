@@ -97,7 +97,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
             remedy="give a larger atom size",
             where="--atom-size",
         )
-    return [PaddingPlan(lengths, options.length, options.atom, options.remainder)]
+    return [PaddingPlan(lengths, options.row_length, options.atom, options.remainder)]
 
 
 STRATEGY = Strategy(

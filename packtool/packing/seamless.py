@@ -26,7 +26,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     >>> segments.start, segments.repeated
     (array([0, 8]), array([0, 2]))
     """
-    sequence_length = options.length
+    sequence_length = options.row_length
 
     def rows_and_tails(long: I64, sequence_length: int) -> tuple[I64, I64]:
         rows, tails = np.divmod(long, sequence_length)

@@ -1,7 +1,8 @@
 """What a training step reads, from rows and their segments: vectorised, NumPy in, NumPy out.
 
-A *sequence* here is what attention must not cross: a piece of a document, with the EOS that the strategy inserted after
-it, or a run of padding. A document that is cut begins a sequence, with position 0, in every row that has a piece of it.
+A *sequence* here is what attention must not cross: a segment of a document, with the EOS that the strategy inserted
+after it, or a run of padding. A document that is cut begins a sequence, with position 0, in every row that has a part
+of it.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Batch(TypedDict):
 
 def make_batch(
     tokens: npt.NDArray[Any],
-    pieces: Segments | None,
+    segments: Segments | None,
     *,
     documents: bool = True,
     labels: Literal["next", "same"] = "next",
@@ -56,8 +57,8 @@ def make_batch(
 
     Args:
         tokens: (rows, sequence_length).
-        pieces: of these rows; None where every row is taken for one sequence without padding.
-        documents: a sequence for each piece of a document; else one for each row, for plain causal attention.
+        segments: of these rows; None where every row is taken for one sequence without padding.
+        documents: a sequence for each segment of a document; else one for each row, for plain causal attention.
         labels: ``next``: the label at a place is the token after it, for a loss on all outputs. ``same``: the label at
             a place is its own token, for models that shift labels themselves, as those of `transformers` do.
         extra_token: rows have one token more than the model reads: the last is a target only, so that no place of the
@@ -88,16 +89,16 @@ def make_batch(
     targets[::length] = False
     starts = np.arange(rows) * length
     padding = np.zeros(rows, np.bool_)
-    if pieces is not None:
-        ends = offsets_of(pieces.length)
-        targets[np.repeat(pieces.document == PADDING, pieces.length)] = False
+    if segments is not None:
+        ends = offsets_of(segments.length)
+        targets[np.repeat(segments.document == PADDING, segments.length)] = False
         if not train_on_repeated:
-            _clear(targets, ends[:-1], pieces.repeated)
-        begins = _begins(pieces)
+            _clear(targets, ends[:-1], segments.repeated)
+        begins = _begins(segments)
         if not train_across_documents:
             targets[ends[:-1][begins]] = False
         if documents:
-            starts, padding = ends[:-1][begins], pieces.document[begins] == PADDING
+            starts, padding = ends[:-1][begins], segments.document[begins] == PADDING
     lengths = np.diff(starts, append=rows * length)
     first = np.searchsorted(starts, np.arange(rows) * length)
     number = np.arange(len(starts)) - first[starts // length] if len(starts) else starts
@@ -124,11 +125,11 @@ def make_batch(
     )
 
 
-def _begins(pieces: Segments) -> npt.NDArray[np.bool_]:
-    """Which pieces begin a sequence: all but the inserted EOS of the piece before it in the row."""
-    begins = np.ones(len(pieces), np.bool_)
-    begins[1:] = (pieces.document[1:] != INSERTED_EOS) | (pieces.document[:-1] == PADDING)
-    begins[pieces.offsets[:-1]] = True
+def _begins(segments: Segments) -> npt.NDArray[np.bool_]:
+    """Which segments begin a sequence: all but the inserted EOS of the segment before it in the row."""
+    begins = np.ones(len(segments), np.bool_)
+    begins[1:] = (segments.document[1:] != INSERTED_EOS) | (segments.document[:-1] == PADDING)
+    begins[segments.offsets[:-1]] = True
     return begins
 
 

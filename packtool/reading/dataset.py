@@ -26,7 +26,7 @@ class _Opened:
         recipe: what it was opened with.
         manifest: everything the manifest says.
         pad_id, eos_id: token ids.
-        has_segments: the dataset says which piece of which document lies where.
+        has_segments: the dataset says which segment of which document lies where.
     """
 
     def __init__(self, recipe: Recipe, opened: Opened) -> None:
@@ -41,16 +41,16 @@ class _Opened:
 
     def _batch(self, rows: Rows, index: Index, **options: Any) -> Batch:
         numbers = rows.numbers(index)
-        return make_batch(rows[numbers], self._pieces(rows, numbers, **options), **options)
+        return make_batch(rows[numbers], self._segments(rows, numbers, **options), **options)
 
-    def _pieces(self, rows: Rows, numbers: npt.NDArray[np.int64], **options: Any) -> Segments | None:
-        """The pieces of these rows; None if none are needed: no padding to leave out, no boundaries asked for."""
+    def _segments(self, rows: Rows, numbers: npt.NDArray[np.int64], **options: Any) -> Segments | None:
+        """The segments of these rows; None if none are needed: no padding to leave out, no boundaries asked for."""
         plain = not options.get("documents", True) and all(
             options.get(name, True) for name in ("train_on_repeated", "train_across_documents")
         )
         if plain and not rows.has_segments and not self.manifest.ledger.padding:
             return None
-        return rows.pieces(numbers)
+        return rows.segments_of(numbers)
 
     def _epoch(self, number: int, seed: int | None, batch_tokens: int | None = None, drop_rest: bool = False) -> Epoch:
         return Epoch(number, self.manifest.seed if seed is None else seed, batch_tokens, drop_rest)
@@ -94,7 +94,7 @@ class Dataset(_Opened):
         )
 
     def segments(self, index: int) -> npt.NDArray[Any]:
-        """The pieces of one row, in order; document -1 is padding, -2 an EOS that the strategy inserted."""
+        """The segments of one row, in order; document -1 is padding, -2 an EOS that the strategy inserted."""
         return self.rows.segments(index)
 
     def batch(self, index: Index, **options: Any) -> Batch:
@@ -153,7 +153,7 @@ class BucketDataset(_Opened):
         return f"<packtool dataset: {items}, rows: {lengths} tokens, {self.recipe.path}{self._suffix()}>"
 
     def segments(self, index: int) -> list[npt.NDArray[Any]]:
-        """The pieces of each row of one batch."""
+        """The segments of each row of one batch."""
         rows, first, count = self.place(index)
         return [rows.segments(row) for row in range(first, first + count)]
 
@@ -197,7 +197,7 @@ class BucketDataset(_Opened):
             raise UsageError(
                 "no-batches",
                 "the dataset has no batches",
-                remedy="make them with packtool shuffle --method bucket --batch-tokens N, or with its epoch method",
+                remedy="make them with packtool shuffle --method bucket --batch-tokens N, or with dataset.epoch(batch_tokens=N)",
                 where=str(self.recipe.path),
             )
         return self.batches

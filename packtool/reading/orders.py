@@ -74,7 +74,7 @@ def read(recipe: Recipe) -> Opened:
     if not isinstance(manifest, PackedManifest):
         raise UsageError(
             "not-packed",
-            f"{manifests.called(manifest)}, where a packed dataset is needed",
+            f"{manifests.describe(manifest)}, where a packed dataset is needed",
             remedy="give what packtool pack or packtool shuffle wrote",
             where=str(recipe.path),
         )

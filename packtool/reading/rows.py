@@ -25,7 +25,7 @@ class Rows:
     Attributes:
         sequence_length: tokens in a row.
         dtype: of the tokens.
-        has_segments: the dataset says which piece of which document lies where.
+        has_segments: the dataset says which segment of which document lies where.
     """
 
     def __init__(self, stored: StoredRows, dtype: np.dtype[Any] | None = None) -> None:
@@ -66,14 +66,14 @@ class Rows:
         return self._typed(self._stored.range(first, last))
 
     def segments(self, row: int) -> npt.NDArray[Any]:
-        """The pieces of one row, in order: document, start, length, repeated. In stored order it is a view.
+        """The segments of one row, in order: document, start, length, repeated. In stored order it is a view.
 
         Document -1 is padding, -2 an EOS that the strategy inserted.
         """
         return self._stored.table(self._number(row))
 
-    def pieces(self, rows: I64) -> Segments:
-        """The pieces of the rows of these numbers (from 0), as columns."""
+    def segments_of(self, rows: I64) -> Segments:
+        """The segments of the rows of these numbers (from 0), as columns."""
         return self._stored.segments(rows)
 
     def numbers(self, index: Index) -> I64:
@@ -154,9 +154,9 @@ class RowPlan(Plan):
         if self.unit == length:
             return rows
         begin = np.arange(len(row)) * length + part * self.unit
-        piece, skipped, kept, offsets = between(offsets_of(rows.length), begin, begin + self.unit)
-        pieces = Segments(rows.document[piece], rows.start[piece], rows.length[piece], rows.repeated[piece], offsets)
-        return cut(pieces, skipped, kept)
+        at, skipped, kept, offsets = between(offsets_of(rows.length), begin, begin + self.unit)
+        segments = Segments(rows.document[at], rows.start[at], rows.length[at], rows.repeated[at], offsets)
+        return cut(segments, skipped, kept)
 
 
 class OrderedRows(Rows):
@@ -178,9 +178,9 @@ class OrderedRows(Rows):
         return self._typed(self._take(np.arange(first, last)))
 
     def segments(self, row: int) -> npt.NDArray[Any]:
-        return to_table(self.pieces(np.array([self._number(row)])))
+        return to_table(self.segments_of(np.array([self._number(row)])))
 
-    def pieces(self, rows: I64) -> Segments:
+    def segments_of(self, rows: I64) -> Segments:
         units, there = self._units(rows)
         found = self._plan.segments(units)
         counts = np.zeros(len(there), np.int64)

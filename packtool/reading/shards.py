@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
 from packtool.plan import I64, Segments, offsets_of, ranges
-from packtool.storage.contents import require_atoms, require_pieces, require_rows
+from packtool.storage.contents import require_atoms, require_rows, require_segments
 from packtool.storage.files import FileEntry
 from packtool.storage.manifest import Bucket
 from packtool.storage.names import OFFSET, SEGMENT
@@ -110,7 +110,7 @@ class StoredRows:
         return out
 
     def table(self, row: int) -> Array:
-        """The pieces of one row as stored: a view of the segment table.
+        """The segments of one row as stored: a view of the segment table.
 
         Raises:
             UsageError: the dataset was written with ``--no-segments``.
@@ -120,12 +120,12 @@ class StoredRows:
         inside = row - int(self.first_rows[shard])
         near = offsets[inside : inside + 2]
         require_rows(near, len(table), row, self._where)
-        pieces = table[near[0] : near[1]]
-        require_pieces(pieces, near - near[0], None, self.sequence_length, row, self._where)
-        return pieces
+        segments = table[near[0] : near[1]]
+        require_segments(segments, near - near[0], None, self.sequence_length, row, self._where)
+        return segments
 
     def segments(self, rows: I64) -> Segments:
-        """The pieces of the rows of these numbers, in the order given.
+        """The segments of the rows of these numbers, in the order given.
 
         Raises:
             UsageError: the dataset was written with ``--no-segments``.
@@ -147,7 +147,7 @@ class StoredRows:
             inner = offsets_of(mine)
             found = np.take(self._segments(shard)[0], ranges(first[places], mine, inner))
             out[ranges(begins[:-1][places], mine, inner)] = found
-        require_pieces(out, begins, None, self.sequence_length, rows, self._where)
+        require_segments(out, begins, None, self.sequence_length, rows, self._where)
         return from_table(out, begins)
 
     def atom_offsets(self) -> I64 | None:

@@ -70,7 +70,7 @@ def number(value: Value) -> str:
 
 
 def times_random(metrics: Metrics) -> str:
-    """How many times as alike rows are inside as random rows of the same pieces would be."""
+    """How many times as alike rows are inside as random rows of the same segments would be."""
     found = metrics.homogeneity
     return f"{number(found.between_rows / found.random_rows)}×" if found.random_rows else "–"
 
@@ -120,7 +120,7 @@ FIGURES = (
         "mean_context",
         "mean context",
         number,
-        "tokens of the same piece of the same document before a token in its row, averaged over all tokens but padding",
+        "tokens of the same segment before a token in its row, averaged over all tokens but padding",
         1,
     ),
     Figure("dropped_ratio", "dropped", percent, "text tokens in no row / text tokens", -1),
@@ -129,18 +129,18 @@ FIGURES = (
         "homogeneity.between_rows",
         "alike rows",
         percent,
-        "share of the variance of log length (of a document's piece in its row) that lies between rows; 100% where "
+        "share of the variance of log length (of a document's segment in its row) that lies between rows; 100% where "
         "each row holds one length",
         -1,
     ),
     Figure(
-        "homogeneity.random_rows", "alike at random", percent, "the same if the pieces were put into rows at random"
+        "homogeneity.random_rows", "alike at random", percent, "the same if the segments were put into rows at random"
     ),
     Figure(
         "homogeneity.equal_but_one",
         "equal but one",
         percent,
-        "rows of more than two pieces in which all lengths, or all but one, are equal / such rows",
+        "rows of more than two segments in which all lengths, or all but one, are equal / such rows",
         -1,
     ),
     Figure("rows", "rows", count, "training samples"),

@@ -1,4 +1,4 @@
-"""Rows as they are drawn: which pieces lie in them, and where these are cut."""
+"""Rows as they are drawn: which segments lie in them, and where these are cut."""
 
 from __future__ import annotations
 

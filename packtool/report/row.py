@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Piece:
+class RowSegment:
     """What lies together in a row.
 
     Attributes:
@@ -19,7 +19,7 @@ class Piece:
         document: its number in the dataset; None where there is none, as in all that follows.
         source: number of the input store it came from.
         number: its number in that store.
-        start: first token of the piece, counted from the document's first.
+        start: first token of the segment, counted from the document's first.
         document_length: tokens of the document, EOS included.
         origin: input file and line of the document, where the stores were given.
     """
@@ -46,11 +46,11 @@ class Row:
         row: its number in the bucket.
         rows: in the bucket.
         sequence_length: its tokens.
-        pieces: in order.
+        segments: in order.
     """
 
     path: Path
     row: int
     rows: int
     sequence_length: int
-    pieces: list[Piece]
+    segments: list[RowSegment]

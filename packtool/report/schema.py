@@ -86,10 +86,10 @@ class BucketFigures(msgspec.Struct, frozen=True, kw_only=True):
         token_share: their share of all such tokens.
         padding: padding tokens.
         padding_ratio: padding / tokens of the bucket, padding included.
-        intact_documents: documents whose text lies in one piece of one of these rows.
+        intact_documents: documents whose text lies in one segment of one of these rows.
         mean_documents_per_row: distinct documents in a row, mean.
         mean_context: as in the metrics, for these rows.
-        homogeneity: how alike the pieces of a row are, for these rows.
+        homogeneity: how alike the segments of a row are, for these rows.
     """
 
     sequence_length: int
@@ -123,7 +123,7 @@ class ContextPoint(msgspec.Struct, frozen=True, kw_only=True):
     """A point of the curve of available context.
 
     Attributes:
-        tokens: tokens of its own piece before a token, in its row.
+        tokens: tokens of its own segment before a token, in its row.
         share: share of document tokens with at least so many.
     """
 
@@ -148,12 +148,12 @@ class RowFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PicturedSegment(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of a row that is drawn.
+    """A segment of a row that is drawn.
 
     Attributes:
-        kind: a piece of a document, padding, or an EOS that the strategy inserted.
-        length: tokens of the piece.
-        document_length: tokens of its document, EOS included; 0 where it is none.
+        kind: a segment of a document, padding, or an EOS that the strategy inserted.
+        length: tokens of the segment.
+        document_length: tokens of its document, EOS included; 0 for padding and inserted EOS.
         cut_before: its document begins elsewhere.
         cut_after: its document's text goes on elsewhere, or is dropped.
     """
@@ -169,7 +169,7 @@ class PicturedRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row that is drawn.
 
     Attributes:
-        segments: its pieces, in order.
+        segments: its segments, in order.
     """
 
     segments: list[PicturedSegment]

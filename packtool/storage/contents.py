@@ -26,7 +26,7 @@ def document_lengths(offsets: npt.NDArray[np.int64], tokens: int, where: str) ->
         tokens: in the shard.
 
     Raises:
-        DataError: the documents do not follow each other through all tokens, or one of them is empty.
+        DataError: the documents do not cover all tokens without gaps, or one of them is empty.
 
     >>> document_lengths(np.array([0, 3, 5]), 5, "offsets-00000.npy")
     array([3, 2])
@@ -38,20 +38,20 @@ def document_lengths(offsets: npt.NDArray[np.int64], tokens: int, where: str) ->
     return lengths
 
 
-def require_rows(offsets: npt.NDArray[np.int64], pieces: int, first_row: int, where: str) -> None:
-    """Check the offsets of rows of a segment table: ascending, each row with a piece at least, none beyond `pieces`.
+def require_rows(offsets: npt.NDArray[np.int64], segments: int, first_row: int, where: str) -> None:
+    """Check the offsets of rows of a segment table: ascending, no row empty, none beyond `segments`.
 
     Raises:
         DataError: naming the row.
     """
     if not len(offsets):
         return
-    if not (offsets[0] >= 0 and offsets[-1] <= pieces and (np.diff(offsets) > 0).all()):
-        wrong = np.flatnonzero((offsets[:-1] < 0) | (np.diff(offsets) < 1) | (offsets[1:] > pieces))
-        raise _bad_row(first_row + int(wrong[0]), "its pieces lie outside the segment table", where)
+    if not (offsets[0] >= 0 and offsets[-1] <= segments and (np.diff(offsets) > 0).all()):
+        wrong = np.flatnonzero((offsets[:-1] < 0) | (np.diff(offsets) < 1) | (offsets[1:] > segments))
+        raise _bad_row(first_row + int(wrong[0]), "its segments lie outside the segment table", where)
 
 
-def require_pieces(
+def require_segments(
     table: npt.NDArray[Any],
     offsets: Ints,
     lengths: Ints | None,
@@ -59,12 +59,12 @@ def require_pieces(
     first_row: int | Ints,
     where: str,
 ) -> None:
-    """Check the pieces of rows: inside their documents, and each row full.
+    """Check the segments of rows: inside their documents, and each row full.
 
     Args:
-        table: of `SEGMENT`, the pieces of these rows.
+        table: of `SEGMENT`, the segments of these rows.
         offsets: rows + 1, relative to the table's first; already checked.
-        lengths: of every document, EOS included; None where pieces are not looked up in their documents.
+        lengths: of every document, EOS included; None where segments are not looked up in their documents.
         first_row: number of the first row, or of each row, for messages.
 
     Raises:

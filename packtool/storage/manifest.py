@@ -74,7 +74,7 @@ _TYPES: dict[str, type[Manifest]] = {
     ORDER: OrderManifest,
     EXPORT: ExportManifest,
 }
-_CALLED = {TOKEN_STORE: "a token store", PACKED: "a packed dataset", ORDER: "an order", EXPORT: "an export"}
+_DESCRIPTIONS = {TOKEN_STORE: "a token store", PACKED: "a packed dataset", ORDER: "an order", EXPORT: "an export"}
 _SEALED = re.compile(rb'(.*),\n  "xxh3_128": "([0-9a-f]{32})"\n}\n', re.DOTALL)
 _Content = TypeVar("_Content")
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
@@ -104,9 +104,9 @@ def sealed(manifest: Manifest | dict[str, Any]) -> bytes:
     return body + b',\n  "xxh3_128": "' + xxhash.xxh3_128_hexdigest(body).encode() + b'"\n}\n'
 
 
-def called(manifest: Manifest) -> str:
+def describe(manifest: Manifest) -> str:
     """What a directory with this manifest is, in a sentence."""
-    return _CALLED[manifest.format]
+    return _DESCRIPTIONS[manifest.format]
 
 
 def write(directory: Path, manifest: Manifest, name: str = MANIFEST) -> None:
@@ -199,7 +199,7 @@ def read(directory: Path, name: str = MANIFEST) -> Manifest:
         known = _VERSION.fullmatch(kind.packtool_version)
         raise DataError(
             "unknown-format",
-            f"format {kind.format[:40]!r} version {kind.format_version} is not one this version reads",
+            f"format {kind.format[:40]!r} version {kind.format_version} can't be read by this version",
             remedy="make it again with this version"
             if kind.format_version < FORMAT_VERSION and kind.format in _TYPES
             else f"use packtool {kind.packtool_version if known else ''} or later".replace("  ", " "),

@@ -19,7 +19,7 @@ SMALL = np.dtype("<u2")
 LARGE = np.dtype("<u4")
 OFFSET = np.dtype("<i8")
 SEGMENT = np.dtype([("document", "<i8"), ("start", "<u4"), ("length", "<u4"), ("repeated", "<u4")])
-"""One piece of a row as stored. `document` -1 is padding, -2 an EOS that the strategy inserted."""
+"""One segment of a row as stored. `document` -1 is padding, -2 an EOS that the strategy inserted."""
 
 ORIGIN = np.dtype([("file", "<u4"), ("record", "<u8"), ("hash", "<u8")])
 """Where a document came from: its file by number, its record there counted from 1 after those before the shard, and the

@@ -29,7 +29,7 @@ def read_order(path: Path, base: Path) -> tuple[OrderManifest, list[I64]]:
     if not isinstance(manifest, OrderManifest):
         raise UsageError(
             "not-an-order",
-            f"{manifests.called(manifest)}, where an order is needed",
+            f"{manifests.describe(manifest)}, where an order is needed",
             remedy="give what packtool shuffle --order-only wrote",
             where=str(path),
         )

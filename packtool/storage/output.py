@@ -38,7 +38,7 @@ from packtool.storage.publish import (
 )
 from packtool.storage.reading import decode, read_file
 
-__all__ = ["UNFINISHED", "Output", "State", "key_of", "look", "one_writer", "prepare", "read_call", "read_state"]
+__all__ = ["UNFINISHED", "Output", "State", "key_of", "one_writer", "prepare", "read_call", "read_state", "state_of"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -262,7 +262,7 @@ def _read(file: Path) -> State | None:
         return None
 
 
-def look(path: Path | str, command: str, key: str) -> str:
+def state_of(path: Path | str, command: str, key: str) -> str:
     """What lies at `path`, without touching it.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The packed dataset: rows of tokens in shards, and beside them which piece of which document lies where.
+"""The packed dataset: rows of tokens in shards, and beside them which segment of which document lies where.
 
 A shard is `tokens-NNNNN.npy` (rows × sequence_length), `segments-NNNNN.npy` and `segment_offsets-NNNNN.npy`
 (rows + 1), and `atoms-NNNNN.npy` where atoms span a varying number of rows: the rows of this shard at which an atom
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from packtool.errors import DataError, UsageError
 from packtool.plan import I64, Ints, Segments, offsets_of
 from packtool.storage import manifest as manifests
-from packtool.storage.contents import require_atoms, require_pieces, require_rows
+from packtool.storage.contents import require_atoms, require_rows, require_segments
 from packtool.storage.files import NpyWriter, write_array
 from packtool.storage.manifest import Bucket, PackedManifest, PackedShard
 from packtool.storage.names import BATCHES, LENGTHS, OFFSET, SEGMENT, bucket_directory, shard_file
@@ -68,7 +68,7 @@ class PackedShardWriter:
         self._number = number
         self._tokens = NpyWriter(self._path("tokens"), dtype, (rows, sequence_length))
         self._with_segments = with_segments
-        self._pieces = 0
+        self._segments = 0
         # Where atoms are small, the segments of a shard can take more memory than its tokens.
         self._table = tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=str(directory))  # noqa: SIM115
         self._counts: list[npt.NDArray[np.uint32]] = []
@@ -85,11 +85,11 @@ class PackedShardWriter:
         self._tokens.__exit__(*failure)
 
     def add(self, tokens: npt.NDArray[Any], rows: Segments | None) -> None:
-        """Append the tokens of whole rows (any shape, row after row) and their pieces."""
+        """Append the tokens of whole rows (any shape, row after row) and their segments."""
         self._tokens.write(tokens)
         if self._with_segments and rows is not None:
             self._table.write(to_table(rows).tobytes())
-            self._pieces += len(rows)
+            self._segments += len(rows)
             self._counts.append(np.diff(rows.offsets).astype(np.uint32))
 
     def close(self, atoms: I64 | None = None) -> PackedShard:
@@ -97,7 +97,7 @@ class PackedShardWriter:
         segments = segment_offsets = None
         if self._with_segments:
             self._table.seek(0)
-            with NpyWriter(self._path("segments"), SEGMENT, (self._pieces,)) as out:
+            with NpyWriter(self._path("segments"), SEGMENT, (self._segments,)) as out:
                 while block := self._table.read(_SPOOL_BYTES):
                     out.write(block)
                 segments = out.close()
@@ -108,7 +108,7 @@ class PackedShardWriter:
 
 
 def to_table(rows: Segments) -> npt.NDArray[Any]:
-    """The pieces as stored, without their offsets."""
+    """The segments as stored, without their offsets."""
     table = np.empty(len(rows), SEGMENT)
     for name in SEGMENT.names or ():
         table[name] = getattr(rows, name)
@@ -116,7 +116,7 @@ def to_table(rows: Segments) -> npt.NDArray[Any]:
 
 
 def from_table(table: npt.NDArray[Any], offsets: Ints) -> Segments:
-    """Stored pieces as columns; `offsets` (rows + 1) are relative to the table's first."""
+    """Stored segments as columns; `offsets` (rows + 1) are relative to the table's first."""
     return Segments(
         table["document"].astype(np.int64),
         table["start"].astype(np.int64),
@@ -163,7 +163,7 @@ class PackedBucket:
         return parts[0] if len(parts) == 1 else np.concatenate([self._none(), *parts])
 
     def segments(self, first: int, last: int) -> Segments:
-        """The pieces of rows ``first:last``.
+        """The segments of rows ``first:last``.
 
         Raises:
             UsageError: the dataset was written with ``--no-segments``.
@@ -173,7 +173,7 @@ class PackedBucket:
         for number, a, b in self._ranges(first, last):
             table, offsets = tables[number]
             near = offsets[a : b + 1]
-            parts.append(self._pieces(number, a, table, near))
+            parts.append(self._segments(number, a, table, near))
             counts.append(np.diff(near))
         return from_table(np.concatenate(parts), offsets_of(np.concatenate(counts)))
 
@@ -184,18 +184,18 @@ class PackedBucket:
                 what = f"row {int(self.first_rows[number])}: the segment table begins or ends outside its rows"
                 raise DataError("bad-segments", what, remedy="make the dataset again", where=str(self.path))
             for first in range(0, len(offsets) - 1, _CHECKED_ROWS):
-                self._pieces(number, first, table, offsets[first : first + _CHECKED_ROWS + 1])
+                self._segments(number, first, table, offsets[first : first + _CHECKED_ROWS + 1])
         return self.tables()
 
-    def _pieces(
+    def _segments(
         self, number: int, first: int, table: npt.NDArray[Any], near: npt.NDArray[np.int64]
     ) -> npt.NDArray[Any]:
-        """The pieces of the rows of a shard that these offsets belong to, checked."""
+        """The segments of the rows of a shard that these offsets belong to, checked."""
         row = int(self.first_rows[number]) + first
         require_rows(near, len(table), row, str(self.path))
         part = table[near[0] : near[-1]]
         if self._lengths is not None:
-            require_pieces(part, near - near[0], self._lengths, self.sequence_length, row, str(self.path))
+            require_segments(part, near - near[0], self._lengths, self.sequence_length, row, str(self.path))
         return part
 
     def release(self) -> None:
@@ -282,7 +282,7 @@ class PackedDataset:
         if not isinstance(manifest, PackedManifest):
             raise UsageError(
                 "not-packed",
-                f"{manifests.called(manifest)}, where a packed dataset is needed",
+                f"{manifests.describe(manifest)}, where a packed dataset is needed",
                 remedy="give what packtool pack or packtool shuffle wrote",
                 where=str(path),
             )

@@ -69,7 +69,7 @@ class TokenStore:
         if not isinstance(manifest, StoreManifest):
             raise UsageError(
                 "not-a-store",
-                f"{manifests.called(manifest)}, where a token store is needed",
+                f"{manifests.describe(manifest)}, where a token store is needed",
                 remedy="give the output of packtool tokenize",
                 where=str(path),
             )

@@ -20,7 +20,7 @@ from packtool.corpus.walk import shown
 from packtool.errors import DataError
 from packtool.storage.files import FileEntry, sync_directory, write_bytes
 from packtool.storage.manifest import InputEntry, TokenizerInfo
-from packtool.tokenizing.choose import Recipe, follow
+from packtool.tokenizing.choose import Recipe, load_encoder
 from packtool.tokenizing.pieces import PIECE, pieces
 from packtool.tokenizing.rejects import RejectLog
 from packtool.tokenizing.store_writer import ShardWriter, WrittenShard
@@ -189,7 +189,7 @@ def run(context: Context, task: Task) -> BlockResult | str:
 @functools.lru_cache(maxsize=1)
 def _encoder(path: Path, sha256: str, recipe: Recipe) -> Verified:
     del sha256  # part of the cache's key: another run in this process may use the same path
-    return follow(recipe, path.read_bytes())
+    return load_encoder(recipe, path.read_bytes())
 
 
 def _read_span(

@@ -50,7 +50,7 @@ def choose(spec: Mapping[str, Any], wanted: str = "auto") -> tuple[str, str]:
     return "tokenizers", why
 
 
-def spared(encoder: str, why: str, size: int) -> tuple[str, str]:
+def reference_if_small(encoder: str, why: str, size: int) -> tuple[str, str]:
     """The encoder that `choose` chose by itself, or the reference where the input is too small to load another.
 
     Args:
@@ -96,12 +96,12 @@ def recipe(spec: Mapping[str, Any], encoder: str, vocab_size: int, *, special_as
 
 
 def build(data: bytes, encoder: str) -> Verified:
-    """Load an encoder from a tokenizer.json alone; see `follow`."""
+    """Load an encoder from a tokenizer.json alone; see `load_encoder`."""
     spec = parse(data)
-    return follow(recipe(spec, encoder, vocabulary_size(spec, data)), data)
+    return load_encoder(recipe(spec, encoder, vocabulary_size(spec, data)), data)
 
 
-def follow(recipe: Recipe, data: bytes) -> Verified:
+def load_encoder(recipe: Recipe, data: bytes) -> Verified:
     """Load an encoder; the fast one is probed first.
 
     Args:

@@ -134,7 +134,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _looks_like_hub_id(source: str) -> bool:
-    """Whether it has the shape OWNER/NAME or NAME and is no path to a file."""
+    """Whether it has the shape OWNER/NAME or NAME and is not a path to a file."""
     parts = source.split("/")
     plain = all(part and part.replace("-", "").replace("_", "").replace(".", "").isalnum() for part in parts)
     return len(parts) <= 2 and plain and not source.startswith(".") and not source.endswith((".json", ".model"))
@@ -184,7 +184,7 @@ def _unreachable(repository: str, error: Exception) -> DataError:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0].partition(". ")[0].rstrip(".")
     return DataError(
         "hub-unreachable",
-        f"no such file, and the hub did not give it ({reason})",
+        f"no such file, and it could not be downloaded from the hub ({reason})",
         remedy="check the id and the network, or download its tokenizer.json and give the file",
         where=repository,
     )

@@ -129,7 +129,7 @@ def test_a_budget_in_shares(stores: list[Path], tmp_path: Path) -> None:
         ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "-3"}, "'-3' is not a number of tokens"),
         ({"holdout": "100%"}, "100% holds out all 200 documents of web"),
         ({"holdout": "much"}, "'much' is not a part to hold out"),
-        ({"part": "holdout"}, "without effect without --holdout"),
+        ({"part": "holdout"}, "has no effect without --holdout"),
         ({"shard_of": "0/4"}, "'0/4' is not a shard"),
         ({"exclude": "/nowhere"}, "can't be read (no such file or directory)"),
     ],

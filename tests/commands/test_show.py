@@ -46,13 +46,13 @@ def printed(row: Row, **options: object) -> str:
 def test_pieces_make_up_the_row(packed: Path) -> None:
     dataset = packtool.open(packed)
     texts = dict.fromkeys(range(len(TEXTS)), "")
-    pieces = []
+    segments = []
     for number in range(len(dataset)):
         row = show(packed, number)
-        assert [token for piece in row.pieces for token in piece.tokens] == dataset[number].tolist()
-        pieces += [piece for piece in row.pieces if piece.kind == "document"]
-    for piece in sorted(pieces, key=lambda piece: (piece.document, piece.start)):
-        texts[piece.document] += piece.text
+        assert [token for segment in row.segments for token in segment.tokens] == dataset[number].tolist()
+        segments += [segment for segment in row.segments if segment.kind == "document"]
+    for segment in sorted(segments, key=lambda segment: (segment.document, segment.start)):
+        texts[segment.document] += segment.text
     assert [text.replace("<|endoftext|>", "") for text in texts.values()] == TEXTS
 
 
@@ -80,11 +80,11 @@ def test_repeats_are_marked(store: Path) -> None:
         store, store.parent / "slid", strategy="seamless", sequence_length=48, extra_capacity=0, shuffle=False
     )
     rows = [show(store.parent / "slid", number) for number in range(len(packtool.open(store.parent / "slid")))]
-    repeating = [(row, piece) for row in rows for piece in row.pieces if piece.repeated]
+    repeating = [(row, segment) for row in rows for segment in row.segments if segment.repeated]
     assert repeating
-    for row, piece in repeating:
-        assert f"first {piece.repeated} repeated" in printed(row).replace("\n", " ")
-        assert piece.repeated_text
+    for row, segment in repeating:
+        assert f"first {segment.repeated} repeated" in printed(row).replace("\n", " ")
+        assert segment.repeated_text
 
 
 def test_counts_rows_from_the_end(packed: Path) -> None:
@@ -122,14 +122,14 @@ def test_ids_where_the_tokenizer_is_not_known(packed: Path, store: Path, tmp_pat
     packtool.tokenize(store.parent / "corpus.jsonl", tmp_path / "store", tokenizer=str(tmp_path))
     packtool.pack(tmp_path / "store", tmp_path / "packed", strategy="concat", sequence_length=32)
     row = show(tmp_path / "packed", 0)
-    assert row.pieces[0].text is None
-    assert str(row.pieces[0].tokens[0]) in printed(row)
+    assert row.segments[0].text is None
+    assert str(row.segments[0].tokens[0]) in printed(row)
 
 
 def test_without_segments(store: Path, tmp_path: Path) -> None:
     packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=32, segments=False)
     row = show(tmp_path / "packed", 0)
-    assert [piece.kind for piece in row.pieces] == ["unknown"]
+    assert [segment.kind for segment in row.segments] == ["unknown"]
     assert "boundaries unknown" in printed(row)
 
 
@@ -137,4 +137,4 @@ def test_json(packed: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert run(["show", str(packed), "--row", "0", "--json"]) == 0
     found = json.loads(capfdbinary.readouterr().out)
     assert found["schema_version"] == 1
-    assert sum(len(piece["tokens"]) for piece in found["pieces"]) == 32
+    assert sum(len(segment["tokens"]) for segment in found["segments"]) == 32

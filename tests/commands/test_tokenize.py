@@ -315,7 +315,7 @@ def test_options_that_make_no_sense(tmp_path: Path) -> None:
         ({"on_error": "ignore"}, "--on-error: 'ignore' is not a known value. Choose one of fail, skip, quarantine"),
         ({"format": "csv"}, "--format: 'csv' is not a known value. Choose one of jsonl, parquet, text, lines"),
         ({"special_tokens": "x"}, "--special-tokens: 'x' is not a known value. Choose one of token, text"),
-        ({"max_errors": 3}, "--max-errors: without effect while --on-error is fail"),
+        ({"max_errors": 3}, "--max-errors: has no effect while --on-error is fail"),
         ({"encoder": "x"}, "--encoder: 'x' is not a known value"),
         ({"eos_token": "<nope>"}, "--eos-token: '<nope>' is not in the vocabulary"),
         ({"eos_token": 99999999}, "--eos-token: no token has the id 99999999"),

@@ -131,7 +131,7 @@ def test_what_is_no_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "error[bad-manifest]" in capsys.readouterr().err
     (tmp_path / "manifest.json").write_text('{"format": "other", "format_version": 1, "packtool_version": "9"}')
     assert run(["verify", str(tmp_path)]) == 1
-    assert "format 'other' version 1 is not one this version reads. Use packtool 9 or later." in capsys.readouterr().err
+    assert "format 'other' version 1 can't be read by this version. Use packtool 9 or later." in capsys.readouterr().err
 
 
 def test_a_moved_dataset_stays_sound(packed: Path) -> None:
@@ -170,9 +170,9 @@ def test_a_repeat_of_what_is_nowhere_is_found(tmp_path: Path, capsys: pytest.Cap
     assert "error[placed-twice]" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("pieces", [1, 3, 1 << 20])
-def test_stretches_do_not_change_the_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
-    monkeypatch.setattr("packtool.commands.verify_packed._PIECES", pieces)
+@pytest.mark.parametrize("segments", [1, 3, 1 << 20])
+def test_stretches_do_not_change_the_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segments: int) -> None:
+    monkeypatch.setattr("packtool.commands.verify_packed._SEGMENTS", segments)
     store = write_store(tmp_path / "store", [40, 41, 90, 33, 1, 1, 70])
     for strategy in ("concat", "seamless", "bfd-extra", "padding"):
         packtool.pack(store, tmp_path / strategy, strategy=strategy, sequence_length=16)

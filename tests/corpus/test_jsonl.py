@@ -93,7 +93,7 @@ def test_each_bad_line_has_its_reason() -> None:
         b'{"text": true}': ("missing-text", "text field 'text' is true or false, not a string"),
         b'{"text": ["a"]}': ("missing-text", "text field 'text' is an array, not a string"),
         b'{"text": {}}': ("missing-text", "text field 'text' is an object, not a string"),
-        b"[" * 100_000: ("invalid-json", "JSON that is nested too deep"),
+        b"[" * 100_000: ("invalid-json", "JSON nested too deeply"),
     }
     good = b'{"text": "good"}'
     data = b"\n".join(line for pair in bad for line in (good, pair)) + b"\n"
@@ -192,7 +192,7 @@ def test_nesting_is_too_deep_at_the_same_depth_however_deep_the_caller() -> None
     shallow = deeper(0)
     assert shallow == deeper(300)
     assert len(shallow[0]) + len(shallow[1]) == 110
-    assert {reason for _, _, reason in shallow[1]} == {"JSON that is nested too deep"}
+    assert {reason for _, _, reason in shallow[1]} == {"JSON nested too deeply"}
 
 
 @given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 40), st.integers(1, 20), st.lists(st.integers(0, 900)))

@@ -70,8 +70,8 @@ def test_they_read_rows(peers: Path, store: Path, tmp_path: Path, name: str) -> 
     dataset = packtool.open(tmp_path / "rows")
     np.testing.assert_array_equal(found["tokens"], dataset[:].reshape(-1))
     if name == "datatrove":
-        pieces = np.concatenate([dataset.segments(row)["length"] for row in range(len(dataset))])
-        np.testing.assert_array_equal(found["lengths"], pieces)
+        segments = np.concatenate([dataset.segments(row)["length"] for row in range(len(dataset))])
+        np.testing.assert_array_equal(found["lengths"], segments)
     elif name not in ("nanogpt", "llmc"):
         assert found["lengths"].tolist() == [LENGTH] * len(dataset)
 

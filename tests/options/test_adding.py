@@ -29,7 +29,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options.write_text(source.replace("    optimize: Annotated[", f"{declaration}    optimize: Annotated[", 1), "utf-8")
     strategy = place / "packtool/packing/decompose.py"
     source = strategy.read_text(encoding="utf-8")
-    before = "    top = 1 << (options.length.bit_length() - 1)\n"
+    before = "    top = 1 << (options.row_length.bit_length() - 1)\n"
     assert before in source
     strategy.write_text(source.replace(before, use), "utf-8")
     write_store(place / "store", [5, 9, 20, 3])

@@ -19,12 +19,12 @@ from tests.stores import EOS, write_store
 Piece = tuple[int, int, int]  # document, length, repeated
 
 
-def naive(row: list[int], pieces: list[Piece], options: dict[str, Any]) -> dict[str, Any]:
+def naive(row: list[int], segments: list[Piece], options: dict[str, Any]) -> dict[str, Any]:
     """One row, token by token: labels, positions, documents, lengths of its sequences."""
     sequence, position, begins, padding, again = [], [], [], [], []
     number = -1
-    for at, (document, length, repeated) in enumerate(pieces):
-        joins = document == INSERTED_EOS and at > 0 and pieces[at - 1][0] != PADDING
+    for at, (document, length, repeated) in enumerate(segments):
+        joins = document == INSERTED_EOS and at > 0 and segments[at - 1][0] != PADDING
         number += not joins
         for i in range(length):
             position.append(position[-1] + 1 if joins or i else 0)
@@ -58,36 +58,36 @@ def naive(row: list[int], pieces: list[Piece], options: dict[str, Any]) -> dict[
 
 
 @st.composite
-def row_pieces(draw: st.DrawFn, length: int) -> list[Piece]:
-    pieces: list[Piece] = []
-    while (left := length - sum(piece[1] for piece in pieces)) > 0:
+def row_segments(draw: st.DrawFn, length: int) -> list[Piece]:
+    segments: list[Piece] = []
+    while (left := length - sum(segment[1] for segment in segments)) > 0:
         document = draw(st.sampled_from([0, 1, 2, 3, PADDING, INSERTED_EOS]))
         size = 1 if document == INSERTED_EOS else draw(st.integers(1, left))
-        pieces.append((document, size, draw(st.integers(0, size - 1)) if document >= 0 else 0))
-    return pieces
+        segments.append((document, size, draw(st.integers(0, size - 1)) if document >= 0 else 0))
+    return segments
 
 
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_every_field_is_that_of_the_token_by_token_reader(data: st.DataObject) -> None:
     length, count = data.draw(st.integers(2, 9)), data.draw(st.integers(0, 4))
-    rows = [data.draw(row_pieces(length)) for _ in range(count)]
+    rows = [data.draw(row_segments(length)) for _ in range(count)]
     options: dict[str, Any] = {
         name: data.draw(st.booleans(), label=name)
         for name in ("documents", "extra_token", "train_on_repeated", "train_across_documents")
     }
     options["labels"] = "next" if options["extra_token"] else data.draw(st.sampled_from(["next", "same"]))
     tokens = np.arange(1, 1 + count * length, dtype=np.uint16).reshape(count, length)
-    flat = [piece for row in rows for piece in row]
+    flat = [segment for row in rows for segment in row]
     columns = np.array(flat, np.int64).reshape(-1, 3)
-    pieces = Segments(
+    segments = Segments(
         columns[:, 0],
         np.zeros(len(flat), np.int64),
         columns[:, 1],
         columns[:, 2],
         offsets_of(np.array([len(r) for r in rows], np.int64)),
     )
-    batch = make_batch(tokens, pieces, **options)
+    batch = make_batch(tokens, segments, **options)
     expected = [naive(row, found, options) for row, found in zip(tokens.tolist(), rows, strict=True)]
     for name in ("input_ids", "labels", "position_ids", "document_ids"):
         assert batch[name].tolist() == [each[name] for each in expected], name  # type: ignore[literal-required]
@@ -111,15 +111,15 @@ def test_an_inserted_eos_is_a_target_of_its_own_document(store: Path, tmp_path: 
     dataset = packtool.open(tmp_path / "p")
     found = 0
     for row in range(len(dataset)):
-        pieces = dataset.segments(row)
+        segments = dataset.segments(row)
         at = (
-            int(np.flatnonzero(pieces["document"] == INSERTED_EOS)[0])
-            if (pieces["document"] == INSERTED_EOS).any()
+            int(np.flatnonzero(segments["document"] == INSERTED_EOS)[0])
+            if (segments["document"] == INSERTED_EOS).any()
             else 0
         )
         if at:
             found += 1
-            place = int(pieces["length"][:at].sum())
+            place = int(segments["length"][:at].sum())
             batch = dataset.batch([row], train_across_documents=False)  # type: ignore[arg-type]
             assert batch["labels"][0, place - 1] == EOS
             assert batch["document_ids"][0, place] == batch["document_ids"][0, place - 1]

@@ -75,11 +75,11 @@ def test_items_slices_and_index_arrays(packed: dict[str, Path], tmp_path: Path, 
     for row in [0, 7, len(rows) - 1, -1]:
         np.testing.assert_array_equal(dataset.segments(row), written.segments(row))
     numbers = np.concatenate([chosen % len(rows), [len(rows) - 1, 0]])
-    pieces = dataset.rows.pieces(numbers)
+    segments = dataset.rows.segments_of(numbers)
     whole = np.concatenate([dataset.segments(int(row)) for row in numbers])
-    np.testing.assert_array_equal(pieces.document, whole["document"])
-    np.testing.assert_array_equal(pieces.repeated, whole["repeated"])
-    assert (pieces.tokens() == 32).all()
+    np.testing.assert_array_equal(segments.document, whole["document"])
+    np.testing.assert_array_equal(segments.repeated, whole["repeated"])
+    assert (segments.tokens() == 32).all()
 
 
 def test_wrong_indices(packed: dict[str, Path]) -> None:

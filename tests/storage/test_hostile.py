@@ -174,7 +174,7 @@ def test_an_old_format(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = load(made / "packed") | {"format_version": 1}
     (made / "packed" / "manifest.json").write_text(json.dumps(manifest))
     assert run(["verify", str(made / "packed")]) == 1
-    assert "version 1 is not one this version reads. Make it again with this version." in capsys.readouterr().err
+    assert "version 1 can't be read by this version. Make it again with this version." in capsys.readouterr().err
 
 
 def test_a_damaged_report(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,7 +192,7 @@ def wrong_offsets(table: Any) -> None:
 @pytest.mark.parametrize(
     ("dataset", "name", "change", "message"),
     [
-        ("packed", "segment_offsets-00000.npy", wrong_offsets, "its pieces lie outside the segment table"),
+        ("packed", "segment_offsets-00000.npy", wrong_offsets, "its segments lie outside the segment table"),
         ("packed", "segment_offsets-00000.npy", lambda t: t.__setitem__(0, -9), "outside"),
         ("packed", "segments-00000.npy", lambda t: t["document"].__setitem__(0, 1 << 50), "outside its document"),
         ("packed", "segments-00000.npy", lambda t: t["document"].__setitem__(0, -7), "outside its document"),

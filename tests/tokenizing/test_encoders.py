@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from packtool.errors import DataError, UsageError
 from packtool.tokenizing import gigatoken
-from packtool.tokenizing.choose import choose, follow, recipe
+from packtool.tokenizing.choose import choose, load_encoder, recipe
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, ReferenceEncoder
 from packtool.tokenizing.load import vocabulary_size
 from packtool.tokenizing.spec import parse
@@ -23,7 +23,7 @@ needs_gigatoken = pytest.mark.skipif(not gigatoken.installed(), reason="there is
 
 def build(data: bytes, encoder: str, special_as_text: bool = False) -> Verified:
     spec = parse(data)
-    return follow(recipe(spec, encoder, vocabulary_size(spec, data), special_as_text=special_as_text), data)
+    return load_encoder(recipe(spec, encoder, vocabulary_size(spec, data), special_as_text=special_as_text), data)
 
 
 def ids(encoder: Any, texts: list[str]) -> list[list[int]]:

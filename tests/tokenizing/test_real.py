@@ -11,7 +11,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from packtool.tokenizing.choose import choose, follow, recipe
+from packtool.tokenizing.choose import choose, load_encoder, recipe
 from packtool.tokenizing.encoders import ReferenceEncoder
 from packtool.tokenizing.load import vocabulary_size
 from packtool.tokenizing.pieces import AT, cut_of, pieces
@@ -48,7 +48,7 @@ def test_ids_of_real_tokenizers(name: str, real: list[str], capsys: pytest.Captu
         assert SLOW[name] in why
         return
     assert encoder_name == "gigatoken", why
-    encoder = follow(recipe(spec, encoder_name, vocabulary_size(spec, data)), data)
+    encoder = load_encoder(recipe(spec, encoder_name, vocabulary_size(spec, data)), data)
     library = ReferenceEncoder(data)
     newer = recipe(spec, encoder_name, 0).shape
     codes = table(*newer.newer) if newer is not None and newer.newer else None

@@ -11,7 +11,7 @@ from packtool.writing.layout import Layout
 
 def padding(lengths: Ints, options: PackOptions) -> list[Counted] | None:
     """Each document in rows of its own; atoms below a row are joined across documents, which a count can't foresee."""
-    return None if options.atom < options.length else _each_length("padding", lengths, options)
+    return None if options.atom < options.row_length else _each_length("padding", lengths, options)
 
 
 def decompose(lengths: Ints, options: PackOptions) -> list[Counted] | None:
@@ -27,7 +27,7 @@ def _each_length(name: str, lengths: Ints, options: PackOptions) -> list[Counted
         layout, tally = Layout(each), Tally(lengths, each.sequence_length)
         for first, last in layout.batches(0, layout.rows):
             rows = layout.segments(first, last)
-            # A row begins with a piece of the one document that it holds.
+            # A row begins with a segment of the one document that it holds.
             tally.add(rows, known.counts[rows.document[rows.offsets[:-1]]], known.values)
         stored, written = stored + tally.stored_eos, written + tally.placed
         found.append(Counted(tally, eos_inserted=tally.inserted_eos))

@@ -39,7 +39,7 @@ def bfd(lengths: Ints, options: PackOptions) -> list[Counted] | None:
 def _whole(lengths: Ints, options: PackOptions, fit: Callable[[I64, int], Runs]) -> list[Counted] | None:
     if options.optimize:
         return None
-    return _windows(lengths, options, plain, lambda documents: (fit(documents.counts, options.length), None), None)
+    return _windows(lengths, options, plain, lambda documents: (fit(documents.counts, options.row_length), None), None)
 
 
 def bfd_extra(lengths: Ints, options: PackOptions) -> list[Counted] | None:
@@ -47,8 +47,8 @@ def bfd_extra(lengths: Ints, options: PackOptions) -> list[Counted] | None:
 
     def fill(documents: CutDocuments) -> tuple[Runs, Runs]:
         counts = np.append(documents.counts, documents.whole_rows)
-        runs = best_fit(counts, options.length + options.extra)
-        after_row = (runs.length == options.length)[runs.offsets[:-1]]
+        runs = best_fit(counts, options.row_length + options.extra)
+        after_row = (runs.length == options.row_length)[runs.offsets[:-1]]
         return runs.where(~after_row), runs.where(after_row)
 
     return _windows(lengths, options, plain, fill, options.remainder)
@@ -63,7 +63,7 @@ def seamless(lengths: Ints, options: PackOptions) -> list[Counted] | None:
         return rows + slide, np.where(slide, 0, tails)
 
     def fill(documents: CutDocuments) -> tuple[Runs, None]:
-        return first_fit(documents.counts, options.length + options.extra), None
+        return first_fit(documents.counts, options.row_length + options.extra), None
 
     return _windows(lengths, options, rows_and_tails, fill, options.remainder)
 
@@ -72,9 +72,9 @@ def _windows(
     lengths: Ints, options: PackOptions, rows_and_tails: RowsAndTails, fill: Fill, remainder: str | None
 ) -> list[Counted]:
     """The counts of all windows together."""
-    counted = Counted(Tally(lengths, options.length))
+    counted = Counted(Tally(lengths, options.row_length))
     for window in in_windows([lengths], options.window_tokens):
-        documents = cut(window, options.length, rows_and_tails)
+        documents = cut(window, options.row_length, rows_and_tails)
         runs, after_rows = fill(documents)
         _Window(window, documents, counted, remainder).count(runs, after_rows)
     return [counted]
@@ -85,23 +85,23 @@ class _Window:
 
     def __init__(self, lengths: Ints, documents: CutDocuments, counted: Counted, remainder: str | None) -> None:
         self.lengths, self.documents, self.counted, self.remainder = lengths, documents, counted, remainder
-        self.size, self.tally = counted.sequence_length, counted.tally
+        self.sequence_length, self.tally = counted.sequence_length, counted.tally
         self._order: Ints | None = None
 
     def count(self, runs: Runs, after_rows: Runs | None) -> None:
         self._count_long_rows()
-        short = runs.tokens() < self.size
+        short = runs.tokens() < self.sequence_length
         if self.remainder is None:
             short[:] = False
         full = runs.where(~short)
-        lost, omitted = beyond(full, self.size)
-        long_tails = int(np.count_nonzero(self.documents.keys[self.documents.long] < self.size))
+        lost, omitted = beyond(full, self.sequence_length)
+        long_tails = int(np.count_nonzero(self.documents.keys[self.documents.long] < self.sequence_length))
         if after_rows is not None and len(after_rows.bins):
             # A whole row opens the bin, and is counted with the long rows; what follows it is dropped.
-            also_lost, also_omitted = beyond(after_rows, self.size)
+            also_lost, also_omitted = beyond(after_rows, self.sequence_length)
             lost, omitted = lost + also_lost, omitted + also_omitted
             if long_tails:
-                tails = after_rows.length < self.size
+                tails = after_rows.length < self.sequence_length
                 long_tails -= self._long_among(after_rows, np.where(tails, 0, after_rows.count))
         long_tails -= self._count_full(full, long_tails > 0)
         if short.any():
@@ -114,18 +114,19 @@ class _Window:
     def _count_long_rows(self) -> None:
         """Rows that hold one long document alone."""
         length = self.lengths[self.documents.long].astype(np.int64)
-        held = self.documents.rows * self.size
+        row = self.sequence_length
+        held = self.documents.rows * row
         slide = held > length
         repeated = int((held - length)[slide].sum())
-        exact, one_more = int(np.count_nonzero(length == self.size)), int(np.count_nonzero(length == self.size + 1))
+        exact, one_more = int(np.count_nonzero(length == row)), int(np.count_nonzero(length == row + 1))
         ending = int(np.count_nonzero(held >= length)) - exact
         others = self.documents.whole_rows - exact - one_more - ending
         # As documents of L, of L + 1, the last row of a longer one, and any other row of it.
-        whole = np.array([self.size, self.size + 1, 2 * self.size, 3 * self.size])
-        start = np.array([0, 0, self.size, self.size])
+        whole = np.array([row, row + 1, 2 * row, 3 * row])
+        start = np.array([0, 0, row, row])
         times = np.array([exact, one_more, ending, others])
         some, zeros = np.arange(4), np.zeros(4, np.int64)
-        self.tally.add(Segments(some, start, np.full(4, self.size), zeros, np.arange(5)), times, whole)
+        self.tally.add(Segments(some, start, np.full(4, row), zeros, np.arange(5)), times, whole)
         self.tally.repeated += repeated
         self.tally.placed -= repeated
         self.tally.unlisted_overlaps += int(np.count_nonzero(slide))
@@ -138,10 +139,10 @@ class _Window:
         tail = runs.length[entry]
         ends = offsets_of(tail)
         before = ends[:-1] - np.repeat(ends[offsets[:-1]], items)
-        length = np.clip(self.size - before, 0, tail)
+        length = np.clip(self.sequence_length - before, 0, tail)
         kept = length > 0
         row_offsets = offsets_of(kept.view(np.uint8))[offsets]
-        missing = self.size - np.minimum(runs.tokens(), self.size)
+        missing = self.sequence_length - np.minimum(runs.tokens(), self.sequence_length)
         rows = Segments(
             np.arange(int(row_offsets[-1])),
             np.zeros(int(row_offsets[-1]), np.int64),
@@ -162,7 +163,7 @@ class _Window:
         found = 0
         for source in self._sources(runs, skipped):
             document = self.order[source]
-            found += int(np.count_nonzero(self.lengths[document] >= self.size))
+            found += int(np.count_nonzero(self.lengths[document] >= self.sequence_length))
         return found
 
     def _sources(self, runs: Runs, skipped: I64) -> Iterator[I64]:
@@ -193,17 +194,18 @@ class _Window:
         """Bins below a row, joined to a stream and cut; returns how many tails of long documents are in them."""
         left, _ = assign(self.order, self.documents.counts, runs)
         tokens = self.lengths[left].astype(np.int64)
-        tail = tokens % self.size
-        stream = StreamPlan(self.size, self.size, offsets_of(tail), remainder=self.remainder or "pad")
+        row = self.sequence_length
+        tail = tokens % row
+        stream = StreamPlan(row, row, offsets_of(tail), remainder=self.remainder or "pad")
         for first, last in Layout(stream).batches(0, stream.rows):
-            pieces = stream.segments(np.arange(first, last))
-            document = left[pieces.document].astype(np.int64)
-            start = (tokens - tail)[pieces.document] + pieces.start
-            rows = pad(Segments(document, start, pieces.length, pieces.repeated, pieces.offsets), self.size)
+            segments = stream.segments(np.arange(first, last))
+            document = left[segments.document].astype(np.int64)
+            start = (tokens - tail)[segments.document] + segments.start
+            rows = pad(Segments(document, start, segments.length, segments.repeated, segments.offsets), row)
             self.tally.add(rows, lengths=self.lengths)
         self.counted.dropped += stream.dropped
         self.counted.eos_omitted += stream.eos_omitted
-        return int(np.count_nonzero(tokens >= self.size))
+        return int(np.count_nonzero(tokens >= row))
 
     @property
     def order(self) -> Ints:

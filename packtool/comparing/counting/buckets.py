@@ -82,6 +82,6 @@ class _SegmentRows:
         row_items = np.bincount(run, items, minlength=len(runs.bins)).astype(np.int64)
         several = runs.bins > 1
         sizes = np.repeat(np.where(several, 1, row_items), np.where(several, row_items, 1))
-        pieces = Segments(document, start, length, np.zeros_like(start), offsets_of(sizes))
+        segments = Segments(document, start, length, np.zeros_like(start), offsets_of(sizes))
         if len(sizes):
-            tally.add(pad(pieces, tally.sequence_length), lengths=known)
+            tally.add(pad(segments, tally.sequence_length), lengths=known)

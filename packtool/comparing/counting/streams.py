@@ -14,9 +14,9 @@ _BATCH = 1 << 16  # documents that are counted at a time
 
 def concat(lengths: Ints, options: PackOptions) -> list[Counted] | None:
     """One stream of all documents; atoms below a row are joined by the shuffle, which a count can't foresee."""
-    if options.atom < options.length:
+    if options.atom < options.row_length:
         return None
-    stream = _Stream(lengths, options.length, int(lengths.sum(dtype=np.int64)), options.remainder)
+    stream = _Stream(lengths, options.row_length, int(lengths.sum(dtype=np.int64)), options.remainder)
     for first in range(0, len(lengths), _BATCH):
         stream.add(lengths[first : first + _BATCH])
     return [stream.finish()]
@@ -50,14 +50,14 @@ class _Stream:
 
     def __init__(self, lengths: Ints, sequence_length: int, tokens: int, remainder: str) -> None:
         self.tally = Tally(lengths, sequence_length)
-        self.size = sequence_length
+        self.sequence_length = sequence_length
         self.tokens = tokens
         self.kept = tokens if remainder == "pad" else tokens - tokens % sequence_length
         self.at = 0
         self.omitted = 0
         none = np.zeros(0, np.int64)
         self.waiting: tuple[I64, I64, I64] = (none, none, none)
-        """Start, length and whole document of the pieces of the row that is not full yet."""
+        """Start, length and whole document of the segments of the row that is not full yet."""
 
     def add(self, lengths: Ints) -> None:
         """Count the next documents."""
@@ -71,7 +71,7 @@ class _Stream:
             whole, begin, end = whole[held], begin[held], end[held]
         if not len(whole):
             return
-        row, last = begin // self.size, (end - 1) // self.size
+        row, last = begin // self.sequence_length, (end - 1) // self.sequence_length
         counts = last - row + 1
         if (counts == 1).all():
             start, length = np.zeros_like(whole), end - begin
@@ -79,16 +79,16 @@ class _Stream:
             offsets = offsets_of(counts)
             row = ranges(row, counts, offsets)
             begin = np.repeat(begin, counts)
-            first = np.maximum(row * self.size, begin)
-            start, length = first - begin, np.minimum((row + 1) * self.size, np.repeat(end, counts)) - first
+            first = np.maximum(row * self.sequence_length, begin)
+            start, length = first - begin, np.minimum((row + 1) * self.sequence_length, np.repeat(end, counts)) - first
             whole = np.repeat(whole, counts)
         held_start, held_length, held_whole = self.waiting
         if len(held_start):
-            row = np.concatenate([np.full(len(held_start), int(begin[0]) // self.size), row])
+            row = np.concatenate([np.full(len(held_start), int(begin[0]) // self.sequence_length), row])
             start, length = np.concatenate([held_start, start]), np.concatenate([held_length, length])
             whole = np.concatenate([held_whole, whole])
         full = len(row)
-        if int(end[-1]) % self.size:
+        if int(end[-1]) % self.sequence_length:
             full = int(np.searchsorted(row, row[-1]))
         self.waiting = (start[full:], length[full:], whole[full:])
         if full:
@@ -102,7 +102,7 @@ class _Stream:
         """The counts, the last row padded."""
         start, length, whole = self.waiting
         if len(start):
-            missing = self.size - int(length.sum())
+            missing = self.sequence_length - int(length.sum())
             document = np.append(np.arange(len(start)), PADDING)
             columns = (np.append(start, 0), np.append(length, missing), np.zeros(len(document), np.int64))
             self.tally.add(Segments(document, *columns, np.array([0, len(document)])), lengths=whole)

@@ -23,6 +23,6 @@ def cut(blocks: Iterator[Block], itemsize: int) -> Iterator[Block]:
         while first < len(block.lengths):
             last = int(np.searchsorted(ends, ends[first] + FILE_BYTES // itemsize, side="right")) - 1
             last = max(last, first + 1)
-            pieces = None if block.pieces is None else block.pieces[first:last]
-            yield Block(block.tokens[ends[first] : ends[last]], block.lengths[first:last], pieces)
+            segments = None if block.segments is None else block.segments[first:last]
+            yield Block(block.tokens[ends[first] : ends[last]], block.lengths[first:last], segments)
             first = last

@@ -1,6 +1,6 @@
 """datatrove's token files: `.ds` holds bare ids, `.ds.index` where each document ends (u8, in tokens of its file).
 
-Of rows, each piece of a document is one; padding is one, too.
+Of rows, each segment of a document is one; padding is one, too.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def part(place: Place, contents: Contents, part: Part) -> list[Written]:
 
 
 def _ends(block: Block) -> I64:
-    """Where documents end, or pieces of them with the EOS that the strategy inserted."""
-    if block.pieces is None:
+    """Where documents end, or segments of them with the EOS that the strategy inserted."""
+    if block.segments is None:
         return np.cumsum(block.lengths)
-    ends = np.cumsum(block.pieces.length)
-    joined = np.append(block.pieces.document[1:] == INSERTED_EOS, False)
+    ends = np.cumsum(block.segments.length)
+    joined = np.append(block.segments.document[1:] == INSERTED_EOS, False)
     kept: I64 = ends[~joined]
     return kept
 

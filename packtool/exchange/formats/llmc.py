@@ -38,7 +38,7 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
         header = np.frombuffer(file.read(4 * _HEADER).ljust(4 * _HEADER, b"\0"), "<i4")
     names = [name for name, kind in _KINDS.items() if kind == tuple(header[:2].tolist())]
     if not names:
-        raise DataError("damaged-input", "not a file of llm.c", remedy="check the file and --format", where=str(path))
+        raise DataError("damaged-input", "not an llm.c file", remedy="check the file and --format", where=str(path))
     dtype = np.dtype(names[0])
     held = (path.stat().st_size - 4 * _HEADER) // dtype.itemsize
     if held != header[2]:

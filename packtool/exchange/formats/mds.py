@@ -61,12 +61,12 @@ def part(place: Place, contents: Contents, part: Part) -> list[Written]:
 
 
 def _sequences(block: Block, contents: Contents) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]:
-    """The tokens of each sequence, and the lengths of the pieces in it."""
+    """The tokens of each sequence, and the lengths of the segments in it."""
     tokens = as_stored(block.tokens, contents.dtype)
     rows = np.split(tokens, np.cumsum(block.lengths)[:-1])
-    if block.pieces is None:
+    if block.segments is None:
         return [(row, None) for row in rows]
-    lengths = np.split(block.pieces.length.astype("<u4"), block.pieces.offsets[1:-1])
+    lengths = np.split(block.segments.length.astype("<u4"), block.segments.offsets[1:-1])
     return list(zip(rows, lengths, strict=True))
 
 

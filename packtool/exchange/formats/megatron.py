@@ -68,7 +68,7 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
     if version != 1 or code not in _CODES:
         raise _damaged(path, f"version {version} with ids of type {code} can't be read")
     if size < _HEAD.size + 12 * sequences + 8 * bounds:
-        raise _damaged(path, "shorter than it says")
+        raise _damaged(path, "shorter than its header says")
     index = np.memmap(path, np.uint8, "r")
     place = _HEAD.size
     lengths = np.frombuffer(index, "<i4", sequences, place).astype(np.int64)
@@ -81,7 +81,7 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
             "missing-input", "no such file, but the index needs it", remedy="check the path", where=str(ids)
         )
     if (lengths < 0).any() or (np.diff(first) < 0).any() or (bounds and (first[0] != 0 or first[-1] != sequences)):
-        raise _damaged(path, "its documents do not follow each other")
+        raise _damaged(path, "its documents are not contiguous")
     begins = pointers // dtype.itemsize
     held = ids.stat().st_size // dtype.itemsize
     if sequences and ((begins < 0).any() or int((begins + lengths).max()) > held):

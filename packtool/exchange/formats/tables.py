@@ -1,8 +1,8 @@
 """Parquet and Arrow, as Hugging Face `datasets` loads them: a row of the table for each sequence.
 
 Documents have `input_ids`. Rows of a packed dataset have beside it what trainers of packed data take: `position_ids`,
-`seq_lengths` (of each piece of a document, and of padding), and `labels`, not shifted, with -100 for padding. An EOS
-that a strategy inserted belongs to the piece before it.
+`seq_lengths` (of each segment of a document, and of padding), and `labels`, not shifted, with -100 for padding. An EOS
+that a strategy inserted belongs to the segment before it.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def write(writer: Any, contents: Contents, part: Part) -> tuple[int, int]:
 
 
 def _columns(block: Block) -> list[pa.Array]:
-    if block.pieces is None:
+    if block.segments is None:
         return [_lists(block.tokens, block.lengths)]
     rows = len(block.lengths)
-    batch = make_batch(block.tokens.reshape(rows, -1), block.pieces, labels="same")
+    batch = make_batch(block.tokens.reshape(rows, -1), block.segments, labels="same")
     begins = batch["cu_seqlens"][:-1].astype(np.int64)
     length = batch["input_ids"].shape[1]
     lengths = np.diff(batch["cu_seqlens"])
