@@ -197,7 +197,7 @@ class BucketDataset(_Opened):
             raise UsageError(
                 "no-batches",
                 "the dataset has no batches",
-                remedy="make them with packtool shuffle --method bucket --batch-tokens N, or with dataset.epoch(batch_tokens=N)",
+                remedy="make them with packtool shuffle --method bucket, or read dataset.epoch(batch_tokens=N)",
                 where=str(self.recipe.path),
             )
         return self.batches

@@ -23,7 +23,7 @@ from packtool.storage import lock, publish
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
 from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
-from packtool.storage.output import Output, key_of, look, one_writer, prepare
+from packtool.storage.output import Output, key_of, one_writer, prepare, state_of
 from packtool.warnings import PacktoolWarning
 
 MANIFEST = StoreManifest(
@@ -172,10 +172,10 @@ def test_killed_before_its_state_was_written(tmp_path: Path, resume: bool) -> No
     (tmp_path / "unfinished" / "dataset").mkdir(parents=True)
     (tmp_path / "unfinished" / "state.json.partial").write_text("{")
     (tmp_path / "unfinished" / "lock").write_text("{")
-    assert look(tmp_path, "tokenize", "k") == "nothing"
+    assert state_of(tmp_path, "tokenize", "k") == "nothing"
     assert not prepare(tmp_path, "tokenize", key="k", resume=resume).resumed
-    assert look(tmp_path, "tokenize", "k") == "unfinished"
-    assert look(tmp_path, "tokenize", "other") == "other"
+    assert state_of(tmp_path, "tokenize", "k") == "unfinished"
+    assert state_of(tmp_path, "tokenize", "other") == "other"
 
 
 def test_resume_refuses_what_is_not_an_output(tmp_path: Path) -> None:
