@@ -325,7 +325,7 @@ BAD: list[tuple[str, str, bytes, str, str]] = [
     ("jsonl", "a.jsonl.gz", b"nothing", "damaged-input", "not a whole gzip file"),
     ("jsonl", "a.jsonl", b'{"input_ids": [5, 999999]}\n', "id-out-of-range", r"a\.jsonl: token 1 is 999999, but the"),
     ("megatron", "a.idx", b"nothing", "damaged-input", "not an index of Megatron-Core"),
-    ("llmc", "a.bin", b"nothing", "damaged-input", r"not a file of llm\.c"),
+    ("llmc", "a.bin", b"nothing", "damaged-input", r"not an llm\.c file"),
     ("nanogpt", "a.bin", b"odd", "damaged-input", "3 bytes of ids are not a multiple of 2"),
     ("parquet", "a.parquet", b"nothing", "damaged-input", "not a readable Parquet file"),
     ("arrow", "a.arrow", b"nothing", "damaged-input", "not a readable Arrow file"),
