@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,42 +16,42 @@ Origins = npt.NDArray[Any]
 """An array of ORIGIN."""
 
 
-def content_hashes(documents: Sequence[Document]) -> npt.NDArray[np.uint64]:
+def content_hashes(documents: Sequence[Document], utf8: Sequence[bytes | None]) -> npt.NDArray[np.uint64]:
     """xxh3-64 of each document's UTF-8 text: the same for the same text, however it is encoded or divided.
 
-    >>> short, long = content_hashes(["été", ["ét", "é"]])
+    Args:
+        documents: texts, or their parts.
+        utf8: of each of them, where it is at hand; None for what comes in parts.
+
+    >>> short, long = content_hashes(["été", ["ét", "é"]], ["été".encode(), None])
     >>> bool(short == long)
     True
     """
-    import pyarrow as pa
-
-    # Arrow asks each string for its UTF-8, which Python then keeps for the encoder: no second conversion.
-    texts = pa.array([text if isinstance(text, str) else "" for text in documents], pa.large_string())
-    _, ends, data = texts.buffers()
-    bounds = np.frombuffer(ends, np.int64).tolist()
-    view = memoryview(data) if data is not None else memoryview(b"")
     digest = xxhash.xxh3_64_intdigest
-    out = [digest(view[first:last]) for first, last in pairwise(bounds)]
-    for number, document in enumerate(documents):
-        if not isinstance(document, str):
+    out = [0 if data is None else digest(data) for data in utf8]
+    for number, data in enumerate(utf8):
+        if data is None:
             hashed = xxhash.xxh3_64()
-            for piece in document:
+            document = documents[number]
+            for piece in [document] if isinstance(document, str) else document:
                 hashed.update(piece.encode())
             out[number] = hashed.intdigest()
     return np.array(out, np.uint64)
 
 
-def origins(file: int, before: int, numbers: Sequence[int], documents: Sequence[Document]) -> Origins:
+def origins(
+    file: int, before: int, numbers: Sequence[int], documents: Sequence[Document], utf8: Sequence[bytes | None]
+) -> Origins:
     """Origins of consecutive documents of one file.
 
     Args:
         file: its number.
         before: records before them.
         numbers: record of each, counted from 1 after those before.
-        documents: the same number.
+        documents, utf8: as `content_hashes` takes them.
     """
     out = np.empty(len(documents), ORIGIN)
     out["file"] = file
     out["record"] = np.asarray(numbers, np.uint64) + np.uint64(before)
-    out["hash"] = content_hashes(documents) if documents else 0
+    out["hash"] = content_hashes(documents, utf8)
     return out

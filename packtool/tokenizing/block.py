@@ -6,7 +6,7 @@ import functools
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import NoReturn, TypeGuard
 
 import msgspec
 
@@ -204,10 +204,12 @@ def _read_span(
             _reject(context, span, file, batch, counts, log)
         documents, numbers = context.filters.split(batch.documents, batch.numbers, counts.filtered)
         before = writer.tokens
-        sources = origins(span.file, counts.records, numbers, documents) if context.provenance else None
+        # The hash and the encoder read the same bytes: a text is converted once.
+        utf8 = [text.encode() if _is_short(text) else None for text in documents]
+        sources = origins(span.file, counts.records, numbers, documents, utf8) if context.provenance else None
         done = 0
-        for texts, ends in _calls(documents, encoder.cut):
-            ids, lengths = encoder.encode(texts)
+        for texts, data, ends in _calls(documents, utf8, encoder.cut):
+            ids, lengths = encoder.encode(texts, data)
             ended = None if sources is None else sources[done : done + sum(ends)]
             documents_added, empty = writer.add(ids, lengths, ends, ended)
             done += documents_added + empty
@@ -222,23 +224,31 @@ def _read_span(
     return counts
 
 
-def _calls(documents: Iterable[Document], cut: str) -> Iterator[tuple[list[str], list[bool]]]:
-    """Parts of documents for one call of the encoder each, and which of them end a document."""
+def _is_short(document: Document) -> TypeGuard[str]:
+    """Whether a document is encoded whole."""
+    return isinstance(document, str) and len(document) <= PIECE
+
+
+def _calls(
+    documents: Iterable[Document], utf8: Iterable[bytes | None], cut: str
+) -> Iterator[tuple[list[str], list[bytes], list[bool]]]:
+    """Parts of documents for one call of the encoder each, their UTF-8, and which of them end a document."""
     texts: list[str] = []
+    data: list[bytes] = []
     ends: list[bool] = []
     size = 0
-    for document in documents:
-        short = isinstance(document, str) and len(document) <= PIECE  # spares a generator each
-        for piece in (cast("str", document),) if short else pieces(document, cut):
+    for document, encoded in zip(documents, utf8, strict=True):
+        for piece in (document,) if _is_short(document) else pieces(document, cut):
             if size >= _ENCODE_CHARS:
-                yield texts, ends
-                texts, ends, size = [], [], 0
+                yield texts, data, ends
+                texts, data, ends, size = [], [], [], 0
             texts.append(piece)
+            data.append(piece.encode() if encoded is None else encoded)
             ends.append(False)
             size += len(piece)
         ends[-1] = True
     if texts:
-        yield texts, ends
+        yield texts, data, ends
 
 
 def _reject(context: Context, span: Span, file: CorpusFile, batch: Batch, counts: SpanCounts, log: RejectLog) -> None:

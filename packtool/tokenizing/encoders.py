@@ -32,8 +32,8 @@ class Encoder(Protocol):
     name: str
     truncated: int
 
-    def encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
-        """All ids, one text after another, and the number of ids of each text."""
+    def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
+        """All ids, one text after another, and the number of ids of each text; `utf8` has the texts as bytes."""
         ...
 
 
@@ -88,8 +88,9 @@ class ReferenceEncoder:
         self._truncates = self._tokenizer.truncation is not None
         self.truncated = 0
 
-    def encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
+    def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         """See `Encoder.encode`."""
+        del utf8  # the library takes strings
         ids: list[Any] = []
         with _one_thread():
             for part in _parts(texts, _REFERENCE_CHARS):

@@ -82,7 +82,7 @@ class GigatokenEncoder:
         self._backend = _load(self._entries, [*self._tokens, *separators])
         self._at_first = _own_memory()
 
-    def encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
+    def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         """See `Encoder.encode`."""
         if not texts:
             return np.empty(0, np.uint32), np.empty(0, np.int64)
@@ -91,7 +91,7 @@ class GigatokenEncoder:
             self._load()
         if not self._joined:
             return self._encode_singly(self._backend, texts)
-        joined = SEPARATOR.encode().join([text.encode() for text in texts])
+        joined = SEPARATOR.encode().join(utf8 or [text.encode() for text in texts])
         ids = self._expanded(np.asarray(_guarded(self._backend.encode, joined)))
         ends = np.flatnonzero(ids == self._separator)
         if len(ends) != len(texts) - 1:  # the one batch in the world with our separator in a text

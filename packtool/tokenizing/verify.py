@@ -86,20 +86,20 @@ class Verified:
         self._next = 0
         self._first = _FIRST
 
-    def encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
+    def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         """See `Encoder.encode`.
 
         Raises:
             EncoderMismatchError: on the first difference.
         """
-        ids, lengths = self._encode(texts)
+        ids, lengths = self._encode(texts, utf8)
         if self._reference is not None:
             self._sample(texts, ids, lengths)
         return ids, lengths
 
-    def _encode(self, texts: Sequence[str]) -> tuple[U32, I64]:
+    def _encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         if self._reference is None or self._newer is None or not any(newer := having(self._newer, texts)):
-            return self._encoder.encode(texts)
+            return self._encoder.encode(texts, utf8)
         ids, lengths = [], []
         for to_reference, group in groupby(zip(newer, texts, strict=True), itemgetter(0)):
             encoder = self._reference if to_reference else self._encoder

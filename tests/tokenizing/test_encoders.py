@@ -138,7 +138,7 @@ class Lying(ReferenceEncoder):
         super().__init__(shapes.data(shapes.spec()))
         self._wrong = wrong
 
-    def encode(self, texts: Any) -> Any:
+    def encode(self, texts: Any, utf8: Any = None) -> Any:
         return super().encode([text.replace(self._wrong, "") for text in texts])
 
 
