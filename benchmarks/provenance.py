@@ -37,10 +37,13 @@ def main() -> None:
         "cost": statistics.median(cost),
     }
     save("provenance", figures)
-    table(["round", "with", "without", "cost"], [
-        [str(n), f"{a.cpu:.2f} s", f"{b.cpu:.2f} s", f"{c:+.1%}"]
-        for n, (a, b, c) in enumerate(zip(kept, left_out, cost, strict=True), 1)
-    ]))
+    table(
+        ["round", "with", "without", "cost"],
+        [
+            [n, f"{a.cpu:.2f} s", f"{b.cpu:.2f} s", f"{c:+.1%}"]
+            for n, (a, b, c) in enumerate(zip(kept, left_out, cost, strict=True), 1)
+        ],
+    )
     print(f"median cost {statistics.median(cost):+.1%} of {size / 10**6:.0f} MB")
 
 

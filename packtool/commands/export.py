@@ -20,8 +20,9 @@ from packtool.options.export import ExportArguments
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
-from packtool.storage.manifest import ExportManifest
+from packtool.storage.manifest import ExportManifest, PackedManifest, StoreManifest
 from packtool.storage.output import Output, key_of, one_writer, prepare, state_of
+from packtool.storage.tokenizer_files import copy_tokenizer
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def export(options: ExportArguments) -> ExportResult:
         assert isinstance(manifest, ExportManifest)
         return ExportResult(output, manifest, manifests.read_run(output), kept=True)
     files = _write(place, chosen, contents, quiet=options.quiet)
-    manifest = _manifest(source, chosen, contents, files)
+    manifest = _manifest(source, chosen, contents, files, place.staged)
     run = {"inputs": [source.resolve().name], "written": clock.seconds()}
     place.finish(manifest, run)
     return ExportResult(output, manifest, run)
@@ -97,14 +98,15 @@ def _write(output: Output, chosen: Format, contents: Contents, *, quiet: bool) -
     return files + (chosen.finish(place, contents, written) if chosen.finish else [])
 
 
-def _manifest(source: Path, chosen: Format, contents: Contents, files: list[Written]) -> ExportManifest:
+def _manifest(source: Path, chosen: Format, contents: Contents, files: list[Written], staged: Path) -> ExportManifest:
     """The manifest, once the files hold what the source does."""
     _require_counts(files, contents, str(source))
     base = manifests.read(source)
+    assert isinstance(base, StoreManifest | PackedManifest)
     return ExportManifest(
         exported_as=chosen.name,
         input=manifests.input_entry(source),
-        tokenizer=base.tokenizer,  # type: ignore[union-attr]
+        tokenizer=base.tokenizer,
         dtype=chosen.dtype(contents).str,
         sequence_lengths=contents.row_lengths,
         sequences=contents.sequences,
@@ -112,6 +114,7 @@ def _manifest(source: Path, chosen: Format, contents: Contents, files: list[Writ
         padding=contents.padding,
         lost=chosen.lost(contents),
         files=files,
+        tokenizer_files=copy_tokenizer(source, base.tokenizer_files, staged),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from packtool import exchange
@@ -23,6 +24,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage.manifest import ExportManifest, InputEntry, StoreManifest, TokenizerInfo, TokenShard
 from packtool.storage.output import Output, key_of, one_writer, prepare, state_of
 from packtool.storage.token_store import token_dtype
+from packtool.storage.tokenizer_files import read_tokenizer, write_tokenizer
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def import_(options: ImportArguments) -> ImportResult:
     chosen = exchange.importer(options.format)
     inputs = [options.inputs] if isinstance(options.inputs, str | Path) else list(options.inputs)
     files = [file for each in inputs for file in _files(Path(each), chosen)]
-    info = _tokenizer([Path(each) for each in inputs], options)
+    info, tokenizer = _tokenizer([Path(each) for each in inputs], options)
     dtype = np.dtype(options.dtype or token_dtype(info.vocab_size))
     read = ReadOptions(dtype.newbyteorder("<"), options.field)
     recorded = {"format": chosen.name, "dtype": read.dtype.str, "field": read.field}
@@ -84,7 +86,9 @@ def import_(options: ImportArguments) -> ImportResult:
         if noted(place.work, 0) is None:
             place.discard()  # nothing that a resumed run could use
         raise
-    manifest = _manifest(files, done, info, recorded)
+    manifest = msgspec.structs.replace(
+        _manifest(files, done, info, recorded), tokenizer_files=write_tokenizer(place.staged, tokenizer)
+    )
     run = {"written": clock.seconds()}
     place.finish(manifest, run)
     return ImportResult(output, manifest.counts, run)
@@ -153,17 +157,18 @@ def _files(path: Path, chosen: Format) -> list[Path]:
     return found
 
 
-def _tokenizer(inputs: list[Path], options: ImportArguments) -> TokenizerInfo:
-    """The tokenizer asked for, or that of an export of packtool's own."""
+def _tokenizer(inputs: list[Path], options: ImportArguments) -> tuple[TokenizerInfo, dict[str, bytes]]:
+    """The tokenizer asked for, or that of an export of packtool's own, with its files."""
     if options.tokenizer is not None:
         from packtool.tokenizing.load import load
 
-        return load(options.tokenizer, revision=options.revision, eos_token=options.eos_token).info
+        loaded = load(options.tokenizer, revision=options.revision, eos_token=options.eos_token)
+        return loaded.info, loaded.files
     for path in inputs:
         if (path / manifests.MANIFEST).is_file():
             manifest = manifests.read(path)
             if isinstance(manifest, ExportManifest):
-                return manifest.tokenizer
+                return manifest.tokenizer, read_tokenizer(path, manifest.tokenizer_files)
     raise UsageError(
         "missing-option",
         "nothing says which tokenizer made these ids",

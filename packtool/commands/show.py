@@ -13,7 +13,9 @@ from packtool.options.call import takes
 from packtool.options.show import ShowArguments
 from packtool.plan import INSERTED_EOS, PADDING, offsets_of
 from packtool.report.row import Row, RowSegment
+from packtool.storage.names import TOKENIZER
 from packtool.storage.packed import PackedBucket, PackedDataset
+from packtool.storage.tokenizer_files import read_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -58,6 +60,8 @@ def _tokenizer(dataset: PackedDataset, source: str | Path | None) -> Tokenizer |
     from packtool.tokenizing.load import load
 
     made_with = dataset.manifest.tokenizer
+    if source is None and (kept := read_tokenizer(dataset.path, dataset.manifest.tokenizer_files)):
+        return reference_tokenizer(kept[TOKENIZER])
     loaded = load(source, eos_token=made_with.eos_id if source is not None else None)
     if loaded.info.sha256 == made_with.sha256:
         return reference_tokenizer(loaded.data)
@@ -66,7 +70,7 @@ def _tokenizer(dataset: PackedDataset, source: str | Path | None) -> Tokenizer |
     raise UsageError(
         "other-tokenizer",
         f"its sha256 is {loaded.info.sha256[:12]}…, but the dataset was made with {made_with.sha256[:12]}…",
-        remedy="give the tokenizer that tokenize was given, or leave it out to see ids",
+        remedy="give the tokenizer that tokenize was given, or leave it out",
         where="--tokenizer",
     )
 

@@ -24,6 +24,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.manifest import OrderManifest, PackedManifest, Shuffle
 from packtool.storage.packed import BATCHES, LENGTHS, ORDER, PackedDataset
+from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob, BucketWriter
 from packtool.writing.packed_source import PackedSource
 from packtool.writing.stored_plan import StoredPlan, stored_atom_size, stored_plans
@@ -167,6 +168,7 @@ def write_rows(
             report=manifests.write_report(place.staged, report),
             buckets=buckets,
             batches=None if table is None else write_array(place.staged / BATCHES, table),
+            tokenizer_files=copy_tokenizer(dataset.path, base.tokenizer_files, place.staged),
         ),
         run,
     )

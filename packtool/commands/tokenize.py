@@ -133,7 +133,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         if not job.results:
             out.discard()  # nothing there that a resumed run could use
         raise
-    return TokenizeResult(out.path, *assemble(out, job, recorded, why, clock))
+    return TokenizeResult(out.path, *assemble(out, job, recorded, loaded.files, why, clock))
 
 
 def _check_options(inputs: Sequence[Path | str], options: TokenizeArguments) -> None:

@@ -24,6 +24,7 @@ from packtool.storage.names import OFFSET, ORIGIN
 from packtool.storage.packed import PackedDataset
 from packtool.storage.reading import open_array, problem_with
 from packtool.storage.token_store import TokenStore
+from packtool.storage.tokenizer_files import require_tokenizer
 from packtool.writing.layout import BATCH_TOKENS
 
 _AGAIN = "make the dataset again, or copy it again"
@@ -82,14 +83,15 @@ def verify(options: VerifyArguments) -> VerifyResult:
 def _check_content(
     path: Path, manifest: manifests.Manifest, stores: Sequence[Path | str]
 ) -> tuple[int, list[PacktoolError]]:
-    if isinstance(manifest, StoreManifest):
-        return _check_store(path)
     if isinstance(manifest, OrderManifest):
         return 0, attempt(lambda: _check_order(path, manifest))
+    problems = attempt(lambda: require_tokenizer(path, manifest.tokenizer_files, manifest.tokenizer.sha256))
+    if isinstance(manifest, StoreManifest):
+        tokens, found = _check_store(path)
+        return tokens, problems + found
     if isinstance(manifest, ExportManifest):
-        return 0, []  # what is in its files is for their own readers
+        return 0, problems  # what is in its files is for their own readers
     dataset = PackedDataset(path)
-    problems: list[PacktoolError] = []
     for bucket in dataset.buckets:
         for shard, described in zip(bucket.shards, bucket.entry.shards, strict=True):
             where = str(bucket.path / described.tokens.name)

@@ -15,11 +15,12 @@ from packtool.report.packed import report_of_rows
 from packtool.shuffling.atom import AtomShuffle
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
-from packtool.storage.manifest import Choice, Options, PackedManifest, Shuffle
+from packtool.storage.manifest import Choice, InputEntry, Options, PackedManifest, Shuffle
 from packtool.storage.names import CHOSEN
 from packtool.storage.output import Output
 from packtool.storage.packed import LENGTHS, PackedDataset, bucket_directory
 from packtool.storage.token_store import Corpus
+from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob, BucketWriter
 from packtool.writing.store_source import StoreSource
 
@@ -83,6 +84,7 @@ def write_corpus(
             lengths=write_array(output.staged / LENGTHS, lengths) if with_segments else None,
             report=manifests.write_report(output.staged, report),
             buckets=buckets,
+            tokenizer_files=_tokenizer_files(corpus, output),
         ),
         run,
     )
@@ -95,6 +97,14 @@ def _choice(output: Output, corpus: Corpus, choice: Choice | None, with_segments
         return choice
     assert corpus.chosen is not None
     return msgspec.structs.replace(choice, documents=write_array(output.staged / CHOSEN, corpus.chosen))
+
+
+def _tokenizer_files(corpus: Corpus, output: Output) -> list[InputEntry]:
+    """The tokenizer of the stores, from the first that has its files: all of them have the same."""
+    for store in corpus.stores:
+        if entries := store.manifest.tokenizer_files:
+            return copy_tokenizer(store.path, entries, output.staged)
+    return []
 
 
 def copied_choice(dataset: PackedDataset, output: Output) -> Choice | None:

@@ -24,7 +24,7 @@ class ShowArguments:
         str | Path | None,
         Option(
             TEXT,
-            "The tokenizer it was made with; not needed for the one that comes with packtool.",
+            "The tokenizer it was made with, where the dataset does not hold it.",
             metavar="FILE|DIR|HUB_ID",
         ),
     ] = None

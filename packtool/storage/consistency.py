@@ -6,7 +6,7 @@ packtool open, overwrite or remove anything but the files that packtool gives th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -24,6 +24,8 @@ from packtool.storage.names import (
     REJECTED,
     REPORT_FILE,
     SEGMENT,
+    TOKENIZER,
+    TOKENIZER_CONFIGS,
     bucket_directory,
     is_exported,
     shard_file,
@@ -32,6 +34,7 @@ from packtool.storage.names import (
 from packtool.storage.schema import (
     Bucket,
     ExportManifest,
+    InputEntry,
     Manifest,
     OrderManifest,
     PackedManifest,
@@ -55,6 +58,8 @@ def require_consistent(manifest: Manifest, where: str) -> None:
 
 def contradictions(manifest: Manifest) -> Iterator[str]:
     """Everything in a manifest that contradicts the rest of it."""
+    if not isinstance(manifest, OrderManifest):
+        yield from _tokenizer_files(manifest.tokenizer_files)
     if isinstance(manifest, StoreManifest):
         yield from _tokenizer(manifest.tokenizer, manifest.dtype)
         yield from _store(manifest)
@@ -76,6 +81,13 @@ def _tokenizer(info: TokenizerInfo, dtype: str) -> Iterator[str]:
     if info.added_tokens.get(info.eos_token, info.eos_id) != info.eos_id:
         yield f"eos_id is {info.eos_id}, but added_tokens says {info.added_tokens[info.eos_token]}"
     yield from _same("dtype", dtype, token_dtype(size).str)
+
+
+def _tokenizer_files(entries: Sequence[InputEntry]) -> Iterator[str]:
+    names = [entry.name for entry in entries]
+    known = (TOKENIZER, *TOKENIZER_CONFIGS)
+    if names and (names[0] != TOKENIZER or len(set(names)) < len(names) or not set(names) <= set(known)):
+        yield f"its tokenizer_files are {names}"
 
 
 def _store(manifest: StoreManifest) -> Iterator[str]:

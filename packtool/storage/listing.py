@@ -33,10 +33,12 @@ def _entries(manifest: Manifest) -> Iterator[tuple[str, FileEntry | InputEntry |
             yield "", store_shard.offsets
             yield "", store_shard.documents
         yield "", manifest.rejected
+        yield from (("", file) for file in manifest.tokenizer_files)
         return
     if isinstance(manifest, ExportManifest):
         for file in manifest.files:
             yield "", file
+        yield from (("", file) for file in manifest.tokenizer_files)
         return
     yield "", manifest.batches
     if not isinstance(manifest, PackedManifest):
@@ -46,6 +48,7 @@ def _entries(manifest: Manifest) -> Iterator[tuple[str, FileEntry | InputEntry |
     yield "", manifest.report
     yield "", manifest.lengths
     yield "", manifest.choice.documents if manifest.choice else None
+    yield from (("", file) for file in manifest.tokenizer_files)
     for bucket in manifest.buckets:
         for shard in bucket.shards:
             for entry in (shard.tokens, shard.segments, shard.segment_offsets, shard.atoms):

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 TOKENIZER = "tokenizer.json"
+TOKENIZER_CONFIGS = ("tokenizer_config.json", "special_tokens_map.json")
+"""Files that may lie beside it, most telling first."""
 LENGTHS = "lengths.npy"
 ORDER_FILE = "order.npy"
 CHOSEN = "chosen.npy"

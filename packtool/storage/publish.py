@@ -20,7 +20,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage.files import PARTIAL, sync_directory
 from packtool.storage.listing import listed
 from packtool.storage.lock import LOCK
-from packtool.storage.names import EXPORTED, REJECTED
+from packtool.storage.names import EXPORTED, REJECTED, TOKENIZER, TOKENIZER_CONFIGS
 from packtool.storage.reading import subdirectory
 
 UNFINISHED = "unfinished"
@@ -33,9 +33,10 @@ WHOLE = "whole.json"
 _REPLACED = "replaced.json"
 _ARRAY = r"[a-z_]+(-\d{5,})?\.npy"
 _BUCKET = r"(bucket-\d{5,}/)?"
+_TOKENIZER = "|".join(map(re.escape, (TOKENIZER, *TOKENIZER_CONFIGS)))
 _SCRATCH = re.compile(
     rf"({STATE}|{LOCK}|{WHOLE}|{_REPLACED}|tokenizer\.json|stdin"
-    rf"|{STAGED}/({_BUCKET}{_ARRAY}|{EXPORTED}|{manifests.RUN}|{manifests.REPORT}|{re.escape(REJECTED)})"
+    rf"|{STAGED}/({_BUCKET}{_ARRAY}|{EXPORTED}|{_TOKENIZER}|{manifests.RUN}|{manifests.REPORT}|{re.escape(REJECTED)})"
     rf"|(part|file)-\d{{5,}}\.json"
     rf"|block-\d{{6,}}(\.json|/({_ARRAY}|{re.escape(REJECTED)}))"
     rf"|shards/{_BUCKET}shard-\d{{5,}}\.json"

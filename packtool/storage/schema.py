@@ -85,6 +85,7 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Attributes:
         counts: documents, tokens, and whatever was left out, by reason.
         rejected: the file of rejected records, where there is one.
+        tokenizer_files: the tokenizer.json and what lay beside it; none where only ids were imported.
     """
 
     format: str = TOKEN_STORE
@@ -97,6 +98,7 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     counts: dict[Name, Count]
     rejected: InputEntry | None = None
     shards: list[TokenShard]
+    tokenizer_files: list[InputEntry] = []
 
 
 class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
@@ -204,6 +206,7 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         choice: which documents of the stores were packed; None for each of them once.
         lengths: the file of document lengths; None with `--no-segments`.
         batches: the file of batches that the ``bucket`` shuffle made.
+        tokenizer_files: as the stores have them.
     """
 
     format: str = PACKED
@@ -224,6 +227,7 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     report: InputEntry
     buckets: list[Bucket]
     batches: FileEntry | None = None
+    tokenizer_files: list[InputEntry] = []
 
     @property
     def seed(self) -> int:
@@ -271,6 +275,7 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         sequence_lengths: the lengths of its rows; none for documents.
         sequences, tokens, padding: in all files.
         lost: what of the input the format does not keep, in words.
+        tokenizer_files: as the input has them.
     """
 
     format: str = EXPORT
@@ -286,6 +291,7 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     padding: Count
     lost: list[str]
     files: list[ExportedFile]
+    tokenizer_files: list[InputEntry] = []
 
 
 Manifest = StoreManifest | PackedManifest | OrderManifest | ExportManifest

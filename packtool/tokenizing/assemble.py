@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from packtool.storage import output as outputs
 from packtool.storage.files import FileEntry, sync_directory
 from packtool.storage.manifest import InputEntry, StoreManifest, TokenShard
 from packtool.storage.names import REJECTED, shard_file, token_dtype
+from packtool.storage.tokenizer_files import write_tokenizer
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing.job import Job
 from packtool.tokenizing.rejects import RejectJoiner
@@ -21,7 +23,7 @@ from packtool.warnings import warn
 
 
 def assemble(
-    out: outputs.Output, job: Job, options: dict[str, Any], why: str, clock: Clock
+    out: outputs.Output, job: Job, options: dict[str, Any], tokenizer: Mapping[str, bytes], why: str, clock: Clock
 ) -> tuple[dict[str, int], dict[str, Any]]:
     """Give shards their final names, join what was rejected, write the manifest.
 
@@ -31,6 +33,7 @@ def assemble(
         out: the output.
         job: with all blocks done.
         options: for the manifest.
+        tokenizer: its files.
         why: this encoder ran, for `run.json`.
         clock: of the run.
 
@@ -70,6 +73,7 @@ def assemble(
         counts={**total.flat(), **({"truncated": truncated} if truncated else {})},
         rejected=joiner.entry(),
         shards=shards,
+        tokenizer_files=write_tokenizer(out.staged, tokenizer),
     )
     run = {
         "written": clock.seconds(),

@@ -12,14 +12,13 @@ from typing import Any
 
 import msgspec
 
-from packtool.errors import DataError, PacktoolError
+from packtool.errors import DataError
 from packtool.installing import how_to_install
 from packtool.storage.manifest import TokenizerInfo
+from packtool.storage.names import TOKENIZER, TOKENIZER_CONFIGS
 from packtool.tokenizing.encoders import reference_tokenizer
 from packtool.tokenizing.spec import parse
 from packtool.tokenizing.special import marked, special, warn_of_turns
-
-_CONFIGS = ("tokenizer_config.json", "special_tokens_map.json")
 
 
 @dataclass(frozen=True)
@@ -30,11 +29,13 @@ class LoadedTokenizer:
         data: the bytes of the tokenizer.json.
         spec: the same, parsed; without merges.
         info: what the manifest records.
+        files: what to keep with the tokens, by name: the tokenizer.json and the configuration files beside it.
     """
 
     data: bytes
     spec: dict[str, Any]
     info: TokenizerInfo
+    files: dict[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,14 @@ class FoundTokenizer:
         spec: the same, parsed; without merges.
         vocab: every token's id.
         configs: the parsed configuration files beside it, most telling first.
+        files: all of these files as they are, by name.
     """
 
     data: bytes
     spec: dict[str, Any]
     vocab: dict[str, int]
     configs: list[Mapping[str, Any]]
+    files: dict[str, bytes]
 
 
 def load(
@@ -89,7 +92,7 @@ def load(
     contents = (token["content"] for token in spec.get("added_tokens") or ())
     added = {content: vocab[content] for content in contents if content in vocab}
     info = TokenizerInfo(hashlib.sha256(data).hexdigest(), size, eos_id, eos_text, bos_id, added)
-    return LoadedTokenizer(data, spec, info)
+    return LoadedTokenizer(data, spec, info, found.files)
 
 
 def inspect(source: str | Path | None = None, revision: str | None = None) -> FoundTokenizer:
@@ -98,22 +101,24 @@ def inspect(source: str | Path | None = None, revision: str | None = None) -> Fo
     Raises:
         DataError: no such tokenizer, or it can't be read; the hub can't be reached.
     """
-    data, configs = _read(source, revision)
+    files = _read(source, revision)
     where = str(source) if source is not None else "the default tokenizer"
+    data = files[TOKENIZER]
     spec = _parse(data, where)
-    return FoundTokenizer(data, spec, _vocabulary(spec, data, where), configs)
+    configs = [_config(content, f"{where}: {name}") for name, content in files.items() if name != TOKENIZER]
+    return FoundTokenizer(data, spec, _vocabulary(spec, data, where), configs, files)
 
 
-def _read(source: str | Path | None, revision: str | None) -> tuple[bytes, list[Mapping[str, Any]]]:
-    """The tokenizer.json and the parsed configuration files beside it, most telling first."""
+def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
+    """The tokenizer.json and the configuration files beside it, most telling first."""
     if source is None:
-        return (resources.files("packtool") / "assets" / "tokenizer.json").read_bytes(), []
+        return {TOKENIZER: (resources.files("packtool") / "assets" / "tokenizer.json").read_bytes()}
     path = Path(source)
     if path.is_dir():
-        path = path / "tokenizer.json"
+        path = path / TOKENIZER
     if path.is_file():
-        beside = [path.with_name(name) for name in _CONFIGS]
-        return _bytes(path), [_config(file) for file in beside if file.is_file()]
+        beside = {name: path.with_name(name) for name in TOKENIZER_CONFIGS}
+        return {TOKENIZER: _bytes(path)} | {name: _bytes(file) for name, file in beside.items() if file.is_file()}
     if Path(source).exists() or not _looks_like_hub_id(str(source)):
         raise DataError(
             "missing-tokenizer",
@@ -140,7 +145,7 @@ def _looks_like_hub_id(source: str) -> bool:
     return len(parts) <= 2 and plain and not source.startswith(".") and not source.endswith((".json", ".model"))
 
 
-def _from_hub(repository: str, revision: str | None) -> tuple[bytes, list[Mapping[str, Any]]]:
+def _from_hub(repository: str, revision: str | None) -> dict[str, bytes]:
     try:
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
@@ -153,7 +158,7 @@ def _from_hub(repository: str, revision: str | None) -> tuple[bytes, list[Mappin
         ) from None
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it reports each of its retries
     try:
-        data = Path(hf_hub_download(repository, "tokenizer.json", revision=revision)).read_bytes()
+        files = {TOKENIZER: Path(hf_hub_download(repository, TOKENIZER, revision=revision)).read_bytes()}
     except EntryNotFoundError as error:
         if isinstance(error, LocalEntryNotFoundError):  # offline: nobody could look
             raise _unreachable(repository, error) from None
@@ -165,19 +170,16 @@ def _from_hub(repository: str, revision: str | None) -> tuple[bytes, list[Mappin
         ) from None
     except Exception as error:  # the client raises many kinds: network, HTTP status, offline mode, bad id
         raise _unreachable(repository, error) from None
-    configs = []
-    for name in _CONFIGS:
+    for name in TOKENIZER_CONFIGS:
         try:
-            configs.append(_config(Path(hf_hub_download(repository, name, revision=revision))))
+            files[name] = Path(hf_hub_download(repository, name, revision=revision)).read_bytes()
         except LocalEntryNotFoundError as error:
             raise _unreachable(repository, error) from None
         except EntryNotFoundError:
             continue
-        except PacktoolError:
-            raise
         except Exception as error:
             raise _unreachable(repository, error) from None
-    return data, configs
+    return files
 
 
 def _unreachable(repository: str, error: Exception) -> DataError:
@@ -190,12 +192,12 @@ def _unreachable(repository: str, error: Exception) -> DataError:
     )
 
 
-def _config(path: Path) -> Mapping[str, Any]:
+def _config(data: bytes, where: str) -> Mapping[str, Any]:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        return msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DataError(
-            "bad-tokenizer-config", f"not valid JSON ({error})", remedy="fix or remove it", where=str(path)
+            "bad-tokenizer-config", f"not valid JSON ({error})", remedy="fix or remove it", where=where
         ) from None
 
 

@@ -14,6 +14,7 @@ from packtool.cli import run
 from packtool.commands.show import Row, show
 from packtool.errors import UsageError
 from packtool.report.row_view import print_row
+from tests.stores import write_store
 
 TEXTS = [
     "The first document, rather short.",
@@ -116,10 +117,8 @@ def test_another_tokenizer_is_refused(packed: Path, tmp_path: Path) -> None:
     assert show(packed, 0, tokenizer=tmp_path) == show(packed, 0)
 
 
-def test_ids_where_the_tokenizer_is_not_known(packed: Path, store: Path, tmp_path: Path) -> None:
-    data = (Path(packtool.__file__).parent / "assets" / "tokenizer.json").read_bytes()
-    (tmp_path / "tokenizer.json").write_bytes(data + b"\n")
-    packtool.tokenize(store.parent / "corpus.jsonl", tmp_path / "store", tokenizer=str(tmp_path))
+def test_ids_where_the_tokenizer_is_not_known(tmp_path: Path) -> None:
+    write_store(tmp_path / "store", [5, 40, 12])
     packtool.pack(tmp_path / "store", tmp_path / "packed", strategy="concat", sequence_length=32)
     row = show(tmp_path / "packed", 0)
     assert row.segments[0].text is None

@@ -1,0 +1,52 @@
+"""The files of the tokenizer that stay with a dataset, so that whoever has it can decode it and go on with it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import xxhash
+
+from packtool.errors import DataError
+from packtool.storage.files import write_bytes
+from packtool.storage.names import TOKENIZER
+from packtool.storage.reading import problem_with, read_file
+from packtool.storage.schema import InputEntry
+
+
+def write_tokenizer(directory: Path, files: Mapping[str, bytes]) -> list[InputEntry]:
+    """Write a tokenizer's files, by name, and return their entries for the manifest."""
+    for name, data in files.items():
+        write_bytes(directory / name, data)
+    return [InputEntry(name, len(data), xxhash.xxh3_128_hexdigest(data)) for name, data in files.items()]
+
+
+def read_tokenizer(directory: Path, entries: Sequence[InputEntry]) -> dict[str, bytes]:
+    """The files of a dataset's tokenizer, by name; none where it has none.
+
+    Raises:
+        DataError: one is missing, or not what was written.
+    """
+    for entry in entries:
+        if problem := problem_with(directory, entry.name, entry.bytes, entry.xxh3_128):
+            raise problem
+    return {entry.name: read_file(directory / entry.name) for entry in entries}
+
+
+def copy_tokenizer(source: Path, entries: Sequence[InputEntry], directory: Path) -> list[InputEntry]:
+    """Pass a dataset's tokenizer on to another dataset."""
+    return write_tokenizer(directory, read_tokenizer(source, entries))
+
+
+def require_tokenizer(directory: Path, entries: Sequence[InputEntry], sha256: str) -> None:
+    """Check that the tokenizer of a dataset is the one that made its tokens.
+
+    Raises:
+        DataError: it is another one.
+    """
+    data = read_tokenizer(directory, entries).get(TOKENIZER)
+    if data is not None and (found := hashlib.sha256(data).hexdigest()) != sha256:
+        what = f"its sha256 is {found[:12]}…, but the manifest says {sha256[:12]}…"
+        remedy = "make the dataset again, or copy it again"
+        raise DataError("other-tokenizer", what, remedy=remedy, where=str(directory / TOKENIZER))
