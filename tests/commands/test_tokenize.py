@@ -100,6 +100,7 @@ def test_every_format_gives_the_documents_of_the_reference(corpus: Path, tmp_pat
         "manifest.json",
         "offsets-00000.npy",
         "run.json",
+        "tokenizer.json",
         "tokens-00000.npy",
     ]
 
