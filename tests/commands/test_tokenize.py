@@ -416,7 +416,7 @@ def test_a_mismatch_falls_back_for_everything(
     expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole", encoder="tokenizers").path)
     original = gigatoken.GigatokenEncoder.encode
 
-    def wrong(self: Any, texts: Any) -> Any:
+    def wrong(self: Any, texts: Any, utf8: Any = None) -> Any:
         return original(self, [text.replace("Zebra", "zebra") for text in texts])
 
     monkeypatch.setattr(gigatoken.GigatokenEncoder, "encode", wrong)
