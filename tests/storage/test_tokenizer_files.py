@@ -41,8 +41,8 @@ def test_every_dataset_has_the_tokenizer_that_made_its_tokens(made: Path, tmp_pa
         assert (path / "tokenizer_config.json").read_bytes() == CONFIG
         assert packtool.verify(path).problems == []
     for name in ("packed", "shuffled"):
-        pieces = packtool.show(tmp_path / name, 0).pieces
-        assert all(piece.text and piece.text.removesuffix("<|endoftext|>") in TEXTS for piece in pieces[:1])
+        segments = packtool.show(tmp_path / name, 0).segments
+        assert segments[0].text and segments[0].text.removesuffix("<|endoftext|>") in TEXTS
 
 
 def test_a_store_is_a_tokenizer_and_decides_equality_by_its_digest(made: Path, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_store_of_ids_alone_has_none(tmp_path: Path) -> None:
     write_store(tmp_path / "ids", [5, 9, 12])
     packtool.pack(tmp_path / "ids", tmp_path / "packed", strategy="bfd", sequence_length=16)
     assert not (tmp_path / "packed" / TOKENIZER).exists()
-    assert packtool.show(tmp_path / "packed", 0).pieces[0].text is None
+    assert packtool.show(tmp_path / "packed", 0).segments[0].text is None
 
 
 def test_what_was_changed_is_found(made: Path, tmp_path: Path) -> None:
