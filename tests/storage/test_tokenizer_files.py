@@ -42,7 +42,8 @@ def test_every_dataset_has_the_tokenizer_that_made_its_tokens(made: Path, tmp_pa
         assert packtool.verify(path).problems == []
     for name in ("packed", "shuffled"):
         segments = packtool.show(tmp_path / name, 0).segments
-        assert segments[0].text and segments[0].text.removesuffix("<|endoftext|>") in TEXTS
+        assert segments[0].text
+        assert segments[0].text.removesuffix("<|endoftext|>") in TEXTS
 
 
 def test_a_store_is_a_tokenizer_and_decides_equality_by_its_digest(made: Path, tmp_path: Path) -> None:
