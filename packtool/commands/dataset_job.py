@@ -14,7 +14,8 @@ from packtool.report.packed import read_report
 from packtool.report.schema import PackedReport
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import DatasetEntry
-from packtool.storage.output import Output, key_of, prepare, state_of
+from packtool.storage.output import Output, prepare
+from packtool.storage.state import key_of, state_of
 from packtool.writing.memory import Budget
 
 

@@ -22,7 +22,8 @@ from packtool.options.import_ import ImportArguments
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import ExportManifest, InputEntry, StoreManifest, TokenizerInfo, TokenShard
-from packtool.storage.output import Output, key_of, one_writer, prepare, state_of
+from packtool.storage.output import Output, one_writer, prepare
+from packtool.storage.state import key_of, state_of
 from packtool.storage.token_store import token_dtype
 from packtool.storage.tokenizer_files import read_tokenizer, write_tokenizer
 

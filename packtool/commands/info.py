@@ -22,7 +22,8 @@ from packtool.storage.manifest import (
     Shuffle,
     StoreManifest,
 )
-from packtool.storage.output import UNFINISHED, State, read_call, read_state
+from packtool.storage.publish import UNFINISHED
+from packtool.storage.state import State, read_call, read_state
 
 MOST_FILES = 10_000
 """Files of a directory that packtool did not write that are counted."""

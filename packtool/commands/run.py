@@ -23,7 +23,7 @@ from packtool.options.declare import declared
 from packtool.options.pack import PackArguments
 from packtool.options.run import RunArguments
 from packtool.options.shuffle import ShuffleArguments
-from packtool.storage.output import read_state
+from packtool.storage.state import read_state
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from packtool.report.schema import MeasuredReport, Report, StoreReport
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import OrderManifest, StoreManifest
-from packtool.storage.output import UNFINISHED
+from packtool.storage.publish import UNFINISHED
 
 
 @takes(StatsArguments)

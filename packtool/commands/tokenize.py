@@ -25,6 +25,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage import output as outputs
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import StoreManifest
+from packtool.storage.state import key_of, state_of
 from packtool.storage.token_store import token_dtype
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing import load
@@ -81,7 +82,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         None if str(each) == STDIN else find_files(each, options.format, options.include, options.exclude)
         for each in inputs
     ]
-    key = outputs.key_of(__version__, recorded, loaded.info, [_identity(files) for files in found])
+    key = key_of(__version__, recorded, loaded.info, [_identity(files) for files in found])
     if options.dry_run:
         reference_tokenizer(loaded.data)  # a real run finds out as it begins
         return _preview(
@@ -165,7 +166,7 @@ def _preview(output: Path, key: str, files: Sequence[CorpusFile], vocab_size: in
         "input_bytes": sum(file.bytes for file in files),
         "bytes": text // 4 * token_dtype(vocab_size).itemsize,
     }
-    found = outputs.state_of(output, "tokenize", key)
+    found = state_of(output, "tokenize", key)
     return TokenizeResult(output, {}, {}, Preview("tokenize", output, found, figures, estimated=True))
 
 

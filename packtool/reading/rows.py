@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from packtool.plan import I64, Ints, Plan, Segments, between, offsets_of
+from packtool.plan import I64, Ints, Segments, between, offsets_of
 from packtool.reading.shards import Array, StoredRows
-from packtool.storage.packed import to_table
+from packtool.storage.bucket_plan import BucketPlan
+from packtool.storage.segment_table import to_table
 from packtool.writing.layout import Layout, join, pad
 from packtool.writing.stored_plan import cut
 
@@ -111,7 +112,7 @@ class Rows:
         return index
 
 
-class RowPlan(Plan):
+class RowPlan(BucketPlan):
     """The units of stored rows, for an order to be laid over them.
 
     Args:
@@ -121,25 +122,8 @@ class RowPlan(Plan):
     """
 
     def __init__(self, stored: StoredRows, atom_size: int | None = None, tokens: int = 0) -> None:
-        entry, length = stored.entry, stored.sequence_length
-        if atom_size is None:
-            super().__init__(
-                sequence_length=length,
-                unit=entry.unit,
-                units=entry.units,
-                atom_units=entry.atom_units or 1,
-                atom_offsets=stored.atom_offsets(),
-                last_atom_stays=entry.last_atom_stays,
-            )
-        else:
-            unit = min(atom_size, length)
-            super().__init__(
-                sequence_length=length,
-                unit=unit,
-                units=-(-tokens // unit),
-                atom_units=atom_size // unit,
-                last_atom_stays=tokens % atom_size > 0,
-            )
+        offsets = stored.atom_offsets() if atom_size is None else None
+        super().__init__(stored.entry, stored.sequence_length, offsets, atom_size, tokens)
         self.stored = stored
 
     def tokens(self, units: Ints) -> Array:

@@ -20,8 +20,8 @@ from packtool.storage.contents import require_atoms, require_rows, require_segme
 from packtool.storage.files import FileEntry
 from packtool.storage.manifest import Bucket
 from packtool.storage.names import OFFSET, SEGMENT
-from packtool.storage.packed import from_table
 from packtool.storage.reading import open_array, subdirectory
+from packtool.storage.segment_table import from_table
 
 MAPPED = 256
 """Files that one dataset keeps mapped at once."""

@@ -15,16 +15,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-import msgspec
-import xxhash
-
 from packtool.call import typed
-from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.errors import DataError, UsageError
 from packtool.storage import lock
 from packtool.storage import manifest as manifests
-from packtool.storage.files import PARTIAL, write_bytes
-from packtool.storage.listing import listed
-from packtool.storage.lock import LOCK, Lock
+from packtool.storage.files import write_bytes
+from packtool.storage.lock import Lock
 from packtool.storage.publish import (
     STAGED,
     STATE,
@@ -36,27 +32,12 @@ from packtool.storage.publish import (
     require_no_links,
     require_removable,
 )
-from packtool.storage.reading import decode, read_file
-
-__all__ = ["UNFINISHED", "Output", "State", "key_of", "one_writer", "prepare", "read_call", "read_state", "state_of"]
+from packtool.storage.state import Begun, State, entries_of, read_state, read_state_file, require_same
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _held: ContextVar[ExitStack | None] = ContextVar("held", default=None)
-
-
-class State(msgspec.Struct, frozen=True):
-    """Which command works here (or worked, in `run.json`), and the key of its options and inputs."""
-
-    command: str
-    key: str
-
-
-class _Begun(State, frozen=True):
-    """The state and, for the user who asks how to go on, the command line that began the work."""
-
-    call: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,11 +103,6 @@ def one_writer(command: Callable[Parameters, Result]) -> Callable[Parameters, Re
     return run
 
 
-def key_of(*parts: Any) -> str:
-    """A hash of anything msgspec can write as JSON: options and inputs, for `prepare`."""
-    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(parts, order="deterministic"))
-
-
 def prepare(
     path: Path | str,
     command: str,
@@ -184,19 +160,19 @@ def _claim(output: Output, *, overwrite: bool, resume: bool) -> Output:
     path = output.path
     if is_staged(path) and (overwrite or resume):  # a run was killed between its last file and its manifest
         publish(path)
-        if _read(path / manifests.RUN) == _read(output.work / STATE):
+        if read_state_file(path / manifests.RUN) == read_state_file(output.work / STATE):
             remove_work(path)
     resumed, finished = _decide(path, output.state, overwrite=overwrite, resume=resume)
     output = replace(output, resumed=resumed, finished=finished)
     if finished:
-        if _read(output.work / STATE) in (None, output.state):
+        if read_state_file(output.work / STATE) in (None, output.state):
             remove_work(path)
         return output
     if overwrite:
         remove_work(path)
     try:
         output.staged.mkdir(exist_ok=True)
-        begun = _Begun(output.state.command, output.state.key, typed())
+        begun = Begun(output.state.command, output.state.key, typed())
         write_bytes(output.work / STATE, manifests.encode(begun))
     except OSError as error:
         raise DataError(
@@ -213,12 +189,12 @@ def _decide(path: Path, state: State, *, overwrite: bool, resume: bool) -> tuple
     """
     if path.exists() and not path.is_dir():
         raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(path))
-    entries = _entries(path)
+    entries = entries_of(path)
     if not entries:
         return False, False
     require_no_links(path)
     if resume:
-        return True, _require_same(path, state)
+        return True, require_same(path, state)
     if overwrite:
         if not is_staged(path):
             require_removable(path)
@@ -238,55 +214,6 @@ def _not_empty(path: Path, entries: list[str]) -> UsageError:
     return UsageError("output-not-empty", what, remedy=remedy, where=str(path))
 
 
-def read_call(path: Path) -> str:
-    """The command line that began the unfinished work at `path`; empty if that is not known."""
-    try:
-        return decode(read_file(path / UNFINISHED / STATE), _Begun).call
-    except (OSError, ValueError, PacktoolError):
-        return ""
-
-
-def read_state(path: Path) -> State | None:
-    """Which command worked on the unfinished or finished output at `path`; None if that can't be told."""
-    return _read(path / UNFINISHED / STATE) or _finished_state(path)
-
-
-def _finished_state(path: Path) -> State | None:
-    return _read(path / manifests.RUN) if (path / manifests.MANIFEST).exists() else None
-
-
-def _read(file: Path) -> State | None:
-    try:
-        return decode(read_file(file), State)
-    except (OSError, ValueError, PacktoolError):
-        return None
-
-
-def state_of(path: Path | str, command: str, key: str) -> str:
-    """What lies at `path`, without touching it.
-
-    Returns:
-        ``nothing``; ``finished`` or ``unfinished`` work of this command with this key; ``other``: anything else.
-    """
-    path = Path(path)
-    if not path.exists() or (path.is_dir() and not _entries(path)):
-        return "nothing"
-    try:
-        return "finished" if _require_same(path, State(command, key)) else "unfinished"
-    except PacktoolError:
-        return "other"
-
-
-def _entries(path: Path) -> list[str]:
-    """What the directory holds; nothing, if a command was killed there before it could write down its key."""
-    names = sorted(entry.name for entry in path.iterdir()) if path.exists() else []
-    if names == [UNFINISHED] and (path / UNFINISHED).is_dir() and not (path / UNFINISHED).is_symlink():
-        left = {entry.name for entry in (path / UNFINISHED).iterdir()}
-        if left <= {LOCK, STATE + PARTIAL, STAGED} and not any((path / UNFINISHED).glob(f"{STAGED}/*")):
-            return []
-    return names
-
-
 def _refuse_overlap(path: Path, inputs: Iterable[Path | str]) -> None:
     target = path.resolve()
     for each in inputs:
@@ -298,44 +225,3 @@ def _refuse_overlap(path: Path, inputs: Iterable[Path | str]) -> None:
         else:
             continue
         raise UsageError("output-overlaps-input", what, remedy="choose an output elsewhere", where=str(path))
-
-
-def _require_same(path: Path, state: State) -> bool:
-    """Check that what lies in `path` has the same state; whether it is finished."""
-    finished, unfinished = _finished_state(path), _read(path / UNFINISHED / STATE)
-    if finished == state:
-        _require_whole(path)
-        return True
-    if unfinished == state:
-        return False
-    found = unfinished or finished
-    if found is None:
-        raise UsageError(
-            "nothing-to-resume",
-            "not empty, and not the output of an interrupted run",
-            remedy="give --overwrite, or another output",
-            where=str(path),
-        )
-    if found.command != state.command:
-        what = f"written by packtool {found.command}, not by packtool {state.command}"
-    else:
-        what = "begun with other options or inputs"
-    remedy = "give the same ones, or --overwrite to start again"
-    raise UsageError("resume-differs", what, remedy=remedy, where=str(path))
-
-
-def _require_whole(path: Path) -> None:
-    """Refuse to keep a finished dataset that has lost files, or parts of them, since.
-
-    Raises:
-        DataError: naming the first one.
-    """
-    for each in listed(manifests.read(path)):
-        file = path / each.name
-        if not file.is_file() or file.stat().st_size != each.bytes:
-            raise DataError(
-                "missing-shard",
-                "named in the manifest, but not there as it was written",
-                remedy="copy it again, or give --overwrite to make all of it again",
-                where=str(file),
-            )

@@ -8,7 +8,6 @@ account for every token.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,12 @@ from packtool.errors import DataError, UsageError
 from packtool.plan import I64, Ints, Segments, offsets_of
 from packtool.storage import manifest as manifests
 from packtool.storage.contents import require_atoms, require_rows, require_segments
-from packtool.storage.files import NpyWriter, write_array
-from packtool.storage.manifest import Bucket, PackedManifest, PackedShard
-from packtool.storage.names import BATCHES, LENGTHS, OFFSET, SEGMENT, bucket_directory, shard_file
+from packtool.storage.manifest import Bucket, PackedManifest
+from packtool.storage.names import BATCHES, LENGTHS, OFFSET, SEGMENT, bucket_directory
 from packtool.storage.names import ORDER_FILE as ORDER
 from packtool.storage.order import read_batches
 from packtool.storage.reading import MappedFile, open_array, release, subdirectory
+from packtool.storage.segment_table import from_table
 
 __all__ = [
     "BATCHES",
@@ -35,95 +34,9 @@ __all__ = [
     "PackedBucket",
     "PackedDataset",
     "bucket_directory",
-    "from_table",
-    "to_table",
 ]
 
-_SPOOL_BYTES = 1 << 25
 _CHECKED_ROWS = 1 << 16
-
-
-class PackedShardWriter:
-    """Writes one shard of rows, batch by batch.
-
-    Args:
-        directory: of the bucket.
-        number: of the shard.
-        dtype: of the tokens.
-        rows, sequence_length: shape of the shard.
-        with_segments: also write the segment table.
-    """
-
-    def __init__(
-        self,
-        directory: Path,
-        number: int,
-        *,
-        dtype: np.dtype[Any],
-        rows: int,
-        sequence_length: int,
-        with_segments: bool = True,
-    ) -> None:
-        self._directory = directory
-        self._number = number
-        self._tokens = NpyWriter(self._path("tokens"), dtype, (rows, sequence_length))
-        self._with_segments = with_segments
-        self._segments = 0
-        # Where atoms are small, the segments of a shard can take more memory than its tokens.
-        self._table = tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=str(directory))  # noqa: SIM115
-        self._counts: list[npt.NDArray[np.uint32]] = []
-
-    def _path(self, kind: str) -> Path:
-        return self._directory / shard_file(kind, self._number)
-
-    def __enter__(self) -> PackedShardWriter:
-        self._tokens.__enter__()
-        return self
-
-    def __exit__(self, *failure: Any) -> None:
-        self._table.close()
-        self._tokens.__exit__(*failure)
-
-    def add(self, tokens: npt.NDArray[Any], rows: Segments | None) -> None:
-        """Append the tokens of whole rows (any shape, row after row) and their segments."""
-        self._tokens.write(tokens)
-        if self._with_segments and rows is not None:
-            self._table.write(to_table(rows).tobytes())
-            self._segments += len(rows)
-            self._counts.append(np.diff(rows.offsets).astype(np.uint32))
-
-    def close(self, atoms: I64 | None = None) -> PackedShard:
-        """Finish the shard's files; `atoms` are the rows of this shard at which an atom begins."""
-        segments = segment_offsets = None
-        if self._with_segments:
-            self._table.seek(0)
-            with NpyWriter(self._path("segments"), SEGMENT, (self._segments,)) as out:
-                while block := self._table.read(_SPOOL_BYTES):
-                    out.write(block)
-                segments = out.close()
-            counts = np.concatenate([np.empty(0, np.uint32), *self._counts])
-            segment_offsets = write_array(self._path("segment_offsets"), offsets_of(counts))
-        entry = None if atoms is None else write_array(self._path("atoms"), atoms)
-        return PackedShard(self._tokens.close(), segments, segment_offsets, entry)
-
-
-def to_table(rows: Segments) -> npt.NDArray[Any]:
-    """The segments as stored, without their offsets."""
-    table = np.empty(len(rows), SEGMENT)
-    for name in SEGMENT.names or ():
-        table[name] = getattr(rows, name)
-    return table
-
-
-def from_table(table: npt.NDArray[Any], offsets: Ints) -> Segments:
-    """Stored segments as columns; `offsets` (rows + 1) are relative to the table's first."""
-    return Segments(
-        table["document"].astype(np.int64),
-        table["start"].astype(np.int64),
-        table["length"].astype(np.int64),
-        table["repeated"].astype(np.int64),
-        np.asarray(offsets, np.int64),
-    )
 
 
 class PackedBucket:

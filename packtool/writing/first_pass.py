@@ -22,8 +22,9 @@ import xxhash
 from packtool.plan import I64, Plan, offsets_of, ranges
 from packtool.shuffling.atom import Keys
 from packtool.storage.files import write_bytes
-from packtool.storage.packed import SEGMENT, to_table
+from packtool.storage.packed import SEGMENT
 from packtool.storage.reading import decode, read_file
+from packtool.storage.segment_table import to_table
 from packtool.writing import scratch
 from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget

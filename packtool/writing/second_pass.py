@@ -12,7 +12,8 @@ import numpy as np
 
 from packtool.plan import I64, offsets_of, ranges
 from packtool.shuffling.permutation import order_by
-from packtool.storage.packed import SEGMENT, from_table
+from packtool.storage.packed import SEGMENT
+from packtool.storage.segment_table import from_table
 from packtool.writing import scratch
 from packtool.writing.first_pass import Partitions
 from packtool.writing.layout import Layout, unit_range

@@ -17,8 +17,9 @@ from packtool.plan import Ints, Plan
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import PackedShard
 from packtool.storage.names import OFFSET, SEGMENT
-from packtool.storage.packed import PackedShardWriter, from_table
+from packtool.storage.packed_writer import PackedShardWriter
 from packtool.storage.reading import decode, open_array, problem_with, read_file
+from packtool.storage.segment_table import from_table
 from packtool.writing.input_check import InputCheck
 from packtool.writing.layout import BATCH_TOKENS
 from packtool.writing.rows import Rows

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool.plan import I64, Ints, Plan, Segments, between, offsets_of, ranges
-from packtool.storage.packed import SEGMENT, PackedBucket, PackedDataset, from_table
+from packtool.plan import I64, Ints, Segments, between, offsets_of, ranges
+from packtool.storage.bucket_plan import BucketPlan
+from packtool.storage.packed import SEGMENT, PackedBucket, PackedDataset
+from packtool.storage.segment_table import from_table
 
 
-class StoredPlan(Plan):
+class StoredPlan(BucketPlan):
     """The units of one bucket, in stored order. The segment table is read when segments are first asked for.
 
     Args:
@@ -22,25 +24,8 @@ class StoredPlan(Plan):
     """
 
     def __init__(self, bucket: PackedBucket, *, atom_size: int | None = None, tokens: int = 0) -> None:
-        entry, length = bucket.entry, bucket.sequence_length
-        if atom_size is None:
-            super().__init__(
-                sequence_length=length,
-                unit=entry.unit,
-                units=entry.units,
-                atom_units=entry.atom_units or 1,
-                atom_offsets=bucket.atom_offsets(),
-                last_atom_stays=entry.last_atom_stays,
-            )
-        else:
-            unit = min(atom_size, length)
-            super().__init__(
-                sequence_length=length,
-                unit=unit,
-                units=-(-tokens // unit),
-                atom_units=atom_size // unit,
-                last_atom_stays=tokens % atom_size > 0,
-            )
+        offsets = bucket.atom_offsets() if atom_size is None else None
+        super().__init__(bucket.entry, bucket.sequence_length, offsets, atom_size, tokens)
         self.bucket = bucket
 
     @property

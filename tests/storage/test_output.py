@@ -23,7 +23,8 @@ from packtool.storage import lock, publish
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
 from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
-from packtool.storage.output import Output, key_of, one_writer, prepare, state_of
+from packtool.storage.output import Output, one_writer, prepare
+from packtool.storage.state import key_of, state_of
 from packtool.warnings import PacktoolWarning
 
 MANIFEST = StoreManifest(

@@ -13,7 +13,7 @@ import pytest
 import packtool
 from packtool.errors import DataError
 from packtool.storage import manifest as manifests
-from packtool.storage.output import look
+from packtool.storage.state import state_of
 from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(5).integers(1, 60, 200).tolist()
@@ -136,4 +136,4 @@ def test_another_version_does_not_go_on(tmp_path: Path, monkeypatch: pytest.Monk
             else:
                 patch.setattr("packtool.commands.dataset_job.__version__", "0.0")
             assert command(source, out, **options, dry_run=True).preview.found == "other"
-    assert look(tmp_path / "packed", "pack", "0") == "other"
+    assert state_of(tmp_path / "packed", "pack", "0") == "other"

@@ -1,0 +1,82 @@
+"""Writes one shard of a packed dataset: its tokens, segment table and atoms."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.plan import I64, Segments, offsets_of
+from packtool.storage.files import NpyWriter, write_array
+from packtool.storage.manifest import PackedShard
+from packtool.storage.names import SEGMENT, shard_file
+from packtool.storage.segment_table import to_table
+
+_SPOOL_BYTES = 1 << 25
+
+
+class PackedShardWriter:
+    """Writes one shard of rows, batch by batch.
+
+    Args:
+        directory: of the bucket.
+        number: of the shard.
+        dtype: of the tokens.
+        rows, sequence_length: shape of the shard.
+        with_segments: also write the segment table.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        number: int,
+        *,
+        dtype: np.dtype[Any],
+        rows: int,
+        sequence_length: int,
+        with_segments: bool = True,
+    ) -> None:
+        self._directory = directory
+        self._number = number
+        self._tokens = NpyWriter(self._path("tokens"), dtype, (rows, sequence_length))
+        self._with_segments = with_segments
+        self._segments = 0
+        # Where atoms are small, the segments of a shard can take more memory than its tokens.
+        self._table = tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=str(directory))  # noqa: SIM115
+        self._counts: list[npt.NDArray[np.uint32]] = []
+
+    def _path(self, kind: str) -> Path:
+        return self._directory / shard_file(kind, self._number)
+
+    def __enter__(self) -> PackedShardWriter:
+        self._tokens.__enter__()
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        self._table.close()
+        self._tokens.__exit__(*failure)
+
+    def add(self, tokens: npt.NDArray[Any], rows: Segments | None) -> None:
+        """Append the tokens of whole rows (any shape, row after row) and their segments."""
+        self._tokens.write(tokens)
+        if self._with_segments and rows is not None:
+            self._table.write(to_table(rows).tobytes())
+            self._segments += len(rows)
+            self._counts.append(np.diff(rows.offsets).astype(np.uint32))
+
+    def close(self, atoms: I64 | None = None) -> PackedShard:
+        """Finish the shard's files; `atoms` are the rows of this shard at which an atom begins."""
+        segments = segment_offsets = None
+        if self._with_segments:
+            self._table.seek(0)
+            with NpyWriter(self._path("segments"), SEGMENT, (self._segments,)) as out:
+                while block := self._table.read(_SPOOL_BYTES):
+                    out.write(block)
+                segments = out.close()
+            counts = np.concatenate([np.empty(0, np.uint32), *self._counts])
+            segment_offsets = write_array(self._path("segment_offsets"), offsets_of(counts))
+        entry = None if atoms is None else write_array(self._path("atoms"), atoms)
+        return PackedShard(self._tokens.close(), segments, segment_offsets, entry)

@@ -1,0 +1,30 @@
+"""The segment table: segments as they are stored, a record each, and as columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.plan import Ints, Segments
+from packtool.storage.names import SEGMENT
+
+
+def to_table(rows: Segments) -> npt.NDArray[Any]:
+    """The segments as stored, without their offsets."""
+    table = np.empty(len(rows), SEGMENT)
+    for name in SEGMENT.names or ():
+        table[name] = getattr(rows, name)
+    return table
+
+
+def from_table(table: npt.NDArray[Any], offsets: Ints) -> Segments:
+    """Stored segments as columns; `offsets` (rows + 1) are relative to the table's first."""
+    return Segments(
+        table["document"].astype(np.int64),
+        table["start"].astype(np.int64),
+        table["length"].astype(np.int64),
+        table["repeated"].astype(np.int64),
+        np.asarray(offsets, np.int64),
+    )
