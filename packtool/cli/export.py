@@ -18,27 +18,13 @@ def command(values: Values, terminal: Terminal) -> None:
     packtool export packed -o parquet --format parquet
     packtool export tokens -o megatron --format megatron
     """
-    from packtool.cli.results import print_json, show_preview
+    from packtool.cli.results import show_exchange
     from packtool.commands.export import export
 
     result = export(**values)
-    if result.preview is not None:
-        show_preview(result.preview, overwrite=values["overwrite"], json=terminal.json)
-    elif terminal.json:
-        print_json(
-            {
-                "schema_version": 1,
-                "path": str(result.path),
-                "kept": result.kept,
-                "run": result.run,
-                "manifest": result.manifest,
-            }
-        )
-    elif not terminal.quiet:
-        from packtool.cli.results import finished
-
-        assert result.manifest is not None
-        lines = [f"{result.manifest.sequences:,} sequences, {result.manifest.tokens:,} tokens, as {values['format']}."]
-        lines += [f"Not kept: {what}." for what in result.manifest.lost]
-        lines += [finished(result.path)] if result.kept else [f"Wrote {result.path}."]
-        print("\n".join(lines))  # noqa: T201
+    manifest, lines = result.manifest, []
+    if manifest is not None:
+        lines = [f"{manifest.sequences:,} sequences, {manifest.tokens:,} tokens, as {values['format']}."]
+        lines += [f"Not kept: {what}." for what in manifest.lost]
+    shown = {"overwrite": values["overwrite"], "quiet": terminal.quiet, "json": terminal.json}
+    show_exchange(result, {"manifest": manifest}, lines, **shown)

@@ -19,28 +19,14 @@ def command(values: Values, terminal: Terminal) -> None:
     packtool import data.idx -o tokens --format megatron --tokenizer gpt2.json
     packtool import train.bin -o tokens --format nanogpt --tokenizer gpt2
     """
-    from packtool.cli.results import print_json, show_preview
+    from packtool.cli.results import show_exchange
     from packtool.commands.import_ import import_
 
     result = import_(**values)
-    if result.preview is not None:
-        show_preview(result.preview, overwrite=values["overwrite"], json=terminal.json)
-    elif terminal.json:
-        print_json(
-            {
-                "schema_version": 1,
-                "path": str(result.path),
-                "kept": result.kept,
-                "run": result.run,
-                "counts": result.counts,
-            }
-        )
-    elif not terminal.quiet:
-        from packtool.cli.results import finished
-
-        counts = result.counts
+    counts, lines = result.counts, []
+    if counts:
         lines = [f"{counts['documents']:,} documents, {counts['tokens']:,} tokens."]
         lines += [f"EOS added to {counts['eos_added']:,} documents."] if counts["eos_added"] else []
         lines += [f"{counts['empty']:,} empty documents left out."] if counts["empty"] else []
-        lines += [finished(result.path)] if result.kept else [f"Wrote {result.path}."]
-        print("\n".join(lines))  # noqa: T201
+    shown = {"overwrite": values["overwrite"], "quiet": terminal.quiet, "json": terminal.json}
+    show_exchange(result, {"counts": counts}, lines, **shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from packtool.errors import PacktoolError
 
 if TYPE_CHECKING:
+    from packtool.commands.export import ExportResult
+    from packtool.commands.import_ import ImportResult
     from packtool.commands.preview import Preview
     from packtool.metrics import Metrics
     from packtool.report.schema import PackedReport
@@ -67,6 +70,35 @@ def key_figures(metrics: Metrics) -> str:
     figures = [f"{name} {100 * share:.2f} %" for name, share in shares]
     figures += [f"{metrics.concatenation_ratio:.2f} documents per row", f"mean context {metrics.mean_context:.1f}"]
     return ", ".join(figures)
+
+
+def show_exchange(
+    result: ExportResult | ImportResult,
+    facts: Mapping[str, Any],
+    lines: list[str],
+    *,
+    overwrite: bool,
+    quiet: bool,
+    json: bool,
+) -> None:
+    """Print what became of an export or import.
+
+    Args:
+        result: what the command returned.
+        facts: of this command alone, for machines.
+        lines: the same for people.
+        overwrite: it was given; what a dry run says depends on it.
+        quiet: print nothing.
+        json: print everything, for machines.
+    """
+    if result.preview is not None:
+        show_preview(result.preview, overwrite=overwrite, json=json)
+    elif json:
+        shared = {"schema_version": 1, "path": str(result.path), "kept": result.kept, "run": result.run}
+        print_json({**shared, **facts})
+    elif not quiet:
+        done = finished(result.path) if result.kept else f"Wrote {result.path}."
+        print("\n".join([*lines, done]))  # noqa: T201
 
 
 def show_preview(preview: Preview, *, overwrite: bool, json: bool) -> None:

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool.errors import DataError, UsageError
+from packtool.errors import DataError
 from packtool.plan import I64, Segments, offsets_of, ranges
 from packtool.storage.contents import require_atoms, require_rows, require_segments
 from packtool.storage.files import FileEntry
 from packtool.storage.manifest import Bucket
 from packtool.storage.names import OFFSET, SEGMENT
 from packtool.storage.reading import open_array, subdirectory
-from packtool.storage.segment_table import from_table
+from packtool.storage.segment_table import from_table, no_segments
 
 MAPPED = 256
 """Files that one dataset keeps mapped at once."""
@@ -183,12 +183,7 @@ class StoredRows:
     def _segments(self, shard: int) -> tuple[Array, Array]:
         entry = self.entry.shards[shard]
         if entry.segments is None or entry.segment_offsets is None:
-            raise UsageError(
-                "no-segments",
-                "the dataset was written with --no-segments, so its document boundaries are not known",
-                remedy="pack again without --no-segments",
-                where=str(self._files.path),
-            )
+            raise no_segments(self._files.path)
         directory = self.entry.directory
         table = self._files.array(directory, entry.segments, SEGMENT)
         return table, self._files.array(directory, entry.segment_offsets, OFFSET)

@@ -24,7 +24,7 @@ from packtool.storage.names import BATCHES, LENGTHS, OFFSET, SEGMENT, bucket_dir
 from packtool.storage.names import ORDER_FILE as ORDER
 from packtool.storage.order import read_batches
 from packtool.storage.reading import MappedFile, open_array, release, subdirectory
-from packtool.storage.segment_table import from_table
+from packtool.storage.segment_table import from_table, no_segments
 
 __all__ = [
     "BATCHES",
@@ -151,12 +151,7 @@ class PackedBucket:
             tables = []
             for shard in self.entry.shards:
                 if shard.segments is None or shard.segment_offsets is None:
-                    raise UsageError(
-                        "no-segments",
-                        "the dataset was written with --no-segments, so its document boundaries are not known",
-                        remedy="pack again without --no-segments",
-                        where=str(self.path),
-                    )
+                    raise no_segments(self.path)
                 table = open_array(self.path, shard.segments, SEGMENT)
                 tables.append((table, open_array(self.path, shard.segment_offsets, OFFSET)))
             self._tables = tables
@@ -217,12 +212,7 @@ class PackedDataset:
             UsageError: the dataset was written with ``--no-segments``.
         """
         if self._lengths is None:
-            raise UsageError(
-                "no-segments",
-                "the dataset was written with --no-segments, so its document boundaries are not known",
-                remedy="pack again without --no-segments",
-                where=str(self.path),
-            )
+            raise no_segments(self.path)
         return self._lengths
 
     def files(self) -> Iterator[MappedFile]:
