@@ -21,9 +21,9 @@ from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import ExportManifest, PackedManifest, StoreManifest
-from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.storage.output import Output, one_writer, prepare
 from packtool.storage.state import key_of, state_of
+from packtool.storage.tokenizer_files import copy_tokenizer
 
 
 @dataclass(frozen=True)
