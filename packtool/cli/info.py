@@ -49,6 +49,8 @@ def _plain(result: Info) -> dict[str, Any]:
 
 
 def _lines(result: Info) -> list[str]:
+    from packtool.sizes import plural
+
     state = "" if result.state == "unknown" else f", {result.state}"
     lines = [f"{result.path}: {result.kind}{state}"]
     width = max(map(len, result.facts), default=0)
@@ -56,8 +58,7 @@ def _lines(result: Info) -> list[str]:
     lines += [f"  missing or of the wrong size: {name}" for name in result.missing]
     for part in result.parts:
         size = part.facts.get("rows", part.facts.get("documents"))
-        unit = "rows" if "rows" in part.facts else "documents"
-        amount = "" if size is None else f", {size:,} {unit}"
+        amount = "" if size is None else f", {plural(size, 'row' if 'rows' in part.facts else 'document')}"
         lines.append(f"  {part.path.name:20}  {part.kind}, {part.state}{amount}")
     if result.next:
         lines += ["Next:", *(f"  {command}" for command in result.next)]
@@ -73,4 +74,4 @@ def _shown(name: str, value: Any) -> str:
         return f"{value:,} ({show_bytes(value)})" if value >= 1000 else str(value)
     if isinstance(value, int):
         return f"{value:,}"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return " / ".join(f"{each:,}" for each in value) if isinstance(value, list) else str(value)

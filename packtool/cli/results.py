@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from collections.abc import Mapping
+=======
+import shlex
+>>>>>>> 7ca98de (Results read alike in terminals, pipes and logs: trimmed lines, one way to write figures, short representations)
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from packtool.errors import PacktoolError
 
@@ -33,30 +39,27 @@ def show(
     if json:
         print_json({"schema_version": 1, "path": str(path), "kept": kept, "run": run, "report": report})
     elif not quiet:
-        from rich.console import Console
-
+        from packtool.report.terminal.console import results_console
         from packtool.report.terminal.tables import ledger_table, title
         from packtool.sizes import plural
 
-        console = Console()
+        console = results_console()
         if report is not None:
             console.print(title(report))
             console.print()
             console.print(ledger_table(report.ledger))
             console.print()
             if report.metrics is not None:
-                console.print(key_figures(report.metrics), highlight=False)
+                typer.echo(key_figures(report.metrics))
         if "least_rows" in run:
-            console.print(
-                f"Proven: no packing of these pieces has fewer than {run['least_rows']:,} rows.", highlight=False
-            )
+            typer.echo(f"Proven: no packing of these pieces has fewer than {plural(run['least_rows'], 'row')}.")
         if "batches" in run:
-            console.print(plural(run["batches"], "batch") + ", each of rows of one length", highlight=False)
+            typer.echo(f"{plural(run['batches'], 'batch')}, each of rows of one length")
         seconds = run["written"]
         done = f"Wrote {path} in {seconds['wall']:.1f} s ({seconds['cpu']:.1f} CPU s)."
-        console.print(finished(path) if kept else done, highlight=False, soft_wrap=True)
+        typer.echo(finished(path) if kept else done)
         if report is not None:
-            console.print(f"More: packtool stats {path}", highlight=False, soft_wrap=True)
+            typer.echo(f"More: packtool stats {shlex.quote(str(path))}")
 
 
 def finished(path: Path) -> str:
@@ -66,10 +69,13 @@ def finished(path: Path) -> str:
 
 def key_figures(metrics: Metrics) -> str:
     """The figures that decide between strategies, in a line."""
-    shares = [("padding", metrics.padding_ratio), ("truncation", metrics.truncation_ratio)]
-    figures = [f"{name} {100 * share:.2f} %" for name, share in shares]
-    figures += [f"{metrics.concatenation_ratio:.2f} documents per row", f"mean context {metrics.mean_context:.1f}"]
-    return ", ".join(figures)
+    from packtool.report.figures import number, percent
+
+    per_row = number(metrics.documents_per_row.mean)
+    return (
+        f"padding {percent(metrics.padding_ratio)}, truncation {percent(metrics.truncation_ratio)}, "
+        f"{per_row} documents per row, mean context {number(metrics.mean_context)}"
+    )
 
 
 def show_exchange(
@@ -115,8 +121,6 @@ def show_preview(preview: Preview, *, overwrite: bool, json: bool) -> None:
             }
         )
         return
-    import typer
-
     typer.echo(describe_preview(preview, overwrite=overwrite))
 
 
@@ -146,9 +150,10 @@ def describe_figures(figures: dict[str, Any], *, estimated: bool = False) -> lis
     """Figures in words.
 
     >>> describe_figures({"rows": 1000, "input_bytes": 2000, "padding_ratio": 0.25, "bytes": 4096}, estimated=True)
-    ['1,000 rows', '2 kB to read', 'padding 25.00 %', 'about 4.1 kB']
+    ['1,000 rows', '2 kB to read', 'padding 25.00%', 'about 4.1 kB']
     """
-    from packtool.sizes import show_bytes
+    from packtool.report.figures import percent
+    from packtool.sizes import plural, show_bytes
 
     words = []
     for name, value in figures.items():
@@ -157,10 +162,10 @@ def describe_figures(figures: dict[str, Any], *, estimated: bool = False) -> lis
         elif name == "bytes":
             words.append(f"about {show_bytes(value)}" if estimated else show_bytes(value))
         elif name.endswith("_ratio"):
-            words += [f"{name.removesuffix('_ratio')} {100 * value:.2f} %"] if value is not None else []
+            words += [f"{name.removesuffix('_ratio')} {percent(value)}"] if value is not None else []
         else:
             unit = name.replace("_", " ")
-            words.append(f"{value:,} {unit.removesuffix('s') if value == 1 else unit}")
+            words.append(plural(value, unit.removesuffix("s")))
     return words
 
 
@@ -183,8 +188,8 @@ def print_problems(problems: list[PacktoolError]) -> None:
 
 def show_choice(path: Path) -> None:
     """What was chosen of each store: epochs asked and achieved, share of the tokens, and what was left out."""
-    import typer
-
+    from packtool.report.figures import percent
+    from packtool.sizes import plural
     from packtool.storage import manifest as manifests
     from packtool.storage.manifest import PackedManifest
 
@@ -206,6 +211,6 @@ def show_choice(path: Path) -> None:
         typer.echo(
             f"{name}: {asked} asked {float(Fraction(source.asked)):.6g}; packed "
             f"{source.chosen_tokens / max(source.tokens, 1):.4f} epochs of its tokens, "
-            f"{source.chosen_documents:,} documents, {source.chosen_tokens:,} tokens "
-            f"({source.chosen_tokens / max(total, 1):.2%}), {source.repeated_tokens:,} of them repeated{reasons}"
+            f"{plural(source.chosen_documents, 'document')}, {plural(source.chosen_tokens, 'token')} "
+            f"({percent(source.chosen_tokens / max(total, 1))}), {source.repeated_tokens:,} of them repeated{reasons}"
         )

@@ -106,9 +106,9 @@ def _print(results: list[StageResult]) -> None:
         typer.echo(f"{show_bytes(previews[0].free_bytes)} free")
     measured = [result.result for result in results if result.stage.output is None and result.result is not None]
     if measured:
-        from rich.console import Console
-
         from packtool.report.terminal import print_stats
+        from packtool.report.terminal.console import results_console
 
         for report in measured:
-            print_stats(report, Console())
+            typer.echo()
+            print_stats(report, results_console())

@@ -26,8 +26,7 @@ def command(values: Values, terminal: Terminal) -> None:
 
         print_json({"schema_version": 1, **asdict(found), "path": str(found.path)})
     else:
-        from rich.console import Console
-
         from packtool.report.row_view import print_row
+        from packtool.report.terminal.console import results_console
 
-        print_row(found, Console())
+        print_row(found, results_console())

@@ -28,8 +28,7 @@ def command(values: Values, terminal: Terminal) -> None:
     if terminal.json:
         print_json(report)
     else:
-        from rich.console import Console
-
         from packtool.report.terminal import print_stats
+        from packtool.report.terminal.console import results_console
 
-        print_stats(report, Console(), full=terminal.full)
+        print_stats(report, results_console(), full=terminal.full)

@@ -23,6 +23,7 @@ def command(values: Values, terminal: Terminal) -> None:
     """
     from packtool.cli.results import print_json, print_problems
     from packtool.commands.verify import verify
+    from packtool.sizes import plural
 
     result = verify(**values)
     if terminal.json:
@@ -40,5 +41,6 @@ def command(values: Values, terminal: Terminal) -> None:
         )
     print_problems(result.problems)
     if not result.problems and not terminal.json and not terminal.quiet:
-        typer.echo(f"{result.path}: sound. {result.files} files, {result.bytes:,} bytes, {result.tokens:,} tokens.")
+        held = ", ".join(map(plural, (result.files, result.bytes, result.tokens), ("file", "byte", "token")))
+        typer.echo(f"{result.path}: sound. {held}.")
     raise typer.Exit(1 if result.problems else 0)

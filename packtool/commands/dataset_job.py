@@ -37,6 +37,10 @@ class DatasetResult:
     preview: Preview | None = None
     kept: bool = False
 
+    def __repr__(self) -> str:
+        what = self.preview or self.report or "an order"
+        return f"<DatasetResult: {self.path}, {what}{', kept' if self.kept else ''}>"
+
 
 @dataclass(frozen=True)
 class DatasetJob:

@@ -18,6 +18,7 @@ from packtool.exchange.source import contents_of
 from packtool.options.call import takes
 from packtool.options.export import ExportArguments
 from packtool.progress import Progress
+from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import ExportManifest, PackedManifest, StoreManifest
@@ -43,6 +44,11 @@ class ExportResult:
     run: dict[str, Any]
     preview: Preview | None = None
     kept: bool = False
+
+    def __repr__(self) -> str:
+        manifest = self.manifest
+        held = "" if manifest is None else f"{plural(manifest.sequences, 'sequence')} as {manifest.exported_as}"
+        return f"<ExportResult: {self.path}, {self.preview or held}{', kept' if self.kept else ''}>"
 
 
 @takes(ExportArguments)

@@ -20,6 +20,7 @@ from packtool.exchange.store import ImportedFile, kept, note, noted, store_file
 from packtool.options.call import takes
 from packtool.options.import_ import ImportArguments
 from packtool.progress import Progress
+from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import ExportManifest, InputEntry, StoreManifest, TokenizerInfo, TokenShard
 from packtool.storage.output import Output, one_writer, prepare
@@ -45,6 +46,10 @@ class ImportResult:
     run: dict[str, Any]
     preview: Preview | None = None
     kept: bool = False
+
+    def __repr__(self) -> str:
+        held = ", ".join(plural(self.counts[name], name[:-1]) for name in ("documents", "tokens") if self.counts)
+        return f"<ImportResult: {self.path}, {self.preview or held}{', kept' if self.kept else ''}>"
 
 
 @takes(ImportArguments)

@@ -26,6 +26,10 @@ class Preview:
     figures: dict[str, int]
     estimated: bool = False
 
+    def __repr__(self) -> str:
+        figures = ", ".join(f"{name}={value}" for name, value in self.figures.items())
+        return f"<Preview: {self.command} would write {figures}>"
+
     @property
     def free_bytes(self) -> int:
         """Bytes free where the output would lie."""

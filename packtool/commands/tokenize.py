@@ -21,6 +21,7 @@ from packtool.errors import PacktoolError, UsageError
 from packtool.options.call import takes
 from packtool.options.declare import names_recorded
 from packtool.options.tokenize import TokenizeArguments
+from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage import output as outputs
 from packtool.storage.files import write_bytes
@@ -55,6 +56,10 @@ class TokenizeResult:
     run: dict[str, Any]
     preview: Preview | None = None
     kept: bool = False
+
+    def __repr__(self) -> str:
+        held = ", ".join(plural(self.counts[name], name[:-1]) for name in ("documents", "tokens") if self.counts)
+        return f"<TokenizeResult: {self.path}, {self.preview or held}{', kept' if self.kept else ''}>"
 
 
 @takes(TokenizeArguments)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 from packtool.errors import UsageError
 from packtool.options.declare import Declared, declared
-from packtool.options.kinds import PATH, PATHS
+from packtool.options.kinds import COUNT, COUNTS, NUMBER, PATH, PATHS
 from packtool.options.names import listed
 
 
@@ -84,6 +85,9 @@ def _check_value(each: Declared, value: Any) -> None:
     if each.choices and value not in each.choices:
         what = f"{value!r} is not a known value"
         raise UsageError("bad-option", what, remedy=suggest(str(value), each.choices), where=each.flag)
+    if option.kind in (NUMBER, COUNT, COUNTS) and not isinstance(value, Integral):  # from Python, unchecked until here
+        many = "a list of whole numbers" if option.kind is COUNTS else "a whole number"
+        raise UsageError("bad-option", f"{value!r} is not a whole number", remedy=f"give {many}", where=each.flag)
     if option.low is None and option.high is None:
         return
     if (option.low is not None and value < option.low) or (option.high is not None and value > option.high):

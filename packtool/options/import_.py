@@ -17,7 +17,7 @@ class ImportArguments:
     """The arguments of `packtool.import_`."""
 
     inputs: Annotated[
-        Many, Option(PATHS, "Files of token ids, or directories that hold them.", metavar="INPUT...", positional=True)
+        Many, Option(PATHS, "Files of token ids, or directories that hold them.", metavar="INPUT", positional=True)
     ]
     output: Output
     _: KW_ONLY

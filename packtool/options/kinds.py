@@ -41,13 +41,14 @@ class Kind:
 def parse_count(value: str | int) -> int:
     """A whole number, also with one of the suffixes k, M and G, which count in powers of 1024 as row lengths do.
 
-    >>> parse_count("2048"), parse_count("2k"), parse_count("256M"), parse_count(7)
-    (2048, 2048, 268435456, 7)
+    >>> parse_count("2048"), parse_count("1.5k"), parse_count("256M"), parse_count(7)
+    (2048, 1536, 268435456, 7)
     """
-    match = re.fullmatch(r"\s*(-?\d+)\s*([kmg]?)\s*", str(value).lower().replace("_", ""))
-    if match is None:
+    match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*([kmg]?)\s*", str(value).lower().replace("_", ""))
+    number = None if match is None else Fraction(match[1]) * _FACTORS[match[2]]
+    if number is None or number.denominator != 1:
         raise ValueError(value)
-    return int(match[1]) * _FACTORS[match[2]]
+    return int(number)
 
 
 def exact(value: Fraction | float | str, where: str) -> Fraction:

@@ -24,12 +24,12 @@ def short(value: Value) -> str:
     """A number in at most five characters, its size by suffix.
 
     >>> short(7), short(1234), short(12345678), short(9_999_999_999)
-    ('7', '1234', '12.3M', '10.0G')
+    ('7', '1,234', '12.3M', '10.0G')
     """
     if value is None:
         return "–"
     if abs(value) < 10_000:
-        return f"{value:.0f}"
+        return f"{value:,.0f}"
     suffixes = iter("kMGTP")
     while True:
         value, suffix = value / 1000, next(suffixes)

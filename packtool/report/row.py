@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from packtool.sizes import plural
+
 
 @dataclass(frozen=True)
 class RowSegment:
@@ -54,3 +56,7 @@ class Row:
     rows: int
     sequence_length: int
     segments: list[RowSegment]
+
+    def __repr__(self) -> str:
+        held = f"{plural(self.sequence_length, 'token')} in {plural(len(self.segments), 'segment')}"
+        return f"<Row: {self.path}, row {self.row:,} of {self.rows:,}, {held}>"

@@ -14,6 +14,8 @@ from packtool import __version__
 from packtool.metrics import Ledger, Metrics, Mixed, Sliding
 from packtool.metrics.homogeneity import Homogeneity
 from packtool.metrics.training import TrainingCost
+from packtool.report.figures import percent
+from packtool.sizes import plural
 from packtool.storage.manifest import Shuffle, TokenizerInfo
 
 FORMAT: Literal["packtool report"] = "packtool report"
@@ -212,6 +214,12 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     documents_per_row: list[DocumentsBin]
     context: list[ContextPoint]
     sliding: Sliding | None
+
+    def __repr__(self) -> str:
+        lengths = " / ".join(f"{bucket.sequence_length:,}" for bucket in self.buckets)
+        padding = "" if self.metrics is None else f", padding {percent(self.metrics.padding_ratio)}"
+        rows = plural(self.ledger.rows, "row")
+        return f"<{type(self).__name__}: {self.strategy}, {rows} of {lengths} tokens{padding}>"
 
 
 class MeasuredReport(PackedReport, frozen=True, kw_only=True):
@@ -419,6 +427,9 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     lengths: Lengths
     comparison: Comparison | None
 
+    def __repr__(self) -> str:
+        return _documents(self)
+
 
 class CorpusReport(msgspec.Struct, frozen=True, kw_only=True):
     """What `stats` reports of text files.
@@ -450,6 +461,15 @@ class CorpusReport(msgspec.Struct, frozen=True, kw_only=True):
     words: Lengths
     characters: Lengths
     comparison: Comparison | None
+
+    def __repr__(self) -> str:
+        return _documents(self)
+
+
+def _documents(report: StoreReport | CorpusReport) -> str:
+    held = f"{plural(report.lengths.documents, 'document')}, {plural(report.lengths.total, report.lengths.unit[:-1])}"
+    tried = "" if report.comparison is None else f", {plural(len(report.comparison.entries), 'plan')} compared"
+    return f"<{type(report).__name__}: {report.path}, {held}{tried}>"
 
 
 DocumentsReport: TypeAlias = StoreReport | CorpusReport

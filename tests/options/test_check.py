@@ -58,3 +58,17 @@ def test_defaults_are_always_taken(strategy: str) -> None:
     length = {} if "buckets" in strategy else {"sequence_length": 16}
     check_taken(PackOptions(**length), "--strategy", strategy)
     check_taken(PackArguments("s", "o", strategy=strategy, max_repetition=0.3, **length), "--strategy", strategy)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"buckets": "512,1024"}, "--buckets: '512,1024' is not a whole number. Give a list of whole numbers."),
+        ({"sequence_length": "512"}, "--sequence-length: '512' is not a whole number. Give a whole number."),
+        ({"sequence_length": 0.5}, "--sequence-length: 0.5 is not a whole number. Give a whole number."),
+    ],
+)
+def test_numbers_given_from_python_as_something_else(options: dict[str, Any], message: str) -> None:
+    strategy = "buckets" if "buckets" in options else "bfd"
+    given = PackArguments("tokens", "packed", strategy=strategy, **options)
+    assert refused(given, "--strategy", strategy) == f"[bad-option] {message}"

@@ -25,7 +25,7 @@ def test_counts(text: str, value: int) -> None:
     assert parse_count(text) == value
 
 
-@pytest.mark.parametrize("text", ["k", "2kk", "2.5k", "2KiB", "two", "0x10"])
+@pytest.mark.parametrize("text", ["k", "2kk", "2.1k", "2.5", "2KiB", "two", "0x10"])
 def test_what_is_not_a_count(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(text)):
         parse_count(text)

@@ -19,10 +19,10 @@ _TOKENS = {
     "padding_ratio": "padding",
     "truncation_ratio": "cut",
     "avoidable_truncation_ratio": "avoid.",
-    "concatenation_ratio": "docs/row",
+    "concatenation_ratio": "docs",
     "mean_context": "context",
-    "dropped_ratio": "dropped",
-    "repeated_ratio": "repeat.",
+    "dropped_ratio": "drop",
+    "repeated_ratio": "repeat",
 }
 _COSTS = {"rows": "rows", "steps_per_epoch": "steps", "row_excess": "above bound"}
 
@@ -41,7 +41,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     console.print(
         Text(
             "* best of its row length. cut: documents not whole in one row; avoid.: the same of those that fit a row; "
-            "docs/row: documents / rows; context: mean tokens of its own document before a token; above bound: rows "
+            "docs: documents / rows; context: mean tokens of its own document before a token; above bound: rows "
             "above the fewest possible. attention, masked: query-key pairs, plain and with document masks, relative to "
             f"one stream in rows of {count(comparison.attention_baseline)} tokens. plan: CPU seconds.",
             "dim",
@@ -87,8 +87,7 @@ def _cells(entries: Sequence[Trial], entry: Trial, keys: Iterable[str]) -> list[
     for key in keys:
         figure = _BY_KEY[key]
         wins = best(entries, entry, figure)
-        # A space where the star would be keeps the figures of a column in line.
-        cells.append(Text(figure.write(figure.of(entry.metrics)) + ("*" if wins else " "), "bold" if wins else ""))
+        cells.append(Text("*" * wins + figure.write(figure.of(entry.metrics)), "bold" if wins else ""))
     return cells
 
 

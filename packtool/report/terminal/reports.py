@@ -36,7 +36,7 @@ def print_report(report: PackedReport, console: Console) -> None:
         console.print(buckets_table(report.buckets))
     console.print(lengths_view(report.lengths))
     console.print(heading("Documents per row"))
-    console.print(bars([(span(b.first, b.last), b.rows) for b in report.documents_per_row], "rows"))
+    console.print(bars([(span(b.first, b.last), b.rows) for b in report.documents_per_row], "row"))
 
 
 def print_stats(report: Report, console: Console, *, full: bool = False) -> None:
@@ -54,6 +54,7 @@ def print_stats(report: Report, console: Console, *, full: bool = False) -> None
     comparison = report.comparison
     if comparison is not None:
         print_verdict(comparison, console)
+        console.print()
     console.print(counts_line(report))
     if comparison is None or full:
         console.print(lengths_view(report.lengths))

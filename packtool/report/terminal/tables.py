@@ -13,6 +13,7 @@ from rich.text import Text
 from packtool.metrics import Ledger, Metrics, Mixed, Sliding
 from packtool.report.figures import FIGURES, count, number, percent, short
 from packtool.report.schema import BucketFigures, CorpusReport, DocumentsReport, Lengths, PackedReport
+from packtool.sizes import plural
 
 _BAR = "▏▎▍▌▋▊▉█"
 _BAR_WIDTH = 30
@@ -23,28 +24,23 @@ def counts_line(report: DocumentsReport) -> RenderableType:
     """What a store or a corpus holds and what was left out."""
     counts = dict(report.counts)
     left_out = {name: counts.pop(name, 0) for name in ("empty", "filtered", "rejected")}
-    figures = [
-        f"{count(counts[name])} {name if counts[name] != 1 else name[:-1]}"
-        for name in ("files", "documents", "tokens")
-        if name in counts
-    ]
+    figures = [plural(counts[name], name[:-1]) for name in ("files", "documents", "tokens") if name in counts]
     if isinstance(report, CorpusReport):
         figures += [f"{count(lengths.total)} {lengths.unit}" for lengths in (report.words, report.characters)]
     figures += [f"{count(value)} {name}" for name, value in left_out.items() if value]
-    return Padding(Text.assemble((report.path, "bold"), f" · {', '.join(figures)}"), (1, 0, 0, 0))
+    return Text.assemble((report.path, "bold"), f" · {', '.join(figures)}")
 
 
 def title(report: PackedReport) -> RenderableType:
-    """Strategy, sequence lengths and order, in a line."""
-    sizes = ", ".join(count(b.sequence_length) for b in report.buckets)
+    """Strategy, sequence lengths and order, in a line. Slashes stand between lengths, whose digits have commas."""
+    sizes = " / ".join(count(b.sequence_length) for b in report.buckets)
     shuffle = report.shuffle
     order = "corpus order"
     if shuffle is not None:
         atom = f" (A = {count(shuffle.atom_size)})" if shuffle.atom_size else ""
         order = f"{shuffle.method} shuffle{atom}, seed {shuffle.seed}"
         order += f", epoch {shuffle.epoch}" if shuffle.epoch else ""
-    line = Text.assemble((report.strategy, "bold"), f" · rows of {sizes} tokens" if sizes else "", f" · {order}")
-    return Padding(line, (1, 0, 0, 0))
+    return Text.assemble((report.strategy, "bold"), f" · rows of {sizes} tokens" if sizes else "", f" · {order}")
 
 
 def heading(text: str, note: str = "") -> RenderableType:
@@ -74,7 +70,7 @@ def ledger_table(ledger: Ledger) -> RenderableType:
     table.add_section()
     inserted = f"{count(ledger.eos_inserted)} inserted" if ledger.eos_inserted else ""
     omitted = f"{count(ledger.eos_omitted)} left out" if ledger.eos_omitted else ""
-    line("output", output, output, f"{count(ledger.rows)} rows")
+    line("output", output, output, plural(ledger.rows, "row"))
     line("  text, once", ledger.placed, output)
     line("  text, repeated", ledger.repeated, output)
     line("  EOS", ledger.eos, output, ", ".join(filter(None, [inserted, omitted])))
@@ -151,12 +147,13 @@ def mixing_table(mixing: Sequence[Mixed]) -> RenderableType:
 
 def lengths_view(lengths: Lengths) -> RenderableType:
     """The length distribution: figures and a histogram."""
-    note = f"{count(lengths.documents)} documents, {count(lengths.total)} {lengths.unit}; mean {number(lengths.mean)}"
+    held = f"{plural(lengths.documents, 'document')}, {plural(lengths.total, lengths.unit[:-1])}"
+    note = f"{held}; mean {number(lengths.mean)}"
     ranks = "  ".join(f"{name} {short(getattr(lengths, name))}" for name in ("min", "p10", "p50", "p90", "p99", "max"))
     return Group(
         heading(f"Document length in {lengths.unit}", note),
         Text(ranks, "dim"),
-        bars([(span(b.first, b.last), b.documents) for b in lengths.histogram], "documents"),
+        bars([(span(b.first, b.last), b.documents) for b in lengths.histogram], "document"),
     )
 
 
@@ -166,7 +163,7 @@ def span(first: int, last: int) -> str:
 
 
 def bars(bins: Sequence[tuple[str, int]], unit: str) -> RenderableType:
-    """A histogram of horizontal bars; neighbouring bins are joined where there are too many."""
+    """A histogram of horizontal bars, counted in a unit; neighbouring bins are joined where there are too many."""
     group = -(-len(bins) // _LINES) if bins else 1
     joined = [
         (_join_labels(bins[i][0], bins[min(i + group, len(bins)) - 1][0]), sum(n for _, n in bins[i : i + group]))
@@ -178,7 +175,9 @@ def bars(bins: Sequence[tuple[str, int]], unit: str) -> RenderableType:
     table.add_column(no_wrap=True, width=_BAR_WIDTH)
     table.add_column(justify="right", no_wrap=True)
     for label, value in joined:
-        table.add_row(label, Text(bar(value, most), "cyan"), Text(f"{short(value)} {unit}", "dim"))
+        table.add_row(
+            label, Text(bar(value, most), "cyan"), Text(f"{short(value)} {unit if value == 1 else f'{unit}s'}", "dim")
+        )
     return table
 
 

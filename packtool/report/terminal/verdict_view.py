@@ -21,7 +21,7 @@ _COLUMNS = {
     "avoidable_truncation_ratio": "cut",
     "dropped_ratio": "drop",
     "repeated_ratio": "repeat",
-    "concatenation_ratio": "docs/row",
+    "concatenation_ratio": "docs",
     "mean_context": "context",
 }
 _MEANINGS = {
@@ -29,7 +29,7 @@ _MEANINGS = {
     "cut": "documents that would fit a row but are not whole in one, share of those that fit",
     "drop": "share of the text tokens",
     "repeat": "share of the output tokens",
-    "docs/row": "documents / rows",
+    "docs": "documents / rows",
     "context": "tokens of its own document before a token, mean",
     "alike": "variance of log length between rows, times that of random rows; 1 is as mixed as random",
     "rows": "of so many tokens each",
@@ -96,5 +96,4 @@ def _cell(entries: Sequence[Trial], entry: Trial, key: str) -> Text:
     wins = best(entries, entry, figure)
     value = figure.of(entry.metrics)
     text = percent(value) if key.endswith("_ratio") and key != "concatenation_ratio" else figure.write(value)
-    # A space where the star would be keeps the figures of a column in line.
-    return Text(text + ("*" if wins else " "), "bold" if wins else "")
+    return Text("*" * wins + text, "bold" if wins else "")
