@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from collections.abc import Mapping
-=======
 import shlex
->>>>>>> 7ca98de (Results read alike in terminals, pipes and logs: trimmed lines, one way to write figures, short representations)
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -155,7 +155,8 @@ class PackOptions:
     ] = 1 << 34
 
     def __post_init__(self) -> None:
-        if not isinstance(self.buckets, str):  # else what is said of it must show it as it is
+        given: object = self.buckets
+        if not isinstance(given, str):  # else what is said of it must show it as it is
             object.__setattr__(self, "buckets", tuple(sorted(self.buckets)))
         for name in ("padding_threshold", "max_repetition"):
             object.__setattr__(self, name, exact(getattr(self, name), flag(name)))
