@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from packtool.errors import PacktoolError
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor, Future
+    from concurrent.futures import Future
     from multiprocessing.connection import Connection
 
 Task = TypeVar("Task")
@@ -25,6 +25,13 @@ Result = TypeVar("Result")
 Advance = Callable[[int], None]
 
 _advance: Advance | None = None
+
+
+class Pool(Protocol):
+    """What runs tasks elsewhere: an executor of `concurrent.futures`, or of a cluster."""
+
+    def submit(self, function: Callable[[Any], Any], task: Any, /) -> Future[Any]:
+        """Begin a task."""
 
 
 def available_cpus() -> int:
@@ -97,7 +104,7 @@ def _run_pool(
     listener.start()
     pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(lifeline, sender))
     try:
-        yield from _submit(pool, function, tasks, 2 * workers)
+        yield from submit(pool, function, tasks, 2 * workers)
         pool.shutdown()
     except BrokenProcessPool:
         raise PacktoolError(
@@ -114,9 +121,10 @@ def _run_pool(
         lifeline.close()
 
 
-def _submit(
-    pool: Executor, function: Callable[[Task], Result], tasks: Sequence[Task], at_once: int
+def submit(
+    pool: Pool, function: Callable[[Task], Result], tasks: Sequence[Task], at_once: int
 ) -> Iterator[tuple[int, Result]]:
+    """The tasks on a pool, at most `at_once` of them handed over at a time; see `run`."""
     from concurrent.futures import FIRST_COMPLETED, wait
 
     running: dict[Future[Result], int] = {}

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 PACKAGES = {
+    "dask": "distributed",
     "hub": "huggingface_hub",
     "optimize": "scipy",
     "torch": "torch",

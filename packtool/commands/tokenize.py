@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from packtool import __version__, executor
 from packtool.clock import Clock
 from packtool.commands.inputs import find_files, warn_of_repeats
@@ -105,12 +107,14 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         return _finished(out)
     files = [file for group in found for file in group or [copy_stdin(out.work, options.format)]]
     warn_of_repeats(files)
+    if options.scheduler is not None:
+        files = list(map(_found_from_anywhere, files))
     if options.encoder == "auto" and not any(file.compression or file.format == "parquet" for file in files):
         encoder_name, why = reference_if_small(encoder_name, why, sum(file.bytes for file in files))
     log.info("encoder %s: %s", encoder_name, why)
     write_bytes(out.work / "tokenizer.json", loaded.data)
     context = tasks.Context(
-        work=str(out.work),
+        work=str(out.work.absolute()),
         tokenizer=loaded.info,
         recipe=recipe(
             loaded.spec, encoder_name, loaded.info.vocab_size, special_as_text=options.special_tokens == "text"
@@ -122,7 +126,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         max_record_bytes=options.record_bytes,
         provenance=options.provenance,
     )
-    job = Job(context, files, options.workers or executor.available_cpus(), options.quiet)
+    job = Job(context, files, options.workers or executor.available_cpus(), options.quiet, options.scheduler)
     try:
         try:
             job.run()
@@ -160,6 +164,12 @@ def _check_options(inputs: Sequence[Path | str], options: TokenizeArguments) -> 
 def _identity(files: Sequence[CorpusFile] | None) -> list[tuple[str, int, int]] | None:
     """What must not change between an interrupted run and the one that goes on."""
     return None if files is None else [(file.name, file.bytes, file.modified) for file in files]
+
+
+def _found_from_anywhere(file: CorpusFile) -> CorpusFile:
+    """A file as a worker with another working directory finds it."""
+    location = file.location if is_remote(file.location) else str(Path(file.location).absolute())
+    return msgspec.structs.replace(file, location=location)
 
 
 def _preview(output: Path, key: str, files: Sequence[CorpusFile], vocab_size: int) -> TokenizeResult:

@@ -28,6 +28,15 @@ Workers = Annotated[
         default="all CPUs",
     ),
 ]
+Scheduler = Annotated[
+    str | None,
+    Option(
+        TEXT,
+        "Run on a Dask cluster: address or file of its scheduler, or local; the output is the same.",
+        metavar="ADDRESS",
+        default="this machine's processes",
+    ),
+]
 Memory = Annotated[
     str | int | None,
     Option(SIZE, "Memory for tokens; beyond it they move twice.", default="half of the machine's"),

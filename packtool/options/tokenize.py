@@ -8,7 +8,19 @@ from typing import Annotated, Literal
 
 from packtool.options.declare import Option
 from packtool.options.kinds import FLAG, GLOBS, NUMBER, PATHS, SIZE, TEXT, TEXT_OR_ID
-from packtool.options.shared import DryRun, EosToken, Format, Many, Output, Overwrite, Quiet, Resume, Tokenizer, Workers
+from packtool.options.shared import (
+    DryRun,
+    EosToken,
+    Format,
+    Many,
+    Output,
+    Overwrite,
+    Quiet,
+    Resume,
+    Scheduler,
+    Tokenizer,
+    Workers,
+)
 from packtool.sizes import parse_bytes
 
 
@@ -89,6 +101,7 @@ class TokenizeArguments:
         Option(TEXT, "auto, tokenizers or gigatoken; the output is the same.", metavar="NAME"),
     ] = "auto"
     workers: Workers = None
+    scheduler: Scheduler = None
     overwrite: Overwrite = False
     resume: Resume = False
     dry_run: DryRun = False

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import shutil
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn, TypeGuard
 
@@ -162,25 +163,41 @@ def block_record(work: Path, number: int) -> Path:
     return work / f"block-{number:06d}.json"
 
 
+def forget(work: Path, numbers: Container[int]) -> None:
+    """Leave nothing of the blocks that are to be done, or done again."""
+    for entry in list(work.glob("block-*")):
+        if int(entry.name.removeprefix("block-")[:6]) in numbers:
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+
 def run(context: Context, task: Task) -> BlockResult | str:
     """Run one task; running it again gives the same files. The digest alone where the task has no spans."""
     if not task.spans:
         return file_digest(task.files[0])
     work = Path(context.work)
     directory = block_directory(work, task.number)
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir()
+    # On a cluster, a task whose worker was taken for dead runs twice at once: each time in a directory of its own.
+    attempt = Path(tempfile.mkdtemp(prefix=f"{directory.name}.", dir=work))
     encoder = _encoder(work / "tokenizer.json", context.tokenizer.sha256, context.recipe)
     encoder.restart()
     info = context.tokenizer
-    with RejectLog(directory, keep=context.on_error == "quarantine") as log:
-        writer = ShardWriter(directory, info.vocab_size, info.eos_id, info.bos_id, provenance=context.provenance)
+    with RejectLog(attempt, keep=context.on_error == "quarantine") as log:
+        writer = ShardWriter(attempt, info.vocab_size, info.eos_id, info.bos_id, provenance=context.provenance)
         counts = [
             _read_span(context, span, file, encoder, writer, log)
             for span, file in zip(task.spans, task.files, strict=True)
         ]
         writer.close()
-    sync_directory(directory)
+    sync_directory(attempt)
+    try:
+        attempt.rename(directory)
+    except OSError:
+        if not directory.exists():
+            raise
+        shutil.rmtree(attempt)  # the same files are there already
     result = BlockResult(encoder.name, encoder.checked, encoder.truncated, counts, writer.shards, log.entry())
     write_bytes(block_record(work, task.number), msgspec.json.encode(result))
     return result

@@ -26,18 +26,22 @@ class Job:
         earlier: numbers of those that an earlier run had done.
     """
 
-    def __init__(self, context: tasks.Context, files: list[CorpusFile], workers: int, quiet: bool) -> None:
+    def __init__(
+        self, context: tasks.Context, files: list[CorpusFile], workers: int, quiet: bool, scheduler: str | None = None
+    ) -> None:
         self.context = context
         self.files = files
         self.workers = workers
         self.results: dict[int, tasks.BlockResult] = {}
         self.digests: dict[int, str] = {}
         self._quiet = quiet
+        self._scheduler = scheduler
         self._blocks = blocks.plan(files)
         self._work = Path(context.work)
         with ThreadPoolExecutor(workers, thread_name_prefix="packtool") as pool:
             finished = pool.map(self._finished, range(len(self._blocks)))
             self.results |= {number: result for number, result in enumerate(finished) if result is not None}
+        tasks.forget(self._work, set(range(len(self._blocks))) - self.results.keys())
         self.earlier = frozenset(self.results)
 
     def _finished(self, number: int) -> tasks.BlockResult | None:
@@ -54,8 +58,9 @@ class Job:
 
     def start_again(self, encoder: str) -> None:
         """Forget what the other encoder did."""
-        for number in [n for n, result in self.results.items() if result.encoder != encoder]:
-            tasks.block_record(self._work, number).unlink()
+        others = {number for number, result in self.results.items() if result.encoder != encoder}
+        tasks.forget(self._work, others)
+        for number in others:
             del self.results[number]
         self.earlier = self.earlier & self.results.keys()
         recipe = msgspec.structs.replace(self.context.recipe, encoder=encoder)
@@ -86,7 +91,20 @@ class Job:
         self, todo: list[tasks.Task], progress: Progress
     ) -> Generator[tuple[int, tasks.BlockResult | str], None, None]:
         function = partial(tasks.run, self.context)
-        yield from executor.run(function, todo, workers=self.workers, on_advance=progress.advance)
+        if self._scheduler is None:
+            yield from executor.run(function, todo, workers=self.workers, on_advance=progress.advance)
+            return
+        from packtool import cluster  # its library costs more than a small run
+
+        yield from cluster.run(
+            function,
+            todo,
+            scheduler=self._scheduler,
+            workers=self.workers,
+            label="tokenize",
+            shared=self._work / "tokenizer.json",
+            on_advance=progress.advance,
+        )
 
     def _bytes(self, block: Block) -> int:
         """Bytes of a block, for progress; where a file has several, about."""

@@ -1,0 +1,167 @@
+"""The tasks of the executor on a Dask cluster: the same functions, order and errors.
+
+Tasks and results are small; what they read and write lies on file systems that every worker sees. A task whose worker
+dies runs again on another one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from packtool import __version__, executor
+from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.installing import how_to_install
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from distributed import Client
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+LOCAL = "local"
+"""In place of an address: a scheduler and workers of this run's own, on this machine."""
+PATIENCE = "30s"
+"""How long to wait for a scheduler."""
+
+_one_at_a_time = threading.Lock()
+
+
+class OnWorker(Generic[Task, Result]):
+    """A task's function as it runs on a worker, which may differ from this machine in what must not differ.
+
+    Args:
+        function: of a task.
+        shared: a file that every worker must see.
+    """
+
+    def __init__(self, function: Callable[[Task], Result], shared: Path) -> None:
+        self._function = function
+        self._shared = shared
+        self._version = __version__
+
+    def __call__(self, task: Task) -> tuple[Result, int]:
+        """The result, and how much the task reported through `executor.advance`."""
+        here = f"the worker on {os.uname().nodename}"
+        if self._version != __version__:
+            what = f"{here} has packtool {__version__}, but the command is packtool {self._version}"
+            raise DataError("worker-differs", what, remedy="install the same version everywhere")
+        if not self._shared.exists():
+            remedy = "choose an output on a file system that all workers share"
+            raise DataError("not-shared", f"{here} doesn't see it", remedy=remedy, where=str(self._shared))
+        # Progress and encoders are one for each process, whatever number of threads the worker has.
+        with _one_at_a_time:
+            done = 0
+
+            def advance(amount: int) -> None:
+                nonlocal done
+                done += amount
+
+            ((_, result),) = executor.run(self._function, [task], on_advance=advance)
+            return result, done
+
+
+def run(
+    function: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    *,
+    scheduler: str,
+    workers: int,
+    label: str,
+    shared: Path,
+    on_advance: executor.Advance | None = None,
+) -> Iterator[tuple[int, Result]]:
+    """As `executor.run`, on the workers of a cluster.
+
+    Args:
+        scheduler: its address, such as tcp://host:8786; a scheduler file; or `LOCAL`.
+        workers: processes of a local cluster; others have as many as they have.
+        label: names the tasks on the dashboard: label-ID-number.
+        shared: a file that every worker must see.
+
+    Raises:
+        PacktoolError: `no-cluster`, `cluster-lost`, `worker-died`, `worker-differs`, `not-shared`; what a task raised.
+    """
+    from concurrent.futures import CancelledError
+
+    from distributed import KilledWorker
+    from distributed.client import FutureCancelledError
+
+    with _client(scheduler, workers) as client:
+        pool = _Named(client, f"{label}-{uuid.uuid4().hex[:8]}")
+        at_once = 2 * max(1, sum(client.nthreads().values()))
+        try:
+            for number, (result, done) in executor.submit(pool, OnWorker(function, shared), tasks, at_once):
+                if on_advance is not None:
+                    on_advance(done)
+                yield number, result
+        except KilledWorker as error:
+            raise PacktoolError(
+                "worker-died",
+                f"several workers died with the same task ({error.task}), most likely because memory ran out",
+                remedy="give workers more memory; with --resume what is finished is kept",
+            ) from None
+        except (CancelledError, FutureCancelledError):
+            raise PacktoolError(
+                "cluster-lost",
+                "the scheduler is gone, or gave the tasks up",
+                remedy="start it again, then give --resume: what is finished is kept",
+                where=scheduler,
+            ) from None
+
+
+class _Named:
+    """Dask's executor, with keys that name tasks."""
+
+    def __init__(self, client: Client, label: str) -> None:
+        self._pool = client.get_executor(pure=False, retries=2)
+        self._label = label
+        self._submitted = 0
+
+    def submit(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
+        number, self._submitted = self._submitted, self._submitted + 1
+        future: Future[Any] = self._pool.submit(function, task, key=f"{self._label}-{number:06d}")
+        return future
+
+
+@contextmanager
+def _client(scheduler: str, workers: int) -> Iterator[Client]:
+    """A client of the scheduler; of a cluster of its own for `LOCAL`."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise UsageError(
+            "missing-extra",
+            "Dask is not installed",
+            remedy=f"install it: {how_to_install('distributed')}",
+            where="--scheduler",
+        ) from None
+    for name in ("distributed", "distributed.client", "distributed.comm", "tornado", "tornado.application", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is raised
+    if scheduler == LOCAL:
+        with (
+            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
+            yield client
+        return
+    where = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
+    try:
+        client = Client(**where, timeout=PATIENCE)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise PacktoolError(
+            "no-cluster",
+            f"no scheduler answers there ({str(error).splitlines()[0][:120]})",
+            remedy="check the address, and that the scheduler is running",
+            where=scheduler,
+        ) from None
+    with client:
+        yield client

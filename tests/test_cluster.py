@@ -1,0 +1,156 @@
+"""Tasks on a cluster give what they give here, whatever happens to workers and scheduler."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import packtool
+from packtool import cluster
+from packtool.cluster import OnWorker
+from packtool.errors import DataError, PacktoolError
+from packtool.storage import manifest as manifests
+from tests.test_executor import fail_from_three, square
+
+PATIENT = 60
+"""Seconds after which something hangs."""
+
+
+def test_a_task_brings_its_result_and_what_it_reported(tmp_path: Path) -> None:
+    assert OnWorker(square, tmp_path)(7) == (49, 7)
+
+
+def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = OnWorker(square, tmp_path)
+    monkeypatch.setattr(cluster, "__version__", "0.0.1")
+    with pytest.raises(DataError, match=r"has packtool 0\.0\.1, but the command is packtool .* Install the same"):
+        task(7)
+
+
+def test_files_that_a_worker_does_not_see(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"gone: the worker on .* doesn't see it\. Choose an output on a file system"):
+        OnWorker(square, tmp_path / "gone")(7)
+
+
+def test_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE", "1s")
+    nobody = f"tcp://127.0.0.1:{_free_port()}"
+    with pytest.raises(PacktoolError, match=rf"{nobody}: no scheduler answers there") as caught:
+        list(cluster.run(square, [1], scheduler=nobody, workers=1, label="x", shared=tmp_path))
+    assert caught.value.code == "no-cluster"
+
+
+def test_dask_is_loaded_only_when_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"text": "a"}\n')
+    script = (
+        "import sys, packtool; packtool.tokenize('corpus.jsonl', 'tokens');"
+        "sys.exit(any(name.partition('.')[0] in ('dask', 'distributed') for name in sys.modules))"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], cwd=tmp_path, check=True)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten blocks of text, and `expected`, their store."""
+    place = tmp_path_factory.mktemp("cluster")
+    chance = random.Random(0)
+    words = ["".join(chance.choices("etaoinshrdlu", k=chance.randint(2, 9))) for _ in range(5000)]
+    for number in range(10):
+        texts = (" ".join(chance.choices(words, k=500)) for _ in range(4500))
+        lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+        (place / f"part-{number}.jsonl").write_text(lines)
+    packtool.tokenize(sorted(place.glob("*.jsonl")), place / "expected")
+    return place
+
+
+@pytest.mark.slow
+def test_a_cluster_of_its_own(corpus: Path, tmp_path: Path) -> None:
+    packtool.tokenize(sorted(corpus.glob("*.jsonl")), tmp_path / "out", scheduler="local", workers=2)
+    assert _files(tmp_path / "out") == _files(corpus / "expected")
+
+
+@pytest.mark.slow
+def test_the_first_error_in_order(tmp_path: Path) -> None:
+    tasks = cluster.run(fail_from_three, range(8), scheduler="local", workers=2, label="x", shared=tmp_path)
+    with pytest.raises(DataError, match="task 3"):
+        list(tasks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["none", "a worker dies", "a worker is cut off", "the scheduler dies"])
+def test_bytes_are_the_same_after_every_fault(corpus: Path, tmp_path: Path, fault: str) -> None:
+    command = [sys.executable, "-m", "packtool", "tokenize", *sorted(corpus.glob("*.jsonl")), "-o", tmp_path / "out"]
+    with _cluster(tmp_path) as (address, scheduler, workers):
+        run = subprocess.Popen(
+            [*map(str, command), "--scheduler", address], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        )
+        _wait_until(lambda: len(list((tmp_path / "out" / "unfinished").glob("block-*.json"))) >= 2, run)
+        match fault:
+            case "a worker dies":
+                workers[0].kill()
+            case "a worker is cut off":
+                workers[0].send_signal(signal.SIGSTOP)
+            case "the scheduler dies":
+                scheduler.kill()
+        _, errors = run.communicate(timeout=PATIENT)
+    if fault == "the scheduler dies":
+        assert run.returncode == 1
+        assert "error[cluster-lost]" in errors
+        assert "--resume" in errors
+        assert "Traceback" not in errors
+        subprocess.run([*map(str, command), "--resume", "-q"], check=True)
+    else:
+        assert run.returncode == 0, errors
+    assert _files(tmp_path / "out") == _files(corpus / "expected")
+
+
+@contextmanager
+def _cluster(place: Path) -> Iterator[tuple[str, subprocess.Popen[bytes], list[subprocess.Popen[bytes]]]]:
+    """A real scheduler and two workers, processes of their own in another working directory."""
+    address = f"tcp://127.0.0.1:{_free_port()}"
+    variables = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s"}
+    python, elsewhere = [sys.executable, "-m"], place / "elsewhere"
+    elsewhere.mkdir()
+
+    def start(*arguments: str) -> subprocess.Popen[bytes]:
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen([*python, *arguments], env=variables, cwd=elsewhere, **quiet)
+
+    options = ("--nthreads", "1", "--no-dashboard", "--no-nanny", "--death-timeout", "30")
+    scheduler = start("distributed.cli.dask_scheduler", "--host", address, "--no-dashboard")
+    workers = [start("distributed.cli.dask_worker", address, *options) for _ in range(2)]
+    try:
+        yield address, scheduler, workers
+    finally:
+        for process in (*workers, scheduler):
+            process.kill()
+            process.wait()
+
+
+def _wait_until(true: Callable[[], bool], run: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + PATIENT
+    while not true():
+        assert run.poll() is None, run.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def _files(store: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in store.iterdir() if file.name != manifests.RUN}
