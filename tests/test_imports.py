@@ -15,7 +15,8 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "packtool"
 
 LAYERS = (
-    ("errors", "sizes", "warnings", "clock", "progress", "executor", "cluster", "installing", "call"),
+    ("errors", "sizes", "warnings", "clock", "progress", "executor", "installing", "call"),
+    ("cluster",),
     ("options",),
     ("plan",),
     ("shuffling",),
