@@ -153,7 +153,7 @@ def _value(value: Any, option: Declared, where: str) -> Any:
     kind = option.option.kind
     try:
         written = msgspec.convert(value, kind.in_file)
-        return [written] if kind.many and not isinstance(written, list | str) else kind.parse(written)
+        return [written] if kind.many and not isinstance(written, list | str | dict) else kind.parse(written)
     except (msgspec.ValidationError, ValueError):
         what = f"{spelling(option.key)} can't be {_shown(value)}"
         raise UsageError("bad-type", what, remedy=f"give {kind.words}", where=where) from None

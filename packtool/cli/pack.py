@@ -30,6 +30,6 @@ def command(values: Values, terminal: Terminal) -> None:
     else:
         show(result.path, result.report, result.run, kept=result.kept, quiet=terminal.quiet, json=terminal.json)
         if not terminal.quiet and not terminal.json:
-            from packtool.cli.results import show_choice
+            from packtool.cli.results import show_sources
 
-            show_choice(result.path)
+            show_sources(result.report, result.path)

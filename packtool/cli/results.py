@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -183,31 +182,23 @@ def print_problems(problems: list[PacktoolError]) -> None:
         say(f"packtool: error[{problem.code}]: {problem}")
 
 
-def show_choice(path: Path) -> None:
-    """What was chosen of each store: epochs asked and achieved, share of the tokens, and what was left out."""
+def show_sources(report: PackedReport | None, path: Path) -> None:
+    """What was chosen of each store: epochs and share asked and achieved, and what was left out."""
     from packtool.report.figures import percent
     from packtool.sizes import plural
     from packtool.storage import manifest as manifests
     from packtool.storage.manifest import PackedManifest
 
     manifest = manifests.read(path)
-    if not isinstance(manifest, PackedManifest) or manifest.choice is None:
+    if report is None or not isinstance(manifest, PackedManifest) or manifest.choice is None:
         return
-    choice = manifest.choice
-    total = sum(source.chosen_tokens for source in choice.sources)
-    asked = "share" if "tokens" in choice.options else "epochs"
-    names = manifests.input_names(path, manifest.inputs)
-    for name, source in zip(names, choice.sources, strict=True):
-        left_out = {
-            "excluded": source.excluded,
-            "duplicates": source.duplicates,
-            "on the other side": source.other_side,
-            "in other shards": source.other_shard,
-        }
-        reasons = "".join(f", {count:,} {reason}" for reason, count in left_out.items() if count)
+    for name, source in zip(manifests.input_names(path, manifest.inputs), report.sources, strict=True):
+        reasons = "".join(
+            f", {left_out.documents:,} {reason.replace('_', ' ')}" for reason, left_out in source.left_out.items()
+        )
         typer.echo(
-            f"{name}: {asked} asked {float(Fraction(source.asked)):.6g}; packed "
-            f"{source.chosen_tokens / max(source.tokens, 1):.4f} epochs of its tokens, "
-            f"{plural(source.chosen_documents, 'document')}, {plural(source.chosen_tokens, 'token')} "
-            f"({percent(source.chosen_tokens / max(total, 1))}), {source.repeated_tokens:,} of them repeated{reasons}"
+            f"{name}: {percent(source.token_share)} of the tokens ({percent(source.asked_share)} asked), "
+            f"{source.epochs:.4f} epochs ({source.asked_epochs:.4f} asked); "
+            f"{plural(source.documents, 'document')}, {plural(source.tokens, 'token')}, "
+            f"{source.repeated_tokens:,} of them repeated; left out: {reasons.removeprefix(', ') or 'nothing'}"
         )

@@ -220,4 +220,5 @@ def _report(
         strategy=manifest.strategy,
         options=manifest.options,
         shuffle=manifest.shuffle,
+        sources=read_report(dataset.path).sources,
     )

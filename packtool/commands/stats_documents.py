@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from packtool.commands.stats_corpus import CorpusOptions, corpus_lengths
 from packtool.comparing import Candidate, compare
 from packtool.metrics import LengthCounts
@@ -15,7 +17,8 @@ from packtool.plan import Ints
 from packtool.progress import Progress
 from packtool.report.compared import comparison_of
 from packtool.report.packed import lengths_of
-from packtool.report.schema import Comparison, CorpusReport, Source, StoreReport
+from packtool.report.schema import Comparison, CorpusReport, StoredSource, StoreReport
+from packtool.selecting.sides import first_of_each
 from packtool.storage.manifest import input_entry
 from packtool.storage.token_store import Corpus
 
@@ -36,21 +39,32 @@ def store_report(
         tokenizer=corpus.tokenizer,
         dtype=corpus.dtype.str,
         counts=dict(known),
-        sources=[
-            Source(
-                name=store.path.resolve().name,
-                digest=entry.xxh3_128,
-                documents=store.documents,
-                document_share=ratio(store.documents, corpus.documents),
-                tokens=store.tokens,
-                token_share=ratio(store.tokens, corpus.tokens),
-            )
-            for entry, store in zip(map(input_entry, map(Path, paths)), corpus.stores, strict=True)
-        ],
+        sources=_sources(corpus),
         batch_size=batch_size,
         lengths=lengths_of(counts, "tokens"),
         comparison=_comparison(lengths, counts, tried, batch_size, parameters, command, quiet=quiet),
     )
+
+
+def _sources(corpus: Corpus) -> list[StoredSource]:
+    """The stores one by one."""
+    stores = corpus.stores
+    known = all(shard.documents is not None for store in stores for shard in store.manifest.shards)
+    firsts = first_of_each(np.concatenate([store.origins()["hash"] for store in stores])) if known else None
+    ends = np.cumsum(corpus.store_documents)
+    return [
+        StoredSource(
+            name=store.path.resolve().name,
+            digest=input_entry(store.path).xxh3_128,
+            documents=store.documents,
+            document_share=ratio(store.documents, corpus.documents),
+            tokens=store.tokens,
+            token_share=ratio(store.tokens, corpus.tokens),
+            lengths=lengths_of(LengthCounts.of(store.lengths()), "tokens"),
+            duplicates=None if firsts is None else int(np.count_nonzero(~firsts[end - store.documents : end])),
+        )
+        for store, end in zip(stores, ends.tolist(), strict=True)
+    ]
 
 
 def corpus_report(

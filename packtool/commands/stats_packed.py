@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from packtool.comparing.sample import spread_rows
 from packtool.metrics import Mixed, Mixing, Tally
-from packtool.metrics.ratios import ratio
 from packtool.metrics.training import training_cost
-from packtool.plan import Ints, offsets_of
 from packtool.progress import Progress
-from packtool.report.packed import report_of_rows
+from packtool.report.packed import read_report, report_of_rows
 from packtool.report.pictured import pictured
-from packtool.report.schema import MeasuredReport, PicturedRow, Source
-from packtool.storage.manifest import PackedManifest, Shuffle, input_names
+from packtool.report.schema import MeasuredReport, PackedSource, PicturedRow
+from packtool.report.sources import packed_sources
+from packtool.storage.manifest import Shuffle, input_names
 from packtool.storage.order import read_order, require_orders
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.writing.layout import BATCH_TOKENS, Layout
@@ -60,9 +57,9 @@ def packed_report(
         strategy=manifest.strategy,
         options=manifest.options,
         shuffle=shuffle,
+        sources=_sources(dataset),
         batch_size=batch_size,
     )
-    stores = _sources(dataset.path, manifest, tallies[0].lengths) if tallies else []
     training = None
     if parameters is not None and report.metrics is not None:
         training = training_cost(report.metrics, report.ledger.output, parameters)
@@ -70,28 +67,16 @@ def packed_report(
     if tallies:
         source, tally = max(zip(sources, tallies, strict=True), key=lambda pair: pair[1].rows * pair[1].sequence_length)
         drawn = pictured(spread_rows(source.segments, source.rows), tally.lengths)
-    return MeasuredReport(
-        **msgspec.structs.asdict(report), path=path, sources=stores, mixing=mixing, training=training, pictured=drawn
-    )
+    return MeasuredReport(**msgspec.structs.asdict(report), path=path, mixing=mixing, training=training, pictured=drawn)
 
 
-def _sources(path: Path, manifest: PackedManifest, lengths: Ints) -> list[Source]:
-    """The stores whose documents were packed, by the digests in the manifest."""
-    ends = offsets_of(np.array(manifest.store_documents, np.int64))
-    tokens = [int(lengths[first:last].sum(dtype=np.int64)) for first, last in itertools.pairwise(ends.tolist())]
-    return [
-        Source(
-            name=name,
-            digest=entry.xxh3_128,
-            documents=documents,
-            document_share=ratio(documents, int(ends[-1])),
-            tokens=held,
-            token_share=ratio(held, sum(tokens)),
-        )
-        for name, entry, documents, held in zip(
-            input_names(path, manifest.inputs), manifest.inputs, manifest.store_documents, tokens, strict=True
-        )
-    ]
+def _sources(dataset: PackedDataset) -> list[PackedSource]:
+    """The stores whose documents were packed, counted anew where boundaries are known."""
+    manifest, names = dataset.manifest, input_names(dataset.path, dataset.manifest.inputs)
+    if dataset.has_segments:
+        return packed_sources(manifest.inputs, manifest.store_documents, dataset.lengths(), manifest.choice, names)
+    reported = read_report(dataset.path).sources
+    return [msgspec.structs.replace(source, name=name) for source, name in zip(reported, names, strict=False)]
 
 
 def _batch_tokens(dataset: PackedDataset, shuffle: Shuffle | None, batch_size: int | None) -> int:

@@ -14,6 +14,7 @@ from packtool.errors import DataError, UsageError
 from packtool.metrics import Accounts, Tally
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, offsets_of
 from packtool.report.packed import read_report
+from packtool.report.sources import packed_sources
 from packtool.storage import manifest as manifests
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import Corpus
@@ -45,6 +46,7 @@ def check_packed(dataset: PackedDataset, stores: Sequence[Path | str]) -> None:
     corpus = _corpus(dataset, stores) if stores else None
     _check_rows(dataset, corpus)
     check_once(dataset)
+    _check_sources(dataset)
 
 
 def _check_report(dataset: PackedDataset) -> None:
@@ -55,6 +57,15 @@ def _check_report(dataset: PackedDataset) -> None:
             what = f"its {name} is not the manifest's"
             where = str(dataset.path / manifest.report.name)
             raise DataError("damaged-report", what, remedy=_AGAIN, where=where)
+
+
+def _check_sources(dataset: PackedDataset) -> None:
+    """What the report says of each store follows from the manifest and the lengths."""
+    manifest, reported = dataset.manifest, read_report(dataset.path).sources
+    expected = packed_sources(manifest.inputs, manifest.store_documents, dataset.lengths(), manifest.choice)
+    if reported and reported != expected:
+        what, where = "its sources are not the manifest's", str(dataset.path / manifest.report.name)
+        raise DataError("damaged-report", what, remedy=_AGAIN, where=where)
 
 
 def _corpus(dataset: PackedDataset, stores: Sequence[Path | str]) -> Corpus:

@@ -12,6 +12,7 @@ from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.metrics import balance
 from packtool.plan import Plan
 from packtool.report.packed import report_of_rows
+from packtool.report.sources import packed_sources
 from packtool.shuffling.atom import AtomShuffle
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
@@ -66,14 +67,22 @@ def write_corpus(
         quiet=job.quiet,
     )
     ledger = balance(corpus.tokens, corpus.documents, plans, [tally.accounts() for tally in tallies])
-    report = report_of_rows(strategy=strategy, options=options, shuffle=record, ledger=ledger, tallies=tallies)
+    inputs = job.input_entries()
+    report = report_of_rows(
+        strategy=strategy,
+        options=options,
+        shuffle=record,
+        ledger=ledger,
+        tallies=tallies,
+        sources=packed_sources(inputs, corpus.store_documents, lengths, choice),
+    )
     run = {**job.facts(), **(facts or {})}
     output.finish(
         PackedManifest(
             strategy=strategy,
             options=options,
             shuffle=record,
-            inputs=job.input_entries(),
+            inputs=inputs,
             store_documents=corpus.store_documents,
             tokenizer=corpus.tokenizer,
             dtype=corpus.dtype.str,

@@ -29,6 +29,25 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceMix:
+    """One input store in whole batches: its share of their tokens, padding and inserted EOS not counted.
+
+    Attributes:
+        tokens: in all rows, repeated ones included.
+        share: of the tokens of all rows.
+        min: the least share in a batch.
+        max: the largest.
+        deviation: standard deviation of the share over batches.
+    """
+
+    tokens: int
+    share: float
+    min: float
+    max: float
+    deviation: float
+
+
+@dataclass(frozen=True, slots=True)
 class Mixed:
     """How rows are mixed. A pair is two documents that follow each other in the corpus.
 
@@ -44,6 +63,7 @@ class Mixed:
         expected_distance: mean distance of two different rows drawn at random, (rows + 1) / 3; 0 for fewer than two.
         documents: distinct documents in a batch.
         sources: distinct input stores in a batch.
+        source_mix: of each input store, how evenly batches hold it.
     """
 
     sequence_length: int
@@ -57,10 +77,11 @@ class Mixed:
     expected_distance: float
     documents: Spread
     sources: Spread
+    source_mix: list[SourceMix]
 
 
 class Mixing:
-    """Counts rows in their stored order; memory is bounded by 16 MiB and one number for each batch.
+    """Counts rows in their stored order; memory is bounded by 16 MiB and two numbers for each batch.
 
     Args:
         store_documents: documents of each input store, in order.
@@ -79,6 +100,7 @@ class Mixing:
         self._rows = 0
         self._documents_in: list[I64] = []
         self._sources_in: list[I64] = []
+        self._mix = _SourceMixing(len(store_documents))
 
     def add(self, rows: Segments) -> None:
         """Count the next rows; all calls but the last bring whole batches."""
@@ -91,6 +113,9 @@ class Mixing:
         self._follow(document[begins], row[begins] + self._rows)
         batches = -(-rows.groups // self.batch_size)
         key = np.unique(row // self.batch_size * self._documents + document)
+        stored = np.searchsorted(self._stores, document, side="right") - 1
+        whole = rows.groups // self.batch_size
+        self._mix.add(row // self.batch_size, stored, rows.length[held], batches, whole)
         batch, document = np.divmod(key, max(1, self._documents))
         self._documents_in.append(np.bincount(batch, minlength=batches))
         source = np.searchsorted(self._stores, document, side="right") - 1
@@ -129,7 +154,50 @@ class Mixing:
             expected_distance=(self._rows + 1) / 3 if self._rows > 1 else 0.0,
             documents=_spread(self._documents_in, whole),
             sources=_spread(self._sources_in, whole),
+            source_mix=self._mix.result(),
         )
+
+
+class _SourceMixing:
+    """Running sums of each store's share of batches."""
+
+    def __init__(self, stores: int) -> None:
+        self._tokens: I64 = np.zeros(stores, np.int64)
+        self._batches = 0
+        self._sum, self._squares = np.zeros(stores), np.zeros(stores)
+        self._min, self._max = np.full(stores, np.inf), np.zeros(stores)
+        self._rest = np.zeros(stores)
+
+    def add(self, batch: I64, store: I64, length: I64, batches: int, whole: int) -> None:
+        """Count segments: the batch and the store of each, and its tokens; the last batch may not be whole."""
+        stores = len(self._tokens)
+        tokens = np.bincount(batch * stores + store, weights=length, minlength=batches * stores)
+        tokens = tokens.reshape(batches, stores)
+        self._tokens += tokens.sum(axis=0).astype(np.int64)
+        shares = tokens / np.maximum(tokens.sum(axis=1, keepdims=True), 1)
+        if batches > whole:
+            self._rest = shares[-1]
+        if whole:
+            shares = shares[:whole]
+            self._batches += whole
+            self._sum += shares.sum(axis=0)
+            self._squares += (shares**2).sum(axis=0)
+            self._min = np.minimum(self._min, shares.min(axis=0))
+            self._max = np.maximum(self._max, shares.max(axis=0))
+
+    def result(self) -> list[SourceMix]:
+        """Over whole batches; over the only one where none is whole."""
+        if self._batches:
+            mean = self._sum / self._batches
+            deviation = np.sqrt(np.maximum(self._squares / self._batches - mean**2, 0))
+            low, high = self._min, self._max
+        else:
+            low, high, deviation = self._rest, self._rest, np.zeros(len(self._rest))
+        total = int(self._tokens.sum())
+        return [
+            SourceMix(int(tokens), ratio(int(tokens), total), float(a), float(b), float(each))
+            for tokens, a, b, each in zip(self._tokens, low, high, deviation, strict=True)
+        ]
 
 
 def _spread(counts: list[I64], whole_batches: int) -> Spread:

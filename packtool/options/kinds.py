@@ -73,6 +73,10 @@ def _parse_names(value: str | float | list[Any]) -> list[Any]:
     return value if isinstance(value, list) else [part.strip() for part in str(value).split(",")]
 
 
+def _parse_weights(value: str | list[str] | dict[str, Any]) -> list[Any]:
+    return [f"{name}={weight}" for name, weight in value.items()] if isinstance(value, dict) else _parse_names(value)
+
+
 def _parse_lists(value: str | int | list[Any]) -> list[Any]:
     """One list of numbers, or several as they are written."""
     parts = value if isinstance(value, list) else str(value).split("/")
@@ -106,6 +110,14 @@ COUNT_LISTS = Kind(
 SIZE = Kind("a size, such as 512MiB or 4GiB", "SIZE", int | str)
 TEXT = Kind("a string", "TEXT", str)
 TEXT_OR_ID = Kind("a string or a whole number", "TEXT|ID", int | str)
+TEXT_OR_NUMBER = Kind("a share, such as 0.17 or 17%", "SHARE", int | float | str)
+WEIGHTS = Kind(
+    "a table of numbers, such as {web = 1, wiki = 3}, or a list of strings, such as web=1,wiki=3",
+    "NAME=WEIGHT,...",
+    dict[str, int | float | str] | list[str] | str,
+    _parse_weights,
+    many=True,
+)
 NAMES = Kind("a list of strings", "NAME,...", list[str] | str, _parse_names, many=True)
 PATH = Kind("a path, as a string", "PATH", str)
 PATHS = Kind("a path, as a string, or a list of them", "PATH", list[str] | str, repeated=True)

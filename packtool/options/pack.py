@@ -9,7 +9,20 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from packtool.options.declare import Option, flag
-from packtool.options.kinds import COUNT, COUNTS, FLAG, NAMES, NUMBER, PATH, PATHS, SHARE, TEXT, TEXT_OR_ID, exact
+from packtool.options.kinds import (
+    COUNT,
+    COUNTS,
+    FLAG,
+    NUMBER,
+    PATH,
+    PATHS,
+    SHARE,
+    TEXT,
+    TEXT_OR_ID,
+    TEXT_OR_NUMBER,
+    WEIGHTS,
+    exact,
+)
 from packtool.options.names import STRATEGIES, listed
 from packtool.options.shared import (
     LARGEST_ROW,
@@ -220,7 +233,7 @@ class PackArguments(PackOptions):
     mix: Annotated[
         Sequence[str],
         Option(
-            NAMES,
+            WEIGHTS,
             "How often each store is packed, such as web=1,wiki=3,code=0.4; with --tokens, its share of them.",
             metavar="STORE=WEIGHT,...",
             default="each once",
@@ -235,7 +248,7 @@ class PackArguments(PackOptions):
         str | int | None,
         Option(
             TEXT_OR_ID,
-            "Hold out documents of each store by the hash of their text: 0.5%, 1000 documents or 2M tokens.",
+            "Hold out documents by the hash of their text: 0.5%, or 1000 documents or 2M tokens of all stores.",
             metavar="PART",
         ),
     ] = None
@@ -248,6 +261,26 @@ class PackArguments(PackOptions):
         Option(TEXT, "One of several equal parts by the hash of the text, such as 1/8.", metavar="I/N"),
     ] = None
     drop_duplicates: Annotated[bool, Option(FLAG, "Pack each text once, the first of its copies.")] = False
+    min_tokens: Annotated[
+        int | None, Option(COUNT, "Leave out documents of fewer tokens, EOS included.", unit="tokens", low=1)
+    ] = None
+    max_tokens: Annotated[
+        int | None, Option(COUNT, "Leave out documents of more tokens, EOS included.", unit="tokens", low=1)
+    ] = None
+    sample: Annotated[
+        str | float | None,
+        Option(TEXT_OR_NUMBER, "Pack a share of the documents of each length, such as 17%.", metavar="SHARE"),
+    ] = None
+    sample_interval: Annotated[
+        int | None,
+        Option(
+            COUNT,
+            "Width of the intervals of lengths that --sample draws from.",
+            unit="tokens",
+            low=1,
+            default="the sequence length",
+        ),
+    ] = None
     exclude: Annotated[
         Path | str | None, Option(PATH, "Leave out the documents that this file lists, one FILE:LINE a line.")
     ] = None

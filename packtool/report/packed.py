@@ -22,6 +22,7 @@ from packtool.report.schema import (
     LengthBin,
     Lengths,
     PackedReport,
+    PackedSource,
     RowFigures,
 )
 from packtool.storage import manifest as manifests
@@ -39,6 +40,7 @@ def report_of_rows(
     strategy: str,
     options: Mapping[str, Any],
     shuffle: Shuffle | None,
+    sources: Sequence[PackedSource] = (),
     batch_size: int | None = None,
 ) -> PackedReport:
     """The report of a packed dataset, as `report.json` holds it.
@@ -47,6 +49,7 @@ def report_of_rows(
         tallies: one for each bucket, in the order of the manifest; none where segments are not known, and then
             the report has the ledger only.
         ledger, strategy, options, shuffle: as in the dataset's manifest.
+        sources: the stores that were packed.
         batch_size: rows of the longest bucket in a batch, for steps per epoch; not part of `report.json`.
     """
     counts = LengthCounts.of(tallies[0].lengths) if tallies else None
@@ -63,6 +66,7 @@ def report_of_rows(
         documents_per_row=figures.documents_per_row,
         context=figures.context,
         sliding=_sliding(counts, options) if counts is not None and strategy == "seamless" else None,
+        sources=list(sources),
     )
 
 

@@ -177,6 +177,77 @@ class PicturedRow(msgspec.Struct, frozen=True, kw_only=True):
     segments: list[PicturedSegment]
 
 
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the inputs.
+
+    Attributes:
+        name: what its directory was called; null in `report.json`, which does not depend on names.
+        digest: xxh3-128 of its manifest, which holds those of its files.
+        documents: it has so many here.
+        document_share: their share of all documents.
+        tokens: it has so many here, EOS included.
+        token_share: their share of all tokens: of a mixture, the share achieved.
+    """
+
+    name: str | None
+    digest: str
+    documents: int
+    document_share: float
+    tokens: int
+    token_share: float
+
+
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+    """What was not packed.
+
+    Attributes:
+        documents: documents that were left out.
+        tokens: their tokens, EOS included.
+    """
+
+    documents: int
+    tokens: int
+
+
+class PackedSource(Source, frozen=True, kw_only=True):
+    """A token store that was packed: what was asked of it and what came of it. The account of each store balances:
+    stored = left out + packed - repeated.
+
+    Attributes:
+        asked_share: share of all tokens that it was to have.
+        asked_epochs: how often it was to be packed.
+        epochs: tokens packed / tokens that were left to draw from.
+        stored_documents: documents of the store.
+        stored_tokens: its tokens, EOS included.
+        left_out: what was not packed, by reason, each document under the first that holds: excluded, too_short,
+            too_long, duplicates, other_side (of a hold-out), other_shard, not_sampled, and not_drawn by a weight below
+            1.
+        repeated_documents: of the documents packed, those that an earlier pass has.
+        repeated_tokens: their tokens.
+    """
+
+    asked_share: float
+    asked_epochs: float
+    epochs: float
+    stored_documents: int
+    stored_tokens: int
+    left_out: dict[str, LeftOut]
+    repeated_documents: int
+    repeated_tokens: int
+
+
+class StoredSource(Source, frozen=True, kw_only=True):
+    """A token store that is measured.
+
+    Attributes:
+        lengths: of its documents, in tokens.
+        duplicates: documents whose text an earlier document of the same inputs has; null without provenance.
+    """
+
+    lengths: Lengths
+    duplicates: int | None
+
+
 class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     """`report.json`: what `pack` and `shuffle` write beside the manifest of a packed dataset.
 
@@ -197,6 +268,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
         documents_per_row: how many rows hold how many documents.
         context: how much of its own document a token has before it.
         sliding: of `seamless`, what its maximum repetition ratio did; else null.
+        sources: the token stores that were packed, in order; named by `stats` alone.
     """
 
     format: Literal["packtool report"] = FORMAT
@@ -214,6 +286,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     documents_per_row: list[DocumentsBin]
     context: list[ContextPoint]
     sliding: Sliding | None
+    sources: list[PackedSource] = []
 
     def __repr__(self) -> str:
         lengths = " / ".join(f"{bucket.sequence_length:,}" for bucket in self.buckets)
@@ -227,7 +300,6 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
 
     Attributes:
         path: what was measured, as given.
-        sources: the token stores that were packed, in order; empty where boundaries are not known.
         mixing: how well mixed the rows are, for each row length; empty where boundaries are not known.
         training: what an epoch costs; null without `--parameters`.
         pictured: a few rows, evenly spread, of the row length with the most tokens; empty where boundaries are not
@@ -235,7 +307,6 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
     """
 
     path: str
-    sources: list[Source]
     mixing: list[Mixed]
     training: TrainingCost | None
     pictured: list[PicturedRow]
@@ -376,26 +447,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     timings: list[Timing]
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the inputs.
-
-    Attributes:
-        name: of the token store, without its path.
-        digest: xxh3-128 of its manifest, which holds those of its files.
-        documents: it has so many.
-        document_share: their share of all documents.
-        tokens: it has so many, EOS included.
-        token_share: their share of all tokens.
-    """
-
-    name: str
-    digest: str
-    documents: int
-    document_share: float
-    tokens: int
-    token_share: float
-
-
 class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     """What `stats` reports of one or more token stores.
 
@@ -422,7 +473,7 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     tokenizer: TokenizerInfo
     dtype: str
     counts: dict[str, int]
-    sources: list[Source]
+    sources: list[StoredSource]
     batch_size: int | None
     lengths: Lengths
     comparison: Comparison | None

@@ -34,8 +34,9 @@ def held_out(
         lengths: of the documents.
         seed: draws other documents.
         share: the probability of each text to be held out; it decides alone, whatever else there is.
-        documents, tokens: else how many to hold out, counted over these documents: those of the smallest hashes, as few
-            as reach the number. Copies of a text are on the same side, so it may be a little more.
+        documents, tokens: else how many to hold out, counted over these documents, so that all stores must be among
+            them: those of the smallest hashes, as few as reach the number. Copies of a text are on the same side, so it
+            may be a little more.
 
     >>> texts = np.array([5, 6, 5, 7], np.uint64)
     >>> held = held_out(texts, np.array([3, 3, 3, 3]), seed=0, share=Fraction(1, 2))

@@ -20,6 +20,8 @@ BATCH_ORDER = 3
 """Purpose of the keys that order batches."""
 SELECTION = 6
 """Purpose of the keys that draw the documents of a part of a pass."""
+SAMPLE = 7
+"""Purpose of the keys that draw a stratified sample."""
 
 ROW_MIX = 4
 """Purpose of the draws that mix rows."""

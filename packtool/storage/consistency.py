@@ -33,6 +33,7 @@ from packtool.storage.names import (
 )
 from packtool.storage.schema import (
     Bucket,
+    ChosenSource,
     ExportManifest,
     InputEntry,
     Manifest,
@@ -135,6 +136,8 @@ def _packed(manifest: PackedManifest) -> Iterator[str]:
         yield from _same("choice.documents", choice.documents is not None, manifest.lengths is not None)
         if choice.documents is not None:
             yield from _file("choice.documents", choice.documents, CHOSEN, np.dtype("<i8"), (manifest.documents,))
+        for number, source in enumerate(choice.sources):
+            yield from _source(f"choice.sources[{number}]", source)
         text = sum(each.chosen_tokens for each in choice.sources) - manifest.documents
         yield from _same("choice.chosen_tokens", text, ledger.input)
     if manifest.batches is not None:
@@ -157,6 +160,13 @@ def _packed(manifest: PackedManifest) -> Iterator[str]:
         directory = "" if alone else bucket_directory(bucket.sequence_length)
         yield from _same(f"{place}.directory", bucket.directory, directory)
         yield from _bucket(place, bucket, manifest, max(1, options["shard_tokens"] // bucket.sequence_length))
+
+
+def _source(place: str, source: ChosenSource) -> Iterator[str]:
+    for name in ("documents", "tokens"):
+        left_out = sum(getattr(each, name) for each in source.left_out.values())
+        once = getattr(source, f"chosen_{name}") - getattr(source, f"repeated_{name}")
+        yield from _same(f"{place}.{name}", getattr(source, name), left_out + once)
 
 
 def _bucket(place: str, bucket: Bucket, manifest: PackedManifest, rows_in_shard: int) -> Iterator[str]:

@@ -22,6 +22,9 @@ PACKED = "packtool packed dataset"
 ORDER = "packtool order"
 EXPORT = "packtool export"
 
+NOT_DRAWN = "not_drawn"
+"""Why documents are left out that a mixture could have drawn."""
+
 Options = dict[str, Any]
 Positive = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 DtypeName = Annotated[str, Meta(pattern=r"^<u[24]\Z")]
@@ -155,28 +158,41 @@ class Shuffle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     unbatched_tokens: Count | None = None
 
 
-class ChosenSource(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was chosen of one store.
+class LeftOut(Struct, frozen=True, forbid_unknown_fields=True):
+    """Documents that were left out, and their tokens, EOS included."""
+
+    documents: Count
+    tokens: Count
+
+
+class ChosenSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was chosen of one store: what it has is left out for one reason, or packed.
 
     Attributes:
         documents, tokens: of the store; EOS included.
-        excluded, duplicates, other_side, other_shard: documents that were left out, by the first reason that holds.
+        left_out: by the first reason that holds, in the order of their names here: excluded, too_short, too_long,
+            duplicates, other_side, other_shard, not_sampled, and not_drawn by a weight below 1. Without those that took
+            nothing.
         asked: the epochs or the share that it was given, as a number.
+        epochs: what that makes of the documents that were left to draw from, as a fraction.
         chosen_documents, chosen_tokens: packed, as often as they are.
         repeated_documents, repeated_tokens: those of them that an earlier pass has.
     """
 
     documents: Count
     tokens: Count
-    excluded: Count
-    duplicates: Count
-    other_side: Count
-    other_shard: Count
+    left_out: dict[Name, LeftOut]
     asked: str
+    epochs: Annotated[str, Meta(pattern=r"^[0-9]+(/[1-9][0-9]*)?\Z")]
     chosen_documents: Count
     chosen_tokens: Count
     repeated_documents: Count
     repeated_tokens: Count
+
+    @property
+    def available_tokens(self) -> int:
+        """Tokens that were left to draw from."""
+        return self.tokens - sum(each.tokens for reason, each in self.left_out.items() if reason != NOT_DRAWN)
 
 
 class Choice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
 
 import packtool
+from packtool.commands.choose import choose
 from packtool.errors import PacktoolError, UsageError
+from packtool.options.pack import PackArguments
 from packtool.packing import STRATEGIES
+from packtool.report.terminal.reports import print_stats
+from packtool.storage.manifest import ChosenSource
 from packtool.storage.packed import PackedDataset
 from packtool.storage.token_store import Corpus, TokenStore
+from tests.stores import reseal, write_store
 
 
 def write(path: Path, texts: list[str]) -> Path:
@@ -83,8 +93,7 @@ def test_no_text_that_is_held_out_is_trained_on(stores: list[Path], tmp_path: Pa
         sides[part] = packed(pack(stores, tmp_path / part, holdout=amount, part=part), stores)
         texts[part] = {tuple(opened[s].document(d).tolist()) for s, d in sides[part]}
     everything = {tuple(store.document(d).tolist()) for store in opened for d in range(store.documents)}
-    if amount.endswith("%"):  # a number is reached in each store on its own
-        assert not texts["train"] & texts["holdout"]
+    assert not texts["train"] & texts["holdout"]
     assert texts["train"] | texts["holdout"] == everything
     assert len(sides["train"]) + len(sides["holdout"]) == sum(store.documents for store in opened)
     assert sides["holdout"]
@@ -103,7 +112,7 @@ def test_copies_shards_and_lists(stores: list[Path], tmp_path: Path) -> None:
     dataset = pack(stores, tmp_path / "without", exclude=tmp_path / "list")
     assert {(0, 1), (1, 99)}.isdisjoint(packed(dataset, stores))
     assert dataset.manifest.choice is not None
-    assert [source.excluded for source in dataset.manifest.choice.sources] == [1, 1]
+    assert [source.left_out["excluded"].documents for source in dataset.manifest.choice.sources] == [1, 1]
 
 
 def test_a_budget_in_shares(stores: list[Path], tmp_path: Path) -> None:
@@ -111,6 +120,111 @@ def test_a_budget_in_shares(stores: list[Path], tmp_path: Path) -> None:
     assert dataset.manifest.choice is not None
     for source, wanted in zip(dataset.manifest.choice.sources, (1500, 500), strict=True):
         assert abs(source.chosen_tokens - wanted) <= 30
+
+
+def test_what_was_asked_and_achieved_is_in_every_report(stores: list[Path], tmp_path: Path) -> None:
+    dataset = pack(stores, tmp_path / "p", mix=["web=0.75", "wiki=0.25"], tokens="3k", min_tokens=6, holdout="10%")
+    written = json.loads((tmp_path / "p" / "report.json").read_text())["sources"]
+    report = packtool.stats(tmp_path / "p", batch_size=4)
+    for source, known, share in zip(written, report.sources, (0.75, 0.25), strict=True):
+        assert source["asked_share"] == share
+        assert abs(source["tokens"] - 3000 * share) <= 30
+        assert abs(source["token_share"] - share) < 0.01
+        assert source["epochs"] == pytest.approx(source["asked_epochs"], abs=0.05)
+        assert set(source["left_out"]) - {"too_short"} == {"other_side", "not_drawn"}
+        assert (source["name"], known.name) in ((None, "web"), (None, "wiki"))
+        assert (known.tokens, known.epochs) == (source["tokens"], source["epochs"])
+    mixing = report.mixing[0]
+    placed = dataset.manifest.ledger.placed + dataset.manifest.ledger.eos
+    assert sum(mix.tokens for mix in mixing.source_mix) == placed
+    assert all(mix.min <= mix.share <= mix.max for mix in mixing.source_mix)
+    packtool.stats(tmp_path / "p", html=tmp_path / "p.html")
+    assert "Sources in batches" in (tmp_path / "p.html").read_text()
+    for path in ([tmp_path / "p"], stores):
+        console = Console(file=io.StringIO(), width=80)
+        print_stats(packtool.stats(path), console)
+        assert "wiki" in console.file.getvalue()  # type: ignore[attr-defined]
+    copies = [source.duplicates for source in packtool.stats(stores).sources]
+    assert copies == [10, 40]
+
+
+def test_filters_and_samples_of_lengths(stores: list[Path], tmp_path: Path) -> None:
+    lengths = [TokenStore(path).lengths() for path in stores]
+    taken = packed(pack(stores, tmp_path / "p", min_tokens=8, max_tokens=20), stores)
+    assert sorted(taken) == [(s, d) for s in (0, 1) for d, size in enumerate(lengths[s]) if 8 <= size <= 20]
+    dataset = pack(stores, tmp_path / "s", sample="25%", sample_interval=8)
+    taken = packed(dataset, stores)
+    assert dataset.manifest.choice is not None
+    for number, source in enumerate(dataset.manifest.choice.sources):
+        mine = lengths[number][[d for s, d in taken if s == number]]
+        for interval in range(1, 8):
+            there = int(np.count_nonzero(np.ceil(lengths[number] / 8) == interval))
+            assert int(np.count_nonzero(np.ceil(mine / 8) == interval)) == int(there / 4 + 0.5)
+        assert source.left_out["not_sampled"].tokens == int(lengths[number].sum()) - int(mine.sum())
+    more = packed(pack(stores, tmp_path / "more", sample=0.5, sample_interval=8), stores)
+    assert set(taken) < set(more)
+
+
+POOL = [[3, 9, 1, 40, 22, 7, 7, 7], [100, 2, 5], list(range(1, 60))]
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    top = tmp_path_factory.mktemp("pool")
+    return [write_store(top / f"s{number}", lengths) for number, lengths in enumerate(POOL)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(weights=st.lists(st.integers(0, 300), min_size=3, max_size=3).filter(any), budget=st.integers(200, 4000))
+def test_laws_of_random_mixtures(pool: list[Path], weights: list[int], budget: int) -> None:
+    def sources(budget: int | None, weights: list[str]) -> list[ChosenSource]:
+        mix = [f"s{number}={weight}" for number, weight in enumerate(weights)]
+        options = PackArguments(
+            pool, "nowhere", strategy="bfd", sequence_length=64, mix=mix, tokens=budget, max_epochs=10**6
+        )
+        choice = choose(Corpus(pool), options)
+        assert choice is not None
+        return choice.sources
+
+    shares = [Fraction(weight, sum(weights)) for weight in weights]
+    for source, share, lengths in zip(sources(budget, [str(s) for s in shares]), shares, POOL, strict=True):
+        assert abs(source.chosen_tokens - share * budget) <= max(lengths) / 2
+    for source, weight, lengths in zip(sources(None, [f"{w / 100}" for w in weights]), weights, POOL, strict=True):
+        assert abs(source.chosen_tokens - Fraction(weight, 100) * sum(lengths)) <= max(lengths) / 2
+        for name, stored in (("documents", len(lengths)), ("tokens", sum(lengths))):
+            left_out = sum(getattr(each, name) for each in source.left_out.values())
+            once = getattr(source, f"chosen_{name}") - getattr(source, f"repeated_{name}")
+            assert stored == left_out + once == getattr(source, name)
+
+
+def test_an_account_that_does_not_balance_is_refused(stores: list[Path], tmp_path: Path) -> None:
+    pack(stores, tmp_path / "p", mix=["web=0.5", "wiki=1"])
+    manifest = json.loads((tmp_path / "p" / "manifest.json").read_text())
+    manifest["choice"]["sources"][0]["left_out"]["not_drawn"]["tokens"] += 1
+    reseal(tmp_path / "p", manifest)
+    with pytest.raises(PacktoolError, match=r"choice\.sources\[0\]\.tokens is"):
+        packtool.verify(tmp_path / "p")
+
+
+def test_a_mixture_in_a_file_is_a_table(stores: list[Path], tmp_path: Path) -> None:
+    inputs = [str(path) for path in stores]
+    (tmp_path / "c.toml").write_text(
+        f'[pack]\ninput = {json.dumps(inputs)}\noutput = "{tmp_path}/p"\nstrategy = "bfd"\nsequence-length = 32\n'
+        "mix = { web = 0.4, wiki = 2 }\n"
+    )
+    packtool.run(tmp_path / "c.toml")
+    pack(stores, tmp_path / "q", mix=["web=0.4", "wiki=2"])
+    assert (tmp_path / "p" / "manifest.json").read_bytes() == (tmp_path / "q" / "manifest.json").read_bytes()
+    text = (tmp_path / "c.toml").read_text()
+    for wrong, message in (
+        ("{ web = true, wiki = 1 }", r"c\.toml:6: mix can't be"),
+        ("{ web = nan, wiki = 1 }", r"c\.toml:6: mix: the weight of web is 'nan'"),
+        ("{ web = 1, code = 1 }", r"c\.toml:6: mix: there is no store 'code'"),
+        ("3", r"c\.toml:6: mix can't be 3"),
+    ):
+        (tmp_path / "c.toml").write_text(text.replace("{ web = 0.4, wiki = 2 }", wrong))
+        with pytest.raises(UsageError, match=message):
+            packtool.run(tmp_path / "c.toml", overwrite=True)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +236,12 @@ def test_a_budget_in_shares(stores: list[Path], tmp_path: Path) -> None:
         ({"mix": ["web=1", "code=1"]}, "there is no store 'code' among the inputs"),
         ({"mix": ["web=1", "web=1", "wiki=1"]}, "web has two weights"),
         ({"mix": ["web"]}, "'web' is not a weight"),
-        ({"mix": ["web=0", "wiki=0"]}, "no document is left"),
+        ({"mix": ["web=0", "wiki=0"]}, "--mix: no document is left: it takes 300 of the 300 documents"),
+        ({"holdout": "0.001%", "part": "holdout"}, "--holdout: 0.001% holds out none of the 300 documents"),
+        ({"min_tokens": 500}, "--min-tokens: no document is left: it takes 300 of the 300 documents"),
+        ({"sample": "0%"}, "'0%' is not a share above 0"),
+        ({"sample": "120%"}, "'120%' is not a share above 0"),
+        ({"sample_interval": 64}, "--sample-interval: has no effect without --sample"),
         ({"tokens": "1k"}, "there are no shares of it"),
         ({"mix": ["web=0.5", "wiki=0.4"], "tokens": "1k"}, "the shares sum to 0.9"),
         ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "1M"}, "epochs of web. Give fewer --tokens"),
@@ -161,7 +280,7 @@ def test_every_piece_leads_to_its_line_and_back(stores: list[Path], tmp_path: Pa
     lines = {path.name: path.with_suffix(".jsonl").read_text().splitlines() for path in stores}
     seen: dict[str, list[int]] = {}
     for row in range(dataset.buckets[0].rows):
-        for piece in packtool.show(tmp_path / "p", row, store=stores).pieces:
+        for piece in packtool.show(tmp_path / "p", row, store=stores).segments:
             if piece.kind == "document":
                 assert piece.origin is not None
                 file, _, line = piece.origin.rpartition(":")

@@ -129,6 +129,7 @@ def commands(place: Path) -> dict[str, list[str]]:
     return {
         "tokenize": ["tokenize", str(place / "corpus"), *plain, "--on-error", "quarantine"],
         "pack": [*pack, "--strategy", "bfd", *plain],
+        "pack, mixture": [*pack, "--strategy", "bfd", "--mix", "store=2.4", "--sample", "60%", *plain],
         "pack, two passes": [*pack, "--strategy", "concat", *small],
         "shuffle": ["shuffle", str(place / "packed"), "--epoch", "3", *plain],
         "shuffle, two passes": ["shuffle", str(place / "stream"), "--epoch", "3", *small],

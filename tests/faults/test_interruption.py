@@ -30,7 +30,7 @@ from tests.faults.harness import (
     undisturbed,
 )
 
-NAMES = ["tokenize", "pack", "pack, two passes", "shuffle", "shuffle, two passes", "run"]
+NAMES = ["tokenize", "pack", "pack, mixture", "pack, two passes", "shuffle", "shuffle, two passes", "run"]
 FAULTS = {"killed": KILL, "full": FULL, "broken": BROKEN}
 FEW = 2
 

@@ -35,6 +35,8 @@ from packtool.options.kinds import (
     SIZE,
     TEXT,
     TEXT_OR_ID,
+    TEXT_OR_NUMBER,
+    WEIGHTS,
 )
 from packtool.options.names import METHODS, STRATEGIES
 from packtool.options.pack import PackArguments
@@ -66,6 +68,8 @@ PLAIN = {
     SIZE: {int, str},
     TEXT: {str, Path},
     TEXT_OR_ID: {str, int},
+    TEXT_OR_NUMBER: {str, float},
+    WEIGHTS: {Sequence[str]},
     NAMES: {str, Sequence[str]},
     PATH: {str, Path},
     PATHS: {str, Path, Sequence[Path | str]},

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
-from packtool.report.figures import count, number, percent, short
+from packtool.report.figures import count, number, short
 from packtool.report.page.comparison_sections import comparison_sections, verdict_section
 from packtool.report.page.dataset_sections import dataset_sections
-from packtool.report.page.elements import facts, grid, length_chart, lengths_figure, table, tiles
-from packtool.report.schema import CorpusReport, Lengths, MeasuredReport, Options, Report, Source, Trial
+from packtool.report.page.elements import facts, grid, length_chart, lengths_figure, tiles
+from packtool.report.page.source_sections import source_sections
+from packtool.report.schema import Lengths, MeasuredReport, Options, Report, Trial
 
 
 def page(report: Report) -> str:
@@ -61,9 +62,7 @@ def _sections(report: Report) -> Iterable[str]:
             yield from comparison_sections(comparison, drawings)
         else:
             yield grid(drawings)
-    sources = [] if isinstance(report, CorpusReport) else report.sources
-    if sources:
-        yield "<h2>Inputs</h2>" + _sources(sources)
+    yield from source_sections(report)
     yield "<h2>Configuration</h2>" + facts(_configuration(report))
 
 
@@ -76,21 +75,6 @@ def _length_tiles(lengths: Lengths) -> list[tuple[str, str]]:
         ("p99", short(lengths.p99)),
         ("longest", short(lengths.max)),
     ]
-
-
-def _sources(sources: Sequence[Source]) -> str:
-    rows = [
-        (
-            source.name,
-            count(source.documents),
-            percent(source.document_share),
-            count(source.tokens),
-            percent(source.token_share),
-            source.digest,
-        )
-        for source in sources
-    ]
-    return table(("store", "documents", "of all", "tokens", "of all", "xxh3-128 of its manifest"), rows)
 
 
 def _configuration(report: Report) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from packtool.report.schema import MeasuredReport, PackedReport, Report
+from packtool.report.schema import MeasuredReport, PackedReport, Report, StoreReport
 from packtool.report.terminal.comparison_tables import print_comparison
 from packtool.report.terminal.tables import (
     bars,
@@ -15,7 +15,10 @@ from packtool.report.terminal.tables import (
     lengths_view,
     metrics_table,
     mixing_table,
+    source_mix_table,
+    sources_table,
     span,
+    stores_table,
     title,
 )
 from packtool.report.terminal.verdict_view import print_figures, print_verdict
@@ -47,9 +50,15 @@ def print_stats(report: Report, console: Console, *, full: bool = False) -> None
     """
     if isinstance(report, MeasuredReport):
         print_report(report, console)
+        if report.sources:
+            console.print()
+            console.print(sources_table(report.sources))
         if report.mixing:
             console.print()
             console.print(mixing_table(report.mixing))
+        if report.mixing and len(report.sources) > 1:
+            names = [source.name or source.digest[:12] for source in report.sources]
+            console.print(source_mix_table(report.mixing, names))
         return
     comparison = report.comparison
     if comparison is not None:
@@ -58,6 +67,9 @@ def print_stats(report: Report, console: Console, *, full: bool = False) -> None
     console.print(counts_line(report))
     if comparison is None or full:
         console.print(lengths_view(report.lengths))
+        if isinstance(report, StoreReport) and len(report.sources) > 1:
+            console.print()
+            console.print(stores_table(report.sources))
     if comparison is not None:
         print_figures(comparison, console)
         if full:

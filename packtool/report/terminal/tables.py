@@ -12,7 +12,15 @@ from rich.text import Text
 
 from packtool.metrics import Ledger, Metrics, Mixed, Sliding
 from packtool.report.figures import FIGURES, count, number, percent, short
-from packtool.report.schema import BucketFigures, CorpusReport, DocumentsReport, Lengths, PackedReport
+from packtool.report.schema import (
+    BucketFigures,
+    CorpusReport,
+    DocumentsReport,
+    Lengths,
+    PackedReport,
+    PackedSource,
+    StoredSource,
+)
 from packtool.sizes import plural
 
 _BAR = "▏▎▍▌▋▊▉█"
@@ -143,6 +151,52 @@ def mixing_table(mixing: Sequence[Mixed]) -> RenderableType:
         "rows in a batch; docs, sources: distinct documents and input stores in a batch, mean."
     )
     return Group(table, Text(note, "dim"))
+
+
+def sources_table(sources: Sequence[PackedSource]) -> RenderableType:
+    """What was asked of each store, and what came of it."""
+    table = plain_table("source", "tokens", "share", "asked", "epochs", "asked", "repeated", "left out")
+    for source in sources:
+        table.add_row(
+            source.name or source.digest[:12],
+            short(source.tokens),
+            percent(source.token_share),
+            percent(source.asked_share),
+            number(source.epochs),
+            number(source.asked_epochs),
+            short(source.repeated_tokens),
+            short(sum(each.tokens for each in source.left_out.values())),
+        )
+    return table
+
+
+def stores_table(sources: Sequence[StoredSource]) -> RenderableType:
+    """The stores that are measured, one by one."""
+    table = plain_table("store", "documents", "tokens", "share", "mean", "p50", "p99", "longest", "copies")
+    for source in sources:
+        lengths = source.lengths
+        table.add_row(
+            source.name or source.digest[:12],
+            short(source.documents),
+            short(source.tokens),
+            percent(source.token_share),
+            number(lengths.mean),
+            short(lengths.p50),
+            short(lengths.p99),
+            short(lengths.max),
+            "?" if source.duplicates is None else short(source.duplicates),
+        )
+    return Group(table, Text("copies: documents whose text an earlier one has.", "dim"))
+
+
+def source_mix_table(mixing: Sequence[Mixed], names: Sequence[str]) -> RenderableType:
+    """How evenly batches hold each store."""
+    table = plain_table("in batches", "rows of", "share", "least", "most", "deviation")
+    for m in mixing:
+        for name, mix in zip(names, m.source_mix, strict=False):
+            figures = (percent(each) for each in (mix.share, mix.min, mix.max, mix.deviation))
+            table.add_row(name, count(m.sequence_length), *figures)
+    return table
 
 
 def lengths_view(lengths: Lengths) -> RenderableType:
