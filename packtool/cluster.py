@@ -10,8 +10,9 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -33,6 +34,21 @@ PATIENCE = "30s"
 """How long to wait for a scheduler."""
 
 _one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where tasks run, and what they are called there.
+
+    Attributes:
+        scheduler: its address, such as tcp://host:8786; a scheduler file; or `LOCAL`.
+        workers: processes of a local cluster; others have as many as they have.
+        label: names the tasks on the dashboard: label-ID-number.
+    """
+
+    scheduler: str
+    workers: int
+    label: str
 
 
 class OnWorker(Generic[Task, Result]):
@@ -72,31 +88,28 @@ class OnWorker(Generic[Task, Result]):
 def run(
     function: Callable[[Task], Result],
     tasks: Sequence[Task],
+    cluster: Cluster,
     *,
-    scheduler: str,
-    workers: int,
-    label: str,
     shared: Path,
     on_advance: executor.Advance | None = None,
-) -> Iterator[tuple[int, Result]]:
+) -> Generator[tuple[int, Result], None, None]:
     """As `executor.run`, on the workers of a cluster.
 
     Args:
-        scheduler: its address, such as tcp://host:8786; a scheduler file; or `LOCAL`.
-        workers: processes of a local cluster; others have as many as they have.
-        label: names the tasks on the dashboard: label-ID-number.
         shared: a file that every worker must see.
 
     Raises:
         PacktoolError: `no-cluster`, `cluster-lost`, `worker-died`, `worker-differs`, `not-shared`; what a task raised.
     """
+    if not tasks:
+        return
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker
     from distributed.client import FutureCancelledError
 
-    with _client(scheduler, workers) as client:
-        pool = _Named(client, f"{label}-{uuid.uuid4().hex[:8]}")
+    with _client(cluster.scheduler, cluster.workers) as client:
+        pool = _Named(client, f"{cluster.label}-{uuid.uuid4().hex[:8]}")
         at_once = 2 * max(1, sum(client.nthreads().values()))
         try:
             for number, (result, done) in executor.submit(pool, OnWorker(function, shared), tasks, at_once):
@@ -114,7 +127,7 @@ def run(
                 "cluster-lost",
                 "the scheduler is gone, or gave the tasks up",
                 remedy="start it again, then give --resume: what is finished is kept",
-                where=scheduler,
+                where=cluster.scheduler,
             ) from None
 
 

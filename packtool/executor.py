@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-Advance = Callable[[int], None]
+Advance = Callable[[int], object]
 
 _advance: Advance | None = None
 

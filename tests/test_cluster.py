@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from packtool.errors import DataError, PacktoolError
 from packtool.storage import manifest as manifests
 from tests.test_executor import fail_from_three, square
 
+PACKED: dict[str, Any] = {"strategy": "bfd", "sequence_length": 512, "shard_tokens": 1 << 21}
 PATIENT = 60
 """Seconds after which something hangs."""
 
@@ -47,7 +49,7 @@ def test_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "PATIENCE", "1s")
     nobody = f"tcp://127.0.0.1:{_free_port()}"
     with pytest.raises(PacktoolError, match=rf"{nobody}: no scheduler answers there") as caught:
-        list(cluster.run(square, [1], scheduler=nobody, workers=1, label="x", shared=tmp_path))
+        list(cluster.run(square, [1], cluster.Cluster(nobody, 1, "x"), shared=tmp_path))
     assert caught.value.code == "no-cluster"
 
 
@@ -71,31 +73,44 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
         (place / f"part-{number}.jsonl").write_text(lines)
     packtool.tokenize(sorted(place.glob("*.jsonl")), place / "expected")
+    packtool.pack(place / "expected", place / "packed", **PACKED)
+    packtool.shuffle(place / "packed", place / "shuffled", epoch=1)
     return place
 
 
 @pytest.mark.slow
 def test_a_cluster_of_its_own(corpus: Path, tmp_path: Path) -> None:
-    packtool.tokenize(sorted(corpus.glob("*.jsonl")), tmp_path / "out", scheduler="local", workers=2)
-    assert _files(tmp_path / "out") == _files(corpus / "expected")
+    local: dict[str, Any] = {"scheduler": "local", "workers": 2}
+    packtool.tokenize(sorted(corpus.glob("*.jsonl")), tmp_path / "tokens", **local)
+    assert _files(tmp_path / "tokens") == _files(corpus / "expected")
+    packtool.pack(corpus / "expected", tmp_path / "packed", **PACKED, **local)
+    assert _files(tmp_path / "packed") == _files(corpus / "packed")
+    packtool.shuffle(corpus / "packed", tmp_path / "shuffled", epoch=1, **local)
+    assert _files(tmp_path / "shuffled") == _files(corpus / "shuffled")
 
 
 @pytest.mark.slow
 def test_the_first_error_in_order(tmp_path: Path) -> None:
-    tasks = cluster.run(fail_from_three, range(8), scheduler="local", workers=2, label="x", shared=tmp_path)
+    tasks = cluster.run(fail_from_three, range(8), cluster.Cluster("local", 2, "x"), shared=tmp_path)
     with pytest.raises(DataError, match="task 3"):
         list(tasks)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ["none", "a worker dies", "a worker is cut off", "the scheduler dies"])
-def test_bytes_are_the_same_after_every_fault(corpus: Path, tmp_path: Path, fault: str) -> None:
-    command = [sys.executable, "-m", "packtool", "tokenize", *sorted(corpus.glob("*.jsonl")), "-o", tmp_path / "out"]
+@pytest.mark.parametrize("what", ["tokenize", "pack"])
+def test_bytes_are_the_same_after_every_fault(corpus: Path, tmp_path: Path, what: str, fault: str) -> None:
+    command = [sys.executable, "-m", "packtool", what, "-o", tmp_path / "out"]
+    if what == "tokenize":
+        command, expected, finished = [*command, *sorted(corpus.glob("*.jsonl"))], "expected", "block-*.json"
+    else:
+        options = ("--strategy", "bfd", "-L", "512", "--shard-tokens", str(1 << 21))
+        command, expected, finished = [*command, corpus / "expected", *options], "packed", "dataset/tokens-*.npy"
     with _cluster(tmp_path) as (address, scheduler, workers):
         run = subprocess.Popen(
             [*map(str, command), "--scheduler", address], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
         )
-        _wait_until(lambda: len(list((tmp_path / "out" / "unfinished").glob("block-*.json"))) >= 2, run)
+        _wait_until(lambda: len(list((tmp_path / "out" / "unfinished").glob(finished))) >= 2, run)
         match fault:
             case "a worker dies":
                 workers[0].kill()
@@ -112,7 +127,7 @@ def test_bytes_are_the_same_after_every_fault(corpus: Path, tmp_path: Path, faul
         subprocess.run([*map(str, command), "--resume", "-q"], check=True)
     else:
         assert run.returncode == 0, errors
-    assert _files(tmp_path / "out") == _files(corpus / "expected")
+    assert _files(tmp_path / "out") == _files(corpus / expected)
 
 
 @contextmanager

@@ -45,6 +45,8 @@ WRITING = (
     "first_pass",
     "second_pass",
     "shards",
+    "saved_rows",
+    "shards_on_cluster",
     "buckets",
 )
 """The way from a plan to files: each module imports from those before it."""

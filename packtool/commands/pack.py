@@ -10,6 +10,7 @@ from typing import Any
 
 from packtool import packing
 from packtool.clock import Clock
+from packtool.cluster import Cluster
 from packtool.commands.choose import choose
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.pack_options import check_options, describe, padding_id
@@ -39,6 +40,7 @@ def pack(options: PackArguments) -> DatasetResult:
     """
     clock = Clock()
     chosen = check_options(options)
+    workers = options.workers or available_cpus()
     stores, strategy = options.stores, options.strategy
     job = DatasetJob(
         command="pack",
@@ -46,7 +48,8 @@ def pack(options: PackArguments) -> DatasetResult:
         output=Path(options.output),
         budget=Budget(
             memory=machine_memory() // 2 if options.memory is None else parse_bytes(options.memory),
-            workers=options.workers or available_cpus(),
+            workers=workers,
+            cluster=None if options.scheduler is None else Cluster(options.scheduler, workers, "pack"),
         ),
         check_input=options.check_input,
         overwrite=options.overwrite,

@@ -8,6 +8,7 @@ import msgspec
 
 from packtool import shuffling
 from packtool.clock import Clock
+from packtool.cluster import Cluster
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.shuffle_packed import require_atoms, with_batches, write_order, write_rows
 from packtool.commands.shuffle_store import write_partial
@@ -41,11 +42,16 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
     chosen = shuffling.method(options.method)
     check_taken(options, "--method", chosen.name)
     atom_size = options.atom_size
+    workers = options.workers or available_cpus()
     job = DatasetJob(
         command="shuffle",
         inputs=[Path(options.source)],
         output=Path(options.output),
-        budget=Budget(memory=parse_bytes(options.memory), workers=options.workers or available_cpus()),
+        budget=Budget(
+            memory=parse_bytes(options.memory),
+            workers=workers,
+            cluster=None if options.scheduler is None else Cluster(options.scheduler, workers, "shuffle"),
+        ),
         check_input=options.check_input,
         overwrite=options.overwrite,
         resume=options.resume,

@@ -12,6 +12,7 @@ import msgspec
 
 from packtool import __version__, executor
 from packtool.clock import Clock
+from packtool.cluster import Cluster
 from packtool.commands.inputs import find_files, warn_of_repeats
 from packtool.commands.preview import Preview
 from packtool.corpus import blocks
@@ -126,7 +127,9 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         max_record_bytes=options.record_bytes,
         provenance=options.provenance,
     )
-    job = Job(context, files, options.workers or executor.available_cpus(), options.quiet, options.scheduler)
+    workers = options.workers or executor.available_cpus()
+    cluster = None if options.scheduler is None else Cluster(options.scheduler, workers, "tokenize")
+    job = Job(context, files, workers, options.quiet, cluster)
     try:
         try:
             job.run()

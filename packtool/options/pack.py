@@ -34,6 +34,7 @@ from packtool.options.shared import (
     Overwrite,
     Quiet,
     Resume,
+    Scheduler,
     Seed,
     Workers,
 )
@@ -305,6 +306,7 @@ class PackArguments(PackOptions):
     )
     memory: Memory = None
     workers: Workers = None
+    scheduler: Scheduler = None
     check_input: CheckInput = True
     overwrite: Overwrite = False
     resume: Resume = False

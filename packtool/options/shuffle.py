@@ -18,6 +18,7 @@ from packtool.options.shared import (
     Overwrite,
     Quiet,
     Resume,
+    Scheduler,
     Workers,
 )
 
@@ -112,6 +113,7 @@ class ShuffleArguments:
     ] = False
     memory: Annotated[str | int, Option(SIZE, "Memory for tokens, such as 512MiB; beyond it they move twice.")] = "1GiB"
     workers: Workers = None
+    scheduler: Scheduler = None
     check_input: CheckInput = True
     overwrite: Overwrite = False
     resume: Resume = False

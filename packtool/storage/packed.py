@@ -56,6 +56,7 @@ class PackedBucket:
     """
 
     def __init__(self, path: Path, entry: Bucket, dtype: np.dtype[Any], lengths: Ints | None) -> None:
+        self._dataset = path
         self.path = subdirectory(path, entry.directory)
         self.entry = entry
         self.sequence_length = entry.sequence_length
@@ -65,6 +66,9 @@ class PackedBucket:
         self.first_rows = offsets_of(np.array([len(s) for s in self.shards], np.int64))
         self._lengths = lengths
         self._tables: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PackedBucket, (self._dataset.absolute(), self.entry, self.dtype, self._lengths)
 
     @property
     def has_segments(self) -> bool:

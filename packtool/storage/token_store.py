@@ -150,6 +150,13 @@ class Corpus:
         self._lengths: Ints | None = None
         self._starts: I64 | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By the paths of the stores: another process maps them itself."""
+        paths = [store.path.absolute() for store in self.stores]
+        if self.chosen is None:
+            return Corpus, (paths,)
+        return _chosen, (paths, np.split(self.chosen, np.cumsum(self.store_documents)[:-1]))
+
     def _require_alike(self) -> None:
         first = self.stores[0]
         for store in self.stores[1:]:
@@ -201,3 +208,9 @@ class Corpus:
         if self._starts is None:
             self._starts = offsets_of(self.stored_lengths())
         return self._starts[document if self._behind is None else self._behind[document]]
+
+
+def _chosen(paths: Sequence[Path], documents: Sequence[I64]) -> Corpus:
+    corpus = Corpus(paths)
+    corpus.choose(documents)
+    return corpus

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from packtool import executor
+from packtool import cluster, executor
+from packtool.cluster import Cluster
 from packtool.corpus import blocks
 from packtool.corpus.records import Block, CorpusFile
 from packtool.progress import Progress
@@ -27,7 +28,7 @@ class Job:
     """
 
     def __init__(
-        self, context: tasks.Context, files: list[CorpusFile], workers: int, quiet: bool, scheduler: str | None = None
+        self, context: tasks.Context, files: list[CorpusFile], workers: int, quiet: bool, cluster: Cluster | None = None
     ) -> None:
         self.context = context
         self.files = files
@@ -35,7 +36,7 @@ class Job:
         self.results: dict[int, tasks.BlockResult] = {}
         self.digests: dict[int, str] = {}
         self._quiet = quiet
-        self._scheduler = scheduler
+        self._cluster = cluster
         self._blocks = blocks.plan(files)
         self._work = Path(context.work)
         with ThreadPoolExecutor(workers, thread_name_prefix="packtool") as pool:
@@ -91,20 +92,11 @@ class Job:
         self, todo: list[tasks.Task], progress: Progress
     ) -> Generator[tuple[int, tasks.BlockResult | str], None, None]:
         function = partial(tasks.run, self.context)
-        if self._scheduler is None:
+        if self._cluster is None:
             yield from executor.run(function, todo, workers=self.workers, on_advance=progress.advance)
             return
-        from packtool import cluster  # its library costs more than a small run
-
-        yield from cluster.run(
-            function,
-            todo,
-            scheduler=self._scheduler,
-            workers=self.workers,
-            label="tokenize",
-            shared=self._work / "tokenizer.json",
-            on_advance=progress.advance,
-        )
+        shared = self._work / "tokenizer.json"
+        yield from cluster.run(function, todo, self._cluster, shared=shared, on_advance=progress.advance)
 
     def _bytes(self, block: Block) -> int:
         """Bytes of a block, for progress; where a file has several, about."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from packtool.metrics import Tally
@@ -21,6 +22,7 @@ from packtool.writing.memory import Budget
 from packtool.writing.rows import OrderedRows, Rows
 from packtool.writing.second_pass import PartitionedRows
 from packtool.writing.shards import RowWriter
+from packtool.writing.shards_on_cluster import on_cluster
 from packtool.writing.source import Source
 
 
@@ -87,12 +89,12 @@ class BucketWriter:
         return job.source.row_bytes * (1 if self._moves_once(job) else 2)
 
     def _moves_once(self, job: BucketJob) -> bool:
-        return job.shuffle is None or self.budget.holds(job.source)
+        return job.shuffle is None or self.budget.cluster is not None or self.budget.holds(job.source)
 
     def _write(
         self, job: BucketJob, check: InputCheck, progress: Callable[[int], object]
     ) -> tuple[list[PackedShard], Tally | None]:
-        scratch = self.output.work / "partitions" / job.directory
+        scratch, cluster = self.output.work / "partitions" / job.directory, self.budget.cluster
         writer = RowWriter(
             directory=self.output.staged / job.directory,
             dtype=job.source.dtype,
@@ -103,6 +105,7 @@ class BucketWriter:
             progress=progress,
             notes=self.output.work / "shards" / job.directory,
             check=check,
+            elsewhere=None if cluster is None else partial(on_cluster, where=cluster),
         )
         written = writer.write(self._rows(job, writer, scratch))
         job.source.release()

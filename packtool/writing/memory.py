@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from packtool.cluster import Cluster
 from packtool.errors import UsageError
 from packtool.sizes import show_bytes
 from packtool.writing.source import Source
@@ -15,10 +16,11 @@ _UNIT_BYTES = 256  # of working memory for each unit, beside its tokens
 
 @dataclass(frozen=True)
 class Budget:
-    """Memory for tokens, in bytes, for all workers (threads) together."""
+    """Memory for tokens, in bytes, for all workers (threads) together; and the cluster to use instead of them."""
 
     memory: int
     workers: int
+    cluster: Cluster | None = None
 
     def holds(self, source: Source) -> bool:
         """Whether all of it fits."""

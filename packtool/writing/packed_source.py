@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from packtool.plan import I64
@@ -26,6 +28,9 @@ class PackedSource(Source):
         self._bucket = bucket
         self._stored = plan
         self._copy_units = UnitCopier(bucket, plan.unit)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PackedSource, (self._stored, self.pad_id)
 
     def read(self, units: I64) -> Units:
         segments = self._stored.segments(units) if self._stored.has_segments else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -47,12 +47,16 @@ class OrderedRows(Rows):
         sparing: give back the memory that maps what was read, batch by batch.
     """
 
-    def __init__(self, source: Source, order: I64 | None, *, sparing: bool = False) -> None:
+    def __init__(self, source: Source, order: I64 | None, sparing: bool = False) -> None:
         self.plan = source.plan
         self._source = source
         self._layout = Layout(source.plan, order)
+        self._order = order
         self._sparing = sparing
         source.read(np.empty(0, np.int64))  # loads the tables it needs now, before several threads do
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OrderedRows, (self._source, self._order, self._sparing)
 
     def batches(self, first: int, last: int) -> Iterator[Batch]:
         for a, b in self._layout.batches(first, last):

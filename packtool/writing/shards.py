@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ import msgspec
 import numpy as np
 
 from packtool.metrics import Tally
-from packtool.plan import Ints, Plan
+from packtool.plan import Ints, Plan, Segments
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import PackedShard
 from packtool.storage.names import OFFSET, SEGMENT
@@ -23,12 +24,15 @@ from packtool.storage.segment_table import from_table
 from packtool.writing.input_check import InputCheck
 from packtool.writing.layout import BATCH_TOKENS
 from packtool.writing.rows import Rows
+from packtool.writing.source import Tokens
 from packtool.writing.threads import Check, in_threads
 
 CLOSING = 2
 """Shards that may wait for the disk while as many as there are workers are being filled."""
 
 Shard: TypeAlias = tuple[PackedShard, Tally | None]
+Elsewhere: TypeAlias = "Callable[[RowWriter, Rows, Sequence[tuple[int, int]]], AbstractContextManager[Iterator[Shard]]]"
+"""Writes the shards of these ranges of rows, and gives them in order."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class RowWriter:
         progress: told how many bytes of tokens were written.
         notes: directory for notes on finished shards: a shard that has one there is not written again.
         check: whether the input is sound: until that is known, no note is written.
+        elsewhere: has the shards written by other processes; None for threads of this one.
     """
 
     directory: Path
@@ -56,21 +61,16 @@ class RowWriter:
     progress: Callable[[int], object]
     notes: Path
     check: InputCheck
+    elsewhere: Elsewhere | None = None
 
     def write(self, rows: Rows) -> tuple[list[PackedShard], Tally | None]:
         """Write all rows; return the shards in order and the tally of all rows."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self.notes.mkdir(parents=True, exist_ok=True)
-        # A shard that is being closed waits for the disk, not for a processor: meanwhile others may begin.
-        busy = Semaphore(self.workers)
         ranges = self._ranges(rows.plan)
         total = self._tally(rows.plan.sequence_length)
         shards = []
-        with in_threads(
-            lambda number, check: self._shard(busy, check, rows, number, *ranges[number]),
-            range(len(ranges)),
-            workers=self.workers + CLOSING,
-        ) as written:
+        with self._written(rows, ranges) as written:
             for number, (shard, tally) in enumerate(written):
                 shards.append(shard)
                 if shard.segments is not None or tally is None:  # else it could not be counted again
@@ -78,6 +78,18 @@ class RowWriter:
                 if total is not None and tally is not None:
                     total += tally
         return shards, total
+
+    def _written(self, rows: Rows, ranges: list[tuple[int, int]]) -> AbstractContextManager[Iterator[Shard]]:
+        """The shards in order, as they are written here or by the workers of a cluster."""
+        if self.elsewhere is not None:
+            return self.elsewhere(self, rows, ranges)
+        # A shard that is being closed waits for the disk, not for a processor: meanwhile others may begin.
+        busy = Semaphore(self.workers)
+        return in_threads(
+            lambda number, check: self._shard(busy, check, rows, number, *ranges[number]),
+            range(len(ranges)),
+            workers=self.workers + CLOSING,
+        )
 
     def complete(self, plan: Plan) -> bool:
         """Whether an earlier run wrote all shards."""
@@ -93,27 +105,28 @@ class RowWriter:
 
     def _shard(self, busy: Semaphore, check: Check, rows: Rows, number: int, first: int, last: int) -> Shard:
         sequence_length = rows.plan.sequence_length
-        finished = self._finished(number, sequence_length)
+        finished = self.finished(number, sequence_length)
         if finished is not None:
             return finished
         tally = self._tally(sequence_length)
-        writer = PackedShardWriter(
+
+        def count(segments: Segments | None, tokens: Tokens) -> None:
+            check()
+            if tally is not None and segments is not None:
+                tally.add(segments)
+            self.progress(tokens.nbytes)
+
+        shard = write_shard(
             self.directory,
             number,
-            dtype=self.dtype,
-            rows=last - first,
-            sequence_length=sequence_length,
+            first,
+            last,
+            rows,
+            self.dtype,
+            count,
             with_segments=self.with_segments,
+            busy=busy,
         )
-        with writer:
-            with busy:
-                for segments, tokens in rows.batches(first, last):
-                    check()
-                    if tally is not None and segments is not None:
-                        tally.add(segments)
-                    writer.add(tokens, segments)
-                    self.progress(tokens.nbytes)
-            shard = writer.close(rows.atoms(first, last))
         return shard, tally
 
     def _finish(self, rows: Rows, number: int, shard: PackedShard, first: int, last: int) -> None:
@@ -124,7 +137,7 @@ class RowWriter:
     def _note(self, number: int) -> Path:
         return self.notes / f"shard-{number:05d}.json"
 
-    def _finished(self, number: int, sequence_length: int) -> Shard | None:
+    def finished(self, number: int, sequence_length: int) -> Shard | None:
         """A shard that an earlier run wrote, and its tally from its segment table; None where it is not as written."""
         try:
             shard = decode(read_file(self._note(number)), PackedShard)
@@ -133,15 +146,45 @@ class RowWriter:
         for entry in (shard.tokens, shard.segments, shard.segment_offsets, shard.atoms):
             if entry is not None and problem_with(self.directory, entry.name, entry.bytes, entry.xxh3_128):
                 return None
-        tokens = open_array(self.directory, shard.tokens, self.dtype)
-        self.progress(tokens.nbytes)
+        self.progress(open_array(self.directory, shard.tokens, self.dtype).nbytes)
+        return shard, self.count(shard, sequence_length)
+
+    def count(self, shard: PackedShard, sequence_length: int) -> Tally | None:
+        """The tally of a shard from its segment table; None where it has none."""
         tally = self._tally(sequence_length)
         if tally is None or shard.segments is None or shard.segment_offsets is None:
-            return shard, None
+            return None
         table = open_array(self.directory, shard.segments, SEGMENT)
         offsets = open_array(self.directory, shard.segment_offsets, OFFSET)
         step = max(1, BATCH_TOKENS // sequence_length)
-        for first in range(0, len(tokens), step):
+        for first in range(0, shard.tokens.shape[0], step):
             near = offsets[first : first + step + 1]
             tally.add(from_table(table[near[0] : near[-1]], near - near[0]))
-        return shard, tally
+        return tally
+
+
+def write_shard(
+    directory: Path,
+    number: int,
+    first: int,
+    last: int,
+    rows: Rows,
+    dtype: np.dtype[Any],
+    each: Callable[[Segments | None, Tokens], None],
+    *,
+    with_segments: bool = True,
+    busy: AbstractContextManager[Any] | None = None,
+) -> PackedShard:
+    """Write rows ``first:last`` as a shard of this number.
+
+    Args:
+        each: called with every batch before it is written.
+        busy: held while the shard is filled, not while it is closed.
+    """
+    shape = {"rows": last - first, "sequence_length": rows.plan.sequence_length}
+    with PackedShardWriter(directory, number, dtype=dtype, **shape, with_segments=with_segments) as writer:
+        with busy or nullcontext():
+            for segments, tokens in rows.batches(first, last):
+                each(segments, tokens)
+                writer.add(tokens, segments)
+        return writer.close(rows.atoms(first, last))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from packtool.plan import I64, Plan
@@ -25,6 +27,9 @@ class StoreSource(Source):
             eos_id=corpus.tokenizer.eos_id,
             longest_fill=plan.unit,
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoreSource, (self._corpus, self.plan, self.pad_id)
 
     def read(self, units: I64) -> Units:
         segments = pad(self.plan.segments(units), self.plan.unit)

@@ -23,10 +23,14 @@ class StoredPlan(BucketPlan):
         tokens: tokens of that stream before padding; only used with `atom_size`.
     """
 
-    def __init__(self, bucket: PackedBucket, *, atom_size: int | None = None, tokens: int = 0) -> None:
+    def __init__(self, bucket: PackedBucket, atom_size: int | None = None, tokens: int = 0) -> None:
         offsets = bucket.atom_offsets() if atom_size is None else None
         super().__init__(bucket.entry, bucket.sequence_length, offsets, atom_size, tokens)
         self.bucket = bucket
+        self._given = atom_size, tokens
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoredPlan, (self.bucket, *self._given)
 
     @property
     def has_segments(self) -> bool:
