@@ -1,5 +1,7 @@
 """One way to run a list of tasks: in this process for one worker, else on a `ProcessPoolExecutor`.
 
+Where workers need what takes long to load, see forked.py.
+
 Tasks must be idempotent: a task writes to temporary names and renames at its end, so running it twice does no harm.
 """
 
@@ -19,6 +21,7 @@ from packtool.errors import PacktoolError
 if TYPE_CHECKING:
     from concurrent.futures import Future
     from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnContext
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -99,32 +102,32 @@ def _run_pool(
 
     context = multiprocessing.get_context("spawn")
     lifeline, anchor = context.Pipe(duplex=False)
-    receiver, sender = context.Pipe(duplex=False)
-    listener = threading.Thread(target=_listen, args=(receiver, on_advance), daemon=True)
-    listener.start()
-    pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(lifeline, sender))
-    try:
-        yield from submit(pool, function, tasks, 2 * workers)
-        pool.shutdown()
-    except BrokenProcessPool:
-        raise PacktoolError(
-            "worker-died",
-            "a worker process ended abruptly, most likely killed because memory ran out",
-            remedy="try fewer --workers; with --resume what is finished is kept",
-        ) from None
-    finally:
-        anchor.close()  # after an error or Ctrl-C, workers that are still busy end here
-        pool.shutdown(cancel_futures=True)
-        sender.close()
-        listener.join()
-        receiver.close()
-        lifeline.close()
+    with listening(context, on_advance) as progress:
+        pool = ProcessPoolExecutor(workers, context, initializer=start_worker, initargs=(lifeline, progress))
+        try:
+            yield from submit(pool, function, tasks, 2 * workers)
+            pool.shutdown()
+        except BrokenProcessPool:
+            raise worker_died() from None
+        finally:
+            anchor.close()  # after an error or Ctrl-C, workers that are still busy end here
+            pool.shutdown(cancel_futures=True)
+            lifeline.close()
+
+
+def worker_died() -> PacktoolError:
+    """The error for a process that somebody killed."""
+    return PacktoolError(
+        "worker-died",
+        "a worker process ended abruptly, most likely killed because memory ran out",
+        remedy="try fewer --workers; with --resume what is finished is kept",
+    )
 
 
 def submit(
     pool: Pool, function: Callable[[Task], Result], tasks: Sequence[Task], at_once: int
 ) -> Iterator[tuple[int, Result]]:
-    """The tasks on a pool, at most `at_once` of them handed over at a time; see `run`."""
+    """Hand tasks to a pool, so many at once, and yield (task number, result) as they finish; see `run`."""
     from concurrent.futures import FIRST_COMPLETED, wait
 
     running: dict[Future[Result], int] = {}
@@ -133,7 +136,7 @@ def submit(
     while True:
         if not failed:
             for number, task in islice(waiting, at_once - len(running)):
-                with _signals_held_back():
+                with signals_held_back():
                     running[pool.submit(function, task)] = number
         elif all(number > min(failed) for number in running.values()):
             raise failed[min(failed)]
@@ -150,13 +153,27 @@ def submit(
 
 
 @contextmanager
-def _signals_held_back() -> Iterator[None]:
+def signals_held_back() -> Iterator[None]:
     """Hold Ctrl-C and SIGTERM back: a process that is started meanwhile never gets them, not even while it imports."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def listening(context: SpawnContext, on_advance: Advance | None) -> Iterator[Connection]:
+    """The end of a pipe on which workers send how far they are, while a thread listens at the other."""
+    receiver, sender = context.Pipe(duplex=False)
+    listener = threading.Thread(target=_listen, args=(receiver, on_advance), daemon=True)
+    listener.start()
+    try:
+        yield sender
+    finally:
+        sender.close()
+        listener.join()
+        receiver.close()
 
 
 def _listen(receiver: Connection, on_advance: Advance | None) -> None:
@@ -169,18 +186,23 @@ def _listen(receiver: Connection, on_advance: Advance | None) -> None:
                 on_advance(amount)
 
 
-def _start_worker(lifeline: Connection, sender: Connection) -> None:
+def start_worker(lifeline: Connection, progress: Connection) -> None:
     """Ctrl-C and SIGTERM are the parent's business; a worker ends when the parent lets go of the lifeline or dies."""
     global _advance  # noqa: PLW0603
-    _advance = partial(_send, sender)
+    _advance = partial(_send, progress)
+    watch(lifeline)
 
-    def watch() -> None:
+
+def watch(lifeline: Connection) -> None:
+    """End this process when nobody holds the other end of a pipe any more."""
+
+    def wait() -> None:
         try:
             lifeline.poll(None)
         finally:
             os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _send(sender: Connection, amount: int) -> None:

@@ -18,7 +18,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
-def small_input(monkeypatch: pytest.MonkeyPatch) -> int:
+def small_input(monkeypatch: pytest.MonkeyPatch) -> float:
     """Test corpora are small; nevertheless the fast encoder encodes them, except where a test puts this limit back."""
     limit = choose.SMALL_INPUT
     monkeypatch.setattr(choose, "SMALL_INPUT", 0)

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "packtool"
 
 LAYERS = (
     ("errors", "sizes", "warnings", "clock", "progress", "executor", "installing", "call"),
-    ("cluster",),
+    ("cluster", "forked"),
     ("options",),
     ("plan",),
     ("shuffling",),

@@ -111,7 +111,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     if options.scheduler is not None:
         files = list(map(_found_from_anywhere, files))
     if options.encoder == "auto" and not any(file.compression or file.format == "parquet" for file in files):
-        encoder_name, why = reference_if_small(encoder_name, why, sum(file.bytes for file in files))
+        encoder_name, why = reference_if_small(encoder_name, why, sum(file.bytes for file in files), len(loaded.data))
     log.info("encoder %s: %s", encoder_name, why)
     write_bytes(out.work / "tokenizer.json", loaded.data)
     context = tasks.Context(

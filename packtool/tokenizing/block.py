@@ -181,7 +181,7 @@ def run(context: Context, task: Task) -> BlockResult | str:
     directory = block_directory(work, task.number)
     # On a cluster, a task whose worker was taken for dead runs twice at once: each time in a directory of its own.
     attempt = Path(tempfile.mkdtemp(prefix=f"{directory.name}.", dir=work))
-    encoder = _encoder(work / "tokenizer.json", context.tokenizer.sha256, context.recipe)
+    encoder = prepare(context)
     encoder.restart()
     info = context.tokenizer
     with RejectLog(attempt, keep=context.on_error == "quarantine") as log:
@@ -201,6 +201,11 @@ def run(context: Context, task: Task) -> BlockResult | str:
     result = BlockResult(encoder.name, encoder.checked, encoder.truncated, counts, writer.shards, log.entry())
     write_bytes(block_record(work, task.number), msgspec.json.encode(result))
     return result
+
+
+def prepare(context: Context) -> Verified:
+    """Load the encoder; it is kept for the next task, and shared with processes forked from this one."""
+    return _encoder(Path(context.work) / "tokenizer.json", context.tokenizer.sha256, context.recipe)
 
 
 @functools.lru_cache(maxsize=1)

@@ -16,8 +16,9 @@ from packtool.tokenizing.pieces import cut_of
 from packtool.tokenizing.spec import parse
 from packtool.tokenizing.verify import Verified, probes
 
-SMALL_INPUT = 1 << 18
-"""Bytes of input that the reference encodes in less time than it takes to load another encoder beside it."""
+SMALL_INPUT = 0.125
+"""Bytes of input, for each byte of the tokenizer.json, that the reference encodes in less time than it takes to load
+another encoder beside it: that time grows with the vocabulary."""
 ENCODERS = ("auto", "tokenizers", "gigatoken")
 
 
@@ -50,14 +51,15 @@ def choose(spec: Mapping[str, Any], wanted: str = "auto") -> tuple[str, str]:
     return "tokenizers", why
 
 
-def reference_if_small(encoder: str, why: str, size: int) -> tuple[str, str]:
+def reference_if_small(encoder: str, why: str, size: int, tokenizer: int) -> tuple[str, str]:
     """The encoder that `choose` chose by itself, or the reference where the input is too small to load another.
 
     Args:
         encoder, why: as `choose` returned them.
         size: of the input, in bytes.
+        tokenizer: size of the tokenizer.json, in bytes.
     """
-    if encoder == "tokenizers" or size > SMALL_INPUT:
+    if encoder == "tokenizers" or size > SMALL_INPUT * tokenizer:
         return encoder, why
     return "tokenizers", "the input is so small that loading gigatoken would take longer"
 

@@ -7,6 +7,7 @@ shapes below, entry by entry, and what fits is handed over in the plainest form 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -202,6 +203,8 @@ def _inert(text: str) -> bool:
 
 def _overlap(later: Sequence[str], first: Sequence[str]) -> str | None:
     """A text of `later` that contains one of `first`, or ends as one begins."""
+    if not later:
+        return None
     beginnings = {text[:size] for text in first for size in range(1, len(text) + 1)}
     for text in later:
         if any(text[at:] in beginnings for at in range(len(text))) or any(other in text for other in first):
@@ -220,11 +223,11 @@ def _foreign(vocab: Iterable[str], tokens: Iterable[Mapping[str, Any]]) -> bool:
 
     gigatoken takes each entry for bytes, so that such an entry takes the place of another.
     """
-    known, alphabet = {token["content"] for token in tokens}, byte_characters()
-    entries = list(vocab)
-    if alphabet.issuperset("".join(entries)):
-        return False
-    return any(not alphabet.issuperset(text) and text not in known for text in entries)
+    known = {token["content"] for token in tokens}
+    return _NOT_BYTES.search("".join(text for text in vocab if text not in known)) is not None
+
+
+_NOT_BYTES = re.compile(f"[^{re.escape(''.join(sorted(byte_characters())))}]")
 
 
 _SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from packtool import cluster, executor
+from packtool import cluster, forked
 from packtool.cluster import Cluster
 from packtool.corpus import blocks
 from packtool.corpus.records import Block, CorpusFile
@@ -93,7 +93,8 @@ class Job:
     ) -> Generator[tuple[int, tasks.BlockResult | str], None, None]:
         function = partial(tasks.run, self.context)
         if self._cluster is None:
-            yield from executor.run(function, todo, workers=self.workers, on_advance=progress.advance)
+            prepare = partial(tasks.prepare, self.context)
+            yield from forked.run(function, todo, prepare, workers=self.workers, on_advance=progress.advance)
             return
         shared = self._work / "tokenizer.json"
         yield from cluster.run(function, todo, self._cluster, shared=shared, on_advance=progress.advance)

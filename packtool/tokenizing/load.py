@@ -224,12 +224,13 @@ def _vocabulary(spec: Mapping[str, Any], data: bytes, where: str) -> dict[str, i
     if isinstance(vocab, list):  # Unigram: [token, score] pairs in id order
         ids = {pair[0]: number for number, pair in enumerate(vocab)}
     elif isinstance(vocab, dict):
-        ids = dict(vocab)
+        ids = vocab
     else:
         raise _bad_tokenizer("its model has no vocabulary", where)
     added = spec.get("added_tokens") or ()
     simple = _with_added(ids, added)
     if simple is None:
+        ids = dict(ids)
         tokenizer = reference_tokenizer(data)
         for token in added:
             if (number := tokenizer.token_to_id(token["content"])) is not None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
 from packtool.corpus.records import Document
@@ -30,6 +29,8 @@ BEFORE, AT = "before", "at"
 """Ways to cut: before a space or newline, or at a space, which is left out."""
 _FITS = {BEFORE: re.compile("[ \\n]"), AT: re.compile(r" (?=[^\W\d_])")}
 """What follows the letter after which a text may be cut."""
+_REACHES = {False: re.compile(r"[^\W\d_]\s"), True: re.compile(r"[^\W\d_](?:\s|\Z)")}
+"""What an added token must not have: it would reach over a cut, or, if it strips, take the whitespace after it."""
 _JOINS = re.compile(r"(?:[^\W\d_]|<0x[0-9A-F]{2}>)[ ▁\n]")
 """A letter, or a byte of one, and a space or newline, as entries of SentencePiece write them."""
 
@@ -43,7 +44,7 @@ def cut_of(spec: Mapping[str, Any]) -> str:
     if spec["model"].get("type") != "BPE" or spec.get("truncation"):
         return ""
     tokens = spec.get("added_tokens") or ()
-    if any(token.get("single_word") or _reaches_over(token["content"], token.get("rstrip")) for token in tokens):
+    if any(map(_reaches_over, tokens)):
         return ""
     normalizer, splits = plain(spec.get("normalizer")), split_by(spec.get("pre_tokenizer"))
     if splits in SETTLED and normalizer in (None, {"type": "NFC"}):
@@ -57,10 +58,8 @@ def cut_of(spec: Mapping[str, Any]) -> str:
     return "" if any(token["content"][:1].isalnum() for token in tokens) else AT
 
 
-def _reaches_over(content: str, rstrip: bool | None) -> bool:
-    """Whether an added token has a letter with whitespace after it, or takes the whitespace after its last letter."""
-    pairs = pairwise(content)
-    return any(a.isalpha() and b.isspace() for a, b in pairs) or bool(rstrip and content[-1:].isalpha())
+def _reaches_over(token: Mapping[str, Any]) -> bool:
+    return bool(token.get("single_word") or _REACHES[bool(token.get("rstrip"))].search(token["content"]))
 
 
 def pieces(document: Document, cut: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ from packtool.corpus import blocks
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.storage import manifest as manifests
 from packtool.storage.token_store import TokenStore
-from packtool.tokenizing import block, choose, gigatoken, pieces
+from packtool.tokenizing import block, choose, gigatoken, load, pieces
 from packtool.tokenizing.encoders import EncoderMismatchError
 from packtool.warnings import PacktoolWarning
 
@@ -386,11 +386,12 @@ def test_finished_blocks_are_not_done_again(
 
 
 def test_a_small_input_spares_the_second_encoder(
-    tmp_path: Path, small_input: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, small_input: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(choose, "SMALL_INPUT", small_input)
     text = jsonl(["A plain text."] * 10)
-    sizes = {"small": 10 * text, "large": text * (small_input // len(text) + 1)}
+    most = int(small_input * len(load.load().data))
+    sizes = {"small": 10 * text, "large": text * (most // len(text) + 1)}
     found = {}
     for name, data in sizes.items():
         (tmp_path / f"{name}.jsonl").write_bytes(data)

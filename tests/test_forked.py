@@ -1,0 +1,133 @@
+"""Workers that are forked from a process that has loaded what they need."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from packtool import executor, forked
+from packtool.errors import DataError, PacktoolError
+from tests.test_executor import die, fail_from_three, square
+
+needs_forks = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+LOADED: list[int] = []
+
+
+def load(path: Path) -> None:
+    LOADED.append(os.getpid())
+    with path.open("a") as file:
+        file.write("loaded\n")
+
+
+def who_loaded(_: int) -> tuple[int, list[int]]:
+    time.sleep(0.2)  # so that every worker gets a task
+    return os.getpid(), LOADED
+
+
+def fail(error: Exception) -> None:
+    raise error
+
+
+def end_abruptly() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_the_server(n: int) -> int:
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)
+    return n
+
+
+@needs_forks
+def test_it_is_loaded_once_for_all_workers(tmp_path: Path) -> None:
+    found = dict(forked.run(who_loaded, range(6), partial(load, tmp_path / "log"), workers=3))
+    assert (tmp_path / "log").read_text() == "loaded\n"
+    assert len({worker for worker, _ in found.values()}) == 3
+    (server,) = {who for _, loaders in found.values() for who in loaders}
+    assert server not in {os.getpid(), *(worker for worker, _ in found.values())}
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_every_task_runs_once_and_reports(workers: int, tmp_path: Path) -> None:
+    seen: list[int] = []
+    prepare = partial(load, tmp_path / "log")
+    results = dict(forked.run(square, range(20), prepare, workers=workers, on_advance=seen.append))
+    assert results == {n: n * n for n in range(20)}
+    assert sorted(seen) == list(range(1, 20))
+    assert (tmp_path / "log").exists() == (workers > 1 and sys.platform == "linux")
+
+
+def test_the_first_failing_task_in_order_is_the_error() -> None:
+    with pytest.raises(DataError, match="task 3"):
+        list(forked.run(fail_from_three, range(8), int, workers=2))
+
+
+@needs_forks
+@pytest.mark.parametrize("error", [DataError("bad", "not loaded", remedy="fix it"), ValueError("not loaded")])
+def test_what_loading_raises_is_the_error(error: Exception) -> None:
+    with pytest.raises(type(error), match="not loaded"):
+        list(forked.run(square, range(8), partial(fail, error), workers=2))
+
+
+@needs_forks
+@pytest.mark.parametrize(
+    ("prepare", "task"), [(int, die), (end_abruptly, square), (int, kill_the_server)], ids=["worker", "early", "server"]
+)
+def test_a_killed_process_is_one_clear_error(prepare: object, task: object) -> None:
+    with pytest.raises(PacktoolError, match="worker process ended abruptly") as caught:
+        list(forked.run(task, range(4), prepare, workers=2))  # type: ignore[arg-type]
+    assert caught.value.code == "worker-died"
+
+
+@needs_forks
+def test_who_stops_early_leaves_no_worker_behind(tmp_path: Path) -> None:
+    results = forked.run(who_loaded, range(50), partial(load, tmp_path / "log"), workers=2)
+    worker = next(results)[1][0]
+    results.close()  # type: ignore[attr-defined]
+    try:
+        state = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        state = "gone"
+    assert state in ("gone", "X", "Z"), "it works on"
+
+
+SLEEPER = """
+import os, sys, time
+from packtool import forked
+def prepare():
+    if sys.argv[1] == "loading":
+        os.write(1, b"started\\n")
+        time.sleep(60)
+def nap(n):
+    os.write(1, b"started\\n")
+    time.sleep(60)
+if __name__ == "__main__":
+    list(forked.run(nap, range(2), prepare, workers=2))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("when", ["loading", "working"])
+def test_workers_end_with_their_parent(tmp_path: Path, when: str, how: signal.Signals) -> None:
+    if (when, how) == ("loading", signal.SIGKILL):
+        pytest.skip("what is being loaded is loaded, then it ends")
+    script = tmp_path / "sleeper.py"
+    script.write_text(SLEEPER)
+    environment = {**os.environ, "PYTHONPATH": str(Path(executor.__file__).parents[1])}
+    parent = subprocess.Popen(
+        [sys.executable, str(script), when], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    )
+    with parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"started\n"
+        started = time.monotonic()
+        parent.send_signal(how)
+        parent.stdout.read()  # returns when the last process that holds the other end is gone
+        assert time.monotonic() - started < 30, "a worker outlived its parent"
