@@ -84,13 +84,13 @@ from packtool import executor
 from packtool.corpus import blocks
 from packtool.cli import main
 
-start = executor._submit
+start = executor.submit
 def started(*arguments):
     for number, result in start(*arguments):
         print("working", flush=True)
         yield number, result
 
-executor._submit = started
+executor.submit = started
 blocks.block_bytes = lambda files: 1 << 18
 if __name__ == "__main__":
     main(sys.argv[1:])
