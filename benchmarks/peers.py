@@ -28,7 +28,8 @@ PEERS = {
         "mosaicml-streaming==0.13.0 litdata==0.2.76 datatrove==0.10.1 megatron-core==0.16.1 ai2-olmo-core==3.0.0",
         [
             *[
-                "torch>=2.10,<2.14",
+                "torch==2.13.0",
+                "torchvision==0.28.0",
                 "numpy",
                 "datasets==5.2.0",
                 "transformers",

@@ -136,10 +136,24 @@ def write_jsonl(documents: list[np.ndarray], path: Path) -> None:
 
 
 def read_mds(path: Path, _: int) -> Sequences:
+    _torchvision()
     from streaming import StreamingDataset
 
     dataset = StreamingDataset(local=str(path), shuffle=False, batch_size=1)
     return (dataset[index]["tokens"] for index in range(len(dataset)))
+
+
+def _torchvision() -> None:
+    """Make it importable: `streaming` imports it for images, whose operators need a build that fits that of PyTorch."""
+    import torch
+
+    try:
+        import torchvision  # noqa: F401
+    except RuntimeError:
+        for name in [each for each in sys.modules if each.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        for operator in ("nms", "qnms"):
+            torch.library.define(f"torchvision::{operator}", "(Tensor boxes, Tensor scores, float most) -> Tensor")
 
 
 def read_litdata(path: Path, length: int) -> Sequences:
