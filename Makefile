@@ -51,11 +51,12 @@ check: $(BIN)/installed
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-test-slow: $(BIN)/installed
+test-slow: $(BIN)/installed $(TORCH)/installed
 	$(PYTEST) -m "slow and not torch"
+	$(TORCH)/python -m pytest -m "slow and torch" tests/torch
 
 test-torch: $(TORCH)/installed
-	$(TORCH)/python -m pytest -m torch tests/torch
+	$(TORCH)/python -m pytest -m "torch and not slow" tests/torch
 
 test-interop: $(BIN)/installed
 	$(PYTEST) -m interop
@@ -98,6 +99,7 @@ $(TORCH)/installed: pyproject.toml constraints.txt
 	@echo "Installing PyTorch and what trains with it into .venv-torch (once) ..."
 	@test -x $(TORCH)/python || $(PYTHON) -m venv .venv-torch
 	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,torch]'
+	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt transformers accelerate
 	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt --no-deps torchdata
 	@touch $@
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-NAMES = ("tokenize", "families", "plan", "pack", "shuffle", "stats")
+NAMES = ("tokenize", "families", "plan", "pack", "shuffle", "stats", "loader")
 ALL_OF_IT = {"plan": ("--billion", "--optimize", "--peers")}
 
 

@@ -30,6 +30,8 @@ PEERS = {
             *[
                 "torch==2.13.0",
                 "torchvision==0.28.0",
+                "msgspec",
+                "xxhash",
                 "numpy",
                 "datasets==5.2.0",
                 "transformers",
@@ -49,6 +51,10 @@ PEERS = {
                 "catalogue",
             ],
         ],
+    ),
+    "torchtitan": (
+        "torchtitan==0.3.0",
+        ["torch==2.13.0", "torchdata==0.11.0", "tyro", "numpy", "msgspec", "xxhash", "spmd_types==0.2.3"],
     ),
     "moto": ("moto==5.2.1", ["moto[server]==5.2.1"]),
 }

@@ -23,7 +23,7 @@ import packtool
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 RECIPES = ROOT / "docs" / "recipes.md"
-ELSEWHERE = ("pytorch.md",)
+ELSEWHERE = ("training.md",)
 """Pages whose blocks run in another environment."""
 FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")

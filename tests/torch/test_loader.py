@@ -24,6 +24,8 @@ from packtool.torch import GlobalBatches, Loader, Samples, collate  # noqa: E402
 
 LENGTHS = np.random.default_rng(3).integers(1, 60, 200).tolist()
 STARTS = ["fork", "spawn", "forkserver"]
+WAYS = [(None, False), (None, True), ("fork", False), ("spawn", True), ("forkserver", False)]
+"""How workers start, and whether memory is pinned."""
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +42,7 @@ def ids(batches: Any) -> list[list[int]]:
 
 
 @pytest.mark.filterwarnings("ignore:.*pin_memory.*:UserWarning", "ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.parametrize("start", [None, *STARTS])
-@pytest.mark.parametrize("pin", [False, True])
+@pytest.mark.parametrize(("start", "pin"), WAYS)
 def test_batches_are_those_that_numpy_reads(rows: Path, start: str | None, pin: bool) -> None:
     workers = {"num_workers": 2, "multiprocessing_context": start} if start else {}
     loader = Loader(rows, batch_size=8, epochs=2, drop_last=False, pin_memory=pin, **workers)

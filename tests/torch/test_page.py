@@ -1,21 +1,27 @@
-"""docs/pytorch.md runs, in order, beside a small corpus and what is made of it."""
+"""docs/training.md runs, in order, beside a small corpus and what is made of it."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.test_docs import ROOT, blocks, workshop
+from tests.test_docs import ROOT, blocks, run_blocks, workshop
 
 __all__ = ["workshop"]
-pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")]
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile"),
+    pytest.mark.filterwarnings("ignore:.*pin_memory.*:UserWarning"),
+]
 pytest.importorskip("torch")
 
 
-def test_the_page_runs(workshop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(workshop)
-    namespace: dict[str, object] = {"__name__": "documentation"}
-    for language, _, code in blocks(ROOT / "docs" / "pytorch.md"):
-        assert language == "python"
-        exec(compile(code, f"pytorch.md: {code.splitlines()[0]}", "exec"), namespace)
+def test_the_page_runs(workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it but the data of torchtitan and Megatron, which tests/interop runs beside them."""
+    pytest.importorskip("transformers")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    place = tmp_path / "here"
+    shutil.copytree(workshop, place)
+    run_blocks("training.md", blocks(ROOT / "docs" / "training.md"), place, monkeypatch)
