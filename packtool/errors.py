@@ -6,6 +6,11 @@ Every error carries a stable code (documented in docs/troubleshooting.md) and ma
 
 from __future__ import annotations
 
+import re
+
+_HIDDEN = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
+"""Control characters, line separators, changes of direction, and halves of surrogate pairs."""
+
 
 class PacktoolError(Exception):
     """One clear error.
@@ -59,4 +64,13 @@ def message(what: str, remedy: str, where: str | None) -> str:
     """
     place = f"{where}: " if where else ""
     stop = "" if remedy.endswith("?") else "."
-    return f"{place}{what}. {remedy[:1].upper()}{remedy[1:]}{stop}"
+    return visible(f"{place}{what}. {remedy[:1].upper()}{remedy[1:]}{stop}")
+
+
+def visible(text: str) -> str:
+    """Text with its control characters escaped, so that what a file holds can't command a terminal.
+
+    >>> print(visible("a\\x1b[2Jb\\u202ec\\n"))
+    a\\x1b[2Jb\\u202ec\\n
+    """
+    return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

@@ -15,7 +15,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "packtool"
 
 LAYERS = (
-    ("errors", "sizes", "warnings", "clock", "progress", "executor", "installing", "call"),
+    ("errors", "sizes", "warnings", "clock", "progress", "executor", "installing", "call", "temporary"),
     ("cluster", "forked"),
     ("options",),
     ("plan",),
@@ -42,6 +42,7 @@ WRITING = (
     "input_check",
     "threads",
     "scratch",
+    "order_parts",
     "first_pass",
     "second_pass",
     "shards",

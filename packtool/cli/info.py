@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from packtool.cli.build import Values, typer_command
+from packtool.errors import visible
 from packtool.options.info import InfoArguments
 from packtool.options.terminal import Terminal
 
@@ -32,7 +33,7 @@ def command(values: Values, terminal: Terminal) -> None:
     if terminal.json:
         print_json({"schema_version": 1, **_plain(result)})
     else:
-        typer.echo("\n".join(_lines(result)))
+        typer.echo("\n".join(map(visible, _lines(result))))
     raise typer.Exit(1 if result.state == "damaged" else 0)
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from types import FrameType
 
+from packtool import temporary
 from packtool.cli.failures import say
 
 INTERRUPTED = 130
@@ -52,6 +53,7 @@ def _watch(reader: int, arguments: Sequence[str]) -> None:
     time.sleep(GRACE_SECONDS)
     if not _said.is_set():
         interrupted(arguments)
+    temporary.remove_all()
     os._exit(INTERRUPTED)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from packtool.errors import PacktoolError
+from packtool.errors import PacktoolError, visible
 
 if TYPE_CHECKING:
     from packtool.commands.export import ExportResult
@@ -197,7 +197,7 @@ def show_sources(report: PackedReport | None, path: Path) -> None:
             f", {left_out.documents:,} {reason.replace('_', ' ')}" for reason, left_out in source.left_out.items()
         )
         typer.echo(
-            f"{name}: {percent(source.token_share)} of the tokens ({percent(source.asked_share)} asked), "
+            f"{visible(name)}: {percent(source.token_share)} of the tokens ({percent(source.asked_share)} asked), "
             f"{source.epochs:.4f} epochs ({source.asked_epochs:.4f} asked); "
             f"{plural(source.documents, 'document')}, {plural(source.tokens, 'token')}, "
             f"{source.repeated_tokens:,} of them repeated; left out: {reasons.removeprefix(', ') or 'nothing'}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from packtool.storage.manifest import ExportManifest, PackedManifest, StoreManif
 from packtool.storage.output import Output, one_writer, prepare
 from packtool.storage.state import key_of, state_of
 from packtool.storage.tokenizer_files import copy_tokenizer
+from packtool.writing.input_check import InputCheck
 
 
 @dataclass(frozen=True)
@@ -78,14 +80,16 @@ def export(options: ExportArguments) -> ExportResult:
         manifest = manifests.read(output)
         assert isinstance(manifest, ExportManifest)
         return ExportResult(output, manifest, manifests.read_run(output), kept=True)
-    files = _write(place, chosen, contents, quiet=options.quiet)
+    with InputCheck(contents.files() if options.check_input else ()) as check:
+        files = _write(place, chosen, contents, check, quiet=options.quiet)
+        check.require_sound()
     manifest = _manifest(source, chosen, contents, files, place.staged)
     run = {"inputs": [source.resolve().name], "written": clock.seconds()}
     place.finish(manifest, run)
     return ExportResult(output, manifest, run)
 
 
-def _write(output: Output, chosen: Format, contents: Contents, *, quiet: bool) -> list[Written]:
+def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck, *, quiet: bool) -> list[Written]:
     """All files; parts that an earlier run finished, and that still are what it wrote, are kept."""
     assert chosen.part is not None
     place = Place(output.staged)
@@ -98,7 +102,7 @@ def _write(output: Output, chosen: Format, contents: Contents, *, quiet: bool) -
             if done is None or not all(place.holds(file, first) for file in done):
                 done = chosen.part(place, contents, part)
                 _require_counts(done, part, f"shard {part.number} of {contents.name}")
-                write_bytes(_note(output.work, part.number), manifests.encode(done))
+                check.keep(partial(write_bytes, _note(output.work, part.number), manifests.encode(done)))
             written.append(done)
             bar.advance(part.tokens * itemsize)
     files = [] if chosen.shared else [file for files in written for file in files]

@@ -81,7 +81,9 @@ def import_(options: ImportArguments) -> ImportResult:
         return ImportResult(
             output, {}, {}, Preview("import", output, state_of(output, "import", key), figures, estimated=True)
         )
-    place = prepare(output, "import", key=key, inputs=inputs, overwrite=options.overwrite, resume=options.resume)
+    place = prepare(
+        output, "import", key=key, inputs=[*inputs, *files], overwrite=options.overwrite, resume=options.resume
+    )
     if place.finished:
         stored = manifests.read(output)
         assert isinstance(stored, StoreManifest)

@@ -24,8 +24,11 @@ from packtool.storage import manifest as manifests
 from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.manifest import OrderManifest, PackedManifest, Shuffle
 from packtool.storage.packed import BATCHES, LENGTHS, ORDER, PackedDataset
+from packtool.storage.reading import problem_with
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob, BucketWriter
+from packtool.writing.input_check import InputCheck
+from packtool.writing.order_parts import order_parts
 from packtool.writing.packed_source import PackedSource
 from packtool.writing.stored_plan import StoredPlan, stored_atom_size, stored_plans
 
@@ -118,9 +121,10 @@ def write_order(
         directory = plan.bucket.entry.directory
         (place.staged / directory).mkdir(exist_ok=True)
         with NpyWriter(place.staged / directory / ORDER, "<i8", (shuffle.atoms,)) as out:
-            for part in shuffle.order_parts(job.budget.memory):
+            for part in order_parts(shuffle, job.budget.memory, place.work):
                 out.write(part)
             entries.append(_named(out.close(), directory))
+    _require_sound_atoms(job, dataset)
     manifest = OrderManifest(
         base=manifests.input_entry(dataset.path),
         shuffle=record,
@@ -130,6 +134,17 @@ def write_order(
     run = {**job.facts(), **_counted(table)}
     place.finish(manifest, run)
     return DatasetResult(place.path, None, run)
+
+
+def _require_sound_atoms(job: DatasetJob, dataset: PackedDataset) -> None:
+    """What an order is made of, beside the numbers in the manifest, are the files that list atoms.
+
+    Raises:
+        DataError: one is not what the manifest says.
+    """
+    if job.check_input:
+        with InputCheck(dataset.atom_files()) as check:
+            check.require_sound()
 
 
 def write_rows(
@@ -212,6 +227,9 @@ def _report(
     Without segments nothing can be counted anew, but where whole rows moved the counts are what they were.
     """
     if not tallies and all(plan.unit == plan.sequence_length for plan in plans):
+        entry = manifest.report  # still the one of the source
+        if problem := problem_with(dataset.path, entry.name, entry.bytes, entry.xxh3_128):
+            raise problem
         before = read_report(dataset.path)
         return msgspec.structs.replace(before, options=msgspec.to_builtins(manifest.options), shuffle=manifest.shuffle)
     return report_of_rows(

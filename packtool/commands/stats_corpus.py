@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -22,6 +21,7 @@ from packtool.corpus.records import CorpusFile, Document
 from packtool.plan import I64
 from packtool.progress import Progress
 from packtool.storage.manifest import TokenizerInfo
+from packtool.temporary import temporary_directory
 from packtool.tokenizing.block import Task
 from packtool.tokenizing.choose import build, choose
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError
@@ -95,8 +95,7 @@ def corpus_lengths(location: str, options: CorpusOptions, *, tokens: bool, quiet
         DataError: nothing there, or it can't be read. Records that can't be used are counted, with a warning.
         UsageError: no EOS is known for the tokenizer.
     """
-    with tempfile.TemporaryDirectory(prefix="packtool-") as scratch:
-        folder = Path(scratch)
+    with temporary_directory() as folder:
         files = [copy_stdin(folder, options.format)] if location == STDIN else find_files(location, options.format)
         context, info = _Context(options.text_field, None, ""), None
         if tokens or options.tokenizer is not None:

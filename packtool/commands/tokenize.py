@@ -100,7 +100,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         options.output,
         "tokenize",
         key=key,
-        inputs=[each for each in inputs if str(each) != STDIN and not is_remote(str(each))],
+        inputs=[each for each in _read(inputs, found) if each != STDIN and not is_remote(each)],
         overwrite=options.overwrite,
         resume=options.resume,
     )
@@ -147,6 +147,11 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
             out.discard()  # nothing there that a resumed run could use
         raise
     return TokenizeResult(out.path, *assemble(out, job, recorded, loaded.files, why, clock))
+
+
+def _read(inputs: Sequence[Path | str], found: Sequence[Sequence[CorpusFile] | None]) -> list[str]:
+    """What was named, and what it led to, perhaps through links."""
+    return [*map(str, inputs), *(file.location for files in found for file in files or ())]
 
 
 def _check_options(inputs: Sequence[Path | str], options: TokenizeArguments) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import lzma
+import re
 import zlib
 from typing import Any, Protocol
 
@@ -23,6 +24,10 @@ SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz"
 _STEP = 1 << 15
 """Bytes decompressed at once."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+_clients: dict[str, Any] = {}
+"""One for each bucket: making one takes a connection, or several."""
 
 
 class Readable(Protocol):
@@ -69,8 +74,11 @@ def filesystem(location: str) -> tuple[Any, str]:
     """
     from pyarrow import fs
 
+    base, path = _in_store(location)
+    if base in _clients:
+        return _clients[base], path
     try:
-        store, path = fs.FileSystem.from_uri(location)
+        store, found = fs.FileSystem.from_uri(location)
     except Exception as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise DataError(
@@ -79,7 +87,22 @@ def filesystem(location: str) -> tuple[Any, str]:
             remedy="check the URL, the credentials and the network; hf:// needs the package huggingface_hub",
             where=location,
         ) from None
-    return store, str(path)
+    if base and str(found) == path:
+        _clients[base] = store
+    return store, str(found)
+
+
+def _in_store(location: str) -> tuple[str, str]:
+    """What files of one client have in common, and the path in it; "" where only the client can tell.
+
+    >>> _in_store("s3://bucket/a/b.jsonl"), _in_store("s3://bucket/a%20b?region=x")
+    (('s3://bucket', 'bucket/a/b.jsonl'), ('', ''))
+    """
+    scheme, _, rest = location.partition("://")
+    if not re.fullmatch(r"[\w./-]+", rest, re.ASCII):
+        return "", ""
+    host = rest.partition("/")[0]
+    return f"{scheme}://{host}", rest
 
 
 def open_raw(location: str) -> Any:

@@ -8,6 +8,7 @@ from typing import IO, Any
 
 import msgspec
 
+from packtool.corpus.parquet_pages import require_plausible
 from packtool.corpus.records import RECORD_BYTES, Batch, Document, Reject, UnusableFileError, reject, too_large
 from packtool.corpus.text import LONG, LongStream
 
@@ -73,6 +74,7 @@ def read_parquet(
     for number in groups:
         group = meta.row_group(number)
         rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES * group.num_rows // max(group.total_byte_size, 1)))
+        require_plausible(file, meta, number, column)
         slices = parquet.iter_batches(rows, row_groups=[number], columns=[column], use_threads=False)
         while True:
             try:

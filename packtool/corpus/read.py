@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from packtool.corpus.jsonl import read_jsonl
 from packtool.corpus.lines import CHUNK, lines_before
 from packtool.corpus.open import DecompressedStream, Readable, open_raw, open_stream
+from packtool.corpus.pages import Pages
 from packtool.corpus.parquet import read_parquet, rows_before
 from packtool.corpus.records import RECORD_BYTES, Batch, CorpusFile, Reject, Span, UnusableFileError
 from packtool.corpus.source import Source
@@ -29,6 +30,7 @@ class SpanReader:
 
     Attributes:
         digest: xxh3-128 (hex) of the file once all batches are read, where the span is all of it.
+        pages: what was read of a file that is read more than once, else None.
 
     Raises:
         DataError: the file changed since it was listed.
@@ -44,16 +46,18 @@ class SpanReader:
         self._limit = limit
         self._salvage = salvage and file.compression != ""
         self._source: Source | None = None
+        again = not span.whole or file.format in ("parquet", "text") or self._salvage
+        self.pages = Pages() if again else None
 
     def __iter__(self) -> Iterator[Batch]:
         hashed = self._span.whole and self._file.format != "parquet"
-        self._source = Source(self._file, hashed=hashed)
+        self._source = Source(self._file, hashed=hashed, pages=self.pages)
         try:
             yield from self._batches(self._source)
             if hashed:
                 self.digest = self._source.digest()
             elif self._span.whole:
-                self.digest = file_digest(self._file)
+                self.digest = file_digest(self._file, self.pages)
             self._source.require_unchanged()
         finally:
             self._source.close()
@@ -82,13 +86,15 @@ class SpanReader:
         if file.format == "parquet":
             yield from read_parquet(source.raw, self._text_field, span.start, span.stop, limit)
             return
-        damage, certain = _certain(file) if self._salvage else (None, 0)
+        damage, certain = _certain(file, self.pages) if self._salvage else (None, 0)
         opened = open_stream(source, file.compression)
         stream = _Beginning(opened, 0 if file.format == "text" else certain) if damage is not None else opened
         try:
             if file.format == "text":
                 if damage is None:
-                    yield from read_file(stream, lambda: open_stream(open_raw(file.location), file.compression), limit)
+                    yield from read_file(
+                        stream, lambda: open_stream(Source(file, pages=self.pages), file.compression), limit
+                    )
             else:
                 lines = file.format == "lines"
                 batches = (
@@ -127,9 +133,9 @@ class _Beginning:
         self._stream.close()
 
 
-def _certain(file: CorpusFile) -> tuple[UnusableFileError | None, int]:
+def _certain(file: CorpusFile, pages: Pages | None) -> tuple[UnusableFileError | None, int]:
     """The damage in an archive, and how many decompressed bytes before it are whole lines of whole members."""
-    source = Source(file)
+    source = Source(file, pages=pages)
     stream = open_stream(source, file.compression)
     assert isinstance(stream, DecompressedStream)
     at = whole = 0  # bytes seen, and the end of the last whole member
@@ -165,13 +171,17 @@ def records_before(file: CorpusFile, span: Span) -> int:
         raw.close()
 
 
-def file_digest(file: CorpusFile) -> str:
+def file_digest(file: CorpusFile, pages: Pages | None = None) -> str:
     """xxh3-128 (hex) of a file as it lies there.
 
+    Args:
+        file: the file.
+        pages: what was read of it before; afterwards all of it.
+
     Raises:
-        DataError: it changed since it was listed.
+        DataError: it changed since it was listed, or holds other bytes than when it was read before.
     """
-    source = Source(file, hashed=True)
+    source = Source(file, hashed=True, pages=pages)
     try:
         digest = source.digest()
         source.require_unchanged()

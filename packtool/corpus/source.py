@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NoReturn
 
 import xxhash
 
 from packtool.corpus.open import filesystem, is_remote, open_raw
+from packtool.corpus.pages import PagedFile, Pages
 from packtool.corpus.records import CorpusFile
 from packtool.corpus.walk import shown
 from packtool.errors import DataError
 
 _DRAIN = 1 << 22
+OTHER_BYTES = "it was read twice, and held other bytes each time"
 
 
 class Source:
@@ -21,6 +23,7 @@ class Source:
     Args:
         file: as it was listed.
         hashed: hash what is read; it must then be read from beginning to end.
+        pages: of a file that is read more than once: what is read must be what was read before.
 
     Attributes:
         raw: the file, for what reads at places of its own choice.
@@ -31,12 +34,13 @@ class Source:
 
     closed = False
 
-    def __init__(self, file: CorpusFile, *, hashed: bool = False) -> None:
+    def __init__(self, file: CorpusFile, *, hashed: bool = False, pages: Pages | None = None) -> None:
         self._file = file
         try:
-            self.raw: Any = open_raw(file.location)
+            self._own: Any = open_raw(file.location)
         except FileNotFoundError:
-            raise _changed(file, "it is gone") from None
+            raise changed(file, "it is gone") from None
+        self.raw: Any = self._own if pages is None else PagedFile(self._own, pages, self._fail)
         self._hash = xxhash.xxh3_128() if hashed else None
         try:
             self.require_unchanged()
@@ -79,19 +83,24 @@ class Source:
             info = store.get_file_info(path)
             found = (int(info.size or 0), int(info.mtime_ns or 0), 0)
         else:
-            stat = os.fstat(self.raw.fileno())
+            stat = os.fstat(self._own.fileno())
             found = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
         listed = (self._file.bytes, self._file.modified, self._file.inode)
         if found != listed:
             what = f"it had {listed[0]:,} bytes and has {found[0]:,}" if found[0] != listed[0] else "it was written to"
-            raise _changed(self._file, "another file is in its place" if found[2] != listed[2] else what)
+            raise changed(self._file, "another file is in its place" if found[2] != listed[2] else what)
+
+    def _fail(self) -> NoReturn:
+        self.require_unchanged()
+        raise changed(self._file, OTHER_BYTES)
 
     def close(self) -> None:
         """Close the file."""
         self.raw.close()
 
 
-def _changed(file: CorpusFile, what: str) -> DataError:
+def changed(file: CorpusFile, what: str) -> DataError:
+    """The error for a file that somebody writes to."""
     return DataError(
         "input-changed",
         f"changed while the command was at work: {what}",

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from packtool.errors import UsageError
 from packtool.exchange.files import Place, Written
 from packtool.plan import I64, Segments
+from packtool.storage.reading import MappedFile
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Contents:
         padding, repeated: tokens that are padding, or that an earlier row has already.
         batched: its rows lie in batches of one length each, in an order of their own.
         blocks: (part) to its sequences, in order.
+        files: that they are read from.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Contents:
     repeated: int
     batched: bool
     blocks: Callable[[Part], Iterator[Block]]
+    files: Callable[[], Iterator[MappedFile]]
 
     @property
     def sequences(self) -> int:

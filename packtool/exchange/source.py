@@ -64,6 +64,7 @@ def _documents(store: TokenStore) -> Contents:
         repeated=0,
         batched=False,
         blocks=blocks,
+        files=store.files,
     )
 
 
@@ -98,6 +99,7 @@ def _rows(dataset: PackedDataset) -> Contents:
         repeated=dataset.manifest.ledger.repeated,
         batched=dataset.manifest.batches is not None,
         blocks=blocks,
+        files=dataset.files,
     )
 
 

@@ -44,9 +44,9 @@ def sliding(counts: LengthCounts, sequence_length: int, max_repetition: Fraction
     """
     long = counts.values > sequence_length
     length, documents = counts.values[long], counts.counts[long]
-    interval = (length - 1) // sequence_length  # (k L, (k + 1) L]
+    interval = ((length - 1) // sequence_length).astype(object)  # (k L, (k + 1) L]
     top, bottom = max_repetition.numerator, max_repetition.denominator
-    # In whole numbers, so that the figures are the same everywhere.
+    # In whole numbers of any size, so that the figures are the same everywhere and for every ratio.
     stays = np.maximum(0, bottom - interval * top)
     slides = can_slide(length, sequence_length, max_repetition)
     return Sliding(
@@ -62,7 +62,7 @@ def can_slide(
     length: I64, sequence_length: int, max_repetition: Fraction
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Which texts, of at least a row each, become one row more by overlap (expression 2); whole rows need none."""
-    whole = length // sequence_length
+    whole = (length // sequence_length).astype(object)
     overlap = -(-whole * max_repetition.numerator * sequence_length // max_repetition.denominator)
-    slides: npt.NDArray[np.bool_] = (length % sequence_length > 0) & (length + overlap >= (whole + 1) * sequence_length)
-    return slides
+    enough: npt.NDArray[np.bool_] = (length + overlap >= (whole + 1) * sequence_length).astype(np.bool_)
+    return enough & (length % sequence_length > 0)

@@ -15,6 +15,8 @@ _COUNTS = (
     *("intact", "intact_longer", "unlisted_overlaps"),
 )
 
+_FEW = 1 << 12
+
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
@@ -45,7 +47,7 @@ class Accounts:
 class Tally:
     """Counts of the rows of one sequence length, added batch by batch; tallies of parts add up with ``+=``.
 
-    A tally keeps two histograms of `sequence_length` + 1 numbers and, where there is overlap, one byte for each
+    A tally keeps two histograms of `sequence_length` + 1 numbers and, where many documents overlap, one byte for each
     document, whatever the number of rows. The caller sees to it that one thread at a time adds.
 
     Args:
@@ -81,6 +83,7 @@ class Tally:
         self.unlisted_overlaps = 0
         """Documents with tokens in more than one row, of rows that were counted without naming documents."""
         self._overlaps: npt.NDArray[np.bool_] | None = None
+        self._named: list[I64] = []  # more of them, by number: a part of the rows names few
 
     def add(self, rows: Segments, times: I64 | None = None, lengths: Ints | None = None) -> None:
         """Count rows, padding included, as `packtool.writing.layout.Layout.segments` gives them.
@@ -121,9 +124,7 @@ class Tally:
             text_again = np.minimum(repeated, length - ends_document)
             again = int(text_again.sum())
             intact &= text_again < whole - 1
-            if self._overlaps is None:
-                self._overlaps = np.zeros(len(self.lengths), np.bool_)
-            self._overlaps[document[repeated > 0]] = True
+            self._name(np.unique(document[repeated > 0]))
         self.stored_eos += stored_eos
         self.repeated += again
         self.placed += int(length.sum()) - stored_eos - again
@@ -161,14 +162,30 @@ class Tally:
         self.piece_lengths = self.piece_lengths + other.piece_lengths
         self.documents_in_row = self.documents_in_row + other.documents_in_row
         self.homogeneity += other.homogeneity
+        for named in other._named:
+            self._name(named)
         if other._overlaps is not None:
-            mine = self._overlaps
-            self._overlaps = other._overlaps.copy() if mine is None else mine | other._overlaps
+            self._name(np.flatnonzero(other._overlaps))
         return self
+
+    def _name(self, documents: I64) -> None:
+        """Take note of documents with tokens in more than one row: by number while they are few."""
+        self._named.append(documents)
+        if sum(map(len, self._named)) > max(len(self.lengths) // 64, _FEW):
+            self._mark()
+
+    def _mark(self) -> None:
+        if self._overlaps is None:
+            self._overlaps = np.zeros(len(self.lengths), np.bool_)
+        for documents in self._named:
+            self._overlaps[documents] = True
+        self._named.clear()
 
     @property
     def overlaps(self) -> npt.NDArray[np.bool_]:
         """Which documents have tokens in more than one row; empty where none has."""
+        if self._named:
+            self._mark()
         return np.zeros(0, np.bool_) if self._overlaps is None else self._overlaps
 
     def accounts(self) -> Accounts:

@@ -9,8 +9,11 @@ from typing import Any
 
 from packtool.errors import UsageError
 from packtool.options.declare import Declared, declared
-from packtool.options.kinds import COUNT, COUNTS, NUMBER, PATH, PATHS
+from packtool.options.kinds import COUNT, COUNT_LISTS, COUNTS, NUMBER, PATH, PATHS
 from packtool.options.names import listed
+
+_NUMBERS = (NUMBER, COUNT, COUNTS, COUNT_LISTS)
+_LARGEST = (1 << 63) - 1
 
 
 def check_values(arguments: object) -> None:
@@ -82,16 +85,17 @@ def _check_value(each: Declared, value: Any) -> None:
     if each.option.kind in (PATH, PATHS) and str(value) == "":  # Path("") would be the working directory
         raise UsageError("bad-option", "an empty name", remedy="give a path", where=each.flag)
     option = each.option
+    high = option.high
+    if high is None and option.kind in _NUMBERS and isinstance(value, int):
+        high = _LARGEST
     if each.choices and value not in each.choices:
         what = f"{value!r} is not a known value"
         raise UsageError("bad-option", what, remedy=suggest(str(value), each.choices), where=each.flag)
     if option.kind in (NUMBER, COUNT, COUNTS) and not isinstance(value, Integral):  # from Python, unchecked until here
         many = "a list of whole numbers" if option.kind is COUNTS else "a whole number"
         raise UsageError("bad-option", f"{value!r} is not a whole number", remedy=f"give {many}", where=each.flag)
-    if option.low is None and option.high is None:
-        return
-    if (option.low is not None and value < option.low) or (option.high is not None and value > option.high):
-        raise out_of_range(each.flag, value, option.low or 0, option.high)
+    if (option.low is not None and value < option.low) or (high is not None and value > high):
+        raise out_of_range(each.flag, value, option.low or 0, high if option.high or value > _LARGEST else None)
 
 
 def _round(high: int) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 from packtool.options.declare import Option
 from packtool.options.kinds import PATH, TEXT
 from packtool.options.names import EXPORTS, listed
-from packtool.options.shared import DryRun, Output, Overwrite, Quiet, Resume
+from packtool.options.shared import CheckInput, DryRun, Output, Overwrite, Quiet, Resume
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class ExportArguments:
     output: Output
     _: KW_ONLY
     format: Annotated[str, Option(TEXT, f"{listed(EXPORTS)}.", short="-f", metavar="NAME", suggestions=EXPORTS)]
+    check_input: CheckInput = True
     overwrite: Overwrite = False
     resume: Resume = False
     dry_run: DryRun = False

@@ -5,17 +5,14 @@ Paper: Optimizing Packing and Shuffling Strategies for Enhanced Performance in G
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from packtool.plan import I64, Plan
-from packtool.shuffling.permutation import ATOM_ORDER, keys, order_by, permutation
-
-_SORT_BYTES = 64  # for each atom that is sorted: its key and index, twice over
-_KEYS_AT_ONCE = 1 << 20
+from packtool.shuffling.permutation import ATOM_ORDER, keys, permutation
 
 Keys = Callable[[int, int], npt.NDArray[np.uint64]]
 """(first atom, number of atoms) to the keys that sort them; ties go by index."""
@@ -41,24 +38,6 @@ class AtomShuffle:
         """The stored atom at each place of the new order."""
         wanted = permutation(self.atoms, seed=self.seed, epoch=self.epoch, first=self.first)
         return wanted if self.stored is None else reorder(self.stored.order(), wanted)
-
-    def order_parts(self, memory: int) -> Iterator[I64]:
-        """The order, piece by piece, each worked out in about so many bytes.
-
-        What lies in an earlier shuffle's order needs that order, and so comes in one piece.
-        """
-        if self.stored is not None:
-            yield self.order()
-            return
-        bits = (_SORT_BYTES * self.atoms // memory).bit_length()
-        for part in range(1 << bits):
-            chosen, drawn = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
-            for first in range(0, self.atoms, _KEYS_AT_ONCE):
-                some = self.keys()(first, min(_KEYS_AT_ONCE, self.atoms - first))
-                mine = np.flatnonzero(some >> np.uint64(64 - bits) == part) if bits else np.arange(len(some))
-                chosen.append(first + mine)
-                drawn.append(some[mine])
-            yield np.concatenate(chosen)[order_by(np.concatenate(drawn))]
 
     def keys(self) -> Keys:
         """What sorts the stored atoms into the new order, drawn as needed where they lie in corpus order."""

@@ -15,6 +15,8 @@ import numpy.typing as npt
 from packtool.errors import DataError
 from packtool.plan import I64, INSERTED_EOS, Ints
 
+LONGEST_DOCUMENT = (1 << 32) - 1
+"""Tokens, EOS included: lengths and places in documents are stored in 32 bits."""
 _AGAIN = "make the dataset again, or copy it again"
 
 
@@ -26,7 +28,7 @@ def document_lengths(offsets: npt.NDArray[np.int64], tokens: int, where: str) ->
         tokens: in the shard.
 
     Raises:
-        DataError: the documents do not cover all tokens without gaps, or one of them is empty.
+        DataError: the documents do not cover all tokens without gaps, or one of them is empty or too long.
 
     >>> document_lengths(np.array([0, 3, 5]), 5, "offsets-00000.npy")
     array([3, 2])
@@ -35,6 +37,9 @@ def document_lengths(offsets: npt.NDArray[np.int64], tokens: int, where: str) ->
     if not len(lengths) or offsets[0] != 0 or offsets[-1] != tokens or lengths.min() < 1 or lengths.max() > tokens:
         what = f"its offsets do not divide its {tokens} tokens into documents"
         raise DataError("bad-offsets", what, remedy=_AGAIN, where=where)
+    if (longest := int(lengths.max())) > LONGEST_DOCUMENT:
+        what = f"a document of {longest:,} tokens, where {LONGEST_DOCUMENT:,} is the most"
+        raise DataError("document-too-long", what, remedy="divide it, or leave it out", where=where)
     return lengths
 
 

@@ -8,6 +8,7 @@ killed on the way can be resumed if options and inputs still have the same key.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from contextvars import ContextVar
@@ -216,8 +217,14 @@ def _not_empty(path: Path, entries: list[str]) -> UsageError:
 
 def _refuse_overlap(path: Path, inputs: Iterable[Path | str]) -> None:
     target = path.resolve()
+    folder = functools.cache(os.path.realpath)
     for each in inputs:
-        source = Path(each).resolve()
+        # Most inputs are plain files of few directories: what these are is asked once.
+        name = os.fspath(each)
+        head, tail = os.path.split(name)
+        source = (
+            Path(name).resolve() if Path(name).is_symlink() or tail in ("", ".", "..") else Path(folder(head), tail)
+        )
         if target == source or source in target.parents:
             what = f"the output lies inside the input {each}"
         elif target in source.parents:

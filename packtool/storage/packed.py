@@ -141,6 +141,11 @@ class PackedBucket:
                 table, offsets = self.tables()[number]
                 yield MappedFile(self.path / entry.segments.name, table, entry.segments.xxh3_128)
                 yield MappedFile(self.path / entry.segment_offsets.name, offsets, entry.segment_offsets.xxh3_128)
+        yield from self.atom_files()
+
+    def atom_files(self) -> Iterator[MappedFile]:
+        """Those of its files that list atoms."""
+        for entry in self.entry.shards:
             if entry.atoms is not None:
                 atoms = open_array(self.path, entry.atoms, OFFSET)
                 yield MappedFile(self.path / entry.atoms.name, atoms, entry.atoms.xxh3_128)
@@ -226,6 +231,15 @@ class PackedDataset:
         if self.manifest.lengths is not None:
             entry = self.manifest.lengths
             yield MappedFile(self.path / entry.name, np.asarray(self.lengths()), entry.xxh3_128)
+        choice = self.manifest.choice
+        if choice is not None and choice.documents is not None:
+            entry = choice.documents
+            yield MappedFile(self.path / entry.name, open_array(self.path, entry, OFFSET), entry.xxh3_128)
+
+    def atom_files(self) -> Iterator[MappedFile]:
+        """The files that list atoms."""
+        for bucket in self.buckets:
+            yield from bucket.atom_files()
 
     def chosen(self) -> list[I64] | None:
         """For each store, the stored document behind each of its documents; None where each is packed once.

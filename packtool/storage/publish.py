@@ -37,8 +37,9 @@ _TOKENIZER = "|".join(map(re.escape, (TOKENIZER, *TOKENIZER_CONFIGS)))
 _SCRATCH = re.compile(
     rf"({STATE}|{LOCK}|{WHOLE}|{_REPLACED}|tokenizer\.json|stdin"
     rf"|{STAGED}/({_BUCKET}{_ARRAY}|{EXPORTED}|{_TOKENIZER}|{manifests.RUN}|{manifests.REPORT}|{re.escape(REJECTED)})"
+    rf"|order-\d{{5,}}\.keys"
     rf"|(part|file)-\d{{5,}}\.json"
-    rf"|block-\d{{6,}}(\.json|/({_ARRAY}|{re.escape(REJECTED)}))"
+    rf"|block-\d{{6,}}(\.json|(\.[a-z0-9_]{{8}})?/({_ARRAY}|{re.escape(REJECTED)}))"
     rf"|shards/{_BUCKET}shard-\d{{5,}}\.json"
     rf"|partitions/{_BUCKET}partitions-\d+/(\d{{5,}}-\d{{2,}}\.atoms|task-\d{{2,}}\.json))({re.escape(PARTIAL)})?"
 )

@@ -14,7 +14,7 @@ import numpy as np
 from packtool.errors import DataError, UsageError
 from packtool.plan import I64, Ints, offsets_of
 from packtool.storage import manifest as manifests
-from packtool.storage.contents import document_lengths
+from packtool.storage.contents import LONGEST_DOCUMENT, document_lengths
 from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.manifest import StoreManifest
 from packtool.storage.names import OFFSET, ORIGIN, shard_file, token_dtype
@@ -49,6 +49,9 @@ def write_shard(
                 )
             out.write(part.astype(dtype, copy=False))
         entry = out.close()
+    if len(offsets) > 1 and (longest := int(np.diff(offsets).max())) > LONGEST_DOCUMENT:
+        what = f"a document of {longest:,} tokens, where {LONGEST_DOCUMENT:,} is the most"
+        raise DataError("document-too-long", what, remedy="divide it, or leave it out")
     return entry, write_array(directory / shard_file("offsets", number), offsets.astype(OFFSET, copy=False))
 
 
@@ -79,6 +82,7 @@ class TokenStore:
         self.tokens = manifest.counts["tokens"]
         self.first_documents = np.array([s.first_document for s in manifest.shards] + [self.documents], np.int64)
         self.shards = [open_array(self.path, s.tokens, self.dtype) for s in manifest.shards]
+        self._origins: list[MappedFile] = []
         self.offsets = [open_array(self.path, s.offsets, OFFSET) for s in manifest.shards]
 
     def lengths(self) -> Ints:
@@ -100,11 +104,13 @@ class TokenStore:
             UsageError: the store was made with `--no-provenance`.
         """
         out = np.empty(self.documents, ORIGIN)
+        self._origins.clear()
         for shard, first in zip(self.manifest.shards, self.first_documents, strict=False):
             if shard.documents is None:
                 what = "it was made with --no-provenance, so nobody knows where its documents came from"
                 raise UsageError("no-provenance", what, remedy="tokenize again without it", where=str(self.path))
             found = open_array(self.path, shard.documents, ORIGIN)
+            self._origins.append(MappedFile(self.path / shard.documents.name, found, shard.documents.xxh3_128))
             part = out[first : first + len(found)]
             part[:] = found
             part["record"] += np.uint64(shard.first_record)
@@ -114,7 +120,8 @@ class TokenStore:
         return str(self.path / self.manifest.shards[shard].offsets.name)
 
     def files(self) -> Iterator[MappedFile]:
-        """Every file beside the manifest."""
+        """Every file of tokens and offsets, and those of origins if they were read."""
+        yield from self._origins
         for entry, tokens, offsets in zip(self.manifest.shards, self.shards, self.offsets, strict=True):
             yield MappedFile(self.path / entry.tokens.name, tokens, entry.tokens.xxh3_128)
             yield MappedFile(self.path / entry.offsets.name, offsets, entry.offsets.xxh3_128)
@@ -179,7 +186,7 @@ class Corpus:
         return self._lengths
 
     def files(self) -> Iterator[MappedFile]:
-        """Every file of every store beside its manifest."""
+        """Every file of every store that was read or is going to be."""
         for store in self.stores:
             yield from store.files()
 

@@ -60,10 +60,8 @@ def assemble(
     total = tasks.SpanCounts(-1)
     for counts in per_file.values():
         total.add(counts)
-    inputs = [
-        InputEntry(file.name, file.bytes, job.digests.get(number) or per_file[number].digest)
-        for number, file in enumerate(job.files)
-    ]
+    digests = {n: counts.digest for n, counts in per_file.items()} | {n: f.digest for n, f in job.digests.items()}
+    inputs = [InputEntry(file.name, file.bytes, digests[number]) for number, file in enumerate(job.files)]
     truncated = sum(result.truncated for _, result in job.in_order())
     manifest = StoreManifest(
         options=options,

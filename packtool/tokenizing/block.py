@@ -15,6 +15,7 @@ from packtool import executor
 from packtool.corpus.discover import STDIN
 from packtool.corpus.filters import Counted, Filters
 from packtool.corpus.origins import origins
+from packtool.corpus.pages import Packed, Pages
 from packtool.corpus.read import SpanReader, file_digest, records_before
 from packtool.corpus.records import Batch, Block, CorpusFile, Document, Reject, Span
 from packtool.corpus.walk import shown
@@ -85,6 +86,7 @@ class SpanCounts(msgspec.Struct):
         rejected: records that can't be used, by reason.
         lost: bytes at the end of damaged files, whose records nobody can count.
         digest: of the file, where the span is all of it.
+        pages: that were read of a file that several blocks share.
     """
 
     file: int
@@ -97,6 +99,7 @@ class SpanCounts(msgspec.Struct):
     rejected: dict[str, int] = msgspec.field(default_factory=dict)
     lost: int = 0
     digest: str = ""
+    pages: Packed = b""
 
     @property
     def rejects(self) -> int:
@@ -126,6 +129,13 @@ class SpanCounts(msgspec.Struct):
             **{f"rejected_{code.replace('-', '_')}": self.rejected[code] for code in sorted(self.rejected)},
             **({"lost_bytes": self.lost} if self.lost else {}),
         }
+
+
+class FileDigest(msgspec.Struct, frozen=True):
+    """A file that several blocks share: its xxh3-128, and all its pages as they were read for it."""
+
+    digest: str
+    pages: Packed
 
 
 class BlockResult(msgspec.Struct):
@@ -173,10 +183,11 @@ def forget(work: Path, numbers: Container[int]) -> None:
                 entry.unlink()
 
 
-def run(context: Context, task: Task) -> BlockResult | str:
+def run(context: Context, task: Task) -> BlockResult | FileDigest:
     """Run one task; running it again gives the same files. The digest alone where the task has no spans."""
     if not task.spans:
-        return file_digest(task.files[0])
+        pages = Pages()
+        return FileDigest(file_digest(task.files[0], pages), pages.packed())
     work = Path(context.work)
     directory = block_directory(work, task.number)
     # On a cluster, a task whose worker was taken for dead runs twice at once: each time in a directory of its own.
@@ -243,6 +254,8 @@ def _read_span(
         writer.close_full()
         executor.advance(batch.progress)
     counts.digest = reader.digest
+    if not span.whole and reader.pages is not None:
+        counts.pages = reader.pages.packed()
     return counts
 
 

@@ -13,7 +13,9 @@ import msgspec
 from packtool import cluster, forked
 from packtool.cluster import Cluster
 from packtool.corpus import blocks
+from packtool.corpus.pages import agree
 from packtool.corpus.records import Block, CorpusFile
+from packtool.corpus.source import OTHER_BYTES, changed
 from packtool.progress import Progress
 from packtool.storage.reading import decode, problem_with, read_file
 from packtool.tokenizing import block as tasks
@@ -34,7 +36,7 @@ class Job:
         self.files = files
         self.workers = workers
         self.results: dict[int, tasks.BlockResult] = {}
-        self.digests: dict[int, str] = {}
+        self.digests: dict[int, tasks.FileDigest] = {}
         self._quiet = quiet
         self._cluster = cluster
         self._blocks = blocks.plan(files)
@@ -81,16 +83,33 @@ class Job:
             closing(self._results(todo, progress)) as results,
         ):
             for number, result in results:
-                if isinstance(result, str):
+                if isinstance(result, tasks.FileDigest):
                     self.digests[split[number]] = result
                 else:
                     self.results[todo[number].number] = result
                     progress.add_tokens(_tokens(result))
                     self._limit_errors()
+        self._require_unchanged()
+
+    def _require_unchanged(self) -> None:
+        """Make sure that the digests of files that several blocks share are of the bytes that were tokenized.
+
+        Raises:
+            DataError: one is not; the blocks that it is about are not kept.
+        """
+        wrong: list[int] = []
+        for number, result in self.results.items():
+            for span in result.spans:
+                whole = self.digests.get(span.file)
+                if whole is not None and not agree(whole.pages, span.pages):
+                    tasks.block_record(self._work, number).unlink()
+                    wrong.append(span.file)
+        if wrong:
+            raise changed(self.files[min(wrong)], OTHER_BYTES)
 
     def _results(
         self, todo: list[tasks.Task], progress: Progress
-    ) -> Generator[tuple[int, tasks.BlockResult | str], None, None]:
+    ) -> Generator[tuple[int, tasks.BlockResult | tasks.FileDigest], None, None]:
         function = partial(tasks.run, self.context)
         if self._cluster is None:
             prepare = partial(tasks.prepare, self.context)

@@ -79,7 +79,7 @@ def test_in_the_middle_of_a_shard(
 
 
 WORKERS = """
-import sys
+import multiprocessing.process, sys
 from packtool import executor
 from packtool.corpus import blocks
 from packtool.cli import main
@@ -93,7 +93,8 @@ def started(*arguments):
 executor.submit = started
 blocks.block_bytes = lambda files: 1 << 18
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    multiprocessing.process.current_process()._config["semprefix"] = sys.argv[1]  # to tell ours from others'
+    main(sys.argv[2:])
 """
 
 
@@ -106,11 +107,41 @@ def test_worker_processes_leave_nothing_behind(tmp_path: Path, number: signal.Si
         (tmp_path / f"{part}.jsonl").write_text("\n".join(lines))
     inputs = [str(tmp_path / f"{part}.jsonl") for part in range(4)]
     shared = Path("/dev/shm")
-    before = set(shared.iterdir()) if shared.exists() else set()
+    mark = f"packtool-{os.getpid()}-{number}"
     command = ["tokenize", *inputs, "-o", str(tmp_path / "out"), "--workers", "2", "-q", "--encoder", "tokenizers"]
-    status, error = interrupt([str(program)], command, number)
+    status, error = interrupt([str(program), f"/{mark}"], command, number)
     assert (status, error) == (130, "packtool: interrupted; with --resume, what is finished is kept\n")
     if shared.exists():
-        mine = [path for path in set(shared.iterdir()) - before if path.name.startswith("sem.mp-")]
-        assert not mine
+        assert not list(shared.glob(f"*{mark}*"))
     assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+STUCK = """
+import sys, time
+from packtool.cli import interrupts, main
+from packtool.commands import stats_corpus
+
+def stuck(*_, **__):
+    print("reading", flush=True)
+    while True:
+        try:
+            time.sleep(120)
+        except KeyboardInterrupt:
+            pass  # as if it waited for a disk
+
+interrupts.GRACE_SECONDS = 0.2
+stats_corpus._run = stuck
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_temporary_directories_go_although_the_command_does_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setitem(ENVIRONMENT, "TMPDIR", str(tmp_path / "tmp"))
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
+    status, error = interrupt(["-c", STUCK], ["stats", str(tmp_path / "a.jsonl"), "-q"], number)
+    assert (status, error) == (130, "packtool: interrupted\n")
+    assert list((tmp_path / "tmp").iterdir()) == []

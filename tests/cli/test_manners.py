@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from packtool.cli import app, run
+from packtool.storage import manifest as manifests
 from packtool.warnings import warn
 from tests.stores import write_store, write_uniform_store
 
@@ -423,3 +424,28 @@ def test_warnings_have_codes_and_quiet_silences_them(
 def test_a_warning_must_be_known() -> None:
     with pytest.raises(ValueError, match="not a known warning"):
         warn("something", "x", remedy="y")
+
+
+def test_what_a_file_holds_commands_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_store(tmp_path / "store", [3, 4])
+    hostile = "\x1b[2J\x1b]0;x\x07\u202e\nnext"
+    manifest = json.loads((tmp_path / "store" / "manifest.json").read_bytes())
+    manifest.pop("xxh3_128")
+    manifest["tokenizer"]["eos_token"] = hostile
+    manifest["tokenizer"]["added_tokens"] = {hostile: manifest["tokenizer"]["eos_id"]}
+    (tmp_path / "store" / "manifest.json").write_bytes(manifests.sealed(manifest))
+    (tmp_path / hostile).mkdir()
+    for arguments in (
+        ["info", "store"],
+        ["verify", hostile],
+        ["pack", "store", "-o", "x", "-L", "8", "--strategy", hostile],
+    ):
+        run(arguments)
+        said = capsys.readouterr()
+        assert "\x1b" not in said.out + said.err
+        assert "\u202e" not in said.out + said.err
+        assert "\nnext" not in said.out + said.err
+        assert "\\x1b[2J" in said.out + said.err

@@ -259,3 +259,13 @@ def test_an_order_alone_has_no_rows(store: Path, tmp_path: Path) -> None:
         packtool.stats(tmp_path / "order")
     with pytest.raises(UsageError, match="--order: only packed datasets take an order"):
         packtool.stats(store, order=tmp_path / "order")
+
+
+def test_a_page_does_not_take_the_place_of_a_shard(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "store", np.array([3, 4]))
+    before = (store / "tokens-00000.npy").read_bytes()
+    with pytest.raises(
+        UsageError, match=r"--html: '.*tokens-00000.npy' is not the name of a page, and what lies there"
+    ):
+        packtool.stats(store, html=store / "tokens-00000.npy")
+    assert (store / "tokens-00000.npy").read_bytes() == before

@@ -562,3 +562,18 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
     assert [entry.name for entry in manifest.inputs] == ["caf\\xe9.jsonl"]
     assert json.loads((result.path / "rejected.jsonl").read_text())["file"] == "caf\\xe9.jsonl"
     assert "caf\\xe9.jsonl:2: not valid JSON" in fails(DataError, tmp_path / "in", tmp_path / "p")
+
+
+def test_an_input_that_links_to_the_output(tmp_path: Path) -> None:
+    corpus, store = tmp_path / "corpus", tmp_path / "store"
+    corpus.mkdir()
+    (corpus / "a.jsonl").write_text('{"text": "a"}\n{"txet": "b"}\n')
+    with pytest.warns(PacktoolWarning, match="1 records could not be used"):
+        packtool.tokenize([corpus], store, on_error="quarantine")
+    before = contents(store)
+    (corpus / "again.jsonl").symlink_to(store / "rejected.jsonl")
+    for inputs in ([corpus], [corpus / "again.jsonl"], [corpus / "*.jsonl"]):
+        with pytest.raises(UsageError, match=r"the input .*again.jsonl lies inside the output") as caught:
+            packtool.tokenize(inputs, store, overwrite=True, text_field="raw")
+        assert caught.value.code == "output-overlaps-input"
+    assert contents(store) == before

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from packtool.corpus import open as opening
 from packtool.corpus.discover import find
 from packtool.errors import DataError
 
@@ -115,3 +116,30 @@ def test_names_are_the_same_in_every_locale(tmp_path: Path) -> None:
     assert outputs[0] == outputs[1]
     found = [file.name for file in find(tmp_path / "in").files]
     assert found == ["caf\\xe9.jsonl", "z.jsonl", "\\x80\\xff.jsonl", "日本.jsonl"]
+
+
+def test_one_client_for_all_files_of_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyarrow import fs
+
+    made = []
+    original = fs.FileSystem.from_uri
+
+    class Counting:
+        @staticmethod
+        def from_uri(location: str) -> object:
+            made.append(location)
+            return original(location)
+
+    monkeypatch.setattr(fs, "FileSystem", Counting)
+    monkeypatch.setattr(opening, "_clients", {})
+    for number in range(20):
+        (tmp_path / f"{number}.jsonl").write_text('{"text": "a"}\n')
+    (tmp_path / "a b.jsonl").write_text('{"text": "a"}\n')
+    for number in range(20):
+        store, path = opening.filesystem(f"file://{tmp_path}/{number}.jsonl")
+        assert path == f"{tmp_path}/{number}.jsonl"
+        assert store.get_file_info(path).size == 14
+    assert len(made) == 1
+    store, path = opening.filesystem(f"file://{tmp_path}/a%20b.jsonl")
+    assert store.get_file_info(path).size == 14
+    assert len(made) == 2, "only the client knows what this means"

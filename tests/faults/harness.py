@@ -172,7 +172,7 @@ def disturb(
     if disturbed.status == 1:
         assert "packtool: error[" in disturbed.stderr, disturbed.stderr
     require_whole(out)
-    resume = [] if command[0] == "run" else ["--resume"]
+    resume = [] if command[0] == "run" else ["--overwrite" if at % 5 == 4 else "--resume"]
     resumed = server.run([*command, "-o", str(out), *resume], out.parent)
     assert resumed.status == 0, (disturbed, resumed)
     assert contents(out) == whole, (disturbed, sorted(contents(out)))

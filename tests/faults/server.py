@@ -33,6 +33,7 @@ def child(task: dict[str, Any], shim: Any, stderr: int) -> int:
 
 def main() -> None:
     """Serve until the input ends."""
+    import packtool.cli
     import packtool.commands.pack
     import packtool.commands.run
     import packtool.commands.shuffle

@@ -47,3 +47,15 @@ def test_counts_are_those_of_the_definition(size: int, twentieth: int, lengths: 
 def test_worked_example() -> None:
     # r_max = 0.1, L = 10, n = 3 allows 3 tokens of overlap: 37 tokens make four rows, 36 do not.
     assert can_slide(np.array([36, 37]), 10, Fraction(1, 10)).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("digits", [10, 30, 300])
+def test_ratios_of_many_digits(digits: int) -> None:
+    counts = LengthCounts(np.array([1200, 2500, 40_000]), np.array([1 << 20, 1 << 21, 1 << 22]))
+    near = sliding(counts, 1024, Fraction("0." + "3" * digits))
+    third = sliding(counts, 1024, Fraction(1, 3))
+    assert near.predicted_texts == pytest.approx(third.predicted_texts)
+    assert near.predicted_tokens == pytest.approx(third.predicted_tokens)
+    assert (near.texts, near.tokens) == (third.texts, third.tokens)
+    assert near.predicted_texts >= 0
+    assert near.predicted_tokens >= 0

@@ -188,3 +188,30 @@ def test_different_datasets_do_not_add_up() -> None:
     tally = Tally(np.array([3]), 8)
     with pytest.raises(ValueError, match="do not add up"):
         tally += Tally(np.array([3]), 4)
+
+
+def test_parts_of_many_documents_take_little_memory_each() -> None:
+    lengths = np.full(10_000_000, 9, np.uint32)
+    whole = Tally(lengths, 8)
+    for document in (3, 9_999_999, 3):
+        part = Tally(lengths, 8)
+        part.add(segments([[(document, 0, 8, 0)], [(document, 1, 8, 7)]]))
+        assert part._overlaps is None, "an array as long as the corpus"
+        whole += part
+    assert np.flatnonzero(whole.overlaps).tolist() == [3, 9_999_999]
+
+
+def test_overlaps_are_the_same_however_many_there_are() -> None:
+    lengths = np.full(20_000, 9, np.uint32)
+    whole, parts = Tally(lengths, 8), Tally(lengths, 8)
+    draw = np.random.default_rng(5)
+    for _ in range(40):
+        documents = draw.integers(0, 20_000, 500).tolist()
+        rows = segments([[(document, 1, 8, 7)] for document in documents])
+        part = Tally(lengths, 8)
+        part.add(rows)
+        whole.add(rows)
+        parts += part
+    assert whole._overlaps is not None
+    np.testing.assert_array_equal(whole.overlaps, parts.overlaps)
+    assert 0 < whole.overlaps.sum() < 20_000

@@ -72,3 +72,11 @@ def test_numbers_given_from_python_as_something_else(options: dict[str, Any], me
     strategy = "buckets" if "buckets" in options else "bfd"
     given = PackArguments("tokens", "packed", strategy=strategy, **options)
     assert refused(given, "--strategy", strategy) == f"[bad-option] {message}"
+
+
+@pytest.mark.parametrize("size", [1 << 63, 10**400])
+def test_numbers_that_no_array_holds(size: int) -> None:
+    with pytest.raises(UsageError, match=r"--batch-size: \d+ is out of range\. Give a number from 1 to 2\^63 - 1"):
+        packtool.stats("nothing", batch_size=size)
+    with pytest.raises(UsageError, match=r"--sequence-length: .* is out of range"):
+        packtool.stats("nothing", sequence_length=[64, size])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from packtool import shuffling
 from packtool.errors import UsageError
 from packtool.plan import offsets_of
-from packtool.shuffling.atom import AtomShuffle, reorder
+from packtool.shuffling.atom import reorder
 from packtool.shuffling.bucket import batches
 from packtool.shuffling.partial import PartialPlan, plan, rotations
 
@@ -110,16 +110,6 @@ def test_batch_tokens_that_do_not_fit() -> None:
 def test_reorder(stored: list[int], wanted: list[int]) -> None:
     data = np.array(stored)
     assert data[reorder(data, np.array(wanted))].tolist() == wanted
-
-
-@pytest.mark.parametrize("memory", [64, 700, 4096, 1 << 20])
-@pytest.mark.parametrize("stored", [False, True])
-def test_an_order_piece_by_piece(monkeypatch: pytest.MonkeyPatch, memory: int, stored: bool) -> None:
-    monkeypatch.setattr("packtool.shuffling.atom._KEYS_AT_ONCE", 17)
-    shuffle = AtomShuffle(100, 7, 42, 1, AtomShuffle(100, 7, 41, 0) if stored else None)
-    parts = list(shuffle.order_parts(memory))
-    assert len(parts) == (1 if stored or memory > 6400 else 1 << (6400 // memory).bit_length())
-    np.testing.assert_array_equal(np.concatenate(parts), shuffle.order())
 
 
 def test_an_unknown_method() -> None:

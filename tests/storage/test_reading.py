@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from packtool.errors import DataError
+from packtool.storage.contents import document_lengths
 from packtool.storage.files import FileEntry, npy_header, write_array
 from packtool.storage.reading import decode, open_array, problem_with, read_file
+from packtool.storage.token_store import write_shard
 
 DTYPE = np.dtype("<u2")
 ARRAY = np.arange(6, dtype=DTYPE).reshape(2, 3)
@@ -153,3 +155,18 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_bytes(b" " * 11)
     with pytest.raises(DataError, match="has 11 bytes, more than any of its kind"):
         read_file(tmp_path / "manifest.json", largest=10)
+
+
+def test_documents_longer_than_their_lengths_can_say() -> None:
+    most = (1 << 32) - 1
+    assert document_lengths(np.array([0, most]), most, "x").tolist() == [most]
+    with pytest.raises(DataError, match=r"x: a document of 4,294,967,296 tokens, where 4,294,967,295 is the most"):
+        document_lengths(np.array([0, most + 1]), most + 1, "x")
+
+
+def test_a_document_too_long_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("packtool.storage.token_store.LONGEST_DOCUMENT", 5)
+    write_shard(tmp_path, 0, np.zeros(8, np.uint16), np.array([0, 3, 8]), 9)
+    with pytest.raises(DataError, match="a document of 6 tokens, where 5 is the most") as caught:
+        write_shard(tmp_path, 1, np.zeros(8, np.uint16), np.array([0, 2, 8]), 9)
+    assert caught.value.code == "document-too-long"

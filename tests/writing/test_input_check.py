@@ -79,3 +79,72 @@ def test_every_file_is_checked(place: Path) -> None:
     held = {file.path.name for file in PackedDataset("packed").files()}
     there = {file.name for file in Path("packed").glob("*.npy")}
     assert held == there
+
+
+@pytest.mark.parametrize(
+    ("source", "damaged"),
+    [("store", "store/tokens-00001.npy"), ("packed", "packed/tokens-00002.npy"), ("packed", "packed/lengths.npy")],
+)
+def test_an_export_checks_what_it_reads(
+    place: Path, capsys: pytest.CaptureFixture[str], source: str, damaged: str
+) -> None:
+    packtool.export(source, "expected-export", format="nanogpt")
+    command = ["export", source, "-o", "out", "-q", "--format", "nanogpt"]
+    flip(Path(damaged))
+    assert run(command) == 1
+    assert capsys.readouterr().err.startswith(f"packtool: error[wrong-checksum]: {damaged}: its checksum differs")
+    assert not Path("out/manifest.json").exists()
+    assert not list(Path("out/unfinished").glob("part-*"))
+    assert run([*command, "--no-check-input", "--overwrite"]) == 0
+    flip(Path(damaged))
+    assert run([*command, "--overwrite"]) == 0
+    assert contents(Path("out")) == contents(Path("expected-export"))
+
+
+def test_an_order_checks_the_atoms_that_it_reads(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packtool.pack("store", "atoms", strategy="padding", sequence_length=16, atom_size=64, shard_tokens=320)
+    damaged = Path("atoms/atoms-00000.npy")
+    command = ["shuffle", "atoms", "-o", "out", "-q", "--order-only", "--epoch", "1"]
+    begins = np.load(damaged)
+    at = next(n for n in range(1, len(begins) - 1) if begins[n] + 1 < begins[n + 1])  # still ascending afterwards
+    whole = damaged.read_bytes()
+    with damaged.open("r+b") as file:
+        file.seek(-8 * (len(begins) - at), 2)
+        file.write((int(begins[at]) + 1).to_bytes(8, "little"))
+    assert run(command) == 1
+    assert capsys.readouterr().err.startswith(f"packtool: error[wrong-checksum]: {damaged}: its checksum differs")
+    assert not Path("out/manifest.json").exists()
+    damaged.write_bytes(whole)
+    assert run([*command, "--resume"]) == 0
+
+
+def test_what_decides_sides_is_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.jsonl").write_text("".join(f'{{"text": "text {number}"}}\n' for number in range(200)))
+    packtool.tokenize("a.jsonl", "tokenized")
+    damaged = Path("tokenized/documents-00000.npy")
+    command = ["pack", "tokenized", "-o", "out", "-q", "--strategy", "concat", "-L", "16"]
+    flip(damaged)
+    assert run([*command, "--holdout", "10%"]) == 1
+    assert capsys.readouterr().err.startswith(f"packtool: error[wrong-checksum]: {damaged}: its checksum differs")
+    assert run([*command, "--overwrite"]) == 0, "not read, so not asked"
+
+
+def test_what_was_chosen_is_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packtool.pack("store", "twice", strategy="concat", sequence_length=16, mix=["store=2"])
+    held = {file.path.name for file in PackedDataset("twice").files()}
+    assert held == {file.name for file in Path("twice").glob("*.npy")}
+    array = np.load("twice/chosen.npy")
+    array[3], array[4] = array[4], array[3]
+    with Path("twice/chosen.npy").open("r+b") as file:
+        file.seek(-array.nbytes, 2)
+        file.write(array.tobytes())
+    assert run(["shuffle", "twice", "-o", "out", "-q", "--epoch", "1"]) == 1
+    assert "error[wrong-checksum]: twice/chosen.npy: its checksum differs" in capsys.readouterr().err
+
+
+def test_a_report_that_is_carried_over_is_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packtool.pack("store", "bare", strategy="bfd", sequence_length=128, segments=False)
+    report = Path("bare/report.json")
+    report.write_bytes(report.read_bytes().replace(b'"mean"', b'"maen"', 1).replace(b"rows", b"rwos", 1))
+    assert run(["shuffle", "bare", "-o", "out", "-q", "--epoch", "1"]) == 1
+    assert "error[wrong-checksum]: bare/report.json: its checksum differs" in capsys.readouterr().err

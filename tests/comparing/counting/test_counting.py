@@ -22,7 +22,11 @@ SIZES = (2, 3, 8, 16)
 
 def everything(tally: Tally) -> dict[str, Any]:
     """All that a tally knows, with overlaps counted."""
-    known = {name: value for name, value in vars(tally).items() if name not in ("lengths", "_overlaps", "homogeneity")}
+    known = {
+        name: value
+        for name, value in vars(tally).items()
+        if name not in ("lengths", "_overlaps", "_named", "homogeneity")
+    }
     known["unlisted_overlaps"] += int(np.count_nonzero(tally.overlaps))
     known |= {f"homogeneity {name}": value for name, value in vars(tally.homogeneity).items()}
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in known.items()}
