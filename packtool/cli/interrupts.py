@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Sequence
 from types import FrameType
 
-from packtool import temporary
 from packtool.cli.failures import say
 
 INTERRUPTED = 130
@@ -53,7 +53,10 @@ def _watch(reader: int, arguments: Sequence[str]) -> None:
     time.sleep(GRACE_SECONDS)
     if not _said.is_set():
         interrupted(arguments)
-    temporary.remove_all()
+    if "packtool.temporary" in sys.modules:  # else there are none
+        from packtool.temporary import remove_all
+
+        remove_all()
     os._exit(INTERRUPTED)
 
 
