@@ -51,6 +51,7 @@ def packtool_all(path: Path, batch: int, workers: int) -> Iterator[Any]:
 
 def mosaicml(path: Path, batch: int, workers: int) -> Iterator[Any]:
     """MosaicML Streaming, shuffled."""
+    import torch
     from torch.utils.data import DataLoader
 
     from tests.interop.peer_formats import _torchvision
@@ -59,7 +60,11 @@ def mosaicml(path: Path, batch: int, workers: int) -> Iterator[Any]:
     from streaming import StreamingDataset
 
     dataset = StreamingDataset(local=str(path), shuffle=True, batch_size=batch)
-    return (each["tokens"] for each in DataLoader(dataset, batch_size=batch, num_workers=workers))
+
+    def collate(samples: list[dict[str, Any]]) -> Any:
+        return torch.from_numpy(np.stack([sample["tokens"] for sample in samples]).astype(np.int64))
+
+    return iter(DataLoader(dataset, batch_size=batch, num_workers=workers, collate_fn=collate))
 
 
 def litdata(path: Path, batch: int, workers: int) -> Iterator[Any]:

@@ -12,6 +12,7 @@ import io
 import mmap
 import os
 import stat
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,12 @@ from packtool.storage.files import HEADER_BYTES, FileEntry, npy_header
 
 _Content = TypeVar("_Content")
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-_C = ctypes.CDLL(None)  # madvise, for maps that are not Python's
+_C = ctypes.CDLL(None, use_errno=True)  # for maps that are not Python's
+_C.mmap.restype = ctypes.c_void_p
+_C.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_C.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_C.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_FAILED = ctypes.c_void_p(-1).value
 _AGAIN = "make it again, or copy it again"
 LARGEST_JSON = 1 << 30
 """Bytes of the largest JSON file that is read: a manifest of more than a million shards."""
@@ -137,11 +143,13 @@ def open_array(directory: Path, entry: FileEntry, dtype: np.dtype[Any] | str) ->
 
 def _mapped(handle: int, size: int) -> npt.NDArray[np.uint8]:
     """The bytes of an open file, mapped. Unlike a map of Python's own, it keeps no file open: a dataset may have more
-    shards than a process may have open files."""
-    import pyarrow as pa
-
-    with pa.memory_map(f"/dev/fd/{handle}", "r") as file:
-        return np.frombuffer(file.read_buffer(size), np.uint8)
+    shards than a process may have open files. Unlike one of pyarrow's, it loads nothing into a trainer's workers."""
+    address = _C.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, handle, 0)
+    if address == _FAILED:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    data = (ctypes.c_ubyte * size).from_address(address)
+    weakref.finalize(data, _C.munmap, address, size).atexit = False  # arrays may be read until the very end
+    return np.frombuffer(memoryview(data).toreadonly(), np.uint8)
 
 
 @dataclass(frozen=True)
@@ -206,8 +214,8 @@ def release(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
         buffer: Any = array
         while isinstance(buffer, np.ndarray):
             buffer = buffer.base
-        if buffer is not None:
-            _C.madvise(ctypes.c_void_p(buffer.address), ctypes.c_size_t(buffer.size), mmap.MADV_DONTNEED)
+        if isinstance(buffer, memoryview):
+            _C.madvise(ctypes.addressof(buffer.obj), len(buffer), mmap.MADV_DONTNEED)  # type: ignore[arg-type]
 
 
 def problem_with(directory: Path, name: str, size: int, xxh3_128: str) -> DataError | None:

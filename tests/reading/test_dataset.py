@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +149,28 @@ def test_an_epoch_has_the_seed_that_the_dataset_was_packed_with(store: Path, tmp
     packtool.shuffle(tmp_path / "several", tmp_path / "batches", method="bucket", batch_tokens=128, epoch=2)
     written, made = bucketed(tmp_path / "batches"), bucketed(tmp_path / "several").epoch(2, batch_tokens=128)
     assert [made[n].tolist() for n in range(len(made))] == [written[n].tolist() for n in range(len(written))]
+
+
+def test_numpy_msgspec_and_xxhash_are_enough(packed: dict[str, Path], tmp_path: Path) -> None:
+    """A trainer's workers load nothing heavier, whatever they read."""
+    packtool.shuffle(packed["rows"], tmp_path / "order", epoch=1, order_only=True)
+    code = """
+import sys
+for name in ("pyarrow", "tokenizers", "gigatoken", "scipy", "tqdm", "rich", "typer"):
+    sys.modules[name] = None  # as if it were not installed
+import packtool
+from packtool.reading.sampler import GlobalBatches
+from packtool.reading.stream import Stream
+for dataset in (packtool.open(sys.argv[1]), packtool.open(sys.argv[1], order=sys.argv[2])):
+    for each in (dataset, dataset.epoch(2)):
+        each[3], each[[1, 2]], each[:], each.segments(0), each.batch([0, 1])
+for keys in GlobalBatches(stream := Stream(sys.argv[1], epochs=2), 4):
+    stream.batch(keys)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, packed["rows"], tmp_path / "order"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_it_says_it_is(packed: dict[str, Path], tmp_path: Path, store: Path) -> None:
