@@ -254,3 +254,32 @@ def between(ends: I64, begin: I64, end: I64) -> tuple[I64, I64, I64, I64]:
     start = np.maximum(np.repeat(begin, counts) - origin, 0)
     length = np.minimum(np.repeat(end, counts), ends[thing + 1]) - origin - start
     return thing, start, length, offsets
+
+
+def equal_but_one(values: npt.NDArray[Any], first: I64, counts: I64) -> npt.NDArray[np.bool_]:
+    """Which groups of more than two values hold equal ones only, or all but one equal.
+
+    Two of the first three are alike, then, and the first or the second is the common value.
+
+    Args:
+        values: of all groups.
+        first: where each group begins.
+        counts: values in each, three at least.
+
+    >>> equal_but_one(np.array([4, 4, 9, 4, 1, 2, 3, 3]), np.array([0, 4]), np.array([4, 4]))
+    array([ True, False])
+    """
+    a, b, c = values[first], values[first + 1], values[first + 2]
+    found: npt.NDArray[np.bool_] = (a == b) | (b == c) | (a == c)
+    likely = np.flatnonzero(found)
+    first, counts = first[likely], counts[likely]
+    if not len(likely):
+        return found
+    offsets = offsets_of(counts)
+    inside = values[ranges(first, counts, offsets)]
+    alike = np.zeros(len(likely), np.bool_)
+    for candidate in (first, first + 1):
+        same = inside == np.repeat(values[candidate], counts)
+        alike |= np.add.reduceat(same, offsets[:-1], dtype=np.int64) >= counts - 1
+    found[likely] = alike
+    return found

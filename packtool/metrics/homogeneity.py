@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from packtool.metrics.ratios import ratio
-from packtool.plan import I64, Segments, offsets_of, ranges
+from packtool.plan import I64, Segments, equal_but_one, offsets_of
 
 _STEPS = 1 << 12  # of the log of a length to base 2: whole numbers add up to the same, whatever the batches
 
@@ -95,7 +95,7 @@ class HomogeneityCounts:
         self.row_squares += _product((of_row + rest) * mean + rest * rest // counts, times)
         several = counts > 2
         self.rows_of_several += int(times[several].sum())
-        self.equal_but_one += int(times[several][_equal_but_one(length, first[several], counts[several])].sum())
+        self.equal_but_one += int(times[several][equal_but_one(length, first[several], counts[several])].sum())
 
     def __iadd__(self, other: HomogeneityCounts) -> HomogeneityCounts:
         """Add the counts of other rows."""
@@ -138,24 +138,3 @@ def _exact_logs(length: I64) -> I64:
 
 
 _KNOWN_LOGS: I64 = np.append(0, _exact_logs(np.arange(1, 1 << 14)))
-
-
-def _equal_but_one(length: I64, first: I64, counts: I64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Rows, of more than two segments, in which at most one length differs from all others.
-
-    Two of the first three are alike, then, and the first or the second is the common length.
-    """
-    a, b, c = length[first], length[first + 1], length[first + 2]
-    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (a == b) | (b == c) | (a == c)
-    likely = np.flatnonzero(found)
-    first, counts = first[likely], counts[likely]
-    if not len(likely):
-        return found
-    offsets = offsets_of(counts)
-    inside = length[ranges(first, counts, offsets)]
-    alike = np.zeros(len(likely), np.bool_)
-    for candidate in (first, first + 1):
-        same = inside == np.repeat(length[candidate], counts)
-        alike |= np.add.reduceat(same, offsets[:-1], dtype=np.int64) >= counts - 1
-    found[likely] = alike
-    return found

@@ -15,6 +15,8 @@ import numpy as np
 from packtool.packing.bins.mix import mix
 from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of, ranges
 
+_BATCH = 1 << 20  # segments looked up at a time
+
 
 @dataclass(frozen=True)
 class LongRows:
@@ -127,27 +129,30 @@ class RowsPlan(Plan):
 
     def mixed(self, seed: int, window: int) -> RowsPlan:
         """Segments of bins exchanged; rows of one document alone stay."""
-        bins = self._bins
-        source, offsets = mix(
-            lambda places: self._bin_segments(places)[2],
+        bins, listed = self._bins, len(self._bins.listed) > 0
+        # Where each document has one segment, it says which; elsewhere segments are told by their places.
+        mixed, offsets = mix(
+            np.arange(len(bins.document)) if listed else bins.document,
+            self._bin_lengths(),
             bins.offsets,
             self.sequence_length,
             seed=seed,
             window=window,
             long_rows=int(self._long.offsets[-1]),
         )
-        listed, start, length = bins.listed, bins.start, bins.length
-        if len(listed):
-            is_listed = np.zeros(len(source), np.bool_)
-            is_listed[listed] = True
-            listed = np.flatnonzero(is_listed[source])
-            before = np.searchsorted(bins.listed, source[listed])
-            start, length = start[before], length[before]
+        if listed:
+            is_listed = np.zeros(len(mixed), np.bool_)
+            is_listed[bins.listed] = True
+            places = np.flatnonzero(is_listed[mixed])
+            before = np.searchsorted(bins.listed, mixed[places])
+            bins = Bins(bins.document[mixed], offsets, places, bins.start[before], bins.length[before])
+        else:
+            bins = Bins(mixed, offsets, bins.listed, bins.start, bins.length)
         return RowsPlan(
             self.sequence_length,
             self._lengths,
             long=self._long,
-            bins=Bins(bins.document[source], offsets, listed, start, length),
+            bins=bins,
             whole=self._whole,
             dropped=self.dropped,
             eos_omitted=self.eos_omitted,
@@ -199,6 +204,16 @@ class RowsPlan(Plan):
             start[listed] = self._bins.start[at[listed]]
             length[listed] = self._bins.length[at[listed]]
         return document, start, length
+
+    def _bin_lengths(self) -> Ints:
+        """Tokens of each segment in a bin, in the smallest type that holds them."""
+        bins = self._bins
+        found = np.empty(len(bins.document), np.min_scalar_type(self.sequence_length))
+        for first in range(0, len(found), _BATCH):
+            tokens = self._lengths[bins.document[first : first + _BATCH]]
+            found[first : first + _BATCH] = tokens if self._whole else tokens % self.sequence_length
+        found[bins.listed] = bins.length
+        return found
 
     def _clip(self, rows: Segments) -> Segments:
         """Rows without their tokens beyond L."""

@@ -32,16 +32,16 @@ def test_rows_keep_their_sums_and_what_lies_beyond_them(case, seed, window, long
         patch.setattr(module, "_LEAST_BLOCK", 40)
         patch.setattr(module, "_ROWS_FOR_EACH_SUM", 0)
         found = [
-            mix(lambda at: length[at], offsets, sequence_length, seed=seed, window=window, long_rows=long_rows)
+            mix(np.arange(len(length)), length, offsets, sequence_length, seed=seed, window=window, long_rows=long_rows)
             for _ in range(2)
         ]
     for again in found:
-        np.testing.assert_array_equal(again.source, found[0].source)
+        np.testing.assert_array_equal(again.items, found[0].items)
         np.testing.assert_array_equal(again.offsets, found[0].offsets)
     mixed = found[0]
-    assert sorted(mixed.source.tolist()) == list(range(len(length)))
+    assert sorted(mixed.items.tolist()) == list(range(len(length)))
     for number, row in enumerate(rows):
-        here = mixed.source[mixed.offsets[number] : mixed.offsets[number + 1]]
+        here = mixed.items[mixed.offsets[number] : mixed.offsets[number + 1]]
         assert length[here].sum() == sum(row)
         # What does not end within the row lies where it lay: at the end, in its order.
         kept = int(np.searchsorted(np.cumsum(row), sequence_length, side="right"))

@@ -1,0 +1,95 @@
+"""Groups of consecutive segments: their sums, their random order, and the order of their sums. All in whole numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.plan import I64
+
+U64 = npt.NDArray[np.uint64]
+
+HALF = np.uint64(32)
+"""A weight has a length in the upper 32 bits and its log in the lower ones."""
+LOW = np.uint64(0xFFFFFFFF)
+INDEX_BITS = 22
+RANDOM_BITS = 16
+_RANK_BITS = 18  # a row length has up to 24 bits, so 18 of 64 are left to order groups of one sum
+_LOG_SCALE = 1 << 8  # steps of log length in an octave
+
+
+def weights(sequence_length: int) -> U64:
+    """The weights of segments of each length up to L; see `Rows`."""
+    length = np.arange(sequence_length + 1)
+    log = np.rint(np.log2(np.maximum(length, 1)) * _LOG_SCALE)
+    weights: U64 = length.astype(np.uint64) << HALF | log.astype(np.uint64)
+    return weights
+
+
+def running(weight: U64) -> U64:
+    """The weights of all segments before each, then of all."""
+    totals = np.zeros(len(weight) + 1, np.uint64)
+    np.cumsum(weight, out=totals[1:])
+    return totals
+
+
+def consecutive(first: I64, counts: I64, offsets: I64) -> I64:
+    """`packtool.plan.ranges` where no range is empty: the running total of steps is quicker to come by."""
+    steps = np.ones(int(offsets[-1]), np.int64)
+    steps[0] = first[0]
+    steps[offsets[1:-1]] = first[1:] - (first + counts)[:-1] + 1
+    return np.cumsum(steps, out=steps)
+
+
+def cuts(segments: int, draws: np.random.Philox) -> npt.NDArray[np.bool_]:
+    """Each segment chosen with probability one fourth."""
+    count = -(-segments // 8)
+    return np.unpackbits(_bytes(count, draws) & _bytes(count, draws), count=segments).view(np.bool_)
+
+
+def somewhere_inside(start: I64, counts: I64, draws: np.random.Philox) -> I64:
+    """A place in each row behind its first segment; the first, where it is the only one."""
+    some = random(len(start), 32, draws).astype(np.int64)
+    inside: I64 = start + np.minimum(1 + (some * (counts - 1) >> 32), counts - 1)
+    return inside
+
+
+def deal_at_random(sums: U64, draws: np.random.Philox) -> I64:
+    """The group that each place receives: the next one of its sum, in random order, round and round."""
+    order = sorted_by(sums, random(len(sums), RANDOM_BITS, draws))
+    alike = sums[order]
+    last = np.flatnonzero(np.append(alike[1:] != alike[:-1], True))
+    following = np.append(order[1:], 0)
+    following[last] = order[np.append(0, last[:-1] + 1)]
+    source = np.empty_like(order)
+    source[order] = following
+    return source
+
+
+def sorted_by(key: U64, rank: U64 | None = None) -> I64:
+    """Indices in ascending order of key, rank, index. Packed numbers are sorted several times as fast as indices."""
+    packed = key << np.uint64(_RANK_BITS)
+    if rank is not None:
+        packed |= rank
+    packed <<= np.uint64(INDEX_BITS)
+    packed |= np.arange(len(key), dtype=np.uint64)
+    packed.sort()
+    return (packed & np.uint64((1 << INDEX_BITS) - 1)).astype(np.int64)
+
+
+def rank(excess: I64) -> U64:
+    """Numbers of 18 bits in the order of `excess`; where it takes more, neighbours become equal."""
+    low = int(excess.min())
+    shift = max(0, (int(excess.max()) - low).bit_length() - _RANK_BITS)
+    return (excess - low >> shift).astype(np.uint64)
+
+
+def _bytes(count: int, draws: np.random.Philox) -> npt.NDArray[np.uint8]:
+    """Random bytes, the same whatever the machine's byte order."""
+    words: U64 = draws.random_raw(-(-count // 8))
+    return words.astype("<u8", copy=False).view(np.uint8)[:count]
+
+
+def random(count: int, bits: int, draws: np.random.Philox) -> U64:
+    """Random numbers of 16 or 32 bits."""
+    return _bytes(count * bits // 8, draws).view(f"<u{bits // 8}").astype(np.uint64)
