@@ -35,13 +35,13 @@ from packtool.packing.bins.groups import (
 )
 from packtool.plan import I64, equal_but_one, offsets_of
 
-_RANDOM_ROUNDS = (3, 10)
+_RANDOM_ROUNDS = (2, 10)
 _BALANCING_ROUNDS = 32
 _PARTING_ROUNDS = 16
 _WORTHWHILE = 4  # random rounds go on while each takes off at least a fourth of the variance between rows
 _STALLED = (64, 24)  # balancing rounds, while each takes off so small a part: above what random rows have, and below
 _PARTED = 8  # parting rounds, while each parts an eighth of the rows that are alike
-_FEW = 512  # and while more than one row in so many is
+_FEW = 256  # and while more than one row in so many is
 _OTHERS = 4  # rows that take part in a parting round, for each that is alike
 _GOAL = (3, 4)  # of the variance between random rows: parting gives some of it back
 

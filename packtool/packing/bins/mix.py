@@ -125,7 +125,7 @@ def _mix_block(length: I64, counts: I64, known: U64, alone: int, draws: np.rando
     if total >= _LARGEST_BLOCK:
         raise ValueError(f"a block holds fewer than {_LARGEST_BLOCK} segments")
     row = np.repeat(np.arange(len(counts)), counts)
-    fixed = _beyond(length, counts, row, len(known) - 1)
+    fixed = _beyond(length, counts, len(known) - 1)
     free = np.flatnonzero(~fixed)
     old = known[length[free]]
     new, new_row = exchange(old, row[free], len(counts), known[-1:], alone, draws)
@@ -140,9 +140,11 @@ def _mix_block(length: I64, counts: I64, known: U64, alone: int, draws: np.rando
     return order, np.bincount(new_row, minlength=len(counts))
 
 
-def _beyond(length: I64, counts: I64, row: I64, sequence_length: int) -> npt.NDArray[np.bool_]:
+def _beyond(length: I64, counts: I64, sequence_length: int) -> npt.NDArray[np.bool_]:
     """Which segments do not end within the first L tokens of their row."""
-    ends = offsets_of(length)
-    limit = ends[offsets_of(counts)[:-1]] + sequence_length
-    beyond: npt.NDArray[np.bool_] = ends[1:] > limit[row]
+    ends, bounds = offsets_of(length), offsets_of(counts)
+    limit = ends[bounds[:-1]] + sequence_length
+    if (ends[bounds[1:]] <= limit).all():
+        return np.zeros(len(length), np.bool_)
+    beyond: npt.NDArray[np.bool_] = ends[1:] > np.repeat(limit, counts)
     return beyond
