@@ -34,6 +34,7 @@ WRITING = (
     "layout",
     "gather",
     "stored_plan",
+    "rotated_plan",
     "source",
     "store_source",
     "packed_source",

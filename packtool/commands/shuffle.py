@@ -11,7 +11,7 @@ from packtool.clock import Clock
 from packtool.cluster import Cluster
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.shuffle_packed import require_atoms, with_batches, write_order, write_rows
-from packtool.commands.shuffle_store import write_partial
+from packtool.commands.shuffle_store import write_partial, write_rotation
 from packtool.errors import UsageError
 from packtool.executor import available_cpus
 from packtool.options.call import takes
@@ -60,7 +60,7 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         clock=Clock(),
     )
     manifest = manifests.read(Path(options.source))
-    _require_kind(chosen, manifest, str(options.source))
+    _require_kind(chosen, manifest, str(options.source), order_only=options.order_only)
     record = Shuffle(
         method=chosen.name,
         atom_size=atom_size,
@@ -70,7 +70,9 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
     )
     if chosen.source == "store":
         assert options.sequence_length is not None
-        return write_partial(job, record, options.sequence_length)
+        if options.order_only:
+            return write_rotation(job, PackedDataset(options.source), record, options.sequence_length)
+        return write_partial(job, record, options.sequence_length, options.remainder or "drop")
     dataset = PackedDataset(options.source)
     require_atoms(dataset, atom_size)
     if atom_size is None:
@@ -88,8 +90,18 @@ def _seed(given: int | None, manifest: Manifest) -> int:
     return manifest.seed if isinstance(manifest, PackedManifest) else DEFAULT_SEED
 
 
-def _require_kind(chosen: Method, manifest: Manifest, where: str) -> None:
+def _require_kind(chosen: Method, manifest: Manifest, where: str, *, order_only: bool) -> None:
     found = manifests.describe(manifest)
+    if chosen.source == "store" and order_only:
+        shuffle = manifest.shuffle if isinstance(manifest, PackedManifest) else None
+        if shuffle is None or shuffle.method != chosen.name:
+            raise UsageError(
+                "not-packed",
+                f"{found}, where --order-only of --method {chosen.name} needs rows that this method wrote",
+                remedy=f"write one epoch with packtool shuffle STORE --method {chosen.name}, then give it here",
+                where=where,
+            )
+        return
     if chosen.source == "store" and not isinstance(manifest, StoreManifest):
         raise UsageError(
             "not-a-store",

@@ -1,20 +1,27 @@
-"""`shuffle` of a token store: rows of a rotated stream, in the order in which batches read them."""
+"""The partial shuffle of a token store: rows of a rotated stream; or, of rows that it made, other rotations alone."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.write_corpus import write_corpus
+from packtool.errors import UsageError
 from packtool.options.pack import PackArguments
 from packtool.shuffling import partial
-from packtool.storage.manifest import Shuffle
+from packtool.storage import manifest as manifests
+from packtool.storage.files import write_array
+from packtool.storage.manifest import OrderManifest, Shuffle
+from packtool.storage.packed import ORDER, PackedDataset
 from packtool.storage.token_store import Corpus
+from packtool.writing.rotated_plan import lane_of
 
 
-def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int) -> DatasetResult:
+def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remainder: str) -> DatasetResult:
     """Write the rows of one epoch.
 
     Raises:
-        UsageError: there are fewer than batch size × sequence length tokens.
+        UsageError: there are too few tokens for one batch.
     """
     assert record.batch_size is not None
     corpus = Corpus(job.inputs)
@@ -24,10 +31,11 @@ def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int) -> Dat
         batch_size=record.batch_size,
         seed=record.seed,
         epoch=record.epoch,
+        short_rows=remainder == "pad",
     )
     options = {
         "sequence_length": sequence_length,
-        "remainder": "drop",
+        "remainder": remainder,
         "pad_id": corpus.tokenizer.eos_id,
         "shard_tokens": PackArguments.shard_tokens,
         "segments": True,
@@ -40,3 +48,36 @@ def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int) -> Dat
     return write_corpus(
         job, output, corpus, [plan], [None], strategy="concat", multi_bucket=False, options=options, record=record
     )
+
+
+def write_rotation(job: DatasetJob, dataset: PackedDataset, record: Shuffle, sequence_length: int) -> DatasetResult:
+    """Write how one epoch rotates the lanes of a dataset that this shuffle made: a number for each.
+
+    Raises:
+        UsageError: the dataset has other rows or batches.
+    """
+    stored, rows = dataset.manifest.shuffle, dataset.buckets[0].sequence_length
+    assert stored is not None
+    assert record.batch_size is not None
+    lanes = record.batch_size
+    for found, given, where in (
+        (stored.batch_size, lanes, "--batch-size"),
+        (rows, sequence_length, "--sequence-length"),
+    ):
+        if found != given:
+            what = f"{given}, but the dataset was made with {found}"
+            raise UsageError("bad-option", what, remedy="give the same, or shuffle the token store anew", where=where)
+    figures = {"lanes": lanes, "bytes": 8 * lanes}
+    place = job.begin(record, "order", figures=lambda: figures)
+    if isinstance(place, DatasetResult):
+        return place
+    drawn = partial.rotations(lanes, lane_of(dataset.manifest), seed=record.seed, epoch=record.epoch)
+    place.finish(
+        OrderManifest(
+            base=manifests.input_entry(dataset.path),
+            shuffle=record,
+            orders=[write_array(place.staged / ORDER, drawn.astype(np.dtype("<i8")))],
+        ),
+        job.facts(),
+    )
+    return DatasetResult(place.path, None, job.facts())

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from packtool.commands.stats_corpus import CorpusOptions, corpus_lengths
-from packtool.comparing import Candidate, compare
+from packtool.comparing import Candidate, affordable, compare
 from packtool.metrics import LengthCounts
 from packtool.metrics.ratios import ratio
 from packtool.plan import Ints
@@ -113,8 +113,11 @@ def _comparison(
 ) -> Comparison | None:
     if not tried:
         return None
+    left_out = [each.strategy for each in tried if not affordable(each, len(lengths))]
+    tried = [each for each in tried if affordable(each, len(lengths))]
     with Progress(len(tried), "compare", unit=" plans", quiet=quiet) as progress:
-        return comparison_of(list(compare(lengths, tried, progress.advance)), counts, batch_size, command, parameters)
+        outcomes = list(compare(lengths, tried, progress.advance))
+    return comparison_of(outcomes, counts, batch_size, command, parameters, list(dict.fromkeys(left_out)))
 
 
 def _tokenize_options(options: CorpusOptions) -> list[str]:

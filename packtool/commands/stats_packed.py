@@ -18,6 +18,7 @@ from packtool.storage.manifest import Shuffle, input_names
 from packtool.storage.order import read_order, require_orders
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.writing.layout import BATCH_TOKENS, Layout
+from packtool.writing.rotated_plan import RotatedPlan, require_rotation
 from packtool.writing.stored_plan import stored_plans
 
 MIXING_BATCH = 64
@@ -36,8 +37,12 @@ def packed_report(
         followed, orders = read_order(order, dataset.path)
         shuffle = followed.shuffle
         plans = stored_plans(dataset, shuffle.atom_size)
-        require_orders(order, followed, orders, plans)
-        sources = [Layout(plan, each) for plan, each in zip(plans, orders, strict=True)]
+        if shuffle.method == "partial":
+            require_rotation(orders[0], shuffle, manifest, str(order))
+            sources = [Layout(RotatedPlan(plans[0], manifest, orders[0]))]
+        else:
+            require_orders(order, followed, orders, plans)
+            sources = [Layout(plan, each) for plan, each in zip(plans, orders, strict=True)]
     tallies: list[Tally] = []
     mixing: list[Mixed] = []
     if dataset.has_segments:

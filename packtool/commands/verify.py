@@ -112,6 +112,8 @@ def attempt(check: Callable[[], None]) -> list[PacktoolError]:
 def _check_order(path: Path, manifest: OrderManifest) -> None:
     for entry in manifest.orders:
         order = open_array(path, entry, OFFSET)
+        if manifest.shuffle.method == "partial":
+            continue  # rotations of lanes, whose length the base knows
         require_order(order, len(order), str(path / entry.name))
 
 

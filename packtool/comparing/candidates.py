@@ -37,11 +37,13 @@ class Candidate:
         strategy: its registered name.
         options: the sequence length for strategies that take one, else the buckets.
         label: its name and, where it is tried in several ways, the options in which these differ.
+        asked: the strategy was named, not only meant by ``all``.
     """
 
     strategy: str
     options: PackOptions
     label: str = ""
+    asked: bool = True
 
     def arguments(self) -> list[str]:
         """What `packtool pack` is given to do the same.
@@ -101,7 +103,11 @@ def candidates(
                 remedy=f"leave it out, or compare {' or '.join(_takers(option)) or 'other strategies'}, too",
                 where=flag(option),
             )
-    return [candidate for name in chosen for candidate in _variants(name, sequence_lengths, values)]
+    return [
+        replace(candidate, asked=name in names)
+        for name in chosen
+        for candidate in _variants(name, sequence_lengths, values)
+    ]
 
 
 def _variants(name: str, sequence_lengths: Sequence[int], values: Mapping[str, Sequence[Any]]) -> list[Candidate]:

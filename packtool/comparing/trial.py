@@ -89,6 +89,14 @@ def _try(lengths: Ints, candidate: Candidate) -> Outcome:
     return Outcome(candidate, tallies, ledger, sample_rows(lengths, candidate), sampled, planned - begin, seconds)
 
 
+def affordable(candidate: Candidate, documents: int) -> bool:
+    """Whether a candidate that nobody asked for by name is worth its time on so many documents.
+
+    Those that place documents one by one, in random order, take a microsecond and more for each.
+    """
+    return candidate.asked or documents <= MIXED_EXACTLY or not STRATEGIES[candidate.strategy].random
+
+
 def mixed(candidate: Candidate) -> bool:
     """Whether the candidate exchanges documents between rows, so that they are not the bins that are counted."""
     return mixes(STRATEGIES[candidate.strategy], candidate.options)

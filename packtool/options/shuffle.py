@@ -29,7 +29,12 @@ class ShuffleArguments:
 
     source: Annotated[
         Path | str,
-        Option(PATH, "A packed dataset; for --method partial a token store.", metavar="SOURCE", positional=True),
+        Option(
+            PATH,
+            "A packed dataset; for --method partial a token store, or with --order-only what it made of one.",
+            metavar="SOURCE",
+            positional=True,
+        ),
     ]
     output: Output
     _: KW_ONLY
@@ -73,13 +78,14 @@ class ShuffleArguments:
         ),
     ] = None
     remainder: Annotated[
-        Literal["pad", "drop"],
+        Literal["pad", "drop"] | None,
         Option(
             TEXT,
-            "Rows that fill no batch make a smaller one (pad, although nothing is padded), or are in none (drop).",
-            taken_by=("bucket",),
+            "What fills no batch: smaller batches and shorter rows, padded (pad), or in no batch (drop).",
+            default="pad for bucket, drop for partial",
+            taken_by=("partial", "bucket"),
         ),
-    ] = "pad"
+    ] = None
     sequence_length: Annotated[
         int | None,
         Option(
@@ -109,7 +115,7 @@ class ShuffleArguments:
     ] = 0
     order_only: Annotated[
         bool,
-        Option(FLAG, "Write the order alone, for packtool.open(SOURCE, order=OUTPUT).", taken_by=("atom", "bucket")),
+        Option(FLAG, "Write the order alone, for packtool.open(SOURCE, order=OUTPUT)."),
     ] = False
     memory: Annotated[str | int, Option(SIZE, "Memory for tokens, such as 512MiB; beyond it they move twice.")] = "1GiB"
     workers: Workers = None

@@ -12,13 +12,15 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.plan import I64
-from packtool.reading.rows import OrderedRows, RowPlan, Rows
+from packtool.reading.rows import OrderedRows, RotatedRows, RowPlan, Rows
 from packtool.reading.shards import Files, StoredRows
 from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.bucket import batches
+from packtool.shuffling.partial import rotations
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import PackedManifest
 from packtool.storage.order import read_batches, read_order, require_orders
+from packtool.writing.rotated_plan import RotatedPlan, lane_of, require_rotation
 
 
 @dataclass(frozen=True)
@@ -83,15 +85,22 @@ def read(recipe: Recipe) -> Opened:
     dtype = None if recipe.dtype is None else np.dtype(recipe.dtype)
     if recipe.order is not None:
         order, orders = read_order(recipe.order, recipe.path)
+        if order.shuffle.method == "partial":
+            require_rotation(orders[0], order.shuffle, manifest, str(recipe.order))
+            return Opened(manifest, [_rotated(stored[0], manifest, orders[0], dtype)], None)
         plans = _plans(stored, manifest, order.shuffle.atom_size)
         require_orders(recipe.order, order, orders, plans)
         table = None if order.batches is None else read_batches(recipe.order, order.batches, manifest.buckets)
         return Opened(manifest, _ordered(plans, orders, manifest, dtype), table)
     if recipe.epoch is not None:
-        plans = _plans(stored, manifest, None)
         table = None if single(manifest) else _batches(stored, recipe.epoch)
         if _lies_so(manifest, recipe.epoch):
             return Opened(manifest, [Rows(each, dtype) for each in stored], table)
+        if manifest.shuffle is not None and manifest.shuffle.method == "partial":
+            lanes = manifest.shuffle.batch_size or 1
+            drawn = rotations(lanes, lane_of(manifest), seed=recipe.epoch.seed, epoch=recipe.epoch.number)
+            return Opened(manifest, [_rotated(stored[0], manifest, drawn, dtype)], None)
+        plans = _plans(stored, manifest, None)
         return Opened(manifest, _ordered(plans, _computed(plans, manifest, recipe), manifest, dtype), table)
     table = None if manifest.batches is None else read_batches(recipe.path, manifest.batches, manifest.buckets)
     return Opened(manifest, [Rows(each, dtype) for each in stored], table)
@@ -116,17 +125,14 @@ def _ordered(
     return [OrderedRows(plan, order, manifest.pad_id, dtype) for plan, order in zip(plans, orders, strict=True)]
 
 
+def _rotated(stored: StoredRows, manifest: PackedManifest, rotation: I64, dtype: np.dtype[Any] | None) -> Rows:
+    return RotatedRows(stored, RotatedPlan(RowPlan(stored), manifest, rotation), manifest.pad_id, dtype)
+
+
 def _computed(plans: Sequence[RowPlan], manifest: PackedManifest, recipe: Recipe) -> list[I64]:
     """The order of an epoch for each bucket, over rows that may be shuffled already."""
     assert recipe.epoch is not None
     before = manifest.shuffle
-    if before is not None and before.method == "partial":
-        raise UsageError(
-            "partial-shuffled",
-            "made by the partial shuffle: its rows continue each other from batch to batch, which no other order keeps",
-            remedy="make another epoch from the token store, with packtool shuffle STORE --method partial --epoch N",
-            where=str(recipe.path),
-        )
     wanted = atom_shuffles(plans, seed=recipe.epoch.seed, epoch=recipe.epoch.number)
     if before is None:
         return [each.order() for each in wanted]
@@ -137,8 +143,7 @@ def _computed(plans: Sequence[RowPlan], manifest: PackedManifest, recipe: Recipe
 def _lies_so(manifest: PackedManifest, epoch: Epoch) -> bool:
     """Whether the rows lie in the order of this epoch already."""
     before = manifest.shuffle
-    same = before is not None and (before.seed, before.epoch) == (epoch.seed, epoch.number)
-    return same and before is not None and before.method in ("atom", "bucket")
+    return before is not None and (before.seed, before.epoch) == (epoch.seed, epoch.number)
 
 
 def _batches(stored: Sequence[StoredRows], epoch: Epoch) -> npt.NDArray[Any]:

@@ -8,11 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from packtool.plan import I64, Ints, Segments, between, offsets_of
+from packtool.plan import I64, Ints, Segments, between, offsets_of, ranges
 from packtool.reading.shards import Array, StoredRows
 from packtool.storage.bucket_plan import BucketPlan
 from packtool.storage.segment_table import to_table
 from packtool.writing.layout import Layout, join, pad
+from packtool.writing.rotated_plan import RotatedPlan
 from packtool.writing.stored_plan import cut
 
 Index: TypeAlias = "int | np.integer[Any] | slice | Sequence[int] | Ints"
@@ -186,3 +187,38 @@ class OrderedRows(Rows):
         places = (rows[:, None] * per_row + np.arange(per_row)).reshape(-1)
         there = places < self._plan.units
         return self._layout.at(places[there]), there
+
+
+class RotatedRows(Rows):
+    """The rows of another epoch of the partial shuffle, each put together from parts of stored ones.
+
+    Args:
+        stored: the rows of one epoch.
+        plan: those of the other.
+        pad_id: what fills shorter rows.
+    """
+
+    def __init__(self, stored: StoredRows, plan: RotatedPlan, pad_id: int, dtype: np.dtype[Any] | None = None) -> None:
+        super().__init__(stored, dtype)
+        self._plan = plan
+        self._pad_id = pad_id
+
+    def tokens(self, first: int, last: int) -> Array:
+        return self._typed(self._take(np.arange(first, last)))
+
+    def segments(self, row: int) -> npt.NDArray[Any]:
+        return to_table(self.segments_of(np.array([self._number(row)])))
+
+    def segments_of(self, rows: I64) -> Segments:
+        length = self.sequence_length
+        return join(pad(self._plan.segments(rows), length), length, length)
+
+    def _take(self, rows: I64) -> Array:
+        length, parts = self.sequence_length, self._plan.parts(rows)
+        stored, number = np.unique(parts.document, return_inverse=True)
+        source = ranges(number * length + parts.start, parts.length, offsets_of(parts.length))
+        tokens = parts.tokens()
+        out = np.full(len(rows) * length, self._pad_id, self._stored.dtype)
+        places = ranges(np.arange(len(rows)) * length, tokens, offsets_of(tokens))
+        out[places] = self._stored.tokens(stored).reshape(-1)[source]
+        return out.reshape(len(rows), length)

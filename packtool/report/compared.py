@@ -32,6 +32,7 @@ def comparison_of(
     batch_size: int | None,
     command: str = "packtool pack store -o packed",
     parameters: int | None = None,
+    left_out: Sequence[str] = (),
 ) -> Comparison:
     """What each candidate would make of a corpus.
 
@@ -41,6 +42,7 @@ def comparison_of(
         batch_size: rows in a batch, for steps per epoch (with several buckets: of the longest rows).
         command: packs these documents, but for the strategy and its options.
         parameters: of the model whose training cost is worked out.
+        left_out: strategies that were meant but not tried.
     """
     base = baseline_length(outcomes)
     pairs = -(-counts.tokens // base) * (base * (base + 1) // 2)
@@ -52,6 +54,7 @@ def comparison_of(
         entries=entries,
         sliding=[_sliding(counts, size) for size in sorted(size for size in sizes if size is not None)],
         advice=advise(counts, entries),
+        left_out=list(left_out),
         timings=[
             Timing(planning_seconds=round(outcome.planning_seconds, 3), seconds=round(outcome.seconds, 3))
             for outcome in outcomes

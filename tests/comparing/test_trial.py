@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
 import numpy as np
 import pytest
 
+import packtool
 from packtool.comparing import candidates, compare, trial
-from packtool.report.sampled import sampled_note
+from packtool.report.sampled import notes
+from packtool.report.schema import Comparison
 from tests.reports import store_report
+from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(3).lognormal(3, 1, 600).astype(np.int64) + 2
 
@@ -27,8 +33,30 @@ def test_mixed_rows_of_a_large_corpus_are_estimated_and_all_else_is_exact(monkey
     comparison = store_report(LENGTHS, ["concat", "bfd"], [64]).comparison
     assert comparison is not None
     assert [entry.sampled_documents for entry in comparison.entries] == [None, 200]
-    assert sampled_note(comparison.entries).startswith("Estimated from the first 200 documents, packed alone: ")
-    assert sampled_note(comparison.entries[:1]) == ""
+    (note,) = notes(comparison)
+    assert note.startswith("Estimated from the first 200 documents, packed alone: ")
+    (concat,) = [entry for entry in comparison.entries if entry.strategy == "concat"]
+    assert notes(msgspec.structs.replace(comparison, entries=[concat])) == []
+
+
+def test_all_leaves_out_what_takes_long_on_a_large_corpus_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(trial, "MIXED_EXACTLY", 2)
+    store = write_store(tmp_path / "store", [9, 3, 5, 4, 4])
+
+    def compared(names: list[str]) -> Comparison:
+        found = packtool.stats(store, compare=names, sequence_length=8).comparison
+        assert found is not None
+        return found
+
+    everything = compared(["all"])
+    assert everything.left_out == ["first-fit-shuffle"]
+    assert "first-fit-shuffle" not in {entry.strategy for entry in everything.entries}
+    assert notes(everything)[-1].startswith("Not tried: first-fit-shuffle, which places documents one by one")
+    assert compared(["all", "first-fit-shuffle"]).left_out == []
+    monkeypatch.undo()
+    assert compared(["all"]).left_out == []
 
 
 def test_atoms_below_a_row_are_in_the_order_of_pack() -> None:

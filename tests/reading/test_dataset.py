@@ -222,13 +222,6 @@ def test_batches_are_items(store: Path, tmp_path: Path, drop: bool) -> None:
         len(bucketed(tmp_path / "packed"))
 
 
-def test_rows_of_the_partial_shuffle_have_no_other_epoch(store: Path, tmp_path: Path) -> None:
-    packtool.shuffle(store, tmp_path / "lanes", method="partial", batch_size=4, sequence_length=16)
-    with pytest.raises(UsageError, match="made by the partial shuffle") as caught:
-        opened(tmp_path / "lanes").epoch(1)
-    assert caught.value.code == "partial-shuffled"
-
-
 def test_a_missing_or_short_shard_is_found_on_opening(packed: dict[str, Path], tmp_path: Path) -> None:
     shutil.copytree(packed["rows"], tmp_path / "p")
     file = tmp_path / "p" / "tokens-00001.npy"

@@ -30,7 +30,7 @@ def read(partial: PartialPlan, stream: str, ends: np.ndarray[tuple[int], np.dtyp
 def test_the_example_of_the_paper(ends: list[int]) -> None:
     """Twelve tokens, B = 2, L = 3, rotations 2 and 5: the batches are CDE LGH, then FAB IJK."""
     offsets = np.array(ends)
-    partial = PartialPlan(3, offsets, np.array([2, 5]))
+    partial = PartialPlan(3, offsets, np.array([2, 5]), lane=6)
     assert read(partial, "ABCDEFGHIJKL", offsets) == ["CDE", "LGH", "FAB", "IJK"]
     assert (partial.dropped, partial.eos_omitted) == (0, 0)
 

@@ -106,7 +106,7 @@ class _Scale(NamedTuple):
     @classmethod
     def of(cls, weight: U64, rows: int, longest: U64, long_rows: int) -> _Scale:
         """Of segments of these weights in so many rows, and rows of one segment of the longest weight."""
-        log, of_long = (weight & LOW).astype(np.int64), int((longest & LOW)[0])
+        log, of_long = (weight & LOW).view(np.int64), int((longest & LOW)[0])
         segments = len(log) + long_rows
         mean = (int(log.sum()) + long_rows * of_long) // max(1, segments)
         alone = long_rows * (of_long - mean) ** 2
@@ -116,7 +116,7 @@ class _Scale(NamedTuple):
 
     def excess(self, weight: U64, counts: I64 | np.int64) -> I64:
         """By how much the logs of some segments together exceed the mean."""
-        return (weight & LOW).astype(np.int64) - counts * self.mean
+        return (weight & LOW).view(np.int64) - counts * self.mean
 
     def between(self, excess: I64, counts: I64) -> int:
         """The variance between rows, times segments."""
@@ -164,7 +164,8 @@ def _balance(rows: Rows, scale: _Scale, draws: np.random.Philox) -> Rows:
     before = None
     for _ in range(_BALANCING_ROUNDS if len(rows.counts) > 1 else 0):
         offsets, totals = offsets_of(rows.counts), running(rows.weight)
-        now = scale.between(scale.excess(np.diff(totals[offsets]), rows.counts), rows.counts)
+        before_row = totals[offsets]
+        now = scale.between(scale.excess(np.diff(before_row), rows.counts), rows.counts)
         stalled = _STALLED[now * _GOAL[0] <= scale.goal * _GOAL[1]]
         if now <= scale.goal or (before is not None and (before - now) * stalled < before):
             break
@@ -172,7 +173,8 @@ def _balance(rows: Rows, scale: _Scale, draws: np.random.Philox) -> Rows:
         start, end = offsets[:-1], offsets[1:]
         cut = somewhere_inside(start, rows.counts, draws)
         count = cut - start
-        group, rest = totals[cut] - totals[start], totals[end] - totals[cut]
+        at_cut = totals[cut]
+        group, rest = at_cut - before_row[:-1], before_row[1:] - at_cut
         given = rank(scale.excess(group, count))
         wanted = rank(-scale.excess(rest, rows.counts - count))
         sums = group >> HALF

@@ -76,21 +76,23 @@ def sorted_by(key: U64, rank: U64 | None = None) -> I64:
         small = key.astype(np.uint32) << np.uint32(_SMALL_INDEX_BITS)
         small |= np.arange(len(key), dtype=np.uint32)
         small.sort()
-        return (small & np.uint32((1 << _SMALL_INDEX_BITS) - 1)).astype(np.int64)
+        small &= np.uint32((1 << _SMALL_INDEX_BITS) - 1)
+        return small.astype(np.int64)
     packed = key << np.uint64(_RANK_BITS)
     if rank is not None:
         packed |= rank
     packed <<= np.uint64(INDEX_BITS)
     packed |= np.arange(len(key), dtype=np.uint64)
     packed.sort()
-    return (packed & np.uint64((1 << INDEX_BITS) - 1)).astype(np.int64)
+    packed &= np.uint64((1 << INDEX_BITS) - 1)
+    return packed.view(np.int64)
 
 
 def rank(excess: I64) -> U64:
     """Numbers of 18 bits in the order of `excess`; where it takes more, neighbours become equal."""
     low = int(excess.min())
     shift = max(0, (int(excess.max()) - low).bit_length() - _RANK_BITS)
-    return (excess - low >> shift).astype(np.uint64)
+    return (excess - low >> shift).view(np.uint64)
 
 
 def _bytes(count: int, draws: np.random.Philox) -> npt.NDArray[np.uint8]:

@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.packing.bins.exchange import exchange
-from packtool.packing.bins.groups import HALF, INDEX_BITS, RANDOM_BITS, U64, random, sorted_by, weights
-from packtool.plan import I64, Ints, offsets_of, ranges
+from packtool.packing.bins.groups import HALF, INDEX_BITS, RANDOM_BITS, U64, consecutive, random, sorted_by, weights
+from packtool.plan import I64, Ints, offsets_of
 from packtool.shuffling.permutation import ROW_MIX, stream
 
 _LEAST_BLOCK = 1 << 17  # segments in a block, at least
 _LARGEST_BLOCK = 1 << INDEX_BITS  # and at most
 _ROWS_FOR_EACH_SUM = 4  # rows in a block for each token of a row, so that equal sums are found
-_NEIGHBOURS = 4  # rows that go to a block together: they share a line of the cache
+_NEIGHBOURS = 8  # rows that go to a block together: they share lines of the cache
 
 
 class Mixed(NamedTuple):
@@ -77,7 +77,7 @@ def mix(
     for block in range(blocks):
         here = _rows_of(block, blocks, rows)
         first, count = offsets[here], counts[here]
-        place = ranges(first, count, offsets_of(count))
+        place = consecutive(first, count, offsets_of(count))
         draws = stream(seed, ROW_MIX, window, sequence_length, block)
         alone = len(range(block, long_rows, blocks))
         order, counts[here] = _mix_block(length[place].astype(np.int64), count, known, alone, draws)
@@ -87,7 +87,7 @@ def mix(
     for block in range(blocks):
         here = _rows_of(block, blocks, rows)
         count = counts[here]
-        mixed[ranges(offsets[here], count, offsets_of(count))] = dealt[block]
+        mixed[consecutive(offsets[here], count, offsets_of(count))] = dealt[block]
         dealt[block] = mixed[:0]
     return Mixed(mixed, offsets)
 
@@ -103,7 +103,7 @@ def _rows_of(block: int, blocks: int, rows: int) -> I64:
     """The rows of a block, ascending: neighbours, from all over the plan.
 
     >>> _rows_of(1, 2, 14)
-    array([ 4,  5,  6,  7, 12, 13])
+    array([ 8,  9, 10, 11, 12, 13])
     """
     if blocks == 1:
         return np.arange(rows)

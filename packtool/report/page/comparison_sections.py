@@ -20,7 +20,7 @@ from packtool.report.page.elements import (
     table,
 )
 from packtool.report.page.row_picture import picture_legend, row_picture
-from packtool.report.sampled import sampled_note
+from packtool.report.sampled import notes
 from packtool.report.schema import Advice, Comparison, SlidingForecast, Trial, Verdict
 
 _LEDGER = (
@@ -51,7 +51,7 @@ def comparison_sections(comparison: Comparison, lengths: Sequence[str]) -> Itera
     """The sections of the page between its head and its configuration, but for the verdict."""
     entries = comparison.entries
     colours = {name: index for index, name in enumerate(dict.fromkeys(e.label for e in entries))}
-    note = f"<p class='soft'>{escape(sampled_note(entries))}</p>"
+    note = "".join(f"<p class='soft'>{escape(note)}</p>" for note in notes(comparison))
     yield "<h2>Strategies</h2>" + _figures_table(entries) + figure_definitions(_COLUMNS) + note
     yield "<h2>Rows</h2>" + _pictures(entries)
     yield "<h2>Documents</h2>" + grid(lengths)

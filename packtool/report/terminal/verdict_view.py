@@ -11,7 +11,7 @@ from rich.text import Text
 
 from packtool.report.compared import best
 from packtool.report.figures import FIGURES, count, percent, short, times_random
-from packtool.report.sampled import sampled_note
+from packtool.report.sampled import notes
 from packtool.report.schema import Choice, Comparison, Trial, Verdict
 from packtool.report.terminal.tables import heading, plain_table
 
@@ -67,7 +67,7 @@ def print_figures(comparison: Comparison, console: Console) -> None:
             "dim",
         )
     )
-    if note := sampled_note(comparison.entries):
+    for note in notes(comparison):
         console.print(Text(note, "dim"))
 
 
