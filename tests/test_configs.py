@@ -86,11 +86,25 @@ def test_atoms_of_a_quarter_to_four_rows(name: str, lengths: tuple[int, ...], co
     atoms = [(length, length * quarters // 4) for length in lengths for quarters in (1, 2, 4, 8, 16)]
     wanted = {(s, length, a) for s in ("concat", "padding") for length, a in atoms if (length, a) != (128, 512)}
     assert {(m.strategy, m.options["sequence_length"], m.options["atom_size"]) for m in made.values()} == wanted
-    assert set(made) == {f"{strategy}-{length}-{atom}" for strategy, length, atom in wanted}
+    names = {f"{strategy}-{length}-{atom}" for strategy, length, atom in wanted}
+    assert set(made) == names | {f"{name}-epoch-1" for name in names}
+    for name in names:
+        first, second = made[name].shuffle, made[f"{name}-epoch-1"].shuffle
+        assert first is not None
+        assert second is not None
+        assert (first.seed, first.epoch, second.seed, second.epoch) == (42, 0, 42, 1)
+        assert made[name].ledger == made[f"{name}-epoch-1"].ledger
     counts = store(tmp_path).counts
     assert counts["filtered"] > 0, "rows under 50 characters, titles among them"
     for manifest in made.values():
         assert manifest.ledger.placed == counts["tokens"] - counts["documents"]
+
+
+def test_the_test_split(corpus: Path, tmp_path: Path) -> None:
+    made = run("atoms-gpt2-test.toml", corpus, tmp_path)
+    lengths = (32, 64, 128, 256, 512, 1024)
+    assert set(made) == {f"{strategy}-{length}" for strategy in ("concat", "padding") for length in lengths}
+    assert all(manifest.shuffle is None for manifest in made.values())
 
 
 def test_buckets(corpus: Path, tmp_path: Path) -> None:
@@ -106,8 +120,10 @@ def test_buckets(corpus: Path, tmp_path: Path) -> None:
 
 def test_seamless(corpus: Path, tmp_path: Path) -> None:
     made = run("seamless.toml", corpus, tmp_path)
-    assert set(made) == {f"{name}-{length}" for name in ("ct", "ffd", "bfd", "bfd-m", "sp") for length in (512, 2048)}
-    for length, extra in ((512, 10), (2048, 50)):
+    assert set(made) == {
+        f"{name}-{length}" for name in ("ct", "ffd", "bfd", "bfd-m", "sp") for length in (512, 1024, 2048)
+    }
+    for length, extra in ((512, 10), (1024, 50), (2048, 50)):
         assert made[f"sp-{length}"].strategy == "seamless"
         assert made[f"sp-{length}"].options["extra_capacity"] == extra
         assert made[f"bfd-m-{length}"].options["extra_capacity"] == extra

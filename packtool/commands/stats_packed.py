@@ -10,6 +10,7 @@ from packtool.comparing.sample import spread_rows
 from packtool.metrics import Mixed, Mixing, Tally
 from packtool.metrics.training import training_cost
 from packtool.progress import Progress
+from packtool.report.compared import MIXING_BATCH
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.pictured import pictured
 from packtool.report.schema import MeasuredReport, PackedSource, PicturedRow
@@ -20,9 +21,6 @@ from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.writing.layout import BATCH_TOKENS, Layout
 from packtool.writing.rotated_plan import RotatedPlan, require_rotation
 from packtool.writing.stored_plan import stored_plans
-
-MIXING_BATCH = 64
-"""Rows in a batch where mixing is measured without a batch size."""
 
 
 def packed_report(

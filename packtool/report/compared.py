@@ -13,6 +13,7 @@ from packtool.metrics import LengthCounts
 from packtool.metrics.ratios import ratio
 from packtool.metrics.sliding import sliding
 from packtool.metrics.training import training_cost
+from packtool.metrics.unpacked import unpacked
 from packtool.packing import STRATEGIES
 from packtool.packing.options import mixes
 from packtool.report.advice import advise
@@ -22,6 +23,8 @@ from packtool.report.pictured import pictured
 from packtool.report.schema import Comparison, Options, SlidingForecast, Timing, Trial
 from packtool.report.verdict import degenerate, verdicts
 
+MIXING_BATCH = 64
+"""Rows in a batch where figures of batches are wanted without a batch size."""
 REPETITIONS = [Fraction(i, 20) for i in range(1, 11)]
 """Maximum repetition ratios for which sliding is foreseen: those of the paper's Figure 3."""
 
@@ -55,6 +58,7 @@ def comparison_of(
         sliding=[_sliding(counts, size) for size in sorted(size for size in sizes if size is not None)],
         advice=advise(counts, entries),
         left_out=list(left_out),
+        unpacked=unpacked(counts, batch_size or MIXING_BATCH),
         timings=[
             Timing(planning_seconds=round(outcome.planning_seconds, 3), seconds=round(outcome.seconds, 3))
             for outcome in outcomes

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from packtool.metrics import Metrics
+from packtool.metrics.homogeneity import Homogeneity
 
 Value = int | float | None
 
@@ -69,9 +70,8 @@ def number(value: Value) -> str:
     return f"{value:.1f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
-def times_random(metrics: Metrics) -> str:
+def times_random(found: Homogeneity) -> str:
     """How many times as alike rows are inside as random rows of the same segments would be."""
-    found = metrics.homogeneity
     return f"{number(found.between_rows / found.random_rows)}×" if found.random_rows else "–"
 
 

@@ -164,7 +164,7 @@ def _cost(entry: Trial) -> str:
         (metrics.dropped_ratio, "of the text is dropped"),
     ]
     found = [f"{percent(share)} {what}" for share, what in shares if share]
-    rows = f"{count(metrics.rows)} rows, {times_random(metrics)} as alike inside as random ones"
+    rows = f"{count(metrics.rows)} rows, {times_random(metrics.homogeneity)} as alike inside as random ones"
     return f"{_sentence(', '.join(found))}; {rows}." if found else f"No padding, nothing dropped or repeated; {rows}."
 
 

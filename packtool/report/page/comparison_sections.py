@@ -7,6 +7,7 @@ from html import escape
 
 from packtool.report.compared import best
 from packtool.report.figures import BY_KEY, COLUMNS, count, number, percent, short
+from packtool.report.notes import notes
 from packtool.report.page import charts
 from packtool.report.page.charts import Series
 from packtool.report.page.elements import (
@@ -20,7 +21,6 @@ from packtool.report.page.elements import (
     table,
 )
 from packtool.report.page.row_picture import picture_legend, row_picture
-from packtool.report.sampled import notes
 from packtool.report.schema import Advice, Comparison, SlidingForecast, Trial, Verdict
 
 _LEDGER = (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from packtool.report.figures import BY_KEY, COLUMNS, count, number, percent
+from packtool.report.figures import BY_KEY, COLUMNS, count, number, percent, times_random
 from packtool.report.page import charts
 from packtool.report.page.charts import Bin
 from packtool.report.schema import BucketFigures, Lengths
@@ -49,8 +49,8 @@ def length_chart(lengths: Lengths, marks: Sequence[int]) -> str:
 
 
 def buckets_table(buckets: Sequence[BucketFigures]) -> str:
-    """Share of rows and tokens of each bucket."""
-    head = ("bucket", "rows", "of rows", "of tokens", "padding", "documents per row", "mean context")
+    """Share of rows and tokens of each bucket, and how alike its rows are inside, random rows being 1."""
+    head = ("bucket", "rows", "of rows", "of tokens", "padding", "documents per row", "mean context", "alike")
     rows = [
         (
             count(b.sequence_length),
@@ -60,6 +60,7 @@ def buckets_table(buckets: Sequence[BucketFigures]) -> str:
             percent(b.padding_ratio),
             number(b.mean_documents_per_row),
             number(b.mean_context),
+            times_random(b.homogeneity),
         )
         for b in buckets
     ]

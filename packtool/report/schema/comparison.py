@@ -6,6 +6,7 @@ import msgspec
 
 from packtool.metrics import Ledger, Metrics, Sliding
 from packtool.metrics.training import TrainingCost
+from packtool.metrics.unpacked import Unpacked
 from packtool.report.schema.rows import BucketFigures, ContextPoint, DocumentsBin, Options, PicturedRow
 
 
@@ -135,6 +136,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         advice: what the papers advise for such documents.
         left_out: strategies that `all` stands for but that were not tried: they place one document after the other,
             and there are more than two million. Named, they are tried.
+        unpacked: what documents would cost that are not packed, in batches of the size given, else of 64; null without
+            documents.
         timings: of each entry, in the same order.
     """
 
@@ -144,4 +147,5 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     sliding: list[SlidingForecast]
     advice: list[Advice]
     left_out: list[str]
+    unpacked: Unpacked | None
     timings: list[Timing]

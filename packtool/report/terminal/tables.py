@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from packtool.metrics import Ledger, Metrics, Mixed, Sliding
-from packtool.report.figures import FIGURES, count, number, percent, short
+from packtool.report.figures import FIGURES, count, number, percent, short, times_random
 from packtool.report.schema import (
     BucketFigures,
     CorpusReport,
@@ -115,8 +115,8 @@ def metrics_table(metrics: Metrics, slid: Sliding | None) -> RenderableType:
 
 
 def buckets_table(buckets: Sequence[BucketFigures]) -> RenderableType:
-    """Share of rows and tokens of each bucket."""
-    table = plain_table("bucket", "rows", "of rows", "of tokens", "padding", "docs/row", "context")
+    """Share of rows and tokens of each bucket, and how alike its rows are inside, random rows being 1."""
+    table = plain_table("bucket", "rows", "of rows", "of tokens", "padding", "docs/row", "context", "alike")
     for bucket in buckets:
         table.add_row(
             count(bucket.sequence_length),
@@ -126,6 +126,7 @@ def buckets_table(buckets: Sequence[BucketFigures]) -> RenderableType:
             percent(bucket.padding_ratio),
             number(bucket.mean_documents_per_row),
             number(bucket.mean_context),
+            times_random(bucket.homogeneity),
         )
     return table
 

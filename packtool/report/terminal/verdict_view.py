@@ -11,7 +11,7 @@ from rich.text import Text
 
 from packtool.report.compared import best
 from packtool.report.figures import FIGURES, count, percent, short, times_random
-from packtool.report.sampled import notes
+from packtool.report.notes import notes
 from packtool.report.schema import Choice, Comparison, Trial, Verdict
 from packtool.report.terminal.tables import heading, plain_table
 
@@ -87,7 +87,7 @@ def _table(entries: Sequence[Trial]) -> Table:
     table = plain_table("strategy", *_COLUMNS.values(), "alike", "rows")
     for entry in entries:
         figures = [_cell(entries, entry, key) for key in _COLUMNS]
-        table.add_row(entry.label, *figures, times_random(entry.metrics), short(entry.metrics.rows))
+        table.add_row(entry.label, *figures, times_random(entry.metrics.homogeneity), short(entry.metrics.rows))
     return table
 
 

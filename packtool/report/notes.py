@@ -1,16 +1,18 @@
-"""What of a comparison is estimated from a part of the documents, and what was left out of it."""
+"""What readers of a comparison should know beside its figures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from packtool.report.figures import count
+from packtool.metrics.unpacked import Unpacked
+from packtool.report.figures import count, percent
 from packtool.report.schema import Comparison, Trial
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """What readers of the figures should know: what was estimated, from what, and what was not tried."""
-    return [note for note in (_estimated(comparison.entries), _left_out(comparison.left_out)) if note]
+    """What was estimated and from what, what was not tried, and what no packing would cost."""
+    found = (_estimated(comparison.entries), _left_out(comparison.left_out), _unpacked(comparison.unpacked))
+    return [note for note in found if note]
 
 
 def _estimated(entries: Sequence[Trial]) -> str:
@@ -30,4 +32,13 @@ def _left_out(names: Sequence[str]) -> str:
     return (
         f"Not tried: {', '.join(names)}, which places documents one by one, and there are more than two million. "
         "Name it in --compare to have it planned, too."
+    )
+
+
+def _unpacked(found: Unpacked | None) -> str:
+    if found is None:
+        return ""
+    return (
+        f"Without packing, each document padded to the longest of its batch of {count(found.batch_size)}, "
+        f"{percent(found.padding_ratio)} would be padding."
     )
