@@ -2,27 +2,35 @@
 
     python -m benchmarks.mix [--seeds 5] [--documents 200000] [--largest 1e8]
 
-The first table packs documents of lognormal lengths best fit, best fit mixed, and first fit in random order: padding,
-the share of the variance of log length that lies between rows (lower is better mixed; beside it what random rows have),
-and the share of rows of more than two segments with equal lengths but one. Of several seeds: mean, least, most.
+The first table packs documents of lognormal lengths, and of the lengths of docstrings, functions and files of Python code
+that is installed here, best fit, best fit mixed, and first fit in random order: padding, the share of the variance of log length that lies between rows (lower is better mixed; beside it what random rows have),
+and the share of rows of more than two segments with equal lengths but one. Of several seeds: mean, least, most (of real
+lengths, seeds of mixing and of random order).
 The second mixes many segments, in a process of its own: CPU seconds of planning with and without, peak memory.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import statistics
 import sys
+import sysconfig
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common import lognormal_lengths, run, save, table
+from benchmarks.common import WORK, lognormal_lengths, run, save, table
 
 CASES = ((400, 1.2, 2048), (60, 1.2, 2048), (100, 0.8, 512), (400, 1.2, 8192))
 """Median, sigma, sequence length."""
+REAL = {"docstrings": 512, "functions": 2048, "files": 8192}
+"""Sequence length for each kind of text."""
+FILES = 2000
+"""Files read of the standard library, and of the packages."""
 RIVALS = {
     "bfd": ("bfd", {"mix_rows": False}),
     "bfd, mixed": ("bfd", {"mix_rows": True}),
@@ -30,7 +38,7 @@ RIVALS = {
 }
 
 
-def quality(median: int, sigma: float, length: int, documents: int, seeds: int) -> list[dict[str, Any]]:
+def quality(name: str, length: int, draws: list[Any]) -> list[dict[str, Any]]:
     """Each way to fill the same rows, over several draws of the lengths."""
     from packtool.metrics.homogeneity import HomogeneityCounts
     from packtool.packing import PackOptions, plan
@@ -38,8 +46,7 @@ def quality(median: int, sigma: float, length: int, documents: int, seeds: int) 
     found = []
     for who, (strategy, options) in RIVALS.items():
         padding, between, random, alike = [], [], [], []
-        for seed in range(seeds):
-            lengths = np.maximum(lognormal_lengths(documents, median=median, sigma=sigma, seed=seed), 2)
+        for seed, lengths in enumerate(draws):
             (only,) = plan(strategy, lengths, PackOptions(sequence_length=length, seed=seed, **options))
             counts = HomogeneityCounts()
             counts.add(only.segments(np.arange(only.rows)))
@@ -50,7 +57,8 @@ def quality(median: int, sigma: float, length: int, documents: int, seeds: int) 
             alike.append(rows.equal_but_one)
         found.append(
             {
-                "median": median,
+                "lengths": name,
+                "documents": len(draws[0]),
                 "sequence_length": length,
                 "who": who,
                 **_spread("padding", padding),
@@ -59,6 +67,34 @@ def quality(median: int, sigma: float, length: int, documents: int, seeds: int) 
                 "equal_but_one": statistics.mean(alike),
             }
         )
+    return found
+
+
+def real_lengths() -> dict[str, Any]:
+    """Lengths in tokens, EOS included, of docstrings, functions and files of installed Python code."""
+    import packtool
+    from packtool.storage.token_store import TokenStore
+
+    texts: dict[str, list[str]] = {"docstrings": [], "functions": [], "files": []}
+    for top in (Path(sysconfig.get_path("stdlib")), Path(sysconfig.get_path("purelib"))):
+        for path in sorted(top.rglob("*.py"))[:FILES]:
+            try:
+                source = path.read_text(encoding="utf-8")
+                tree = ast.parse(source)
+            except (OSError, ValueError, SyntaxError):
+                continue
+            texts["files"].append(source)
+            lines = source.split("\n")
+            for node in ast.walk(tree):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                    texts["docstrings"].append(ast.get_docstring(node) or "")
+                    texts["functions"].append("\n".join(lines[node.lineno - 1 : node.end_lineno]))
+    found = {}
+    for name, each in texts.items():
+        corpus, store = WORK / f"mix-{name}.jsonl", WORK / f"mix-{name}"
+        corpus.write_bytes(b"".join(json.dumps({"text": text}).encode() + b"\n" for text in each if text))
+        packtool.tokenize(corpus, store, overwrite=True)
+        found[name] = TokenStore(store).lengths()
     return found
 
 
@@ -100,9 +136,15 @@ def main() -> None:
     if options.measure:
         print(json.dumps(measure(*json.loads(options.measure))))
         return
-    figures: dict[str, Any] = {
-        "quality": [row for case in CASES for row in quality(*case, options.documents, options.seeds)]
-    }
+    seeds = range(options.seeds)
+    figures: dict[str, Any] = {"quality": []}
+    for median, sigma, length in CASES:
+        draws = [
+            np.maximum(lognormal_lengths(options.documents, median=median, sigma=sigma, seed=seed), 2) for seed in seeds
+        ]
+        figures["quality"] += quality(f"lognormal, median {median}", length, draws)
+    for name, lengths in real_lengths().items():
+        figures["quality"] += quality(f"real, {name}", REAL[name], [lengths for _ in seeds])
     save("mix", figures)
     sizes = [10**power for power in (6, 7, 8) if 10**power <= options.largest]
     figures["cost"] = [row for size in sizes for row in cost(400, 1.2, 2048, size)]
