@@ -2,10 +2,11 @@
 
     python -m benchmarks.mix [--seeds 5] [--documents 200000] [--largest 1e8]
 
-The first table packs documents of lognormal lengths, and of the lengths of docstrings, functions and files of Python code
-that is installed here, best fit, best fit mixed, and first fit in random order: padding, the share of the variance of log length that lies between rows (lower is better mixed; beside it what random rows have),
-and the share of rows of more than two segments with equal lengths but one. Of several seeds: mean, least, most (of real
-lengths, seeds of mixing and of random order).
+The first table packs documents of lognormal lengths, and of the lengths of docstrings, functions and files of Python
+code that is installed here, best fit, best fit mixed, and first fit in random order: padding, the share of the variance
+of log length that lies between rows (lower is better mixed; beside it what random rows have), and the share of rows of
+more than two segments with equal lengths but one. Of several seeds: mean, least, most. They draw the lengths, where
+these are lognormal, and mixing and random order.
 The second mixes many segments, in a process of its own: CPU seconds of planning with and without, peak memory.
 """
 
