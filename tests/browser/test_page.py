@@ -71,7 +71,7 @@ def pages() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["comparison", "documents", "packed"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, 1200])
 @pytest.mark.parametrize("dark", [False, True])
 def test_page(tmp_path: Path, pages: dict[str, str], name: str, width: int, dark: bool) -> None:
     file = tmp_path / "page.html"
@@ -80,7 +80,7 @@ def test_page(tmp_path: Path, pages: dict[str, str], name: str, width: int, dark
     printed, console = open_page(tmp_path, file.as_uri(), "--window-size=1400,1000", scheme, "--dump-dom")
     assert console == []
     found = json.loads(re.findall(r'<pre id="found">(.*?)</pre>', printed)[0])
-    assert found["charts"] == {"comparison": 33, "documents": 1, "packed": 4}[name]
+    assert found["charts"] == {"comparison": 35, "documents": 1, "packed": 4}[name]
     assert found["smallest"] > 50
     assert found["scroll"] <= found["width"] == width
     assert found["outside"] == 0
