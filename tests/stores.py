@@ -20,6 +20,18 @@ VOCAB = 1 << 16
 TOKENIZER = TokenizerInfo(sha256="0" * 64, vocab_size=VOCAB, eos_id=EOS, eos_token="<eos>", added_tokens={"<eos>": EOS})
 
 
+def contents(path: Path) -> dict[str, bytes]:
+    """Every file below a directory with its bytes, but for the times of the run."""
+    files = (file for file in path.rglob("*") if file.is_file() and file.name != "run.json")
+    return {str(file.relative_to(path)): file.read_bytes() for file in files}
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The manifest of a dataset, to be changed."""
+    manifest: dict[str, Any] = json.loads((path / manifests.MANIFEST).read_bytes())
+    return manifest
+
+
 def reseal(path: Path, manifest: dict[str, Any]) -> None:
     """Write a manifest that was changed as packtool would: with its own checksum."""
     del manifest["xxh3_128"]

@@ -7,16 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import packtool
-from tests.commands.test_shuffle import contents
-from tests.stores import write_store
+from tests.cli.running import ENVIRONMENT
+from tests.stores import contents, write_store, write_uniform_store
 
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
 # A disk so slow that reading one batch takes minutes, and the grace that a command has is as short as a test wants it.
 SLOW_DISK = """
 import sys, time
@@ -145,3 +144,16 @@ def test_temporary_directories_go_although_the_command_does_not_end(
     status, error = interrupt(["-c", STUCK], ["stats", str(tmp_path / "a.jsonl"), "-q"], number)
     assert (status, error) == (130, "packtool: interrupted\n")
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_ctrl_c_leaves_nothing_that_looks_whole(place: Path) -> None:
+    write_uniform_store(place / "large", 20_000, 400)
+    command = [sys.executable, "-m", "packtool", "pack", "large", "-o", "p", "--strategy", "concat", "-L", "16"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    while not (place / "p" / "unfinished").exists():
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate()
+    assert process.returncode == 130
+    assert error == "packtool: interrupted; with --resume, what is finished is kept\n"
+    assert not (place / "p" / "manifest.json").exists()

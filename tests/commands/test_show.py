@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import packtool
 from packtool.cli import run
-from packtool.commands.show import Row, show
+from packtool.commands.show import show
 from packtool.errors import UsageError
-from packtool.report.row_view import print_row
+from tests.report.printing import printed
 from tests.stores import write_store
 
 TEXTS = [
@@ -38,12 +36,6 @@ def packed(store: Path) -> Path:
     return store.parent / "packed"
 
 
-def printed(row: Row, **options: object) -> str:
-    out = io.StringIO()
-    print_row(row, Console(file=out, width=80, **options))  # type: ignore[arg-type]
-    return out.getvalue()
-
-
 def test_pieces_make_up_the_row(packed: Path) -> None:
     dataset = packtool.open(packed)
     texts = dict.fromkeys(range(len(TEXTS)), "")
@@ -55,37 +47,6 @@ def test_pieces_make_up_the_row(packed: Path) -> None:
     for segment in sorted(segments, key=lambda segment: (segment.document, segment.start)):
         texts[segment.document] += segment.text
     assert [text.replace("<|endoftext|>", "") for text in texts.values()] == TEXTS
-
-
-def test_boundaries_and_padding_are_visible_without_colour(packed: Path) -> None:
-    text = "\n".join(printed(show(packed, number)) for number in range(len(packtool.open(packed))))
-    assert "· cut at both ends" in text
-    assert "· cut at its end" in text
-    assert "── EOS that the strategy inserted" in text
-    assert "░░ padding ·" in text
-    assert "\x1b" not in text
-    assert "␛[31mcolour" in text
-    assert max(map(len, text.splitlines())) <= 80
-
-
-def test_documents_take_turns_in_colour(store: Path) -> None:
-    packtool.pack(store, store.parent / "long", strategy="ffd", sequence_length=512)
-    text = printed(show(store.parent / "long", 0), force_terminal=True, color_system="standard")
-    assert "\x1b[36m" in text
-    assert "\x1b[33m" in text
-    assert "whole" in text
-
-
-def test_repeats_are_marked(store: Path) -> None:
-    packtool.pack(
-        store, store.parent / "slid", strategy="seamless", sequence_length=48, extra_capacity=0, shuffle=False
-    )
-    rows = [show(store.parent / "slid", number) for number in range(len(packtool.open(store.parent / "slid")))]
-    repeating = [(row, segment) for row in rows for segment in row.segments if segment.repeated]
-    assert repeating
-    for row, segment in repeating:
-        assert f"first {segment.repeated} repeated" in printed(row).replace("\n", " ")
-        assert segment.repeated_text
 
 
 def test_counts_rows_from_the_end(packed: Path) -> None:

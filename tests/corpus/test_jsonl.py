@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.corpus import jsonl, lines
+from packtool.corpus import jsonl
 from packtool.corpus.jsonl import LongString, read_jsonl
-from packtool.corpus.lines import line_chunks
 from packtool.corpus.records import EXCERPT
-from packtool.corpus.text import read_lines
 
 
 def documents(data: bytes, field: str = "text", start: int = 0, stop: int = -1) -> list[str]:
@@ -36,28 +34,6 @@ def rejects(data: bytes, field: str = "text") -> list[tuple[int, str, str]]:
         found += [(before + each.record, each.code, each.reason) for each in batch.rejects]
         before += batch.records
     return found
-
-
-@given(
-    st.lists(st.binary(max_size=30).map(lambda line: line.replace(b"\n", b"")), max_size=30),
-    st.booleans(),
-    st.lists(st.integers(0, 400), max_size=5),
-    st.integers(1, 50),
-)
-def test_ranges_cover_every_line_once(parts: list[bytes], ended: bool, cuts: list[int], chunk: int) -> None:
-    data = b"\n".join(parts) + (b"\n" if ended else b"")
-    bounds = sorted({0, *(cut for cut in cuts if cut < len(data))})
-    before, lines.CHUNK = lines.CHUNK, chunk
-    try:
-        read = [
-            bytes(piece)
-            for start, stop in zip(bounds, [*bounds[1:], -1], strict=True)
-            for piece in line_chunks(io.BytesIO(data), start, stop)
-        ]
-    finally:
-        lines.CHUNK = before
-    assert b"".join(read) == data
-    assert all(piece.endswith(b"\n") for piece in read[:-1])
 
 
 @given(st.lists(st.text(max_size=40), max_size=20), st.sampled_from(["\n", "\r\n", "\n\n", "\n \t\n"]), st.booleans())
@@ -195,30 +171,6 @@ def test_nesting_is_too_deep_at_the_same_depth_however_deep_the_caller() -> None
     assert {reason for _, _, reason in shallow[1]} == {"JSON nested too deeply"}
 
 
-@given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 40), st.integers(1, 20), st.lists(st.integers(0, 900)))
-def test_lines_above_the_limit_are_rejected_and_not_held(
-    lengths: list[int], limit: int, chunk: int, cuts: list[int]
-) -> None:
-    data = b"".join(b"%c" % (97 + n % 26) * n + b"\n" for n, length in enumerate(lengths) for n in [length])
-    bounds = sorted({0, *(cut for cut in cuts if cut < len(data))})
-    before, lines.CHUNK = lines.CHUNK, chunk
-    try:
-        kept: list[str] = []
-        sizes: list[int] = []
-        for start, stop in zip(bounds, [*bounds[1:], -1], strict=True):
-            for piece in line_chunks(io.BytesIO(data), start, stop, limit):
-                assert isinstance(piece, lines.LongLine) or len(piece) <= limit + 2 + 2 * chunk
-            for batch in read_lines(io.BytesIO(data), start, stop, limit):
-                kept += [str(text) for text in batch.documents]
-                sizes += [batch.records]
-                assert all(reject.code == "record-too-large" for reject in batch.rejects)
-                assert len(batch.documents) + len(batch.rejects) <= batch.records
-    finally:
-        lines.CHUNK = before
-    assert kept == [line for line in data.decode().split("\n") if 0 < len(line) <= limit]
-    assert sum(sizes) == len(lengths)
-
-
 def test_a_line_above_the_limit_leaves_an_excerpt() -> None:
     data = b'{"text": "a"}\n{"text": "' + b"0" * 3_000_000 + b'"}\n{"text": "c"}\n'
     found = [(batch.records, batch.bytes, *batch.rejects) for batch in read_jsonl(io.BytesIO(data), "text", limit=1000)]
@@ -240,3 +192,18 @@ def test_a_chunk_of_bad_lines_comes_in_bounded_batches() -> None:
 def test_only_the_first_bytes_of_a_file_are_a_mark(tmp_path: Path) -> None:
     data = b'{"text": "a"}\n\xef\xbb\xbf{"text": "b"}\n'
     assert [line for line, _, _ in rejects(data)] == [2]
+
+
+LINES = b"".join(b'{"text": "document %d"}\n' % n for n in range(20_000))
+
+
+def test_reading_by_short_reads_is_the_same() -> None:
+    class Dribble(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            return super().read(min(size or 1, 5))
+
+    from packtool.corpus.jsonl import read_jsonl
+
+    texts = [text for batch in read_jsonl(Dribble(LINES[:5000]), "text", 0, 4000) for text in batch.documents]
+    assert texts == [f"document {n}" for n in range(len(texts))]
+    assert len(texts) > 100

@@ -4,84 +4,17 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import packtool
-from packtool.errors import DataError, UsageError
-from packtool.reading import BucketDataset, Dataset
-from packtool.reading.shards import MAPPED
-from packtool.reading.stream import Stream
+from packtool.errors import UsageError
 from packtool.storage.packed import SEGMENT
-from tests.stores import write_store
-
-LENGTHS = np.random.default_rng(3).integers(1, 90, 150).tolist()
-
-KINDS: dict[str, dict[str, Any]] = {
-    "rows": {"strategy": "bfd", "sequence_length": 32},
-    "small-atoms": {"strategy": "concat", "sequence_length": 32, "atom_size": 8},
-    "large-atoms": {"strategy": "concat", "sequence_length": 32, "atom_size": 96},
-    "varying-atoms": {"strategy": "padding", "sequence_length": 32, "atom_size": 96},
-    "joined-padding": {"strategy": "padding", "sequence_length": 32, "atom_size": 8},
-    "repeats": {"strategy": "seamless", "sequence_length": 32},
-}
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_store(tmp_path_factory.mktemp("reading") / "store", LENGTHS, per_shard=40)
-
-
-@pytest.fixture(scope="module")
-def packed(store: Path) -> dict[str, Path]:
-    paths = {name: store.parent / name for name in KINDS}
-    for name, path in paths.items():
-        packtool.pack(store, path, shard_tokens=1024, **KINDS[name])
-    return paths
-
-
-def opened(path: Path, **options: Any) -> Dataset:
-    dataset = packtool.open(path, **options)
-    assert isinstance(dataset, Dataset)
-    return dataset
-
-
-def plain(path: Path) -> np.ndarray[Any, Any]:
-    """All rows, by NumPy alone."""
-    return np.concatenate([np.load(file) for file in sorted(path.glob("tokens-*.npy"))])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("epoch", [None, 3])
-def test_items_slices_and_index_arrays(packed: dict[str, Path], tmp_path: Path, kind: str, epoch: int | None) -> None:
-    path, dataset = packed[kind], opened(packed[kind])
-    if epoch is not None:
-        packtool.shuffle(path, tmp_path / "rows", epoch=epoch)
-        path, dataset = tmp_path / "rows", dataset.epoch(epoch)
-    rows, written = plain(path), opened(path)
-    assert len(dataset) == len(rows) > 3 * 32
-    chosen = np.random.default_rng(0).integers(-len(rows), len(rows), 50)
-    everything: list[Any] = [0, -1, np.int64(5), slice(3, 90), slice(None), slice(90, 3, -7), slice(5, 5), slice(9, 2)]
-    everything += [chosen, chosen.tolist(), np.arange(len(rows)) % 3 == 0]
-    assert dataset[[]].shape == (0, 32)
-    for index in everything:
-        expected = rows[index]
-        np.testing.assert_array_equal(dataset[index], expected)
-    np.testing.assert_array_equal(np.stack(list(dataset)), rows)
-    for row in [0, 7, len(rows) - 1, -1]:
-        np.testing.assert_array_equal(dataset.segments(row), written.segments(row))
-    numbers = np.concatenate([chosen % len(rows), [len(rows) - 1, 0]])
-    segments = dataset.rows.segments_of(numbers)
-    whole = np.concatenate([dataset.segments(int(row)) for row in numbers])
-    np.testing.assert_array_equal(segments.document, whole["document"])
-    np.testing.assert_array_equal(segments.repeated, whole["repeated"])
-    assert (segments.tokens() == 32).all()
+from tests.reading.opening import bucketed, opened
 
 
 def test_wrong_indices(packed: dict[str, Path]) -> None:
@@ -101,16 +34,6 @@ def test_a_row_and_its_segments_are_views(packed: dict[str, Path]) -> None:
         assert not array.flags.owndata
         assert not array.flags.writeable
     assert dataset.segments(3).dtype == SEGMENT
-
-
-def test_tokens_of_another_dtype_are_copies(packed: dict[str, Path]) -> None:
-    stored, wide = opened(packed["rows"]), opened(packed["rows"], dtype="int64")
-    assert stored[0].dtype == np.uint16
-    for index in (0, slice(1, 3), [4, 5]):
-        assert wide[index].dtype == np.int64
-        assert wide[index].flags.writeable
-        np.testing.assert_array_equal(wide[index], stored[index])
-    assert next(iter(wide)).dtype == np.int64
 
 
 @pytest.mark.parametrize("kind", ["rows", "small-atoms"])
@@ -134,21 +57,6 @@ def test_it_pickles_by_path_and_order(
             np.testing.assert_array_equal(np.stack(list(again)), np.stack(list(dataset)))
         assert again[0].dtype == dataset[0].dtype
         assert repr(again) == repr(dataset)
-
-
-def test_an_epoch_has_the_seed_that_the_dataset_was_packed_with(store: Path, tmp_path: Path) -> None:
-    packtool.pack(store, tmp_path / "rows", strategy="concat", sequence_length=32, seed=7)
-    packtool.shuffle(tmp_path / "rows", tmp_path / "written", epoch=1)
-    computed = opened(tmp_path / "rows").epoch(1)
-    np.testing.assert_array_equal(computed[:], plain(tmp_path / "written"))
-    assert repr(computed).endswith(", epoch 1 of seed 7>")
-    stream = Stream(tmp_path / "rows", epochs=2)
-    np.testing.assert_array_equal(stream.batch([stream.items])["input_ids"][0], computed[0])
-
-    packtool.pack(store, tmp_path / "several", strategy="buckets", buckets=(16, 64), seed=7)
-    packtool.shuffle(tmp_path / "several", tmp_path / "batches", method="bucket", batch_tokens=128, epoch=2)
-    written, made = bucketed(tmp_path / "batches"), bucketed(tmp_path / "several").epoch(2, batch_tokens=128)
-    assert [made[n].tolist() for n in range(len(made))] == [written[n].tolist() for n in range(len(written))]
 
 
 def test_numpy_msgspec_and_xxhash_are_enough(packed: dict[str, Path], tmp_path: Path) -> None:
@@ -184,12 +92,6 @@ def test_what_it_says_it_is(packed: dict[str, Path], tmp_path: Path, store: Path
     assert f"no batches, rows: {sizes[16]} of 16, {sizes[64]} of 64 tokens, " in repr(packtool.open(tmp_path / "b"))
 
 
-def bucketed(path: Path, **options: Any) -> BucketDataset:
-    dataset = packtool.open(path, **options)
-    assert isinstance(dataset, BucketDataset)
-    return dataset
-
-
 @pytest.mark.parametrize("drop", [False, True])
 def test_batches_are_items(store: Path, tmp_path: Path, drop: bool) -> None:
     packtool.pack(store, tmp_path / "packed", strategy="buckets", buckets=(16, 32, 64))
@@ -220,32 +122,3 @@ def test_batches_are_items(store: Path, tmp_path: Path, drop: bool) -> None:
         bucketed(tmp_path / "packed").epoch(2)
     with pytest.raises(UsageError, match=r"the dataset has no batches\. Make them"):
         len(bucketed(tmp_path / "packed"))
-
-
-def test_a_missing_or_short_shard_is_found_on_opening(packed: dict[str, Path], tmp_path: Path) -> None:
-    shutil.copytree(packed["rows"], tmp_path / "p")
-    file = tmp_path / "p" / "tokens-00001.npy"
-    whole = file.read_bytes()
-    file.write_bytes(whole[:-2])
-    with pytest.raises(DataError, match=rf"tokens-00001.npy: has {len(whole) - 2} bytes, but the manifest says"):
-        packtool.open(tmp_path / "p")
-    file.unlink()
-    with pytest.raises(DataError, match=r"tokens-00001.npy: named in the manifest, but not there"):
-        packtool.open(tmp_path / "p")
-
-
-def files() -> int:
-    """How many files this process has open."""
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-
-def test_shards_are_mapped_when_needed_and_few_at_once(tmp_path: Path) -> None:
-    """A thousand shards, without a thousand open files."""
-    store = write_store(tmp_path / "store", [16] * (MAPPED + 44), per_shard=100)
-    options = {"sequence_length": 16, "shard_tokens": 16, "shuffle": False}
-    packtool.pack(store, tmp_path / "p", strategy="concat", **options)
-    before = files()
-    dataset = opened(tmp_path / "p")
-    assert files() == before
-    assert len(dataset[:]) == MAPPED + 44
-    assert files() - before <= MAPPED

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import packtool
 from packtool.errors import DataError
-from packtool.storage.contents import document_lengths
 from packtool.storage.files import FileEntry, npy_header, write_array
 from packtool.storage.reading import decode, open_array, problem_with, read_file
-from packtool.storage.token_store import write_shard
+from tests.stores import contents, write_store
 
 DTYPE = np.dtype("<u2")
 ARRAY = np.arange(6, dtype=DTYPE).reshape(2, 3)
@@ -157,16 +160,30 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         read_file(tmp_path / "manifest.json", largest=10)
 
 
-def test_documents_longer_than_their_lengths_can_say() -> None:
-    most = (1 << 32) - 1
-    assert document_lengths(np.array([0, most]), most, "x").tolist() == [most]
-    with pytest.raises(DataError, match=r"x: a document of 4,294,967,296 tokens, where 4,294,967,295 is the most"):
-        document_lengths(np.array([0, most + 1]), most + 1, "x")
+SHARDS = 200
 
 
-def test_a_document_too_long_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("packtool.storage.token_store.LONGEST_DOCUMENT", 5)
-    write_shard(tmp_path, 0, np.zeros(8, np.uint16), np.array([0, 3, 8]), 9)
-    with pytest.raises(DataError, match="a document of 6 tokens, where 5 is the most") as caught:
-        write_shard(tmp_path, 1, np.zeros(8, np.uint16), np.array([0, 2, 8]), 9)
-    assert caught.value.code == "document-too-long"
+PROGRAM = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+import packtool
+
+packtool.pack("store", "packed", strategy="concat", sequence_length=16, shard_tokens=32, seed=3)
+packtool.pack("store", "twice", strategy="concat", sequence_length=16, shard_tokens=32, seed=3, memory=20_000)
+packtool.shuffle("packed", "again", seed=4)
+packtool.shuffle("again", "back", seed=3, memory=20_000)
+assert packtool.verify("store").problems == packtool.verify("back").problems == []
+assert sum(len(row) for row in packtool.open("back")) == packtool.stats("packed").ledger.output
+"""
+
+
+def test_two_hundred_shards_with_a_hundred_open_files(tmp_path: Path) -> None:
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 100
+    write_store(tmp_path / "store", [30] * SHARDS, per_shard=1)
+    subprocess.run([sys.executable, "-c", PROGRAM], check=True, cwd=tmp_path)
+    assert len(list((tmp_path / "packed").glob("tokens-*.npy"))) > SHARDS / 2
+    packtool.pack(
+        tmp_path / "store", tmp_path / "expected", strategy="concat", sequence_length=16, shard_tokens=32, seed=3
+    )
+    for name in ("packed", "twice", "back"):
+        assert contents(tmp_path / name) == contents(tmp_path / "expected"), name

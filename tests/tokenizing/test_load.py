@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from packtool.errors import DataError
+from packtool.errors import DataError, UsageError
 from packtool.tokenizing import load
 from packtool.tokenizing.spec import parse
+from tests.tokenizing.runs import ASSET, TEXTS, documents, fails, jsonl, run
 
 CONTENTS = ["a", "b", "<x>", "<y>", "<z>"]
 FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
@@ -47,3 +49,27 @@ def test_simple_files_need_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     odd = tokenizer_json({"a": 0, "b": 1}, [("<x>", 5)])
     with pytest.raises(TypeError):
         load._vocabulary(parse(odd), odd, "t")
+
+
+def test_an_unknown_eos_is_a_usage_error(tmp_path: Path) -> None:
+    spec = json.loads(ASSET.read_text())
+    spec["added_tokens"] = []
+    spec["model"]["vocab"].pop("<|endoftext|>", None)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(spec))
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
+    options = {"tokenizer": tmp_path}
+    message = fails(UsageError, tmp_path / "a.jsonl", tmp_path / "o", **options)
+    assert message.startswith("--eos-token: no EOS token is known for this tokenizer")
+    assert "Name it with --eos-token TEXT or --eos-token ID." in message
+    result = run(tmp_path / "a.jsonl", tmp_path / "o", eos_token="5", **options)
+    assert all(document[-1] == 5 for document in documents(result.path))
+
+
+def test_the_hub_out_of_reach_names_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
+    message = fails(DataError, tmp_path / "a.jsonl", tmp_path / "o", tokenizer="someone/some-model")
+    assert message.startswith("someone/some-model: no such file, and ")
+    assert "download its tokenizer.json and give the file" in message
+    message = fails(DataError, tmp_path / "a.jsonl", tmp_path / "o", tokenizer=tmp_path / "nowhere" / "tokenizer.json")
+    assert "no tokenizer.json there" in message

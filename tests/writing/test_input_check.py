@@ -10,8 +10,7 @@ import pytest
 import packtool
 from packtool.cli import run
 from packtool.storage.packed import PackedDataset
-from tests.commands.test_shuffle import contents
-from tests.stores import write_store
+from tests.stores import contents, write_store
 
 LENGTHS = np.random.default_rng(3).integers(1, 90, 120).tolist()
 PACK = ["pack", "store", "--strategy", "concat", "-L", "16", "--shard-tokens", "320"]

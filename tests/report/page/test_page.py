@@ -78,25 +78,6 @@ def test_page_of_a_comparison() -> None:
     )
 
 
-def test_the_verdict_comes_first_and_tables_sort() -> None:
-    lengths = np.random.default_rng(2).lognormal(4, 1, 400).astype(np.int64) + 2
-    text = page(store_report(lengths, ["all"], [128], [64, 256]))
-    headings = re.findall("<h2>(.*?)</h2>", text)
-    assert headings[:3] == ["Verdict", "Strategies", "Rows"]
-    assert "<pre>packtool pack store -o packed --strategy bfd --sequence-length 128</pre>" in text
-    assert text.count("<table class='sorts'>") == 2
-    values = re.findall("<td>bfd</td>.*?data-value='(.*?)'", text)
-    assert all(float(value) >= 0 for value in values)
-    assert values
-
-
-def test_where_every_token_went_is_told_in_numbers(report: PackedReport) -> None:
-    text = page(measured(report))
-    ledger = report.ledger
-    assert f"<td>padding</td><td>{ledger.padding:,}</td>" in text
-    assert f"<td>EOS</td><td>{ledger.eos:,}</td>" in text
-
-
 def test_page_of_documents_alone() -> None:
     assert check(page(store_report(np.array([5, 9, 1000])))) == ["Document length"]
 

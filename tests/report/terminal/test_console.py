@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from packtool.report.terminal.console import results_console
-from packtool.report.terminal.reports import print_stats
 from packtool.report.terminal.tables import plain_table
-from tests.reports import store_report
 
 LENGTHS = np.clip(np.random.default_rng(4).lognormal(6, 1.2, 3000), 2, 50_000).astype(np.int64)
 
@@ -48,23 +46,3 @@ def test_a_terminal_gets_styles() -> None:
 def test_no_color_leaves_no_style_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in print_table(Terminal())
-
-
-@pytest.mark.parametrize("full", [False, True])
-def test_a_comparison_begins_at_once_and_fits_80_columns(full: bool) -> None:
-    out = io.StringIO()
-    print_stats(store_report(LENGTHS, ["all"], [512, 2048]), results_console(out), full=full)
-    lines = out.getvalue().splitlines()
-    assert lines[0]
-    assert [line for line in lines if line != line.rstrip()] == []
-    tables = [line for line in lines if line.startswith(("concat ", "first-fit-shuffle", "bfd-extra "))]
-    assert len(tables) >= 6
-    assert all(len(line) <= 80 and line[-1].isdigit() for line in tables)
-
-
-def test_one_document_is_one_document() -> None:
-    out = io.StringIO()
-    print_stats(store_report(np.array([1234])), results_console(out))
-    assert out.getvalue().startswith("<store> & more · 1 document\n")
-    assert "1 document, 1,234 tokens; mean 1,234" in out.getvalue()
-    assert "1,218–1,234 ██████████████████████████████ 1 document\n" in out.getvalue()

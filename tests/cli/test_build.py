@@ -1,0 +1,70 @@
+"""Help, completion and the options that every command has, as they follow from the declarations."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from packtool.cli import app, run
+from tests.cli.running import ENVIRONMENT
+
+
+def test_help_names_arguments_plainly(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in commands():
+        assert run([command, "--help"]) == 0
+        text = capsys.readouterr().out
+        assert "<" not in text.partition("Options:")[0].partition("Arguments:")[2]
+        assert "{" not in text.splitlines()[0]
+    assert run(["pack", "-h"]) == 0
+    assert capsys.readouterr().out.startswith("Usage: packtool pack [OPTIONS] STORE...\n")
+
+
+def commands() -> list[str]:
+    return [str(command.name) for command in app.registered_commands]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_help_fits_and_has_an_example(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([command, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert f"  Examples:\n  packtool {command}" in text
+    assert max(map(len, text.splitlines())) <= 80
+    for option in ("--quiet", "--json") if command not in ("info", "doctor", "show", "find") else ("--json",):
+        if command != "show":
+            assert option in text
+
+
+@pytest.mark.parametrize("command", [name for name in commands() if name in ("tokenize", "pack", "shuffle", "stats")])
+def test_every_stage_takes_the_common_options(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run([command, "--help"])
+    text = capsys.readouterr().out
+    common = {"--config", "--quiet", "--verbose", "--json"}
+    writing = {"--overwrite", "--resume", "--dry-run"} if command != "stats" else set()
+    assert {option for option in common | writing if option not in text} == set()
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("sh", ["shuffle", "show"]),
+        ("pack --strategy bfd", ["bfd", "bfd-extra"]),
+        ("shuffle --method p", ["partial"]),
+        ("pack --seq", ["--sequence-length"]),
+        ("stats --compare concat,bfd", ["concat,bfd", "concat,bfd-extra"]),
+        ("tokenize --encoder g", ["gigatoken"]),
+        ("tokenize --format p", ["parquet"]),
+        ("pack --progress l", ["log"]),
+    ],
+)
+def test_completion(typed: str, completed: list[str]) -> None:
+    words = {"_PACKTOOL_COMPLETE": "complete_bash", "COMP_WORDS": f"packtool {typed}"}
+    environment = {**ENVIRONMENT, **words, "COMP_CWORD": str(len(typed.split()))}
+    command = [sys.executable, "-m", "packtool"]
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert result.stdout.split() == completed
+    assert result.stderr == ""

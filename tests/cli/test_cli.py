@@ -1,0 +1,67 @@
+"""How the command line behaves: without a command, into pipes, and where its streams are closed, full or plain."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from packtool.cli import run
+from tests.cli.running import ENVIRONMENT
+
+
+def test_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Commands:\n" in captured.err
+    assert captured.err.endswith(
+        "packtool: error[missing-command]: no command was given. Choose one of the commands above.\n"
+    )
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("packtool 0.")
+
+
+def test_a_reader_that_leaves_early_is_no_error(place: Path) -> None:
+    """Nobody reads from the start: every write fails."""
+    receiver, sender = os.pipe()
+    os.close(receiver)
+    for arguments in (["pack", "--help"], ["info", "store"], ["info", "store", "--json"], ["stats", "store"]):
+        command = [sys.executable, "-m", "packtool", *arguments]
+        result = subprocess.run(command, stdout=sender, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, check=False)
+        assert (result.returncode, result.stderr) == (141, "")
+    os.close(sender)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"), [("info store --json >&-", 0), ("info store >&-", 0), ("info nowhere 2>&-", 1)]
+)
+def test_streams_that_are_closed(place: Path, arguments: str, status: int) -> None:
+    command = f'exec "{sys.executable}" -m packtool {arguments}'
+    result = subprocess.run(["sh", "-c", command], capture_output=True, env=ENVIRONMENT, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (status, b"", b"")
+
+
+def test_standard_output_that_is_full(place: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "packtool", "info", "store"]
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, check=False)
+    assert (result.returncode, result.stderr) == (
+        1,
+        "packtool: error[disk-full]: no space left on the device. Free some space and run the command again.\n",
+    )
+
+
+def test_a_terminal_that_lacks_characters(place: Path) -> None:
+    command = [sys.executable, "-m", "packtool", "pack", "store", "-o", "p", "--strategy", "concat", "-L", "16"]
+    environment = {**ENVIRONMENT, "PYTHONIOENCODING": "latin-1"}
+    result = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert (result.returncode, result.stderr) == (0, b"")

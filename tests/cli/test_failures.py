@@ -1,0 +1,165 @@
+"""One voice for errors and warnings, whoever finds what is wrong."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from packtool.cli import run
+from packtool.storage import manifest as manifests
+from packtool.warnings import warn
+from tests.cli.running import ENVIRONMENT
+from tests.stores import write_store
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["pac"], "[unknown-command] no such command 'pac'. Did you mean 'pack'?"),
+        (["frobnicate"], "[unknown-command] no such command 'frobnicate'. See packtool --help."),
+        (["pack"], "[missing-option] STORE: packtool pack needs at least one. See packtool pack --help."),
+        (["pack", "store"], "[missing-option] --output: packtool pack needs this option. See packtool pack --help."),
+        (["verify"], "[missing-option] PATH: packtool verify needs it. See packtool verify --help."),
+        (
+            ["verify", "a", "b", "c"],
+            "[bad-usage] packtool verify takes fewer arguments: there is no room for b c. See packtool verify --help.",
+        ),
+        (
+            ["pack", "--sed", "3"],
+            "[unknown-option] --sed: packtool pack has no such option. Did you mean --sample or --seed?",
+        ),
+        (
+            ["pack", "--block-size", "3"],
+            "[unknown-option] --block-size: packtool pack has no such option. Did you mean --sequence-length?",
+        ),
+        (
+            ["tokenize", "-s", "x"],
+            "[unknown-option] -s: packtool tokenize has no such option. See packtool tokenize --help.",
+        ),
+        (
+            ["tokenize", "--num-proc", "3"],
+            "[unknown-option] --num-proc: packtool tokenize has no such option. Did you mean --workers?",
+        ),
+        (
+            ["pack", "a.txt", "-o", "p", "--strategy", "group_texts"],
+            "[unknown-strategy] --strategy: there is no strategy 'group_texts'. "
+            "Did you mean concat (join all documents to one stream and cut it)?",
+        ),
+        (
+            ["pack", "a.txt", "-o", "p", "--strategy", "BFDD"],
+            "[unknown-strategy] --strategy: there is no strategy 'BFDD'. "
+            "Did you mean bfd (whole documents in bins, best fit decreasing)?",
+        ),
+        (["pack", "--zzzz"], "[unknown-option] --zzzz: packtool pack has no such option. See packtool pack --help."),
+        (["-x"], "[unknown-option] -x: packtool has no such option. See packtool --help."),
+        (["pack", "store", "--seed"], "[bad-option] --seed: a value is missing after it. See --help."),
+        (
+            ["pack", "store", "-o", "p", "--strategy", "concat", "--seed", "-1"],
+            "[bad-option] --seed: -1 is out of range. Give a number from 0 to 2^64 - 1.",
+        ),
+        (["pack", "store", "--seed", "x"], "[bad-option] --seed: 'x' is not a whole number. See packtool pack --help."),
+    ],
+)
+def test_usage_errors_are_one_line(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert run(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "packtool: error" + message.replace("] ", "]: ", 1) + "\n"
+
+
+@pytest.mark.parametrize("command", ["pack", "shuffle", "show", "verify"])
+def test_a_text_file_is_to_be_tokenized_first(place: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    (place / "a.jsonl").write_text("{}", encoding="utf-8")
+    more = {"pack": ["-o", "p", "--strategy", "bfd", "-L", "8"], "shuffle": ["-o", "p"]}.get(command, [])
+    assert run([command, "a.jsonl", *more]) == 1
+    assert capsys.readouterr().err == (
+        "packtool: error[no-manifest]: a.jsonl: a file, not a token store or packed dataset. "
+        "If it holds text, tokenize it first: packtool tokenize a.jsonl -o tokens.\n"
+    )
+
+
+def test_an_output_that_is_there_is_called_what_it_is(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["pack", "store", "-o", "p", "--strategy", "bfd", "-L", "8", "-q"]) == 0
+    assert run(["pack", "store", "-o", "p", "--strategy", "bfd", "-L", "8", "-q"]) == 2
+    assert capsys.readouterr().err == (
+        "packtool: error[output-not-empty]: p: holds a finished packed dataset already. "
+        "Give --overwrite to replace it.\n"
+    )
+
+
+def test_messages_break_between_words_on_a_terminal(place: Path) -> None:
+    terminal, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    command = [sys.executable, "-m", "packtool", "info", "a-name-that-is-longer-than-the-terminal-is-wide"]
+    environment = {name: value for name, value in ENVIRONMENT.items() if name != "COLUMNS"}
+    subprocess.run(command, stderr=child, stdin=child, env={**environment, "COLUMNS": "40"}, check=False)
+    os.close(child)
+    assert os.read(terminal, 10_000).decode().split("\r\n") == [
+        "packtool: error[missing-input]:",
+        "  a-name-that-is-longer-than-the-terminal-is-wide:",
+        "  no such file or directory. Check the",
+        "  path.",
+        "",
+    ]
+    os.close(terminal)
+
+
+def test_a_refusal_of_the_system(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["info", "n" * 5000]) == 1
+    message = f"packtool: error[system-error]: {'n' * 5000}: file name too long. Check the path and the machine.\n"
+    assert capsys.readouterr().err == message
+
+
+def test_warnings_have_codes_and_quiet_silences_them(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from packtool.commands import verify
+
+    def noisy(*_: object, **__: object) -> None:
+        for _n in range(2):
+            warn("no-documents", "no document is left", remedy="check the input", where="store")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verify, "verify", noisy)
+    assert run(["verify", "store"]) == 130
+    assert capsys.readouterr().err == (
+        "packtool: warning[no-documents]: store: no document is left. Check the input.\npacktool: interrupted\n"
+    )
+    assert run(["verify", "store", "-q"]) == 130
+    assert capsys.readouterr().err == "packtool: interrupted\n"
+
+
+def test_what_a_file_holds_commands_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_store(tmp_path / "store", [3, 4])
+    hostile = "\x1b[2J\x1b]0;x\x07\u202e\nnext"
+    manifest = json.loads((tmp_path / "store" / "manifest.json").read_bytes())
+    manifest.pop("xxh3_128")
+    manifest["tokenizer"]["eos_token"] = hostile
+    manifest["tokenizer"]["added_tokens"] = {hostile: manifest["tokenizer"]["eos_id"]}
+    (tmp_path / "store" / "manifest.json").write_bytes(manifests.sealed(manifest))
+    (tmp_path / hostile).mkdir()
+    for arguments in (
+        ["info", "store"],
+        ["verify", hostile],
+        ["pack", "store", "-o", "x", "-L", "8", "--strategy", hostile],
+    ):
+        run(arguments)
+        said = capsys.readouterr()
+        assert "\x1b" not in said.out + said.err
+        assert "\u202e" not in said.out + said.err
+        assert "\nnext" not in said.out + said.err
+        assert "\\x1b[2J" in said.out + said.err

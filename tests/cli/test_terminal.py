@@ -1,0 +1,96 @@
+"""Options of the command line itself: a configuration file, quiet, verbose."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from packtool.cli import run
+from tests.cli.running import packtool
+
+
+def test_quiet_says_nothing(place: Path) -> None:
+    result = packtool("pack", "store", "-o", "p", "--strategy", "concat", "-L", "16", "-q")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_verbose_says_what_is_done(place: Path) -> None:
+    result = packtool("pack", "store", "-o", "p", "--strategy", "concat", "-L", "16", "-q", "-v")
+    assert result.stderr.startswith("packtool: concat: 3 documents planned in ")
+
+
+CONFIG = """
+[pack]
+input = ["store"]
+strategy = "padding"
+sequence-length = 8
+buckets = [2]
+"""
+
+
+def test_options_come_from_a_file_and_flags_win(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "c.toml").write_text(CONFIG.replace("buckets = [2]", ""), encoding="utf-8")
+    assert run(["pack", "--config", "c.toml", "-o", "p", "-q"]) == 0
+    assert run(["pack", "--config", "c.toml", "-o", "q", "-L", "32", "--strategy", "concat", "-q"]) == 0
+    found = [json.loads((place / name / "manifest.json").read_text(encoding="utf-8")) for name in ("p", "q")]
+    assert [(each["strategy"], each["options"]["sequence_length"]) for each in found] == [
+        ("padding", 8),
+        ("concat", 32),
+    ]
+    capsys.readouterr()
+    assert run(["pack", "-o", "r", "--strategy", "concat", "-L", "8"]) == 2
+    assert "STORE" in capsys.readouterr().err, "an earlier call's file is forgotten"
+
+
+def test_lists_and_switches_from_a_file(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "c.toml").write_text(
+        """
+        [stats]
+        input = "store"
+        compare = ["concat", "bfd"]
+        sequence-length = [16, 32]
+        [pack]
+        input = "store"
+        strategy = "seamless"
+        sequence-length = 16
+        max-repetition = 0.25
+        shuffle = false
+        segments = false
+        """,
+        encoding="utf-8",
+    )
+    assert run(["stats", "--config", "c.toml", "--json"]) == 0
+    entries = json.loads(capsys.readouterr().out)["comparison"]["entries"]
+    assert {(row["strategy"], row["sequence_length"]) for row in entries} == {
+        (strategy, length) for strategy in ("concat", "bfd") for length in (16, 32)
+    }
+    assert run(["pack", "--config", "c.toml", "-o", "p", "-q", "--segments"]) == 0
+    manifest = json.loads((place / "p" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["shuffle"] is None
+    assert manifest["options"]["max_repetition"] == "1/4"
+    assert manifest["lengths"] is not None, "the flag wins"
+
+
+def test_an_option_in_a_file_is_blamed_there(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "c.toml").write_text(CONFIG, encoding="utf-8")
+    assert run(["pack", "--config", "c.toml", "-o", "p"]) == 2
+    assert capsys.readouterr().err.startswith(
+        "packtool: error[option-not-taken]: c.toml:6: buckets: --strategy padding does not take this option."
+    )
+    assert run(["pack", "--config", "c.toml", "-o", "p", "--buckets", "64"]) == 2
+    assert capsys.readouterr().err.startswith("packtool: error[option-not-taken]: --buckets: --strategy")
+
+
+def test_several_tables_are_for_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "c.toml").write_text("[[pack]]\n\n[[pack]]\n", encoding="utf-8")
+    assert run(["pack", "--config", "c.toml", "-o", "p"]) == 2
+    assert "c.toml:3: there are 2 [[pack]] tables. Keep one, or do all of them with packtool run c.toml." in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_file_from_standard_input(place: Path) -> None:
+    result = packtool("pack", "--config", "-", "-o", "p", "-q", input=CONFIG.replace("buckets = [2]", ""))
+    assert (result.returncode, result.stderr) == (0, "")

@@ -1,0 +1,272 @@
+"""`pack` of chosen documents: every strategy, accounted for, verified, and without a leak."""
+
+from __future__ import annotations
+
+import io
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+import packtool
+from packtool.commands.choose import choose
+from packtool.errors import PacktoolError, UsageError
+from packtool.options.pack import PackArguments
+from packtool.packing import STRATEGIES
+from packtool.report.terminal.reports import print_stats
+from packtool.storage.manifest import ChosenSource
+from packtool.storage.packed import PackedDataset
+from packtool.storage.token_store import Corpus, TokenStore
+from tests.stores import contents, reseal, write_store
+
+
+def write(path: Path, texts: list[str]) -> Path:
+    path.with_suffix(".jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    packtool.tokenize(path.with_suffix(".jsonl"), path, workers=1, encoder="tokenizers")
+    return path
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two stores that share texts, and have copies of their own."""
+    top = tmp_path_factory.mktemp("stores")
+    shared = [f"a text that both have, number {n}" for n in range(40)]
+    web = [f"web page {n} " * (1 + n % 7) for n in range(150)]
+    wiki = [f"article {n} " * (1 + n % 11) for n in range(60)]
+    return [write(top / "web", [*web, *shared, *web[:10]]), write(top / "wiki", [*shared[::-1], *wiki])]
+
+
+def pack(stores: list[Path], output: Path, **options: Any) -> PackedDataset:
+    packtool.pack(stores, output, **{"strategy": "bfd", "sequence_length": 32, **options})
+    return PackedDataset(output)
+
+
+def packed(dataset: PackedDataset, stores: list[Path]) -> list[tuple[int, int]]:
+    """(store, document) of every document of a dataset, as its rows have them."""
+    chosen = dataset.chosen() or [np.arange(TokenStore(path).documents) for path in stores]
+    every = [(store, int(document)) for store, part in enumerate(chosen) for document in part]
+    rows = {document for bucket in dataset.buckets for document in bucket.segments(0, bucket.rows).document.tolist()}
+    return [every[document] for document in sorted(rows) if document >= 0]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_packs_a_mixture_that_verifies_against_its_stores(
+    stores: list[Path], tmp_path: Path, strategy: str
+) -> None:
+    options: dict[str, Any] = {"strategy": strategy, "mix": ["web=0.4", "wiki=2.5"]}
+    if strategy in ("buckets", "length-buckets"):
+        options |= {"buckets": [16, 32], "sequence_length": None}
+    dataset = pack(stores, tmp_path / "p", **options)
+    choice = dataset.manifest.choice
+    assert choice is not None
+    web, wiki = choice.sources
+    assert abs(web.chosen_tokens - 0.4 * web.tokens) <= 30
+    assert abs(wiki.chosen_tokens - 2.5 * wiki.tokens) <= 30
+    assert (web.repeated_tokens, wiki.repeated_tokens) == (0, wiki.chosen_tokens - wiki.tokens)
+    assert dataset.manifest.ledger.input == web.chosen_tokens + wiki.chosen_tokens - dataset.manifest.documents
+    assert packtool.verify(tmp_path / "p", store=stores).problems == []
+    packtool.shuffle(tmp_path / "p", tmp_path / "s", method="atom", epoch=1)
+    assert packtool.verify(tmp_path / "s", store=stores).problems == []
+
+
+def test_a_mixture_is_the_same_for_any_number_of_workers_and_memory(stores: list[Path], tmp_path: Path) -> None:
+    options: dict[str, Any] = {"mix": ["web=1.3", "wiki=3"], "holdout": "10%", "strategy": "concat"}
+    pack(stores, tmp_path / "one", workers=1, **options)
+    pack(stores, tmp_path / "two", workers=2, memory="20kB", **options)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+@pytest.mark.parametrize("amount", ["10%", "30 documents", "500 tokens"])
+def test_no_text_that_is_held_out_is_trained_on(stores: list[Path], tmp_path: Path, amount: str) -> None:
+    opened = [TokenStore(path) for path in stores]
+    sides, texts = {}, {}
+    for part in ("train", "holdout"):
+        sides[part] = packed(pack(stores, tmp_path / part, holdout=amount, part=part), stores)
+        texts[part] = {tuple(opened[s].document(d).tolist()) for s, d in sides[part]}
+    everything = {tuple(store.document(d).tolist()) for store in opened for d in range(store.documents)}
+    assert not texts["train"] & texts["holdout"]
+    assert texts["train"] | texts["holdout"] == everything
+    assert len(sides["train"]) + len(sides["holdout"]) == sum(store.documents for store in opened)
+    assert sides["holdout"]
+
+
+def test_copies_shards_and_lists(stores: list[Path], tmp_path: Path) -> None:
+    opened = [TokenStore(path) for path in stores]
+    once = packed(pack(stores, tmp_path / "once", drop_duplicates=True), stores)
+    texts = [tuple(opened[s].document(d).tolist()) for s, d in once]
+    assert len(texts) == len(set(texts)) == 150 + 40 + 60
+    shards = [packed(pack(stores, tmp_path / f"s{n}", shard_of=f"{n}/3"), stores) for n in (1, 2, 3)]
+    assert sorted(each for shard in shards for each in shard) == [
+        (s, d) for s in (0, 1) for d in range(opened[s].documents)
+    ]
+    (tmp_path / "list").write_text("web.jsonl:2\n\nwiki.jsonl:100\n")
+    dataset = pack(stores, tmp_path / "without", exclude=tmp_path / "list")
+    assert {(0, 1), (1, 99)}.isdisjoint(packed(dataset, stores))
+    assert dataset.manifest.choice is not None
+    assert [source.left_out["excluded"].documents for source in dataset.manifest.choice.sources] == [1, 1]
+
+
+def test_a_budget_in_shares(stores: list[Path], tmp_path: Path) -> None:
+    dataset = pack(stores, tmp_path / "p", mix=["web=0.75", "wiki=0.25"], tokens=2000)
+    assert dataset.manifest.choice is not None
+    for source, wanted in zip(dataset.manifest.choice.sources, (1500, 500), strict=True):
+        assert abs(source.chosen_tokens - wanted) <= 30
+
+
+def test_what_was_asked_and_achieved_is_in_every_report(stores: list[Path], tmp_path: Path) -> None:
+    dataset = pack(stores, tmp_path / "p", mix=["web=0.75", "wiki=0.25"], tokens="3k", min_tokens=6, holdout="10%")
+    written = json.loads((tmp_path / "p" / "report.json").read_text())["sources"]
+    report = packtool.stats(tmp_path / "p", batch_size=4)
+    for source, known, share in zip(written, report.sources, (0.75, 0.25), strict=True):
+        assert source["asked_share"] == share
+        assert abs(source["tokens"] - 3000 * share) <= 30
+        assert abs(source["token_share"] - share) < 0.01
+        assert source["epochs"] == pytest.approx(source["asked_epochs"], abs=0.05)
+        assert set(source["left_out"]) - {"too_short"} == {"other_side", "not_drawn"}
+        assert (source["name"], known.name) in ((None, "web"), (None, "wiki"))
+        assert (known.tokens, known.epochs) == (source["tokens"], source["epochs"])
+    mixing = report.mixing[0]
+    placed = dataset.manifest.ledger.placed + dataset.manifest.ledger.eos
+    assert sum(mix.tokens for mix in mixing.source_mix) == placed
+    assert all(mix.min <= mix.share <= mix.max for mix in mixing.source_mix)
+    packtool.stats(tmp_path / "p", html=tmp_path / "p.html")
+    assert "Sources in batches" in (tmp_path / "p.html").read_text()
+    for path in ([tmp_path / "p"], stores):
+        console = Console(file=io.StringIO(), width=80)
+        print_stats(packtool.stats(path), console)
+        assert "wiki" in console.file.getvalue()  # type: ignore[attr-defined]
+    copies = [source.duplicates for source in packtool.stats(stores).sources]
+    assert copies == [10, 40]
+
+
+def test_filters_and_samples_of_lengths(stores: list[Path], tmp_path: Path) -> None:
+    lengths = [TokenStore(path).lengths() for path in stores]
+    taken = packed(pack(stores, tmp_path / "p", min_tokens=8, max_tokens=20), stores)
+    assert sorted(taken) == [(s, d) for s in (0, 1) for d, size in enumerate(lengths[s]) if 8 <= size <= 20]
+    dataset = pack(stores, tmp_path / "s", sample="25%", sample_interval=8)
+    taken = packed(dataset, stores)
+    assert dataset.manifest.choice is not None
+    for number, source in enumerate(dataset.manifest.choice.sources):
+        mine = lengths[number][[d for s, d in taken if s == number]]
+        for interval in range(1, 8):
+            there = int(np.count_nonzero(np.ceil(lengths[number] / 8) == interval))
+            assert int(np.count_nonzero(np.ceil(mine / 8) == interval)) == int(there / 4 + 0.5)
+        assert source.left_out["not_sampled"].tokens == int(lengths[number].sum()) - int(mine.sum())
+    more = packed(pack(stores, tmp_path / "more", sample=0.5, sample_interval=8), stores)
+    assert set(taken) < set(more)
+
+
+POOL = [[3, 9, 1, 40, 22, 7, 7, 7], [100, 2, 5], list(range(1, 60))]
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    top = tmp_path_factory.mktemp("pool")
+    return [write_store(top / f"s{number}", lengths) for number, lengths in enumerate(POOL)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(weights=st.lists(st.integers(0, 300), min_size=3, max_size=3).filter(any), budget=st.integers(200, 4000))
+def test_laws_of_random_mixtures(pool: list[Path], weights: list[int], budget: int) -> None:
+    def sources(budget: int | None, weights: list[str]) -> list[ChosenSource]:
+        mix = [f"s{number}={weight}" for number, weight in enumerate(weights)]
+        options = PackArguments(
+            pool, "nowhere", strategy="bfd", sequence_length=64, mix=mix, tokens=budget, max_epochs=10**6
+        )
+        choice = choose(Corpus(pool), options)
+        assert choice is not None
+        return choice.sources
+
+    shares = [Fraction(weight, sum(weights)) for weight in weights]
+    for source, share, lengths in zip(sources(budget, [str(s) for s in shares]), shares, POOL, strict=True):
+        assert abs(source.chosen_tokens - share * budget) <= max(lengths) / 2
+    for source, weight, lengths in zip(sources(None, [f"{w / 100}" for w in weights]), weights, POOL, strict=True):
+        assert abs(source.chosen_tokens - Fraction(weight, 100) * sum(lengths)) <= max(lengths) / 2
+        for name, stored in (("documents", len(lengths)), ("tokens", sum(lengths))):
+            left_out = sum(getattr(each, name) for each in source.left_out.values())
+            once = getattr(source, f"chosen_{name}") - getattr(source, f"repeated_{name}")
+            assert stored == left_out + once == getattr(source, name)
+
+
+def test_an_account_that_does_not_balance_is_refused(stores: list[Path], tmp_path: Path) -> None:
+    pack(stores, tmp_path / "p", mix=["web=0.5", "wiki=1"])
+    manifest = json.loads((tmp_path / "p" / "manifest.json").read_text())
+    manifest["choice"]["sources"][0]["left_out"]["not_drawn"]["tokens"] += 1
+    reseal(tmp_path / "p", manifest)
+    with pytest.raises(PacktoolError, match=r"choice\.sources\[0\]\.tokens is"):
+        packtool.verify(tmp_path / "p")
+
+
+def test_a_mixture_in_a_file_is_a_table(stores: list[Path], tmp_path: Path) -> None:
+    inputs = [str(path) for path in stores]
+    (tmp_path / "c.toml").write_text(
+        f'[pack]\ninput = {json.dumps(inputs)}\noutput = "{tmp_path}/p"\nstrategy = "bfd"\nsequence-length = 32\n'
+        "mix = { web = 0.4, wiki = 2 }\n"
+    )
+    packtool.run(tmp_path / "c.toml")
+    pack(stores, tmp_path / "q", mix=["web=0.4", "wiki=2"])
+    assert (tmp_path / "p" / "manifest.json").read_bytes() == (tmp_path / "q" / "manifest.json").read_bytes()
+    text = (tmp_path / "c.toml").read_text()
+    for wrong, message in (
+        ("{ web = true, wiki = 1 }", r"c\.toml:6: mix can't be"),
+        ("{ web = nan, wiki = 1 }", r"c\.toml:6: mix: the weight of web is 'nan'"),
+        ("{ web = 1, code = 1 }", r"c\.toml:6: mix: there is no store 'code'"),
+        ("3", r"c\.toml:6: mix can't be 3"),
+    ):
+        (tmp_path / "c.toml").write_text(text.replace("{ web = 0.4, wiki = 2 }", wrong))
+        with pytest.raises(UsageError, match=message):
+            packtool.run(tmp_path / "c.toml", overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mix": ["web=-1", "wiki=1"]}, "the weight of web is '-1', not a number from 0"),
+        ({"mix": ["web=nan", "wiki=1"]}, "the weight of web is 'nan', not a number from 0"),
+        ({"mix": ["web=1"]}, "wiki has no weight"),
+        ({"mix": ["web=1", "code=1"]}, "there is no store 'code' among the inputs"),
+        ({"mix": ["web=1", "web=1", "wiki=1"]}, "web has two weights"),
+        ({"mix": ["web"]}, "'web' is not a weight"),
+        ({"mix": ["web=0", "wiki=0"]}, "--mix: no document is left: it takes 300 of the 300 documents"),
+        ({"holdout": "0.001%", "part": "holdout"}, "--holdout: 0.001% holds out none of the 300 documents"),
+        ({"min_tokens": 500}, "--min-tokens: no document is left: it takes 300 of the 300 documents"),
+        ({"sample": "0%"}, "'0%' is not a share above 0"),
+        ({"sample": "120%"}, "'120%' is not a share above 0"),
+        ({"sample_interval": 64}, "--sample-interval: has no effect without --sample"),
+        ({"tokens": "1k"}, "there are no shares of it"),
+        ({"mix": ["web=0.5", "wiki=0.4"], "tokens": "1k"}, "the shares sum to 0.9"),
+        ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "1M"}, "epochs of web. Give fewer --tokens"),
+        ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "-3"}, "'-3' is not a number of tokens"),
+        ({"holdout": "100%"}, "100% holds out all 200 documents of web"),
+        ({"holdout": "much"}, "'much' is not a part to hold out"),
+        ({"part": "holdout"}, "has no effect without --holdout"),
+        ({"shard_of": "0/4"}, "'0/4' is not a shard"),
+        ({"exclude": "/nowhere"}, "can't be read (no such file or directory)"),
+    ],
+)
+def test_bad_choices_are_one_line_before_any_work(
+    stores: list[Path], tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(PacktoolError) as caught:
+        pack(stores, tmp_path / "p", **options)
+    assert message in str(caught.value)
+    assert not (tmp_path / "p").exists()
+
+
+def test_lists_and_stores_that_do_not_fit(stores: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("web.jsonl:2\nweb.jsonl:2000\n")
+    with pytest.raises(PacktoolError, match=r"list:2: no store has a document web\.jsonl:2000"):
+        pack(stores, tmp_path / "p", exclude=tmp_path / "list")
+    (tmp_path / "list").write_text("web.jsonl\n")
+    with pytest.raises(PacktoolError, match=r"list:1: 'web\.jsonl' is not a document"):
+        pack(stores, tmp_path / "p", exclude=tmp_path / "list")
+    packtool.tokenize(stores[0].with_suffix(".jsonl"), tmp_path / "plain", provenance=False, workers=1)
+    with pytest.raises(UsageError, match="made with --no-provenance"):
+        pack([tmp_path / "plain"], tmp_path / "p", holdout="1%")
+    assert len(Corpus([tmp_path / "plain"]).lengths()) == 200

@@ -1,0 +1,81 @@
+"""`export`: what is lost is told, what is removed was its own, what can't be is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import packtool
+from packtool.cli import run
+from packtool.errors import UsageError
+from packtool.options.names import EXPORTS
+from packtool.storage.manifest import TokenizerInfo
+from tests.stores import EOS, write_store
+
+LENGTHS = [5, 1, 9, 33, 2, 2, 64, 1, 100, 17, 3, 40, 8, 8, 1]
+
+
+LARGE = TokenizerInfo(sha256="1" * 64, vocab_size=1 << 17, eos_id=EOS, eos_token="<eos>", added_tokens={"<eos>": EOS})
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    place = tmp_path_factory.mktemp("exchange")
+    return {
+        "small": write_store(place / "small", LENGTHS, per_shard=4),
+        "large": write_store(place / "large", LENGTHS, per_shard=4, tokenizer=LARGE),
+    }
+
+
+def test_what_is_lost_of_batches_and_repeated_tokens_is_said(stores: dict[str, Path], tmp_path: Path) -> None:
+    packtool.pack(stores["small"], tmp_path / "several", strategy="buckets", buckets=(8, 16, 32))
+    packtool.shuffle(tmp_path / "several", tmp_path / "batches", method="bucket", batch_tokens=64)
+    batches = "which rows make a batch, and the order of batches: rows come length by length"
+    for source, expected in (("several", []), ("batches", [batches])):
+        manifest = packtool.export(tmp_path / source, tmp_path / "out", format="parquet", overwrite=True).manifest
+        assert manifest is not None
+        assert manifest.lost == expected
+    packtool.pack(stores["small"], tmp_path / "rows", strategy="seamless", sequence_length=32)
+    manifest = packtool.export(tmp_path / "rows", tmp_path / "out", format="parquet", overwrite=True).manifest
+    assert manifest is not None
+    assert [what for what in manifest.lost if "repeated" in what] == [
+        f"which tokens are repeated ({packtool.open(tmp_path / 'rows').manifest.ledger.repeated} are)"
+    ]
+
+
+def test_overwrite_removes_an_export_and_nothing_else(stores: dict[str, Path], tmp_path: Path) -> None:
+    for name in EXPORTS:
+        packtool.export(stores["small"], tmp_path / "out", format=name, overwrite=True)
+    assert packtool.verify(tmp_path / "out").problems == []
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"holds notes\.txt, which packtool did not write"):
+        packtool.export(stores["small"], tmp_path / "out", format="olmo", overwrite=True)
+
+
+def test_verify_finds_a_changed_file(stores: dict[str, Path], tmp_path: Path) -> None:
+    packtool.export(stores["small"], tmp_path / "out", format="megatron")
+    file = tmp_path / "out" / "tokens.bin"
+    data = bytearray(file.read_bytes())
+    data[7] ^= 1
+    file.write_bytes(data)
+    (problem,) = packtool.verify(tmp_path / "out").problems
+    assert problem.code == "wrong-checksum"
+
+
+def test_on_the_command_line(stores: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "out")
+    assert run(["export", str(stores["small"]), "-o", out, "--format", "olmo", "--dry-run"]) == 0
+    assert f"packtool export would write {out}: 15 documents, 294 tokens" in capsys.readouterr().out
+    assert run(["export", str(stores["small"]), "-o", out, "--format", "olmo"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.splitlines() == [
+        "15 sequences, 294 tokens, as olmo.",
+        "Not kept: where documents end, except for the EOS after each.",
+        f"Wrote {out}.",
+    ]
+    assert run(["import", out, "-o", str(tmp_path / "back"), "--format", "olmo", "--json"]) == 0
+    assert msgspec.json.decode(capsys.readouterr().out)["counts"]["documents"] == 15
+    assert run(["export", str(stores["large"]), "-o", out, "--format", "nanogpt"]) == 2
+    assert "error[format-too-small]: --format: nanogpt holds ids of 16 bits" in capsys.readouterr().err

@@ -1,0 +1,58 @@
+"""The files that arguments stand for, and what the user is told of them."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import packtool
+from packtool.errors import UsageError
+from packtool.warnings import PacktoolWarning
+from tests.tokenizing.runs import TEXTS, documents, fails, jsonl, reference, run
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    folder = tmp_path / "corpus"
+    (folder / "deep").mkdir(parents=True)
+    raw = jsonl(TEXTS)
+    (folder / "a.jsonl").write_bytes(raw)
+    (folder / "b.jsonl.gz").write_bytes(gzip.compress(raw) + gzip.compress(raw))
+    (folder / "c.jsonl.bz2").write_bytes(bz2.compress(raw))
+    (folder / "d.jsonl.xz").write_bytes(lzma.compress(raw))
+    with pa.CompressedOutputStream(str(folder / "misnamed.jsonl"), "zstd") as out:
+        out.write(raw)
+    parquet.write_table(pa.table({"text": TEXTS}), folder / "deep" / "e.parquet", row_group_size=3)
+    (folder / ".hidden").write_text("no")
+    return folder
+
+
+def test_a_file_named_twice_is_read_twice_and_said_so(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.jsonl").write_text('{"text": "one"}\n')
+    with pytest.warns(PacktoolWarning, match=r"a\.jsonl: named 2 times, and read as often"):
+        result = packtool.tokenize([corpus, corpus / "a.jsonl"], tmp_path / "store")
+    assert result.counts["documents"] == 2
+
+
+def test_files_of_other_kinds_in_a_directory_are_named_once(corpus: Path, tmp_path: Path) -> None:
+    (corpus / "README.md").write_text("# not a document")
+    (corpus / "dataset_info.json").write_text("{}")
+    with pytest.warns(PacktoolWarning) as caught:
+        result = run(corpus, tmp_path / "o")
+    [warning] = caught
+    assert str(warning.message) == (
+        f"{corpus}: not read, since no format has their suffix: README.md, dataset_info.json. Name the files to read "
+        "them, or give --include with a pattern, and --format if needed."
+    )
+    assert documents(result.path) == reference(TEXTS * 7)
+    one = run(corpus, tmp_path / "p", include=["*.md"])
+    assert documents(one.path) == reference(["# not a document"])
+    assert "'[z-a]' is not a pattern" in fails(UsageError, corpus, tmp_path / "q", exclude=["[z-a]"])

@@ -1,0 +1,21 @@
+"""Filters keep what is within their bounds, and count what they drop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from packtool.corpus.filters import Counted, Filters
+
+
+@given(st.text(st.sampled_from("ab \n\u00a0")), st.integers(0, 6), st.integers(0, 10), st.integers(0, 10))
+def test_filters(text: str, min_words: int, min_chars: int, max_chars: int) -> None:
+    keep = len(text.split()) >= min_words and min_chars <= len(text) <= max_chars
+    pieces: Any = [text[at : at + 3] for at in range(0, len(text), 3)]
+    filters = Filters(min_words, min_chars, max_chars)
+    assert filters.keeps(text) == filters.keeps(pieces) == keep
+    dropped = Counted()
+    assert filters.split([text], [7], dropped) == ([text] * keep, [7] * keep)
+    assert dropped == (Counted() if keep else Counted(1, len(text.split()), len(text)))

@@ -1,0 +1,138 @@
+"""A span of a file: what is certain of a damaged one is kept, what is lost is said, a change is an error."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import xxhash
+from pyarrow import parquet
+
+from packtool.corpus.read import SpanReader
+from packtool.corpus.records import Span
+from packtool.errors import DataError
+from tests.corpus.archives import COMPRESS, zstd_checked
+from tests.corpus.reading import find, read, salvage
+
+LINES = [f'{{"text": "document number {n}"}}\n'.encode() for n in range(3000)]
+
+
+def numbers(texts: list[str]) -> list[int]:
+    assert all(text.startswith("document number ") for text in texts)
+    return [int(text.rpartition(" ")[2]) for text in texts]
+
+
+@pytest.mark.parametrize("kind", COMPRESS)
+def test_only_whole_members_before_the_damage_are_kept(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x.jsonl"
+    first, second = b"".join(LINES[:1000]) + LINES[1000][:7], LINES[1000][7:] + b"".join(LINES[1001:])
+    members = [COMPRESS[kind](first), COMPRESS[kind](second)]
+    whole = b"".join(members)
+    path.write_bytes(whole)
+    texts, rejects, digest = salvage(path)
+    assert (numbers(texts), rejects) == (list(range(3000)), [])
+    assert digest == xxhash.xxh3_128_hexdigest(whole)
+    for damaged, kept, lost in (
+        (whole[:-1], 1000, len(members[1]) - 1),
+        (whole[: len(members[0]) + 2], 1000, 2),
+        (members[0][:-1], 0, len(members[0]) - 1),
+        (whole + b"x", 3000, 1),
+        (whole + members[0][:20], 3000, 20),
+    ):
+        path.write_bytes(damaged)
+        texts, [reject], digest = salvage(path)
+        assert numbers(texts) == list(range(kept))
+        assert (reject.record, reject.code, reject.lost) == (0, "damaged-file", lost)
+        certain = f"only what lies before byte {len(damaged) - lost:,} is certain" if kept else "nothing is certain"
+        assert reject.reason.endswith(f"; {certain}, {lost:,} bytes are lost")
+        assert digest == xxhash.xxh3_128_hexdigest(damaged)
+
+
+@pytest.mark.parametrize("kind", ["gzip", "bz2", "xz", "zstd"])
+def test_no_altered_text_survives_a_flipped_bit(tmp_path: Path, kind: str) -> None:
+    """Each member has a checksum; without salvage, text that is not certain would come before the damage."""
+    path = tmp_path / "x.jsonl"
+    compress = zstd_checked if kind == "zstd" else COMPRESS[kind]
+    raw = b"".join(compress(b"".join(LINES[at : at + 500])) for at in range(0, 3000, 500))
+    draw = random.Random(kind)
+    for _ in range(40):
+        damaged = bytearray(raw)
+        damaged[draw.randrange(len(raw))] ^= 1 << draw.randrange(8)
+        path.write_bytes(damaged)
+        [file] = find(path, "jsonl")
+        if file.compression != kind:
+            continue
+        texts, rejects, _ = salvage(path)
+        assert numbers(texts) == list(range(len(texts)))
+        assert len(texts) == 3000 or (len(texts) % 500 == 0 and rejects[0].lost > 0)
+
+
+def test_a_text_file_in_a_damaged_archive_is_no_document(tmp_path: Path) -> None:
+    (tmp_path / "x.txt.gz").write_bytes(COMPRESS["gzip"](b"some\ntext\n") + b"x")
+    texts, [reject], _ = salvage(tmp_path / "x.txt.gz")
+    assert (texts, reject.code) == ([], "damaged-file")
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.txt", "x.parquet"])
+@pytest.mark.parametrize("how", ["grown", "shrunk", "replaced", "rewritten", "gone"])
+def test_a_file_that_changes_is_an_error(tmp_path: Path, name: str, how: str) -> None:
+    path = tmp_path / name
+    raw = b"".join(LINES)
+    if name.endswith("parquet"):
+        parquet.write_table(pa.table({"text": ["some text"] * 9000}), path, row_group_size=1000)
+        raw = path.read_bytes()
+    path.write_bytes(COMPRESS["gzip"](raw) if name.endswith("gz") else raw)
+    [file] = find(path)
+
+    def change() -> None:
+        data = path.read_bytes()
+        if how == "grown":
+            path.write_bytes(data + b"x")
+        elif how == "shrunk":
+            path.write_bytes(data[:-1])
+        elif how == "rewritten":
+            path.write_bytes(data)
+        else:
+            path.rename(tmp_path / "old")
+            if how == "replaced":
+                path.write_bytes(data)
+
+    reader = SpanReader(file, Span(0), "text")
+    batches = iter(reader)
+    next(batches)
+    if how in ("grown", "shrunk", "rewritten"):  # a file that is open stays what it is when its name goes to another
+        change()
+        with pytest.raises(DataError, match=r"changed while the command was at work: (it had .* bytes|it was written)"):
+            list(batches)
+    else:
+        list(batches)
+        change()
+    with pytest.raises(DataError, match="changed while the command was at work"):
+        list(SpanReader(file, Span(0), "text"))
+
+
+def test_a_torn_record_of_a_file_that_changes_is_the_change(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b"".join(LINES))
+    [file] = find(path)
+    reader = SpanReader(file, Span(0), "text")
+    batches = iter(reader)
+    next(batches)
+    path.write_bytes(b"".join(LINES) + b'{"te')
+    with pytest.raises(DataError, match="it had 97,890 bytes and has 97,894"):
+        reader.require_unchanged()
+
+
+@pytest.mark.parametrize("kind", COMPRESS)
+def test_what_comes_before_the_damage_is_kept(tmp_path: Path, kind: str) -> None:
+    archive = COMPRESS[kind](b"".join(b'{"text": "document %d"}\n' % n for n in range(20_000)))
+    (tmp_path / "x.jsonl").write_bytes(archive + archive[:-4])
+    [file] = find(tmp_path / "x.jsonl")
+    assert (file.compression, file.format) == (kind, "jsonl")
+    batches = list(read(file, Span(0), "text"))
+    assert [reject.record for batch in batches for reject in batch.rejects] == [0]
+    assert batches[-1].rejects[0].code == "damaged-file"
+    documents = [text for batch in batches for text in batch.documents]
+    assert documents[:20_000] == [f"document {n}" for n in range(20_000)]

@@ -1,0 +1,249 @@
+"""The laws of every format: tokens back in order, boundaries where it has them, an error where it can't hold them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool import exchange
+from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.exchange.model import Contents, Format, ReadOptions
+from packtool.exchange.source import contents_of
+from packtool.options.names import EXPORTS, IMPORTS
+from packtool.storage.manifest import TokenizerInfo
+from packtool.storage.token_store import TokenStore
+from tests.exchange.streams import stream
+from tests.stores import EOS, TOKENIZER, contents, write_store
+
+BOTH = [name for name in EXPORTS if name in IMPORTS]
+LENGTHS = [5, 1, 9, 33, 2, 2, 64, 1, 100, 17, 3, 40, 8, 8, 1]
+LARGE = TokenizerInfo(sha256="1" * 64, vocab_size=1 << 17, eos_id=EOS, eos_token="<eos>", added_tokens={"<eos>": EOS})
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    place = tmp_path_factory.mktemp("exchange")
+    return {
+        "small": write_store(place / "small", LENGTHS, per_shard=4),
+        "large": write_store(place / "large", LENGTHS, per_shard=4, tokenizer=LARGE),
+        "empty": write_store(place / "empty", []),
+    }
+
+
+def read(chosen: Format, path: Path, dtype: str) -> tuple[np.ndarray[Any, Any], list[int] | None]:
+    """All tokens and lengths of an export, by the format's own reader."""
+    assert chosen.read is not None
+    tokens, lengths = [np.empty(0, np.int64)], []
+    bounded = True
+    for file in sorted(path.glob(chosen.files)):
+        for found in chosen.read(file, ReadOptions(np.dtype(dtype))):
+            tokens.append(found.tokens.astype(np.int64))
+            bounded &= found.lengths is not None
+            lengths += [] if found.lengths is None else found.lengths.tolist()
+    return np.concatenate(tokens), lengths if bounded else None
+
+
+@pytest.mark.parametrize("size", ["small", "large", "empty"])
+@pytest.mark.parametrize("name", EXPORTS)
+def test_documents_go_there_and_back(stores: dict[str, Path], tmp_path: Path, name: str, size: str) -> None:
+    chosen = exchange.FORMATS[name]
+    if chosen.dtypes[4 if size == "large" else 2] is None:
+        with pytest.raises(UsageError, match=f"--format: {name} holds ids of 16 bits, but the vocabulary has 131072"):
+            packtool.export(stores[size], tmp_path / "out", format=name)
+        assert not (tmp_path / "out").exists()
+        return
+    result = packtool.export(stores[size], tmp_path / "out", format=name)
+    assert result.manifest is not None
+    store = TokenStore(stores[size])
+    assert (result.manifest.sequences, result.manifest.tokens) == (store.documents, store.tokens)
+    assert any("where documents end" in what for what in result.manifest.lost) != chosen.documents
+    assert packtool.verify(tmp_path / "out").problems == []
+    assert packtool.info(tmp_path / "out").state == "whole"
+    if name not in IMPORTS:
+        return
+    if size != "empty":
+        tokens, lengths = read(chosen, tmp_path / "out", result.manifest.dtype)
+        np.testing.assert_array_equal(tokens, stream(stores[size]))
+        assert lengths == (store.lengths().tolist() if chosen.documents else None)
+    if not list((tmp_path / "out").glob(chosen.files)):
+        return  # no shard, no file
+    back = packtool.import_(tmp_path / "out", tmp_path / "back", format=name)
+    assert packtool.verify(tmp_path / "back").problems == []
+    assert back.counts == {"documents": store.documents, "tokens": store.tokens, "empty": 0, "eos_added": 0}
+    again = TokenStore(tmp_path / "back")
+    np.testing.assert_array_equal(again.lengths(), store.lengths())
+    np.testing.assert_array_equal(stream(tmp_path / "back"), stream(stores[size]))
+    assert again.manifest.tokenizer == store.manifest.tokenizer
+
+
+PACKS: dict[str, dict[str, Any]] = {
+    "joined": {"strategy": "bfd", "sequence_length": 32},
+    "inserted": {"strategy": "padding", "sequence_length": 16},
+    "unbounded": {"strategy": "concat", "sequence_length": 32, "segments": False, "remainder": "drop"},
+    "buckets": {"strategy": "buckets", "buckets": (8, 16, 32)},
+}
+
+
+@pytest.mark.parametrize("kind", PACKS)
+@pytest.mark.parametrize("name", EXPORTS)
+def test_rows_keep_their_order(stores: dict[str, Path], tmp_path: Path, name: str, kind: str) -> None:
+    packtool.pack(stores["small"], tmp_path / "rows", shard_tokens=128, **PACKS[kind])
+    chosen = exchange.FORMATS[name]
+    if kind == "buckets" and not chosen.several_lengths:
+        with pytest.raises(UsageError, match=f"{name} holds rows of one length, but the dataset has rows of 8, 32"):
+            packtool.export(tmp_path / "rows", tmp_path / "out", format=name)
+        return
+    result = packtool.export(tmp_path / "rows", tmp_path / "out", format=name)
+    assert result.manifest is not None
+    padded = any("padding" in what for what in result.manifest.lost)
+    assert padded == (result.manifest.padding > 0 and not chosen.labels)
+    files = sorted((tmp_path / "rows").rglob("tokens-*.npy"))
+    expected = np.concatenate([np.load(file).reshape(-1) for file in files])
+    if name in IMPORTS:
+        tokens, lengths = read(chosen, tmp_path / "out", result.manifest.dtype)
+        np.testing.assert_array_equal(tokens, expected)
+        if name not in ("datatrove",):
+            rows = [n for file in files for n in [np.load(file).shape[1]] * len(np.load(file))]
+            assert lengths is None or lengths == rows
+    assert packtool.verify(tmp_path / "out").problems == []
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_the_same_bytes_after_any_interruption(
+    stores: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    packtool.export(stores["small"], tmp_path / "whole", format=name)
+    expected = contents(tmp_path / "whole")
+    replace = Path.replace
+    for fail_at in range(100):
+        output, left = tmp_path / f"cut-{fail_at}", fail_at
+
+        def failing(self: Path, target: Path) -> Path:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise OSError(28, "No space left on device", str(target))
+            return replace(self, target)
+
+        monkeypatch.setattr(Path, "replace", failing)
+        try:
+            packtool.export(stores["small"], output, format=name)
+            monkeypatch.undo()
+            break
+        except (OSError, DataError):
+            monkeypatch.undo()
+        assert not (output / "manifest.json").exists()
+        packtool.export(stores["small"], output, format=name, resume=True)
+        assert contents(output) == expected
+        assert packtool.export(stores["small"], output, format=name, resume=True).kept
+    assert fail_at > 3
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_what_changed_before_a_resume_is_written_anew(
+    stores: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whichever of its files it is: an index counts as much as what it points into."""
+    expected = contents(packtool.export(stores["small"], tmp_path / "whole", format=name).path)
+
+    def interrupted(output: Path) -> list[Path]:
+        with monkeypatch.context() as cut:
+            cut.setattr("packtool.commands.export._manifest", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+            with pytest.raises((OSError, DataError)):
+                packtool.export(stores["small"], output, format=name)
+        return sorted(file for file in (output / "unfinished").rglob("*") if _stem(file) in expected)
+
+    files = interrupted(tmp_path / "first")
+    assert files
+    for number, _ in enumerate(files):
+        output = tmp_path / f"changed-{number}"
+        file = interrupted(output)[number]
+        data = bytearray(file.read_bytes())
+        data[-1] ^= 1
+        file.write_bytes(data)
+        packtool.export(stores["small"], output, format=name, resume=True)
+        assert contents(output) == expected, file.name
+
+
+def _stem(file: Path) -> str:
+    return file.name.removesuffix(".partial")
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_counts_are_of_what_was_written(
+    stores: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A source that gives less than it promised is found, whatever the format."""
+    from packtool.commands import export
+
+    def short(path: Path) -> Contents:
+        whole = contents_of(path)
+        return replace(
+            whole, blocks=lambda part: islice(whole.blocks(part), 1, None) if part.number == 1 else whole.blocks(part)
+        )
+
+    monkeypatch.setattr(export, "contents_of", short)
+    with pytest.raises(DataError, match="shard 1 of small: 0 sequences were written, but the source has 4") as caught:
+        packtool.export(stores["small"], tmp_path / "out", format=name)
+    assert caught.value.code == "ledger-unbalanced"
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+BAD: list[tuple[str, str, bytes, str, str]] = [
+    (
+        "jsonl",
+        "a.jsonl",
+        b'{"input_ids": [1]}\n{"input_ids": [1, -1]}\n',
+        "bad-ids",
+        r"a\.jsonl:2: not a list of token",
+    ),
+    ("jsonl", "a.jsonl", b'{"input_ids": [1]}\n{"input_ids"', "bad-ids", r"a\.jsonl:2: not a JSON object"),
+    ("jsonl", "a.jsonl", b'{"text": "x"}\n', "missing-ids", r"a\.jsonl:1: no column called input_ids.*there are text"),
+    ("jsonl", "a.jsonl.gz", b"nothing", "damaged-input", "not a whole gzip file"),
+    ("jsonl", "a.jsonl", b'{"input_ids": [5, 999999]}\n', "id-out-of-range", r"a\.jsonl: token 1 is 999999, but the"),
+    ("megatron", "a.idx", b"nothing", "damaged-input", "not an index of Megatron-Core"),
+    ("llmc", "a.bin", b"nothing", "damaged-input", r"not an llm\.c file"),
+    ("nanogpt", "a.bin", b"odd", "damaged-input", "3 bytes of ids are not a multiple of 2"),
+    ("parquet", "a.parquet", b"nothing", "damaged-input", "not a readable Parquet file"),
+    ("arrow", "a.arrow", b"nothing", "damaged-input", "not a readable Arrow file"),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "data", "code", "message"), BAD, ids=[f"{b[0]}-{b[3]}" for b in BAD])
+def test_what_is_damaged_is_refused(
+    tmp_path: Path, tokenizer: Path, name: str, file: str, data: bytes, code: str, message: str
+) -> None:
+    (tmp_path / file).write_bytes(data)
+    with pytest.raises(DataError, match=message) as caught:
+        packtool.import_(tmp_path / file, tmp_path / "store", format=name, tokenizer=tokenizer)
+    assert caught.value.code == code
+    assert not (tmp_path / "store").exists()
+
+
+def test_options_that_make_no_sense(stores: dict[str, Path], tmp_path: Path, tokenizer: Path) -> None:
+    cases: list[tuple[Any, str]] = [
+        (lambda: packtool.export(stores["small"], tmp_path / "x", format="nope"), "there is no format 'nope'"),
+        (lambda: packtool.export(stores["small"], tmp_path / "x", format="jsonl"), "there is no format 'jsonl'"),
+        (lambda: packtool.import_(tokenizer, tmp_path / "x", format="mds"), "there is no format 'mds'"),
+        (lambda: packtool.import_(tokenizer, tmp_path / "x", format="olmo"), "--tokenizer: nothing says which"),
+        (lambda: packtool.import_(tmp_path / "no", tmp_path / "x", format="olmo"), "no such file or directory"),
+        (lambda: packtool.import_(stores["small"], tmp_path / "x", format="mds"), "there is no format"),
+        (lambda: packtool.import_(stores["small"], tmp_path / "x", format="arrow"), r"no file that matches \*\.arrow"),
+    ]
+    for call, message in cases:
+        with pytest.raises(PacktoolError, match=message):
+            call()
+        assert not (tmp_path / "x").exists()
+
+
+def test_every_registered_name_goes_the_way_it_says() -> None:
+    assert all(exchange.FORMATS[name].part for name in EXPORTS)
+    assert all(exchange.FORMATS[name].read for name in IMPORTS)
+    assert [name for name, each in exchange.FORMATS.items() if each.name != name] == []
+    assert TOKENIZER.eos_id == EOS

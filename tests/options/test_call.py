@@ -1,0 +1,55 @@
+"""A function of declared arguments: called by name, checked, documented from the declaration."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from packtool.errors import UsageError
+from packtool.options.call import takes
+from packtool.options.find import FindArguments
+from packtool.options.shuffle import ShuffleArguments
+
+
+@takes(ShuffleArguments)
+def shuffled(options: ShuffleArguments) -> ShuffleArguments:
+    """What was given.
+
+    Returns:
+        All of it.
+    """
+    return options
+
+
+def test_arguments_arrive_as_given_with_defaults_for_the_others() -> None:
+    given = shuffled("packed", Path("out"), epoch=3)
+    assert isinstance(given, ShuffleArguments)
+    assert (given.output, given.epoch, given.overwrite) == (Path("out"), 3, False)
+    with pytest.raises(TypeError, match="no_such"):
+        shuffled("packed", "out", no_such=1)  # type: ignore[call-arg]
+
+
+def test_values_are_checked_before_the_function_runs() -> None:
+    with pytest.raises(UsageError, match="--epoch: -1 is out of range"):
+        shuffled("packed", "out", epoch=-1)
+
+
+def test_the_signature_is_that_of_the_arguments_without_their_declarations() -> None:
+    signature = inspect.signature(shuffled)
+    assert list(signature.parameters) == [*inspect.signature(ShuffleArguments).parameters]
+    assert "Annotated" not in str(signature)
+    assert signature.return_annotation in (ShuffleArguments, "ShuffleArguments")
+
+
+def test_the_documentation_lists_every_argument_before_what_is_returned() -> None:
+    for kind in (ShuffleArguments, FindArguments):
+        made = takes(kind)(lambda options: options)
+        assert made.__doc__ is not None
+    text = inspect.getdoc(shuffled) or ""
+    head, _, tail = text.partition("Returns:")
+    assert "All of it." in tail
+    for name in inspect.signature(ShuffleArguments).parameters:
+        assert f"    {name}: " in head
+    assert max(map(len, text.splitlines())) <= 108

@@ -1,0 +1,40 @@
+"""Epochs as one stream of samples: a number says which sample of which epoch is meant."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.reading.stream import Stream
+from tests.stores import write_store
+
+LENGTHS = np.random.default_rng(3).integers(1, 60, 60).tolist()
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("sampler")
+    write_store(place / "store", LENGTHS)
+    packtool.pack(place / "store", place / "rows", strategy="concat", sequence_length=32)
+    packtool.pack(place / "store", place / "buckets", strategy="buckets", buckets=(16, 32, 64))
+    return place / "rows"
+
+
+def test_epochs_follow_the_rule_of_the_shuffle(rows: Path, tmp_path: Path) -> None:
+    for epoch in (0, 1, 2):
+        packtool.shuffle(rows, tmp_path / f"rows-{epoch}", epoch=epoch)
+        packtool.shuffle(rows, tmp_path / f"order-{epoch}", epoch=epoch, order_only=True)
+    written = [packtool.open(tmp_path / f"rows-{epoch}")[:] for epoch in (0, 1, 2)]
+    orders = [tmp_path / f"order-{epoch}" for epoch in (0, 1, 2)]
+    for made in (Stream(rows, epochs=3), Stream(rows, epochs=3, orders=orders)):
+        stream = pickle.loads(pickle.dumps(made))
+        every = stream.batch(list(range(len(stream))))  # a batch across three epochs
+        np.testing.assert_array_equal(every["input_ids"], np.concatenate(written))
+        one = stream.batch([stream.items + 5])
+        np.testing.assert_array_equal(one["input_ids"], written[1][5:6])
+    stored = Stream(rows, epochs=2, shuffle=False)
+    np.testing.assert_array_equal(stored.batch([stored.items])["input_ids"][0], packtool.open(rows)[0])

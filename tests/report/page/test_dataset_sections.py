@@ -1,0 +1,14 @@
+"""A packed dataset on a page."""
+
+from __future__ import annotations
+
+from packtool.report.page import page
+from packtool.report.schema import PackedReport
+from tests.reports import measured
+
+
+def test_where_every_token_went_is_told_in_numbers(report: PackedReport) -> None:
+    text = page(measured(report))
+    ledger = report.ledger
+    assert f"<td>padding</td><td>{ledger.padding:,}</td>" in text
+    assert f"<td>EOS</td><td>{ledger.eos:,}</td>" in text

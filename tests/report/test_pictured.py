@@ -1,0 +1,32 @@
+"""Rows as they are drawn: what lies in them, and where it is cut."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from packtool.plan import INSERTED_EOS, PADDING, Segments
+from packtool.report.pictured import pictured
+
+
+def test_segments_are_named_and_their_cut_ends_marked() -> None:
+    table = np.array(
+        [
+            (0, 0, 5, 0),
+            (PADDING, 0, 3, 0),
+            (1, 0, 4, 0),
+            (2, 0, 3, 0),
+            (INSERTED_EOS, 0, 1, 0),
+            (1, 4, 4, 0),
+            (3, 2, 4, 0),
+        ]
+    )
+    rows = pictured(Segments(*table.T, np.array([0, 2, 5, 7])), np.array([5, 9, 4, 9]))
+    found = [
+        [(each.kind, each.length, each.document_length, each.cut_before, each.cut_after) for each in row.segments]
+        for row in rows
+    ]
+    assert found == [
+        [("document", 5, 5, False, False), ("padding", 3, 0, False, False)],
+        [("document", 4, 9, False, True), ("document", 3, 4, False, False), ("eos", 1, 0, False, False)],
+        [("document", 4, 9, True, False), ("document", 4, 9, True, True)],
+    ]

@@ -1,0 +1,22 @@
+"""Datasets of every kind, for tests that damage them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import packtool
+from tests.stores import write_store
+
+LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A store, a packed dataset of one and one of several lengths, and an order."""
+    store = write_store(tmp_path / "store", LENGTHS)
+    packtool.pack(store, tmp_path / "packed", strategy="bfd", sequence_length=16, shard_tokens=64)
+    packtool.pack(store, tmp_path / "several", strategy="decompose", sequence_length=16)
+    packtool.shuffle(tmp_path / "several", tmp_path / "order", order_only=True)
+    return tmp_path

@@ -1,0 +1,22 @@
+"""Errors keep all their parts on the way from a worker process, and read as two sentences."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from packtool.errors import DataError, PacktoolError, UsageError, message
+
+
+@pytest.mark.parametrize(("kind", "status"), [(UsageError, 2), (DataError, 1), (PacktoolError, 1)])
+def test_an_error_pickles_with_all_its_parts(kind: type[PacktoolError], status: int) -> None:
+    made = kind("a-code", "what is wrong", remedy="do this", where="x:3")
+    again = pickle.loads(pickle.dumps(made))
+    assert type(again) is kind
+    assert (again.code, again.what, again.remedy, again.where) == ("a-code", "what is wrong", "do this", "x:3")
+    assert (str(again), again.exit_code) == ("x:3: what is wrong. Do this.", status)
+
+
+def test_a_remedy_that_asks_ends_with_its_question_mark() -> None:
+    assert message("no such command", "did you mean 'pack'?", None) == "no such command. Did you mean 'pack'?"

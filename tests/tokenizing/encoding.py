@@ -1,0 +1,30 @@
+"""Texts encoded by an encoder of packtool, and by the tokenizers library."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from packtool.tokenizing.choose import load_encoder, recipe
+from packtool.tokenizing.load import vocabulary_size
+from packtool.tokenizing.spec import parse
+from packtool.tokenizing.verify import Verified
+
+
+def build(data: bytes, encoder: str, special_as_text: bool = False) -> Verified:
+    spec = parse(data)
+    return load_encoder(recipe(spec, encoder, vocabulary_size(spec, data), special_as_text=special_as_text), data)
+
+
+def ids(encoder: Any, texts: list[str]) -> list[list[int]]:
+    flat, lengths = encoder.encode(texts)
+    return [part.tolist() for part in np.split(flat, np.cumsum(lengths)[:-1])]
+
+
+def expected(spec: dict[str, Any], texts: list[str], special_as_text: bool = False) -> list[list[int]]:
+    tokenizer = Tokenizer.from_str(json.dumps(spec))
+    tokenizer.encode_special_tokens = special_as_text
+    return [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]

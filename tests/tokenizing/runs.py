@@ -1,0 +1,49 @@
+"""Texts tokenized by `tokenize`, and what the reference makes of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+import packtool
+from packtool.errors import PacktoolError
+from packtool.storage.token_store import TokenStore
+
+ASSET = Path(packtool.__file__).parent / "assets" / "tokenizer.json"
+TEXTS = [
+    "Hello world.",
+    "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich.",
+    "tabs\tand\r\nlines\n\n  with spaces  ",
+    "<|endoftext|> is special 😀",
+    "今日は",
+] * 7
+
+
+def reference(texts: list[str]) -> list[list[int]]:
+    tokenizer = Tokenizer.from_file(str(ASSET))
+    eos = tokenizer.token_to_id("<|endoftext|>")
+    return [[*tokenizer.encode(text, add_special_tokens=False).ids, eos] for text in texts if text]
+
+
+def documents(store: Path) -> list[list[int]]:
+    opened = TokenStore(store)
+    return [opened.document(number).tolist() for number in range(opened.documents)]
+
+
+def jsonl(texts: list[Any], field: str = "text") -> bytes:
+    return b"".join(json.dumps({"id": n, field: text}).encode() + b"\n" for n, text in enumerate(texts))
+
+
+def run(inputs: Any, output: Path, **options: Any) -> packtool.commands.tokenize.TokenizeResult:
+    return packtool.tokenize(inputs, output, **{"workers": 1, "quiet": True, **options})
+
+
+def fails(kind: type[PacktoolError], inputs: Any, output: Path, **options: Any) -> str:
+    with pytest.raises(kind) as caught:
+        run(inputs, output, **options)
+    assert not (output / "manifest.json").exists()
+    return str(caught.value)

@@ -1,0 +1,74 @@
+"""From blocks to a store: counts, digests and names of what was read."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import xxhash
+from pyarrow import parquet
+
+from packtool.corpus import blocks
+from packtool.errors import DataError
+from packtool.storage import manifest as manifests
+from packtool.warnings import PacktoolWarning
+from tests.tokenizing.runs import ASSET, TEXTS, documents, fails, jsonl, run
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    folder = tmp_path / "corpus"
+    (folder / "deep").mkdir(parents=True)
+    raw = jsonl(TEXTS)
+    (folder / "a.jsonl").write_bytes(raw)
+    (folder / "b.jsonl.gz").write_bytes(gzip.compress(raw) + gzip.compress(raw))
+    (folder / "c.jsonl.bz2").write_bytes(bz2.compress(raw))
+    (folder / "d.jsonl.xz").write_bytes(lzma.compress(raw))
+    with pa.CompressedOutputStream(str(folder / "misnamed.jsonl"), "zstd") as out:
+        out.write(raw)
+    parquet.write_table(pa.table({"text": TEXTS}), folder / "deep" / "e.parquet", row_group_size=3)
+    (folder / ".hidden").write_text("no")
+    return folder
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "SMALLEST", 2000)
+
+
+def test_truncation_is_the_tokenizers_and_is_counted(tmp_path: Path) -> None:
+    spec = json.loads(ASSET.read_text())
+    spec["truncation"] = {"direction": "Right", "max_length": 5, "strategy": "LongestFirst", "stride": 0}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(spec))
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
+    with pytest.warns(PacktoolWarning, match="the tokenizer.json truncates, and cut 28 documents"):
+        result = run(tmp_path / "a.jsonl", tmp_path / "o", tokenizer=tmp_path)
+    assert max(map(len, documents(result.path))) == 6
+    assert result.run["encoder"] == "tokenizers"
+    assert result.counts["truncated"] == 28
+
+
+def test_digests_are_of_the_bytes_of_the_files(corpus: Path, tmp_path: Path, small_blocks: None) -> None:
+    (corpus / "big.jsonl").write_bytes(jsonl(TEXTS * 20))
+    manifest = manifests.read(run(corpus, tmp_path / "o").path)
+    assert isinstance(manifest, manifests.StoreManifest)
+    for entry in manifest.inputs:
+        assert entry.xxh3_128 == xxhash.xxh3_128_hexdigest((corpus / entry.name).read_bytes())
+
+
+def test_names_that_are_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / os.fsdecode(b"caf\xe9.jsonl")).write_bytes(jsonl(["a"]) + b"nonsense\n")
+    with pytest.warns(PacktoolWarning, match="1 records could not be used"):
+        result = run(tmp_path / "in", tmp_path / "o", on_error="quarantine")
+    manifest = manifests.read(result.path)
+    assert isinstance(manifest, manifests.StoreManifest)
+    assert [entry.name for entry in manifest.inputs] == ["caf\\xe9.jsonl"]
+    assert json.loads((result.path / "rejected.jsonl").read_text())["file"] == "caf\\xe9.jsonl"
+    assert "caf\\xe9.jsonl:2: not valid JSON" in fails(DataError, tmp_path / "in", tmp_path / "p")

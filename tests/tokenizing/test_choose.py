@@ -1,0 +1,65 @@
+"""Which encoder runs, and why."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from packtool.errors import UsageError
+from packtool.tokenizing import choose as module
+from packtool.tokenizing import gigatoken, load
+from packtool.tokenizing.choose import choose
+from packtool.tokenizing.encoders import EncoderUnsuitableError
+from tests.stores import contents
+from tests.tokenizing import shapes
+from tests.tokenizing.runs import jsonl, run
+
+
+def test_a_small_input_spares_the_second_encoder(
+    tmp_path: Path, small_input: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SMALL_INPUT", small_input)
+    text = jsonl(["A plain text."] * 10)
+    most = int(small_input * len(load.load().data))
+    sizes = {"small": 10 * text, "large": text * (most // len(text) + 1)}
+    found = {}
+    for name, data in sizes.items():
+        (tmp_path / f"{name}.jsonl").write_bytes(data)
+        found[name] = run(tmp_path / f"{name}.jsonl", tmp_path / name).run
+    (tmp_path / "small.jsonl.gz").write_bytes(gzip.compress(sizes["small"]))
+    found["archive"] = run(tmp_path / "small.jsonl.gz", tmp_path / "archive").run
+    fast = "gigatoken" if gigatoken.installed() else "tokenizers"
+    assert {name: of["encoder"] for name, of in found.items()} == {
+        "small": "tokenizers",
+        "large": fast,
+        "archive": fast,
+    }
+    if gigatoken.installed():
+        assert found["small"]["encoder_why"] == "the input is so small that loading gigatoken would take longer"
+    asked = run(tmp_path / "small.jsonl", tmp_path / "asked", encoder=fast)
+    assert contents(asked.path) == contents(tmp_path / "small")
+
+
+@pytest.mark.parametrize("name", shapes.UNLISTED)
+def test_other_shapes_go_to_the_reference(name: str) -> None:
+    spec, reason = shapes.UNLISTED[name]
+    encoder, why = choose(spec)
+    assert encoder == "tokenizers"
+    if gigatoken.installed():
+        assert reason in why
+    with pytest.raises(EncoderUnsuitableError, match="Give --encoder auto or tokenizers"):
+        choose(spec, "gigatoken")
+
+
+def test_unknown_encoder() -> None:
+    with pytest.raises(UsageError, match="no encoder 'fast'"):
+        choose(shapes.spec(), "fast")
+
+
+def test_without_gigatoken_the_reference_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gigatoken, "installed", lambda: False)
+    assert choose(shapes.spec()) == ("tokenizers", "gigatoken is not installed")
+    with pytest.raises(EncoderUnsuitableError, match="gigatoken is not installed"):
+        choose(shapes.spec(), "gigatoken")

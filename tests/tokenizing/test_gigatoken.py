@@ -1,0 +1,64 @@
+"""The fast encoder gives the ids of the reference wherever it may be used."""
+
+from __future__ import annotations
+
+import pytest
+
+from packtool.tokenizing import gigatoken
+from packtool.tokenizing.choose import choose
+from packtool.tokenizing.encoders import EncoderUnsuitableError
+from tests.tokenizing import fuzz, shapes
+from tests.tokenizing.encoding import build, expected, ids
+
+needs_gigatoken = pytest.mark.skipif(not gigatoken.installed(), reason="there is no gigatoken for this platform")
+
+
+@needs_gigatoken
+@pytest.mark.parametrize("special_as_text", [False, True])
+@pytest.mark.parametrize("name", shapes.LISTED)
+def test_ids_on_listed_shapes(name: str, special_as_text: bool) -> None:
+    spec = shapes.LISTED[name]
+    assert choose(spec)[0] == "gigatoken"
+    texts = [*shapes.texts(300, seed=len(name)), *fuzz.texts(spec, 600, seed=len(name))]
+    encoder = build(shapes.data(spec), "gigatoken", special_as_text=special_as_text)
+    assert ids(encoder, texts) == expected(spec, texts, special_as_text)
+
+
+@needs_gigatoken
+def test_a_text_with_our_own_separator() -> None:
+    texts = ["a", f"b{gigatoken.SEPARATOR}c", "", "d"]
+    encoder = build(shapes.data(shapes.spec()), "gigatoken")
+    assert ids(encoder, texts) == expected(shapes.spec(), texts)
+    assert ids(encoder, [gigatoken.SEPARATOR]) == expected(shapes.spec(), [gigatoken.SEPARATOR])
+
+
+@needs_gigatoken
+@pytest.mark.parametrize("name", ["GPT-2", "digits", "Metaspace"])
+def test_it_is_loaded_again_when_it_has_grown(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [*fuzz.texts(shapes.LISTED[name], 60, seed=3)]
+    encoder = build(shapes.data(shapes.LISTED[name]), "gigatoken")
+    loads = []
+    load = gigatoken._load
+    monkeypatch.setattr(gigatoken, "_load", lambda *given: loads.append(1) or load(*given))
+    assert ids(encoder, texts[:30]) == expected(shapes.LISTED[name], texts[:30])
+    assert not loads
+    monkeypatch.setattr(gigatoken, "_MAX_CACHE", -(1 << 60))
+    assert ids(encoder, texts) == expected(shapes.LISTED[name], texts)
+    assert loads
+
+
+@pytest.mark.slow
+@needs_gigatoken
+@pytest.mark.parametrize("name", shapes.LISTED)
+def test_ids_of_20000_texts(name: str) -> None:
+    texts = [*shapes.texts(10_000, seed=1), *fuzz.texts(shapes.LISTED[name], 10_000, seed=1)]
+    encoder = build(shapes.data(shapes.LISTED[name]), "gigatoken")
+    assert ids(encoder, texts) == expected(shapes.LISTED[name], texts)
+
+
+@needs_gigatoken
+def test_a_pattern_gigatoken_does_not_know_is_not_a_mismatch() -> None:
+    spec = shapes.spec(pre_tokenizer=shapes.split(r"\d|\w+|\W"))
+    assert choose(spec)[0] == "gigatoken", "the list does not know every pattern: loading tells"
+    with pytest.raises(EncoderUnsuitableError, match="gigatoken failed"):
+        build(shapes.data(spec), "gigatoken")

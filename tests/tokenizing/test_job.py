@@ -1,0 +1,68 @@
+"""The blocks of a run: finished ones are kept, and all are done again where the fast encoder was wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from packtool.corpus import blocks
+from packtool.tokenizing import block, gigatoken
+from packtool.tokenizing.encoders import EncoderMismatchError
+from packtool.warnings import PacktoolWarning
+from tests.stores import contents
+from tests.tokenizing.runs import TEXTS, jsonl, run
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "SMALLEST", 2000)
+
+
+def test_finished_blocks_are_not_done_again(
+    tmp_path: Path, small_blocks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS * 40))
+    expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole").path)
+    done: list[int] = []
+    original = block.run
+
+    def stop_after_three(context: block.Context, task: block.Task) -> Any:
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(task.number)
+        return original(context, task)
+
+    monkeypatch.setattr(block, "run", stop_after_three)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "a.jsonl", tmp_path / "o")
+    first = set(done)
+    done[:] = []
+    monkeypatch.setattr(block, "run", lambda context, task: (done.append(task.number), original(context, task))[1])
+    result = run(tmp_path / "a.jsonl", tmp_path / "o", resume=True)
+    assert contents(result.path) == expected
+    assert not (first - {-1}) & set(done)
+
+
+def test_a_mismatch_falls_back_for_everything(
+    tmp_path: Path, small_blocks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl([*TEXTS * 20, *["Zebra crossing"] * 100, *TEXTS]))
+    expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole", encoder="tokenizers").path)
+    original = gigatoken.GigatokenEncoder.encode
+
+    def wrong(self: Any, texts: Any, utf8: Any = None) -> Any:
+        return original(self, [text.replace("Zebra", "zebra") for text in texts])
+
+    monkeypatch.setattr(gigatoken.GigatokenEncoder, "encode", wrong)
+    block._encoder.cache_clear()
+    with pytest.warns(PacktoolWarning, match="give different ids for a text") as caught:
+        result = run(tmp_path / "a.jsonl", tmp_path / "o")
+    assert len(caught) == 1
+    assert contents(result.path) == expected
+    assert result.run["encoder"] == "tokenizers"
+    assert "give different ids" in result.run["encoder_why"]
+    with pytest.raises(EncoderMismatchError, match="Give --encoder tokenizers"):
+        run(tmp_path / "a.jsonl", tmp_path / "p", encoder="gigatoken")
+    block._encoder.cache_clear()

@@ -1,0 +1,48 @@
+"""The first pass: what is finished is not done again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import packtool
+from packtool.storage.packed import PackedDataset
+from packtool.writing import first_pass
+from tests.stores import contents
+from tests.writing.cases import KINDS, counting
+
+
+def test_finished_parts_and_shards_are_not_done_again(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_pass, "_TASK_BYTES", 4000)
+    options = {**KINDS["concat-8"], "shard_tokens": 64 * 15}
+    packtool.pack(store, tmp_path / "corpus", shuffle=False, **options)
+    packtool.shuffle(tmp_path / "corpus", tmp_path / "expected")
+    run: dict[str, Any] = {"memory": 30_000, "workers": 1}
+
+    read = counting(monkeypatch, "packtool.writing.first_pass.scratch.append", fail_at=800)
+    with pytest.raises(OSError, match="counted"):
+        packtool.shuffle(tmp_path / "corpus", tmp_path / "out", **run)
+    notes = sorted((tmp_path / "out" / "unfinished").rglob("task-*.json"))
+    assert notes
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    read.calls = 0
+    written = counting(monkeypatch, "packtool.writing.shards.PackedShardWriter", fail_at=3)
+    with pytest.raises(OSError, match="counted"):
+        packtool.shuffle(tmp_path / "corpus", tmp_path / "out", resume=True, **run)
+    done = len(list((tmp_path / "out" / "unfinished").rglob("shard-*.json")))
+    assert done >= 2
+    assert read.calls > 0
+
+    read.calls = written.calls = 0
+    packtool.shuffle(tmp_path / "corpus", tmp_path / "out", resume=True, **run)
+    assert read.calls == 0
+    shards = len(PackedDataset(tmp_path / "expected").buckets[0].shards)
+    assert written.calls == shards - done > 0
+    assert contents(tmp_path / "out") == contents(tmp_path / "expected")
+    assert not (tmp_path / "out" / "unfinished").exists()
+    packtool.shuffle(tmp_path / "corpus", tmp_path / "out", resume=True, **run)
+    assert written.calls == shards - done

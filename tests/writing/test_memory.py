@@ -1,0 +1,44 @@
+"""The memory that is given, and what it is enough for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import packtool
+from packtool.errors import UsageError
+from packtool.writing import memory
+from tests.writing.cases import KINDS
+
+
+def test_too_little_memory(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_MOST_BITS", 5)
+    packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat-8"])
+    with pytest.raises(
+        UsageError, match=r"--memory: 100 B for 2 workers are too little .* Give at least .* kB"
+    ) as caught:
+        packtool.shuffle(tmp_path / "corpus", tmp_path / "out", memory=100, workers=2)
+    assert caught.value.code == "memory-too-small"
+    least = str(caught.value).split("at least ")[1].split(",")[0]
+    packtool.shuffle(tmp_path / "corpus", tmp_path / "out", memory=least, workers=2, resume=True)
+
+
+class Sized:
+    """As much of a source as a budget asks for."""
+
+    memory_bytes = 1 << 20
+    unit_bytes = 128
+
+
+@pytest.mark.parametrize(
+    ("granted", "workers", "bits"), [(1 << 20, 1, 3), (1 << 18, 1, 5), (1 << 18, 2, 6), (1 << 30, 1, 1)]
+)
+def test_partitions_and_what_sorts_them_fit_for_every_worker(granted: int, workers: int, bits: int) -> None:
+    budget = memory.Budget(granted, workers)
+    source: Any = Sized()
+    assert budget.holds(source) == (granted >= source.memory_bytes)
+    assert budget.partition_bits(source) == bits
+    assert workers * source.memory_bytes / (1 << bits) <= granted / 2
+    assert budget.block_units(source) == granted // (16 * workers) // (128 + 256) or granted == 1 << 30

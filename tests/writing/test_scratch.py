@@ -1,0 +1,77 @@
+"""Scratch files that are gone or changed are told, and not read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xxhash
+
+import packtool
+from packtool.errors import DataError
+from packtool.writing.scratch import Atoms, append, empty_atoms, read
+from tests.interrupting import Interrupted
+from tests.stores import write_store
+from tests.writing.cases import KINDS, counting
+
+LENGTHS = np.random.default_rng(5).integers(1, 60, 200).tolist()
+
+
+def test_scratch_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = write_store(tmp_path / "store", LENGTHS)
+    options: dict[str, Any] = {"strategy": "concat", "sequence_length": 16, "memory": "8KiB", "workers": 1}
+
+    def stop(*args: object, **options: object) -> None:
+        raise Interrupted
+
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr("packtool.writing.shards.PackedShardWriter", stop)
+        packtool.pack(store, tmp_path / "out", **options)
+    scratch = sorted((tmp_path / "out" / "unfinished").rglob("*.atoms"))
+    for damage in (lambda file: file.write_bytes(b"\xff" * 30), Path.unlink):
+        damage(scratch[0])
+        with pytest.raises(DataError, match="is gone, or has changed since it was written") as caught:
+            packtool.pack(store, tmp_path / "out", **options, resume=True)
+        assert caught.value.code == "damaged-scratch"
+
+
+def test_a_partition_that_changed_since(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat"])
+    counting(monkeypatch, "packtool.writing.shards.PackedShardWriter", fail_at=1)
+    with pytest.raises(OSError, match="counted"):
+        packtool.shuffle(tmp_path / "corpus", tmp_path / "out", memory=20_000)
+    file = min((tmp_path / "out" / "unfinished").rglob("*.atoms"))
+    file.write_bytes(file.read_bytes()[:-5])
+    with pytest.raises(DataError, match="has changed since it was written") as caught:
+        packtool.shuffle(tmp_path / "corpus", tmp_path / "out", memory=20_000, resume=True)
+    assert caught.value.code == "damaged-scratch"
+
+
+def some(atoms: int, units: int, segments: int, first: int) -> Atoms:
+    """Atoms of numbers that tell them apart."""
+    made = empty_atoms(atoms, units, segments, unit=4, dtype=np.dtype("<u2"))
+    for column in made.columns:
+        flat = column.reshape(-1).view(np.uint8)
+        flat[:] = np.arange(first, first + len(flat)) % 251
+    return made
+
+
+def test_blocks_of_several_files_are_read_as_one(tmp_path: Path) -> None:
+    blocks = [some(2, 3, 5, 1), some(0, 0, 0, 0), some(1, 1, 1, 7), some(3, 9, 4, 90)]
+    files = []
+    for name, held in (("a", blocks[:2]), ("b", blocks[2:])):
+        hashed = xxhash.xxh3_128()
+        for block in held:
+            append(tmp_path / name, block, hashed)
+        files.append((tmp_path / name, hashed.hexdigest()))
+    whole = empty_atoms(6, 13, 10, unit=4, dtype=np.dtype("<u2"))
+    read(files, whole)
+    for number, column in enumerate(whole.columns):
+        np.testing.assert_array_equal(column, np.concatenate([block.columns[number] for block in blocks]))
+    assert whole.head(2, 3, 5).counts == (2, 3, 5)
+    files[1] = (files[1][0], "0" * 32)
+    with pytest.raises(DataError, match="has changed since it was written") as caught:
+        read(files, whole)
+    assert caught.value.where == str(tmp_path / "b")
