@@ -35,10 +35,13 @@ class Run:
 
 
 def run(command: Sequence[str | Path], *, env: dict[str, str] | None = None) -> Run:
-    """Run a command in a process of its own; its failure is ours."""
+    """Run a command in a process of its own; its failure is ours. Modules are compiled once, as where they are installed."""
     began = time.perf_counter()
     process = subprocess.Popen(
-        [str(part) for part in command], stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
+        [str(part) for part in command],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **(env or {})},
     )
     assert process.stdout is not None
     output = process.stdout.read()

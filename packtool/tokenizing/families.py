@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -218,13 +218,15 @@ def byte_characters() -> frozenset[str]:
     return frozenset(map(chr, [*shown, *range(0x100, 0x100 + 256 - len(shown))]))
 
 
-def _foreign(vocab: Iterable[str], tokens: Iterable[Mapping[str, Any]]) -> bool:
+def _foreign(vocab: Collection[str], tokens: Iterable[Mapping[str, Any]]) -> bool:
     """Whether a vocabulary has entries beside added tokens that no bytes can become.
 
     gigatoken takes each entry for bytes, so that such an entry takes the place of another.
     """
+    if not _NOT_BYTES.search("".join(vocab)):
+        return False
     known = {token["content"] for token in tokens}
-    return _NOT_BYTES.search("".join(text for text in vocab if text not in known)) is not None
+    return any(_NOT_BYTES.search(text) and text not in known for text in vocab)
 
 
 _NOT_BYTES = re.compile(f"[^{re.escape(''.join(sorted(byte_characters())))}]")
