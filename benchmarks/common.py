@@ -35,7 +35,7 @@ class Run:
 
 
 def run(command: Sequence[str | Path], *, env: dict[str, str] | None = None) -> Run:
-    """Run a command in a process of its own; its failure is ours. Modules are compiled once, as where they are installed."""
+    """Run a command in a process of its own; its failure is ours. Modules are compiled, as where they are installed."""
     began = time.perf_counter()
     process = subprocess.Popen(
         [str(part) for part in command],
