@@ -31,7 +31,7 @@ REQUIRED = {
     "xxhash": "checksums",
 }
 OPTIONAL = {
-    "gigatoken": "fast encoder for byte-level BPE",
+    "gigatoken": "fast encoder for nearly all BPE tokenizers",
     "huggingface_hub": "tokenizers by hub id",
     "scipy": "pack --optimize",
     "torch": "packtool.torch, the loader for PyTorch",
