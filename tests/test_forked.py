@@ -14,6 +14,7 @@ import pytest
 
 from packtool import executor, forked
 from packtool.errors import DataError, PacktoolError
+from packtool.tokenizing import gigatoken
 from tests.test_executor import die, fail_from_three, square
 
 needs_forks = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
@@ -100,6 +101,31 @@ def test_who_stops_early_leaves_no_worker_behind(tmp_path: Path) -> None:
             return
         time.sleep(0.01)  # its files are closed, but it is not quite gone
     raise AssertionError("it works on")
+
+
+THREADS = """
+import os
+import numpy
+from packtool.tokenizing.choose import build
+from packtool.tokenizing.load import load
+def threads():
+    return len(os.listdir("/proc/self/task"))
+before = threads()
+build(load().data, "gigatoken").encode(["one", "two"])
+assert threads() == before, "loading or encoding starts a thread"
+child = os.fork()
+if child == 0:
+    os._exit(threads())
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+assert threads() == 1, "the threads of NumPy are still there after the fork"
+"""
+
+
+@needs_forks
+@pytest.mark.skipif(not gigatoken.installed(), reason="there is no gigatoken for this platform")
+def test_nothing_that_is_loaded_before_a_fork_has_threads() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(executor.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", THREADS], check=True, env=environment)
 
 
 SLEEPER = """
