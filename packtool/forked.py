@@ -3,9 +3,9 @@
     caller ── spawned ── server ── forked ── workers
               loads, hands out tasks         share its memory until they write to it
 
-Python has one thread in the server when it forks, and what it loads starts none (those of NumPy's BLAS end before a fork),
-so no lock is held in a worker that nobody there can release. Each process watches a pipe whose other end is the one above
-it, and ends when that is gone.
+Python has one thread in the server when it forks, and what it loads starts none (those of NumPy's BLAS end before a
+fork), so no lock is held in a worker that nobody there can release. Each process watches a pipe whose other end is the
+one above it, and ends when that is gone.
 """
 
 from __future__ import annotations
