@@ -21,6 +21,7 @@ CODES = frozenset(
         "no-documents",
         "no-locks",
         "records-rejected",
+        "special-tokens",
         "texts-truncated",
     }
 )

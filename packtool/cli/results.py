@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from packtool.errors import PacktoolError, visible
 if TYPE_CHECKING:
     from packtool.commands.export import ExportResult
     from packtool.commands.import_ import ImportResult
-    from packtool.commands.preview import Preview
+    from packtool.commands.preview import Preview, SeenFile
     from packtool.metrics import Metrics
     from packtool.report.schema import PackedReport
 
@@ -114,10 +115,28 @@ def show_preview(preview: Preview, *, overwrite: bool, json: bool) -> None:
                 "found": preview.found,
                 "free_bytes": preview.free_bytes,
                 **preview.figures,
+                **({"inputs": [asdict(file) for file in preview.files]} if preview.files else {}),
             }
         )
         return
+    for file in preview.files:
+        typer.echo(describe_seen(file))
     typer.echo(describe_preview(preview, overwrite=overwrite))
+
+
+def describe_seen(file: SeenFile) -> str:
+    """An input file in a line.
+
+    >>> from packtool.commands.preview import SeenFile
+    >>> print(describe_seen(SeenFile("a.jsonl", "jsonl", "gzip", 4096, 12, whole=False, problem="")))
+    a.jsonl: jsonl (gzip), 4.1 kB, 12 documents seen at its beginning
+    """
+    from packtool.sizes import plural, show_bytes
+
+    kind = f"{file.format} ({file.compression})" if file.compression else file.format
+    documents = plural(file.documents, "document")
+    seen = documents if file.whole else f"{documents} seen at its beginning"
+    return f"{file.name}: {kind}, {show_bytes(file.bytes)}, {seen}{f'; {file.problem}' if file.problem else ''}"
 
 
 def describe_preview(preview: Preview, *, overwrite: bool) -> str:

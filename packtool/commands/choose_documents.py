@@ -118,18 +118,21 @@ def listed_file(path: Path | str) -> bytes:
 
 
 def _excluded(stores: Sequence[TokenStore], origins: Sequence[Origins], path: str | Path | None) -> list[Mask]:
-    """Documents that the list names, each by FILE:RECORD."""
+    """Documents that the list names, each by its id or by FILE:RECORD."""
     out = [np.zeros(store.documents, np.bool_) for store in stores]
     if path is None:
         return out
     wanted: dict[str, list[tuple[int, int]]] = {}
-    for line, entry in enumerate(listed_file(path).decode("utf-8", "replace").splitlines(), 1):
-        name, _, record = entry.strip().rpartition(":")
-        if not entry.strip():
+    entries = {line.strip(): n for n, line in enumerate(listed_file(path).decode("utf-8", "replace").splitlines(), 1)}
+    entries.pop("", None)
+    by_id = _excluded_ids(stores, list(entries), out)
+    for entry, line in entries.items():
+        name, _, record = entry.rpartition(":")
+        if entry in by_id:
             continue
         if not name or not record.isdecimal() or int(record) >= 1 << 63:
-            remedy = "name each document by its input file and line, such as web/a.jsonl:17"
-            raise DataError("bad-list", f"{entry.strip()!r} is not a document", remedy=remedy, where=f"{path}:{line}")
+            remedy = "name each document by its id, or by its input file and line, such as web/a.jsonl:17"
+            raise DataError("bad-list", f"{entry!r} is not a document", remedy=remedy, where=f"{path}:{line}")
         wanted.setdefault(name, []).append((int(record), line))
     found: dict[str, set[int]] = {name: set() for name in wanted}
     for store, origin, mask in zip(stores, origins, out, strict=True):
@@ -147,3 +150,14 @@ def _excluded(stores: Sequence[TokenStore], origins: Sequence[Origins], path: st
                 remedy = "take it out of the list, or check the name: it is relative to the input of tokenize"
                 raise DataError("bad-list", what, remedy=remedy, where=f"{path}:{line}")
     return out
+
+
+def _excluded_ids(stores: Sequence[TokenStore], entries: Sequence[str], out: Sequence[Mask]) -> set[str]:
+    """Mark documents with these ids; the entries that are ids."""
+    known: set[str] = set()
+    for store, mask in zip(stores, out, strict=True):
+        if store.id_field is not None:
+            documents = store.with_ids(entries)
+            mask[documents] = True
+            known |= set(store.column(store.id_field).take(documents).to_pylist())
+    return known

@@ -12,6 +12,7 @@ from packtool.commands.origin import Origins
 from packtool.errors import UsageError
 from packtool.options.call import takes
 from packtool.options.find import FindArguments
+from packtool.plan import I64
 from packtool.storage.packed import PackedDataset
 
 
@@ -41,7 +42,7 @@ class FindResult:
 
     Attributes:
         path: the dataset.
-        record: file and line that were asked for.
+        record: id, or file and line, that was asked for.
         documents: its numbers in the dataset; none if it was left out.
         places: its segments, row by row.
     """
@@ -54,21 +55,32 @@ class FindResult:
 
 @takes(FindArguments)
 def find(options: FindArguments) -> FindResult:
-    """The rows of a packed dataset that hold the document of an input file and line.
+    """The rows of a packed dataset that hold the document of an id, or of an input file and line.
 
     Raises:
-        UsageError: not FILE:LINE, no such file, or other stores than the dataset was packed from.
+        UsageError: no such id or file, not FILE:LINE, or other stores than the dataset was packed from.
         DataError: the dataset or a store is missing or damaged.
     """
-    file, _, line = options.record.rpartition(":")
-    if not file or not line.isdecimal() or not 0 < int(line) < 1 << 63:
-        remedy = "write it like web/a.jsonl:17"
-        raise UsageError("bad-record", f"{options.record!r} is not FILE:LINE", remedy=remedy, where="FILE:LINE")
     dataset = PackedDataset(options.path)
     stores = [options.store] if isinstance(options.store, str | Path) else options.store
-    documents = Origins(dataset, stores).documents(file, int(line))
+    documents = _documents(Origins(dataset, stores), options.record)
     places = _places(dataset, documents.tolist())
     return FindResult(Path(options.path), options.record, documents.tolist(), places)
+
+
+def _documents(origins: Origins, record: str) -> I64:
+    """Documents with this id; else those of a file and line."""
+    found = origins.with_id(record)
+    if found is not None:
+        return found
+    file, _, line = record.rpartition(":")
+    if file and line.isdecimal() and 0 < int(line) < 1 << 63:
+        return origins.documents(file, int(line))
+    if origins.has_ids():
+        remedy = "check it, or give FILE:LINE, such as web/a.jsonl:17"
+        raise UsageError("unknown-id", f"no store has a document with the id {record!r}", remedy=remedy, where="ID")
+    remedy = "write it like web/a.jsonl:17; stores made with --id-field can be asked for ids, too"
+    raise UsageError("bad-record", f"{record!r} is not FILE:LINE", remedy=remedy, where="FILE:LINE")
 
 
 def _places(dataset: PackedDataset, documents: Sequence[int]) -> list[Place]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ class Origins:
         stores: those that it was packed from, in the same order.
 
     Raises:
-        UsageError: other stores, or stores without provenance.
+        UsageError: other stores; for files and lines, stores without provenance.
     """
 
     def __init__(self, dataset: PackedDataset, stores: Sequence[Path | str]) -> None:
@@ -34,17 +35,53 @@ class Origins:
             remedy = "give the same stores in the same order as packtool pack was given"
             raise UsageError("other-stores", f"packed from other stores ({names})", remedy=remedy, where="--store")
         self._stores = [TokenStore(store) for store in stores]
-        self._origins: list[npt.NDArray[Any]] = [store.origins() for store in self._stores]
         self._firsts = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
         self._chosen = dataset.chosen()
+        self._ids: dict[int, Any] = {}
+
+    @functools.cached_property
+    def _origins(self) -> list[npt.NDArray[Any]]:
+        return [store.origins() for store in self._stores]
 
     def place(self, document: int) -> str:
         """`file:record` of a document of the dataset."""
-        source = int(np.searchsorted(self._firsts, document, side="right")) - 1
-        number = document - int(self._firsts[source])
-        stored = number if self._chosen is None else int(self._chosen[source][number])
+        source, stored = self._stored(document)
         origin = self._origins[source][stored]
         return f"{self._stores[source].manifest.inputs[int(origin['file'])].name}:{int(origin['record'])}"
+
+    def id(self, document: int) -> str | None:
+        """Id of a document of the dataset, where ids were kept."""
+        source, stored = self._stored(document)
+        store = self._stores[source]
+        if store.id_field is None:
+            return None
+        if source not in self._ids:
+            self._ids[source] = store.column(store.id_field)
+        found: str | None = self._ids[source][stored].as_py()
+        return found
+
+    def with_id(self, wanted: str) -> I64 | None:
+        """Documents of the dataset with this id: none, one, or several; None where no store has one."""
+        stored = [store.with_ids([wanted]) for store in self._stores]
+        if not sum(map(len, stored)):
+            return None
+        return np.concatenate([self._packed(source, each) for source, each in enumerate(stored)])
+
+    def has_ids(self) -> bool:
+        """Whether a store has kept ids."""
+        return any(store.id_field is not None for store in self._stores)
+
+    def _stored(self, document: int) -> tuple[int, int]:
+        """Store and number in it of a document of the dataset."""
+        source = int(np.searchsorted(self._firsts, document, side="right")) - 1
+        number = document - int(self._firsts[source])
+        return source, number if self._chosen is None else int(self._chosen[source][number])
+
+    def _packed(self, source: int, stored: I64) -> I64:
+        """Numbers in the dataset of documents of a store, as often as they were packed."""
+        here = stored if self._chosen is None else np.flatnonzero(np.isin(self._chosen[source], stored))
+        numbers: I64 = (here + self._firsts[source]).astype(np.int64)
+        return numbers
 
     def documents(self, file: str, record: int) -> I64:
         """Documents of the dataset that came from a record: none, one, or several after several passes.
@@ -59,8 +96,7 @@ class Origins:
                 if entry.name == file:
                     known = True
                     stored = np.flatnonzero((origins["file"] == number) & (origins["record"] == record))
-                    here = stored if self._chosen is None else np.flatnonzero(np.isin(self._chosen[source], stored))
-                    found.append(here + self._firsts[source])
+                    found.append(self._packed(source, stored))
         if not known:
             remedy = "name it as the manifest of the store does, relative to the input of tokenize"
             raise UsageError("unknown-file", f"no store has an input {file!r}", remedy=remedy, where="FILE:LINE")

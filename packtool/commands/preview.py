@@ -3,8 +3,31 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+
+@dataclass(frozen=True)
+class SeenFile:
+    """An input file, with a look at its beginning.
+
+    Attributes:
+        name: as messages call it.
+        format: jsonl, parquet and so on.
+        compression: gzip, zstd, bz2, xz, or "".
+        bytes: its size.
+        documents: documents seen.
+        whole: these are all of them; else there are more.
+        problem: why the first record that can't be used can't be; "" for none.
+    """
+
+    name: str
+    format: str
+    compression: str
+    bytes: int
+    documents: int
+    whole: bool
+    problem: str
 
 
 @dataclass(frozen=True)
@@ -18,6 +41,7 @@ class Preview:
             or ``other``.
         figures: what it would read and write, such as documents, rows, tokens and bytes.
         estimated: the bytes to be written are an estimate.
+        files: that would be read, the first of them with a look at their documents.
     """
 
     command: str
@@ -25,6 +49,7 @@ class Preview:
     found: str
     figures: dict[str, int]
     estimated: bool = False
+    files: list[SeenFile] = field(default_factory=list)
 
     def __repr__(self) -> str:
         figures = ", ".join(f"{name}={value}" for name, value in self.figures.items())

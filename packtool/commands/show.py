@@ -123,6 +123,7 @@ def _segments(
                 start,
                 int(lengths[document]),
                 None if origins is None else origins.place(document),
+                None if origins is None else origins.id(document),
             )
         )
     return out

@@ -14,15 +14,17 @@ from packtool import __version__, executor
 from packtool.clock import Clock
 from packtool.cluster import Cluster
 from packtool.commands.inputs import find_files, warn_of_repeats
-from packtool.commands.preview import Preview
+from packtool.commands.preview import Preview, SeenFile
 from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin
+from packtool.corpus.fields import Fields
 from packtool.corpus.filters import Filters
 from packtool.corpus.open import is_remote
-from packtool.corpus.records import CorpusFile
+from packtool.corpus.read import SpanReader
+from packtool.corpus.records import CorpusFile, Span
 from packtool.errors import PacktoolError, UsageError
 from packtool.options.call import takes
-from packtool.options.declare import names_recorded
+from packtool.options.declare import flag, names_recorded
 from packtool.options.tokenize import TokenizeArguments
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
@@ -37,8 +39,11 @@ from packtool.tokenizing.assemble import assemble
 from packtool.tokenizing.choose import choose, recipe, reference_if_small
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
 from packtool.tokenizing.job import Job
+from packtool.tokenizing.special import marked
 from packtool.warnings import warn
 
+_SEEN_BYTES, _SEEN_FILES = 1 << 20, 1000
+"""Of how many files a dry run looks at how many bytes, about."""
 log = logging.getLogger(__name__)
 
 
@@ -75,8 +80,9 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     """
     clock = Clock()
     inputs = [options.inputs] if isinstance(options.inputs, str | Path) else list(options.inputs)
-    filters = Filters(options.min_words, options.min_chars, options.max_chars)
+    filters = Filters(options.min_words, options.min_chars, options.max_chars, options.min_tokens, options.max_tokens)
     _check_options(inputs, options)
+    fields = _fields(options)
     loaded = load.load(
         options.tokenizer,
         revision=options.revision,
@@ -94,7 +100,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     if options.dry_run:
         reference_tokenizer(loaded.data)  # a real run finds out as it begins
         return _preview(
-            Path(options.output), key, [file for files in found for file in files or ()], loaded.info.vocab_size
+            Path(options.output), key, [file for files in found for file in files or ()], loaded.info.vocab_size, fields
         )
     out = outputs.prepare(
         options.output,
@@ -120,12 +126,13 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         recipe=recipe(
             loaded.spec, encoder_name, loaded.info.vocab_size, special_as_text=options.special_tokens == "text"
         ),
-        text_field=options.text_field,
+        fields=fields,
         filters=filters,
         on_error=options.on_error,
         max_errors=options.max_errors,
         max_record_bytes=options.record_bytes,
         provenance=options.provenance,
+        special_ids=_special_ids(loaded) if options.special_tokens == "token" and options.ids_field is None else (),
     )
     workers = options.workers or executor.available_cpus()
     cluster = None if options.scheduler is None else Cluster(options.scheduler, workers, "tokenize")
@@ -154,10 +161,32 @@ def _read(inputs: Sequence[Path | str], found: Sequence[Sequence[CorpusFile] | N
     return [*map(str, inputs), *(file.location for files in found for file in files or ())]
 
 
+def _fields(options: TokenizeArguments) -> Fields:
+    """What is read of a record; the id first of what is kept."""
+    columns = dict.fromkeys([*([options.id_field] if options.id_field else []), *options.columns])
+    text = options.ids_field or options.text_field
+    return Fields(text, options.ids_field is not None, tuple(columns), options.id_field or "")
+
+
+def _special_ids(loaded: load.LoadedTokenizer) -> tuple[int, ...]:
+    """Of the tokens that are marked as special, ascending."""
+    known = loaded.info.added_tokens
+    return tuple(sorted({known[text] for text in marked(loaded.spec) if text in known}))
+
+
 def _check_options(inputs: Sequence[Path | str], options: TokenizeArguments) -> None:
     if options.max_errors is not None and options.on_error == "fail":
         remedy = "give --on-error skip or quarantine with it"
         raise UsageError("bad-option", "has no effect while --on-error is fail", remedy=remedy, where="--max-errors")
+    if options.ids_field is not None:
+        for name in ("min_words", "min_chars", "max_chars"):
+            if getattr(options, name) is not None:
+                what, remedy = "has no effect on token ids", "give --min-tokens or --max-tokens"
+                raise UsageError("bad-option", what, remedy=remedy, where=flag(name))
+    for name in ("id_field", "ids_field", "text_field", "columns"):
+        given = getattr(options, name)
+        if "" in (given if name == "columns" else [given]):
+            raise UsageError("bad-option", "an empty name", remedy="give the name of a field", where=flag(name))
     if not inputs:
         remedy = "name files, directories, globs or URLs, or - for standard input"
         raise UsageError("no-input", "no input is named", remedy=remedy)
@@ -180,7 +209,25 @@ def _found_from_anywhere(file: CorpusFile) -> CorpusFile:
     return msgspec.structs.replace(file, location=location)
 
 
-def _preview(output: Path, key: str, files: Sequence[CorpusFile], vocab_size: int) -> TokenizeResult:
+def _seen(file: CorpusFile, fields: Fields, *, look: bool) -> SeenFile:
+    """A file, with the documents in its first bytes."""
+    known = (file.name, file.format, file.compression, file.bytes)
+    if not look:
+        return SeenFile(*known, 0, whole=False, problem=file.problem)
+    documents = size = 0
+    problem = ""
+    for batch in SpanReader(file, Span(0), fields, salvage=False):
+        if size >= _SEEN_BYTES:
+            return SeenFile(*known, documents, whole=False, problem=problem)
+        documents += len(batch.documents)
+        size += batch.bytes
+        if batch.rejects and not problem:
+            place = f"{batch.rejects[0].record}: " if batch.rejects[0].record else ""
+            problem = f"{place}{batch.rejects[0].reason}"
+    return SeenFile(*known, documents, whole=True, problem=problem)
+
+
+def _preview(output: Path, key: str, files: Sequence[CorpusFile], vocab_size: int, fields: Fields) -> TokenizeResult:
     """What there is to read, and about what will be written: four bytes of text a token, archives a third of it."""
     text = sum(file.bytes * (3 if file.compression or file.format == "parquet" else 1) for file in files)
     figures = {
@@ -190,7 +237,8 @@ def _preview(output: Path, key: str, files: Sequence[CorpusFile], vocab_size: in
         "bytes": text // 4 * token_dtype(vocab_size).itemsize,
     }
     found = state_of(output, "tokenize", key)
-    return TokenizeResult(output, {}, {}, Preview("tokenize", output, found, figures, estimated=True))
+    seen = [_seen(file, fields, look=number < _SEEN_FILES) for number, file in enumerate(files)]
+    return TokenizeResult(output, {}, {}, Preview("tokenize", output, found, figures, estimated=True, files=seen))
 
 
 def _finished(out: outputs.Output) -> TokenizeResult:

@@ -129,7 +129,15 @@ def _check_store(path: Path) -> tuple[int, list[PacktoolError]]:
         if (origins := entry.documents) is not None:
             problems += attempt(lambda: _check_origins(store, origins))
         documents += len(offsets) - 1
+    if store.manifest.shards and store.manifest.shards[0].columns is not None:
+        for name in store.kept_fields:
+            problems += attempt(lambda: _check_column(store, name))  # noqa: B023 - called at once
     return store.tokens, problems
+
+
+def _check_column(store: TokenStore, name: str) -> None:
+    """There is one value for each document."""
+    store.column(name)
 
 
 def _check_origins(store: TokenStore, entry: FileEntry) -> None:

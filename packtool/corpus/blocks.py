@@ -59,7 +59,7 @@ def plan(files: Sequence[CorpusFile], size: int | None = None) -> list[Block]:
 
 
 def _divide(number: int, file: CorpusFile, size: int) -> list[Span]:
-    if file.problem or file.compression or file.format == "text":
+    if file.problem or file.compression or file.format in ("text", "csv", "tsv"):
         return [Span(number)]
     if file.format == "parquet":
         bounds = _group_bounds(file, size)

@@ -21,7 +21,7 @@ from packtool.corpus.records import CorpusFile, UnusableFileError
 from packtool.corpus.walk import shown
 from packtool.errors import DataError
 
-FORMATS = ("jsonl", "parquet", "text", "lines")
+FORMATS = ("jsonl", "parquet", "text", "lines", "csv", "tsv")
 _BY_SUFFIX = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",

@@ -1,20 +1,34 @@
-"""Leave out documents by their length in words or characters, and count what was left out."""
+"""Leave out documents by their length in words, characters or tokens, and count what was left out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from packtool.corpus.records import Document
 
 
 class Counted(msgspec.Struct):
-    """Documents, and the words (what whitespace separates) and characters (code points) in them."""
+    """Documents, the words (what whitespace separates), characters (code points) and tokens (EOS included) in them."""
 
     documents: int = 0
     words: int = 0
     characters: int = 0
+    tokens: int = 0
+
+    def add(self, documents: Sequence[Any], tokens: npt.NDArray[np.int64]) -> None:
+        """Count documents, and the tokens of each; of ids only these."""
+        self.documents += len(documents)
+        self.tokens += int(tokens.sum())
+        for document in documents:
+            if not isinstance(document, list):
+                words, characters = size(document)
+                self.words += words
+                self.characters += characters
 
 
 class Filters(msgspec.Struct, frozen=True):
@@ -27,6 +41,24 @@ class Filters(msgspec.Struct, frozen=True):
     min_words: int | None = None
     min_chars: int | None = None
     max_chars: int | None = None
+    min_tokens: int | None = None
+    max_tokens: int | None = None
+
+    @property
+    def by_tokens(self) -> bool:
+        """Whether tokens decide."""
+        return self.min_tokens is not None or self.max_tokens is not None
+
+    def fit(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which documents of so many tokens pass; one without any is left to be counted as empty.
+
+        >>> Filters(max_tokens=3).fit(np.array([0, 3, 4])).tolist()
+        [True, True, False]
+        """
+        least = 0 if self.min_tokens is None else self.min_tokens
+        most = np.iinfo(np.int64).max if self.max_tokens is None else self.max_tokens
+        fits: npt.NDArray[np.bool_] = (tokens == 0) | ((tokens >= least) & (tokens <= most))
+        return fits
 
     def keeps(self, text: Document) -> bool:
         """Whether a document passes every filter."""
@@ -44,23 +76,11 @@ class Filters(msgspec.Struct, frozen=True):
             and (self.max_chars is None or characters <= self.max_chars)
         )
 
-    def split(
-        self, texts: list[Document], numbers: Sequence[int], dropped: Counted
-    ) -> tuple[list[Document], Sequence[int]]:
-        """The documents to keep, with their numbers; the others are added to `dropped`."""
-        if self == Filters():
-            return texts, numbers
-        kept, kept_numbers = [], []
-        for text, number in zip(texts, numbers, strict=True):
-            if self.keeps(text):
-                kept.append(text)
-                kept_numbers.append(number)
-            else:
-                words, characters = size(text)
-                dropped.documents += 1
-                dropped.words += words
-                dropped.characters += characters
-        return kept, kept_numbers
+    def kept(self, texts: Sequence[Document]) -> list[int] | None:
+        """Places of the documents that words and characters leave; None where these do not decide."""
+        if self.min_words is None and self.min_chars is None and self.max_chars is None:
+            return None
+        return [place for place, text in enumerate(texts) if self.keeps(text)]
 
 
 def size(text: Document) -> tuple[int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import operator
 import re
 import sys
 from collections.abc import Iterator
@@ -14,9 +13,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from packtool.corpus.fields import Fields, Literal, UnusableFieldError, record_type, scalar
 from packtool.corpus.lines import LongLine, line_chunks, too_long
 from packtool.corpus.open import Readable
-from packtool.corpus.records import RECORD_BYTES, Batch, Document, Reject, reject, too_large
+from packtool.corpus.records import RECORD_BYTES, Batch, Reject, reject, too_large
 
 LONG = 1 << 23
 """Lines of more bytes are never held as one `str`, which can take four bytes for each character."""
@@ -33,17 +33,18 @@ _BLANK = re.compile(rb"(?:[ \t\r]*+\n)++")
 
 
 def read_jsonl(
-    stream: Readable, field: str, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
+    stream: Readable, fields: Fields | str, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
 ) -> Iterator[Batch]:
     """Documents of the lines that begin in bytes [start, stop).
 
     Args:
         stream: uncompressed bytes.
-        field: name of the text field; dots go down into nested objects (`a.b`), else a field may have the dotted name.
+        fields: to read, or the name of the text field alone. Dots go down into nested objects (`a.b`), else a field may
+            have the dotted name.
         start, stop: see `line_chunks`.
         limit: bytes of a line; longer ones are rejected.
     """
-    parser = _Parser(field, limit)
+    parser = _Parser(Fields(fields) if isinstance(fields, str) else fields, limit)
     first = start == 0
     for chunk in line_chunks(stream, start, stop, limit):
         if isinstance(chunk, LongLine):
@@ -110,15 +111,15 @@ def _cut(raw: memoryview, at: int, limit: int, end: int) -> int:
 
 
 class _Parser:
-    def __init__(self, field: str, limit: int) -> None:
-        self._field = field
+    def __init__(self, fields: Fields, limit: int) -> None:
+        self._fields = fields
+        self._field = fields.text
         self._limit = limit
-        self._path = field.split(".")
-        record: Any = str
-        for name in reversed(self._path):
-            record = msgspec.defstruct("Record", [("value", record)], rename={"value": name})
-        self._decoder = msgspec.json.Decoder(record)
-        self._value = operator.attrgetter(".".join(["value"] * len(self._path)))
+        self._path = fields.text.split(".")
+        self._decoder: Any = None
+        if (found := record_type(fields)) is not None:
+            kind, (self._value, *self._getters) = found
+            self._decoder = msgspec.json.Decoder(kind)
 
     def fast(self, lines: bytes | bytearray) -> Batch | None:
         """All lines at once, or None if any of them needs a closer look.
@@ -126,7 +127,8 @@ class _Parser:
         Where every line begins with { and ends with }, no object can go on over a newline; so an equal number of
         objects means one on each line.
         """
-        if len(lines) > min(LONG, self._limit) or lines[:1] != b"{" or not _is_utf8(lines):
+        longest = min(LONG, self._limit) if self._decoder is not None else 0
+        if len(lines) > longest or lines[:1] != b"{" or not _is_utf8(lines):
             return None
         text = np.frombuffer(lines, np.uint8)
         ends = np.flatnonzero(text == _NEWLINE)
@@ -141,13 +143,18 @@ class _Parser:
             records = self._decoder.decode_lines(lines)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
-        if len(records) != len(ends):
+        columns = [
+            [scalar(value, name) for value in map(get, records)]
+            for get, name in zip(self._getters, self._fields.columns, strict=True)
+        ]
+        lacks = self._fields.required and None in columns[self._fields.columns.index(self._fields.required)]
+        if lacks or len(records) != len(ends):
             return None
-        return Batch(list(map(self._value, records)), range(1, len(records) + 1), records=len(records))
+        return Batch(list(map(self._value, records)), range(1, len(records) + 1), columns, records=len(records))
 
     def slow(self, lines: bytes | bytearray) -> Iterator[Batch]:
         """One line after another, with the reason for each that can't be used."""
-        batch, numbers = Batch(), list[int]()
+        batch, numbers = self._empty(), list[int]()
         view = memoryview(lines)
         at = 0
         while at < len(lines):
@@ -161,27 +168,33 @@ class _Parser:
             at = end
             batch.records += 1
             try:
-                document = self._line(line)
-            except _UnusableError as error:
+                found = self._line(line)
+            except UnusableFieldError as error:
                 code, reason = error.args
                 batch.rejects.append(self._reject(batch.records, code, reason, line))
                 if len(batch.rejects) == _REJECTS:
                     batch.numbers = numbers
                     yield batch
-                    batch, numbers = Batch(), list[int]()
+                    batch, numbers = self._empty(), list[int]()
             else:
-                if document is not None:
+                if found is not None:
+                    document, values = found
                     batch.documents.append(document)
                     numbers.append(batch.records)
+                    for column, value in zip(batch.columns, values, strict=True):
+                        column.append(value)
         batch.numbers = numbers
         yield batch
 
-    def _line(self, line: memoryview) -> Document | None:
-        """The text of a line; None for a blank one."""
+    def _empty(self) -> Batch:
+        return Batch(columns=[[] for _ in self._fields.columns])
+
+    def _line(self, line: memoryview) -> _Found | None:
+        """The text of a line, and what is kept beside it; None for a blank one."""
         if len(line) > self._limit:
             size = len(line) - _ending(line)
             if size > self._limit:
-                raise _UnusableError("record-too-large", too_large(size, self._limit))
+                raise UnusableFieldError("record-too-large", too_large(size, self._limit))
         if len(line) > LONG:
             return self._long(line)
         short = bytes(line).strip(_SPACE)
@@ -191,70 +204,102 @@ class _Parser:
     def _reject(record: int, code: str, reason: str, line: memoryview) -> Reject:
         return reject(record, code, reason, line[: len(line) - _ending(line)])
 
-    def _text(self, line: bytes) -> str:
-        if _is_utf8(line):
+    def _text(self, line: bytes) -> _Found:
+        if self._decoder is not None and not self._fields.columns and _is_utf8(line):
             try:
-                found: str = self._value(self._decoder.decode(line))
-                return found
+                return self._value(self._decoder.decode(line)), []
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 pass
         return self._judge(line)
 
-    def _judge(self, line: bytes) -> str:
-        """The text of a line that the quick parser refused, by the standard library's more lenient one.
+    def _judge(self, line: bytes) -> _Found:
+        """What the standard library's more lenient parser finds in a line that the quick one refused.
 
-        That one takes NaN, and lone surrogates in fields that are not the text.
+        That one takes NaN, and lone surrogates in fields that are not asked for.
         """
         try:
-            value = json.loads(line.decode(), parse_int=float)  # of any length, and never looked at
+            value = json.loads(line.decode(), parse_int=Literal)  # of any length
         except UnicodeDecodeError:
-            raise _UnusableError("invalid-utf8", "not valid UTF-8") from None
+            raise UnusableFieldError("invalid-utf8", "not valid UTF-8") from None
         except json.JSONDecodeError as error:
-            raise _UnusableError(
+            raise UnusableFieldError(
                 "invalid-json", f"not valid JSON: {error.msg.removesuffix(' at')} at column {error.colno}"
             ) from None
         except RecursionError:
-            raise _UnusableError("invalid-json", "JSON nested too deeply") from None
+            raise UnusableFieldError("invalid-json", "JSON nested too deeply") from None
         if not isinstance(value, dict):
-            raise _UnusableError("invalid-json", f"not a JSON object but {_kind(value)}")
-        text = self._find(value)
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise _UnusableError("lone-surrogate", f"lone surrogate in text field {self._field!r}") from None
-        return text
+            raise UnusableFieldError("invalid-json", f"not a JSON object but {_kind(value)}")
+        return self._find(value), self._kept(value)
 
-    def _find(self, record: dict[str, Any]) -> str:
+    def _find(self, record: dict[str, Any]) -> Any:
+        value = self._at(record, self._field)
+        name = "field of ids" if self._fields.ids else "text field"
+        if value is _MISSING:
+            raise UnusableFieldError("missing-text", f"no {name} {self._field!r}; {_fields(record)}")
+        if self._fields.ids:
+            return _ids(value, self._field)
+        if not isinstance(value, str) or isinstance(value, Literal):
+            raise UnusableFieldError("missing-text", f"{name} {self._field!r} is {_kind(value)}, not a string")
+        return _whole(value, f"{name} {self._field!r}")
+
+    def _kept(self, record: dict[str, Any]) -> list[str | None]:
+        """The scalars that are kept beside the text."""
+        kept: list[str | None] = []
+        for name in self._fields.columns:
+            value = self._at(record, name)
+            value = None if value is _MISSING else value
+            if value is None and name == self._fields.required:
+                raise UnusableFieldError("bad-field", f"no field {name!r}; {_fields(record)}")
+            found = scalar(value, name)
+            kept.append(None if found is None else _whole(found, f"field {name!r}"))
+        return kept
+
+    @staticmethod
+    def _at(record: dict[str, Any], name: str) -> Any:
+        """A field by its path, or by its dotted name."""
         value: Any = record
-        for name in self._path:
-            if not isinstance(value, dict) or name not in value:
-                if self._field not in record:
-                    raise _UnusableError("missing-text", f"no text field {self._field!r}; {_fields(record)}")
-                value = record[self._field]
-                break
-            value = value[name]
-        if not isinstance(value, str):
-            raise _UnusableError("missing-text", f"text field {self._field!r} is {_kind(value)}, not a string")
+        for part in name.split("."):
+            if not isinstance(value, dict) or part not in value:
+                return record.get(name, _MISSING)
+            value = value[part]
         return value
 
-    def _long(self, line: memoryview) -> Document | None:
+    def _long(self, line: memoryview) -> _Found | None:
         """As `_text`, without a copy of the line where nothing is wrong with it."""
-        if _is_utf8(line):
+        if not self._fields.ids and not self._fields.columns and _is_utf8(line):
             try:
                 raw = _descend(line, self._path) or _descend(line, [self._field])
                 if raw is not None and memoryview(raw)[0] == ord('"'):
                     found = LongString(memoryview(raw))
                     for _ in found:
                         pass
-                    return found
+                    return found, []
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 pass
         copy = bytes(line).strip(_SPACE)
         return self._judge(copy) if copy else None
 
 
-class _UnusableError(Exception):
-    pass
+_Found = tuple[Any, list[str | None]]
+"""The document of a line, and the scalars beside it."""
+_MISSING = object()
+
+
+def _whole(text: str, what: str) -> str:
+    """A text without lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UnusableFieldError("lone-surrogate", f"lone surrogate in {what}") from None
+    return text
+
+
+def _ids(value: Any, name: str) -> list[int]:
+    """A list of ids."""
+    if isinstance(value, list) and all(isinstance(each, Literal) and len(each) < 20 for each in value):
+        return [int(each) for each in value]
+    what = f"is {_kind(value)}" if not isinstance(value, list) else "holds something else than whole numbers"
+    raise UnusableFieldError("bad-ids", f"field {name!r} {what}, not a list of token ids")
 
 
 def _is_utf8(data: bytes | bytearray | memoryview) -> bool:
@@ -288,6 +333,8 @@ def _kind(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return "true or false"
+    if isinstance(value, Literal):
+        return "a number"
     names = {float: "a number", str: "a string", list: "an array", dict: "an object"}
     return names[type(value)]
 

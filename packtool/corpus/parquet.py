@@ -8,6 +8,7 @@ from typing import IO, Any
 
 import msgspec
 
+from packtool.corpus.fields import Fields, scalar
 from packtool.corpus.parquet_pages import require_plausible
 from packtool.corpus.records import RECORD_BYTES, Batch, Document, Reject, UnusableFileError, reject, too_large
 from packtool.corpus.text import LONG, LongStream
@@ -49,13 +50,13 @@ def rows_before(file: IO[bytes], group: int) -> int:
 
 
 def read_parquet(
-    file: IO[bytes], column: str, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
+    file: IO[bytes], fields: Fields | str, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
 ) -> Iterator[Batch]:
     """Documents of row groups [start, stop).
 
     Args:
         file: the Parquet file.
-        column: name of the text column; dots go down into structs.
+        fields: to read, or the name of the text column alone; dots go down into structs.
         start, stop: row groups; -1 for all that follow.
         limit: bytes of a text; longer ones are rejected.
 
@@ -65,8 +66,12 @@ def read_parquet(
     """
     import pyarrow as pa
 
+    fields = Fields(fields) if isinstance(fields, str) else fields
     parquet = open_parquet(file)
-    path = _require_column(parquet.schema_arrow, column)
+    schema = parquet.schema_arrow
+    path = require_column(schema, fields.text, ids=fields.ids)
+    others = [require_scalar(schema, name) for name in fields.columns]
+    wanted = list(dict.fromkeys([fields.text, *fields.columns]))
     meta = parquet.metadata
     share = file.seek(0, io.SEEK_END) / max(sum(row_groups(file)), 1)
     groups = range(start, meta.num_row_groups if stop < 0 else stop)
@@ -74,12 +79,13 @@ def read_parquet(
     for number in groups:
         group = meta.row_group(number)
         rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES * group.num_rows // max(group.total_byte_size, 1)))
-        require_plausible(file, meta, number, column)
-        slices = parquet.iter_batches(rows, row_groups=[number], columns=[column], use_threads=False)
+        for name in wanted:
+            require_plausible(file, meta, number, name)
+        slices = parquet.iter_batches(rows, row_groups=[number], columns=wanted, use_threads=False)
         while True:
             try:
                 table = next(slices, None)
-                batch = _batch(_descend(table, path), column, limit) if table is not None else None
+                batch = None if table is None else batch_of(table, fields, path, others, limit)
             except (pa.ArrowException, OSError) as error:
                 damage = _damaged(error)
                 damage.reason += f"; {left:,} rows are lost"
@@ -93,33 +99,105 @@ def read_parquet(
             yield batch
 
 
-def _require_column(schema: Any, column: str) -> list[str]:
+def require_column(schema: Any, column: str, *, ids: bool = False) -> list[str]:
+    """The path to the column with the texts, or the lists of ids.
+
+    Raises:
+        UnusableFileError: it is not there, or holds something else.
+    """
     import pyarrow as pa
 
-    path = [column] if column in schema.names else column.split(".")
-    kind: Any = pa.struct(list(schema))
-    for part in path:
-        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
-            raise UnusableFileError("missing-text", f"no column {column!r}; there are {', '.join(schema.names[:12])}")
-        kind = kind.field(kind.get_field_index(part)).type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
+    path, kind = _find_column(schema, column, "missing-text")
+    if ids:
+        lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+        if not any(check(kind) for check in lists) or not pa.types.is_integer(kind.value_type):
+            raise UnusableFileError("bad-ids", f"column {column!r} holds {kind}, not lists of token ids")
+        return path
     text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
     if not any(check(kind) for check in text):
         raise UnusableFileError("missing-text", f"column {column!r} holds {kind}, not strings")
     return path
 
 
+def require_scalar(schema: Any, column: str) -> list[str]:
+    """The path to a column of scalars.
+
+    Raises:
+        UnusableFileError: it is not there, or holds something else.
+    """
+    import pyarrow as pa
+
+    path, kind = _find_column(schema, column, "bad-field")
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+        raise UnusableFileError("bad-field", f"column {column!r} holds {kind}, not scalars")
+    return path
+
+
+def _find_column(schema: Any, column: str, code: str) -> tuple[list[str], Any]:
+    import pyarrow as pa
+
+    path = [column] if column in schema.names else column.split(".")
+    kind: Any = pa.struct(list(schema))
+    for part in path:
+        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
+            raise UnusableFileError(code, f"no column {column!r}; there are {', '.join(schema.names[:12])}")
+        kind = kind.field(kind.get_field_index(part)).type
+    return path, kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def _descend(table: Any, path: list[str]) -> Any:
     import pyarrow.compute as pc
 
-    array = table.column(0)
+    array = table.column(path[0])
     if len(path) > 1:
         array = pc.struct_field(array, path[1:])  # a null struct has null fields
     return array
 
 
-def _batch(array: Any, column: str, limit: int) -> Batch:
+def batch_of(table: Any, fields: Fields, path: list[str], others: list[list[str]], limit: int) -> Batch:
+    """The documents of a record batch, with the scalars beside them.
+
+    Args:
+        path: to the text.
+        others: to each of the scalars.
+        limit: bytes of a text; longer ones are rejected.
+    """
+    array = _descend(table, path)
+    batch = _lists(array, fields.text) if fields.ids else _texts(array, fields.text, limit)
+    if not fields.columns:
+        return batch
+    kept: list[int] = []
+    columns = [_descend(table, each).to_pylist() for each in others]
+    required = fields.columns.index(fields.required) if fields.required else None
+    for place, number in enumerate(batch.numbers):
+        if required is not None and columns[required][number - 1] is None:
+            batch.rejects.append(Reject(number, "bad-field", f"column {fields.required!r} is null"))
+        else:
+            kept.append(place)
+    batch.keep(kept)
+    batch.rejects.sort(key=lambda reject: reject.record)
+    batch.columns = [
+        [scalar(column[number - 1], name) for number in batch.numbers]
+        for column, name in zip(columns, fields.columns, strict=True)
+    ]
+    return batch
+
+
+def _lists(array: Any, column: str) -> Batch:
+    batch = Batch()
+    numbers: list[int] = []
+    for number, ids in enumerate(array.to_pylist(), 1):
+        if ids is None or None in ids:
+            what = "is null" if ids is None else "holds a null"
+            batch.rejects.append(Reject(number, "bad-ids", f"column {column!r} {what}, not a list of token ids"))
+        else:
+            batch.documents.append(ids)
+            numbers.append(number)
+    batch.numbers = numbers
+    return batch
+
+
+def _texts(array: Any, column: str, limit: int) -> Batch:
     numbers: list[int] = []
     batch = Batch(numbers=numbers)
     texts: list[Document | Reject | None]

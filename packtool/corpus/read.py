@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from packtool.corpus.fields import Fields
 from packtool.corpus.jsonl import read_jsonl
 from packtool.corpus.lines import CHUNK, lines_before
 from packtool.corpus.open import DecompressedStream, Readable, open_raw, open_stream
@@ -11,6 +12,7 @@ from packtool.corpus.pages import Pages
 from packtool.corpus.parquet import read_parquet, rows_before
 from packtool.corpus.records import RECORD_BYTES, Batch, CorpusFile, Reject, Span, UnusableFileError
 from packtool.corpus.source import Source
+from packtool.corpus.tables import read_table
 from packtool.corpus.text import read_file, read_lines
 
 
@@ -23,7 +25,7 @@ class SpanReader:
     Args:
         file: the file.
         span: the part of it.
-        text_field: name of the text field or column.
+        fields: to read, or the name of the text field (or column) alone.
         limit: bytes of a record, uncompressed.
         salvage: use what is certain of a damaged archive, for which it is decompressed twice; else the damage may
             be found after documents that are not certain.
@@ -37,12 +39,12 @@ class SpanReader:
     """
 
     def __init__(
-        self, file: CorpusFile, span: Span, text_field: str, *, limit: int = RECORD_BYTES, salvage: bool = True
+        self, file: CorpusFile, span: Span, fields: Fields | str, *, limit: int = RECORD_BYTES, salvage: bool = True
     ) -> None:
         self.digest = ""
         self._file = file
         self._span = span
-        self._text_field = text_field
+        self._fields = Fields(fields) if isinstance(fields, str) else fields
         self._limit = limit
         self._salvage = salvage and file.compression != ""
         self._source: Source | None = None
@@ -75,6 +77,9 @@ class SpanReader:
         try:
             if self._file.problem:
                 raise UnusableFileError("damaged-file", self._file.problem)
+            if self._file.format in ("text", "lines") and (self._fields.columns or self._fields.ids):
+                name = self._fields.text if self._fields.ids else self._fields.columns[0]
+                raise UnusableFileError("bad-field", f"plain text, which has no field {name!r}")
             for batch in self._read(source):
                 batch.progress = batch.progress or batch.bytes
                 yield batch
@@ -84,7 +89,7 @@ class SpanReader:
     def _read(self, source: Source) -> Iterator[Batch]:
         file, span, limit = self._file, self._span, self._limit
         if file.format == "parquet":
-            yield from read_parquet(source.raw, self._text_field, span.start, span.stop, limit)
+            yield from read_parquet(source.raw, self._fields, span.start, span.stop, limit)
             return
         damage, certain = _certain(file, self.pages) if self._salvage else (None, 0)
         opened = open_stream(source, file.compression)
@@ -95,12 +100,14 @@ class SpanReader:
                     yield from read_file(
                         stream, lambda: open_stream(Source(file, pages=self.pages), file.compression), limit
                     )
+            elif file.format in ("csv", "tsv"):
+                yield from read_table(stream, self._fields, "\t" if file.format == "tsv" else ",", limit)
             else:
                 lines = file.format == "lines"
                 batches = (
                     read_lines(stream, span.start, span.stop, limit)
                     if lines
-                    else read_jsonl(stream, self._text_field, span.start, span.stop, limit)
+                    else read_jsonl(stream, self._fields, span.start, span.stop, limit)
                 )
                 before = 0
                 for batch in batches:

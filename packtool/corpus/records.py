@@ -18,7 +18,17 @@ class LongText(Protocol):
 Document = str | LongText
 
 
-REASONS = ("invalid-json", "invalid-utf8", "lone-surrogate", "missing-text", "damaged-file", "record-too-large")
+REASONS = (
+    "invalid-json",
+    "invalid-utf8",
+    "lone-surrogate",
+    "missing-text",
+    "bad-field",
+    "bad-ids",
+    "bad-table-row",
+    "damaged-file",
+    "record-too-large",
+)
 
 RECORD_BYTES = 1 << 28
 """Default limit of a record's size, uncompressed: what is larger would take too much memory."""
@@ -111,8 +121,9 @@ class Batch:
     """Consecutive records.
 
     Attributes:
-        documents: usable texts, in order.
+        documents: usable texts, in order; lists of ids where these were asked for.
         numbers: record of each of them, counted from 1 within the batch.
+        columns: of each scalar that is kept, its value for each document.
         rejects: unusable records, in order.
         records: lines (blank ones too), rows or files that were read.
         bytes: that were read for it, uncompressed.
@@ -121,10 +132,17 @@ class Batch:
 
     documents: list[Document] = field(default_factory=list)
     numbers: Sequence[int] = field(default_factory=list)
+    columns: list[list[str | None]] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
     records: int = 0
     bytes: int = 0
     progress: int = 0
+
+    def keep(self, kept: Sequence[int]) -> None:
+        """Leave out all documents but these."""
+        self.documents = [self.documents[n] for n in kept]
+        self.numbers = [self.numbers[n] for n in kept]
+        self.columns = [[values[n] for n in kept] for values in self.columns]
 
 
 class Span(msgspec.Struct, frozen=True):

@@ -19,7 +19,10 @@ class FindArguments:
     record: Annotated[
         str,
         Option(
-            TEXT, "Input file and line, row or file from 1, such as a.jsonl:17.", metavar="FILE:LINE", positional=True
+            TEXT,
+            "Id of a document, where --id-field kept it, or input file and line (row, file), such as a.jsonl:17.",
+            metavar="ID|FILE:LINE",
+            positional=True,
         ),
     ]
     _: KW_ONLY

@@ -283,7 +283,7 @@ class PackArguments(PackOptions):
         ),
     ] = None
     exclude: Annotated[
-        Path | str | None, Option(PATH, "Leave out the documents that this file lists, one FILE:LINE a line.")
+        Path | str | None, Option(PATH, "Leave out the documents that this file lists, one id or FILE:LINE a line.")
     ] = None
     shuffle: Annotated[bool, Option(FLAG, "Permute atoms, or keep corpus order.")] = True
     pad_token: Annotated[

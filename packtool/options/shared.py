@@ -60,10 +60,10 @@ Tokenizer = Annotated[
     ),
 ]
 Format = Annotated[
-    Literal["jsonl", "parquet", "text", "lines"] | None,
+    Literal["jsonl", "parquet", "text", "lines", "csv", "tsv"] | None,
     Option(
         TEXT,
-        "jsonl, parquet, text (one document a file) or lines (one a line).",
+        "jsonl, parquet, text (one document a file), lines (one a line), csv or tsv (with a header).",
         metavar="NAME",
         default="by content",
         recorded=True,

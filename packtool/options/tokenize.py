@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import FLAG, GLOBS, NUMBER, PATHS, SIZE, TEXT, TEXT_OR_ID
+from packtool.options.kinds import COUNT, FLAG, GLOBS, NAMES, NUMBER, PATHS, SIZE, TEXT, TEXT_OR_ID
 from packtool.options.shared import (
     DryRun,
     EosToken,
@@ -44,6 +44,18 @@ class TokenizeArguments:
     text_field: Annotated[
         str, Option(TEXT, "Field or column with the text; a.b goes down into objects.", metavar="FIELD", recorded=True)
     ] = "text"
+    ids_field: Annotated[
+        str | None,
+        Option(TEXT, "Field or column with lists of token ids, to store as they are.", metavar="FIELD", recorded=True),
+    ] = None
+    id_field: Annotated[
+        str | None,
+        Option(TEXT, "Field with the id of each document, to find it by.", metavar="FIELD", recorded=True),
+    ] = None
+    columns: Annotated[
+        Sequence[str],
+        Option(NAMES, "Other scalar fields to keep beside the tokens.", metavar="FIELD,...", recorded=True),
+    ] = ()
     format: Format = None
     include: Annotated[
         Sequence[str],
@@ -70,6 +82,14 @@ class TokenizeArguments:
     ] = None
     max_chars: Annotated[
         int | None, Option(NUMBER, "Leave out documents with more characters.", unit="characters", low=0, recorded=True)
+    ] = None
+    min_tokens: Annotated[
+        int | None,
+        Option(COUNT, "Leave out documents with fewer tokens, EOS included.", unit="tokens", low=0, recorded=True),
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        Option(COUNT, "Leave out documents with more tokens, EOS included.", unit="tokens", low=0, recorded=True),
     ] = None
     on_error: Annotated[
         Literal["fail", "skip", "quarantine"],
@@ -109,6 +129,7 @@ class TokenizeArguments:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_record_bytes", self.record_bytes)
+        object.__setattr__(self, "columns", tuple(self.columns or ()))
 
     @property
     def record_bytes(self) -> int:

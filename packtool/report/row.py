@@ -24,6 +24,7 @@ class RowSegment:
         start: first token of the segment, counted from the document's first.
         document_length: tokens of the document, EOS included.
         origin: input file and line of the document, where the stores were given.
+        id: the document's, where the stores were given and have ids.
     """
 
     kind: str
@@ -37,6 +38,7 @@ class RowSegment:
     start: int | None = None
     document_length: int | None = None
     origin: str | None = None
+    id: str | None = None
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,8 @@ def _heading(segment: RowSegment) -> str:
         parts.append(f"source {segment.source}, its document {count(segment.number)}")
     if segment.origin is not None:
         parts.append(visible(segment.origin))
+    if segment.id is not None:
+        parts.append(f"id {visible(segment.id)}")
     if segment.start == 0 and end == segment.document_length:
         parts.append(f"whole, {tokens}")
     else:

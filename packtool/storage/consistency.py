@@ -27,6 +27,7 @@ from packtool.storage.names import (
     TOKENIZER,
     TOKENIZER_CONFIGS,
     bucket_directory,
+    columns_file,
     is_exported,
     shard_file,
     token_dtype,
@@ -105,6 +106,10 @@ def _store(manifest: StoreManifest) -> Iterator[str]:
         yield from _file(f"{place}.offsets", shard.offsets, shard_file("offsets", number), np.dtype("<i8"), ends)
         if (shard.documents is None) != (manifest.shards[0].documents is None):
             yield f"{place}.documents is {'missing' if shard.documents is None else 'there'}"
+        if (shard.columns is None) != (manifest.shards[0].columns is None):
+            yield f"{place}.columns is {'missing' if shard.columns is None else 'there'}"
+        if shard.columns is not None:
+            yield from _same(f"{place}.columns.name", shard.columns.name, columns_file(number))
         if shard.documents is not None:
             name = shard_file("documents", number)
             yield from _file(f"{place}.documents", shard.documents, name, ORIGIN, (ends[0] - 1,))

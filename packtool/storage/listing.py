@@ -32,6 +32,7 @@ def _entries(manifest: Manifest) -> Iterator[tuple[str, FileEntry | InputEntry |
             yield "", store_shard.tokens
             yield "", store_shard.offsets
             yield "", store_shard.documents
+            yield "", store_shard.columns
         yield "", manifest.rejected
         yield from (("", file) for file in manifest.tokenizer_files)
         return

@@ -46,6 +46,19 @@ def shard_file(kind: str, number: int) -> str:
     return f"{kind}-{number:05d}.npy"
 
 
+COLUMNS = r"columns-\d{5,}\.parquet"
+"""What the files of the scalars beside the tokens are called."""
+
+
+def columns_file(number: int) -> str:
+    """Name of the scalars of a shard.
+
+    >>> columns_file(7)
+    'columns-00007.parquet'
+    """
+    return f"columns-{number:05d}.parquet"
+
+
 def bucket_directory(sequence_length: int) -> str:
     """Name of the directory of one bucket of a multi-bucket dataset.
 

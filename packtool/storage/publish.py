@@ -20,7 +20,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage.files import PARTIAL, sync_directory
 from packtool.storage.listing import listed
 from packtool.storage.lock import LOCK
-from packtool.storage.names import EXPORTED, REJECTED, TOKENIZER, TOKENIZER_CONFIGS
+from packtool.storage.names import COLUMNS, EXPORTED, REJECTED, TOKENIZER, TOKENIZER_CONFIGS
 from packtool.storage.reading import subdirectory
 
 UNFINISHED = "unfinished"
@@ -36,10 +36,11 @@ _BUCKET = r"(bucket-\d{5,}/)?"
 _TOKENIZER = "|".join(map(re.escape, (TOKENIZER, *TOKENIZER_CONFIGS)))
 _SCRATCH = re.compile(
     rf"({STATE}|{LOCK}|{WHOLE}|{_REPLACED}|tokenizer\.json|stdin"
-    rf"|{STAGED}/({_BUCKET}{_ARRAY}|{EXPORTED}|{_TOKENIZER}|{manifests.RUN}|{manifests.REPORT}|{re.escape(REJECTED)})"
+    rf"|{STAGED}/({_BUCKET}{_ARRAY}|{EXPORTED}|{COLUMNS}|{_TOKENIZER}|{manifests.RUN}|{manifests.REPORT}"
+    rf"|{re.escape(REJECTED)})"
     rf"|order-\d{{5,}}\.keys"
     rf"|(part|file)-\d{{5,}}\.json"
-    rf"|block-\d{{6,}}(\.json|(\.[a-z0-9_]{{8}})?/({_ARRAY}|{re.escape(REJECTED)}))"
+    rf"|block-\d{{6,}}(\.json|(\.[a-z0-9_]{{8}})?/({_ARRAY}|{COLUMNS}|{re.escape(REJECTED)}))"
     rf"|shards/{_BUCKET}shard-\d{{5,}}\.json"
     rf"|partitions/{_BUCKET}partitions-\d+/(\d{{5,}}-\d{{2,}}\.atoms|task-\d{{2,}}\.json))({re.escape(PARTIAL)})?"
 )

@@ -72,6 +72,7 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         documents: where its documents came from; None with `--no-provenance`.
+        columns: the scalars kept beside its tokens, where there are any.
         first_record: records of the input file that come before those of the shard, where it is a part of a file.
     """
 
@@ -80,6 +81,7 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
     first_document: Count
     documents: FileEntry | None = None
     first_record: Count = 0
+    columns: InputEntry | None = None
 
 
 class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

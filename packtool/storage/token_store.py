@@ -14,6 +14,7 @@ import numpy as np
 from packtool.errors import DataError, UsageError
 from packtool.plan import I64, Ints, offsets_of
 from packtool.storage import manifest as manifests
+from packtool.storage.columns import read_column
 from packtool.storage.contents import LONGEST_DOCUMENT, document_lengths
 from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.manifest import StoreManifest
@@ -115,6 +116,43 @@ class TokenStore:
             part[:] = found
             part["record"] += np.uint64(shard.first_record)
         return out
+
+    @property
+    def id_field(self) -> str | None:
+        """The field with the ids of its documents, where they were kept."""
+        found = self.manifest.options.get("id_field")
+        return found if isinstance(found, str) and all(shard.columns for shard in self.manifest.shards) else None
+
+    @property
+    def kept_fields(self) -> list[str]:
+        """The fields that were kept beside the tokens."""
+        options = self.manifest.options
+        return [str(name) for name in dict.fromkeys([options.get("id_field"), *options.get("columns", ())]) if name]
+
+    def column(self, name: str) -> Any:
+        """A field that was kept beside the tokens, as a `pyarrow.ChunkedArray` of strings, one for each document.
+
+        Raises:
+            DataError: it was not kept, or is damaged.
+        """
+        import pyarrow as pa
+
+        parts = [read_column(self.path, s.columns, name) for s in self.manifest.shards if s.columns is not None]
+        out = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
+        if len(out) != self.documents:
+            what = f"has {len(out)} values of {name!r}, but {self.documents} documents"
+            raise DataError("bad-columns", what, remedy="make the dataset again", where=str(self.path))
+        return out
+
+    def with_ids(self, ids: Sequence[str]) -> I64:
+        """Documents with one of these ids, ascending; none where ids were not kept."""
+        if self.id_field is None:
+            return np.empty(0, np.int64)
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        hits = pc.is_in(self.column(self.id_field), value_set=pa.array(list(ids), pa.string()))
+        return np.flatnonzero(hits.to_numpy()).astype(np.int64)
 
     def _at(self, shard: int) -> str:
         return str(self.path / self.manifest.shards[shard].offsets.name)

@@ -14,7 +14,7 @@ from packtool.clock import Clock
 from packtool.storage import output as outputs
 from packtool.storage.files import FileEntry, sync_directory
 from packtool.storage.manifest import InputEntry, StoreManifest, TokenShard
-from packtool.storage.names import REJECTED, shard_file, token_dtype
+from packtool.storage.names import REJECTED, columns_file, shard_file, token_dtype
 from packtool.storage.tokenizer_files import write_tokenizer
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing.job import Job
@@ -54,7 +54,12 @@ def assemble(
                 tokens = _place(out.staged, directory, len(shards), shard.tokens)
                 offsets = _place(out.staged, directory, len(shards), shard.offsets)
                 origins = shard.documents and _place(out.staged, directory, len(shards), shard.documents)
-                shards.append(TokenShard(tokens, offsets, documents, origins, first_record))
+                columns = shard.columns
+                if columns is not None:
+                    name = columns_file(len(shards))
+                    _link(directory / columns.name, out.staged / name)
+                    columns = msgspec.structs.replace(columns, name=name)
+                shards.append(TokenShard(tokens, offsets, documents, origins, first_record, columns))
                 documents += shard.offsets.shape[0] - 1
     sync_directory(out.staged)
     total = tasks.SpanCounts(-1)
@@ -86,6 +91,7 @@ def assemble(
     }
     out.finish(manifest, run)
     _warn(out.path, manifest.counts)
+    _warn_of_special(out.path, total.special, manifest.tokenizer.added_tokens)
     return manifest.counts, run
 
 
@@ -105,13 +111,28 @@ def _warn(path: Path, counts: dict[str, int]) -> None:
         warn("no-documents", "no document is left", remedy="check the input and the filters", where=str(path))
 
 
+def _warn_of_special(path: Path, found: Mapping[str, int], tokens: Mapping[str, int]) -> None:
+    """Texts that hold special tokens: perhaps from other corpora, perhaps by somebody who wants to end a document."""
+    if not found:
+        return
+    names = {number: text for text, number in tokens.items()}
+    most = sorted(found.items(), key=lambda item: (-item[1], int(item[0])))
+    listed = ", ".join(f"{names[int(number)]} ({times:,})" for number, times in most[:5])
+    what = f"texts hold special tokens, which are encoded as such: {listed}{', …' * (len(most) > 5)}"
+    remedy = "give --special-tokens text to encode them as plain text"
+    warn("special-tokens", what, remedy=remedy, where=str(path))
+
+
 def _place(store: Path, directory: Path, number: int, entry: FileEntry) -> FileEntry:
     """Give one file of a shard its final name, by a link: until the store is whole, its block stays whole, too."""
     name = shard_file(entry.name.partition("-")[0], number)
-    source, target = directory / entry.name, store / name
+    _link(directory / entry.name, store / name)
+    return msgspec.structs.replace(entry, name=name)
+
+
+def _link(source: Path, target: Path) -> None:
     target.unlink(missing_ok=True)
     try:
         target.hardlink_to(source)
     except OSError:  # a file system without links: after an interruption the block is done again
         source.rename(target)
-    return msgspec.structs.replace(entry, name=name)

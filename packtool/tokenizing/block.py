@@ -5,33 +5,37 @@ from __future__ import annotations
 import functools
 import shutil
 import tempfile
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 from pathlib import Path
-from typing import NoReturn, TypeGuard
+from typing import NoReturn
 
 import msgspec
+import numpy as np
 
 from packtool import executor
 from packtool.corpus.discover import STDIN
+from packtool.corpus.fields import Fields
 from packtool.corpus.filters import Counted, Filters
 from packtool.corpus.origins import origins
 from packtool.corpus.pages import Packed, Pages
 from packtool.corpus.read import SpanReader, file_digest, records_before
-from packtool.corpus.records import Batch, Block, CorpusFile, Document, Reject, Span
+from packtool.corpus.records import Batch, Block, CorpusFile, Reject, Span
 from packtool.corpus.walk import shown
 from packtool.errors import DataError
+from packtool.plan import I64
 from packtool.storage.files import FileEntry, sync_directory, write_bytes
 from packtool.storage.manifest import InputEntry, TokenizerInfo
 from packtool.tokenizing.choose import Recipe, load_encoder
-from packtool.tokenizing.pieces import PIECE, pieces
+from packtool.tokenizing.encode import Parts, encoded, joined, require_ids, stored, utf8_of
+from packtool.tokenizing.encoders import U32
 from packtool.tokenizing.rejects import RejectLog
 from packtool.tokenizing.store_writer import ShardWriter, WrittenShard
 from packtool.tokenizing.verify import Verified
 
-_ENCODE_CHARS = 1 << 21
-"""Characters handed to the encoder at once."""
-
 REMEDIES = {
+    "bad-field": "name another field, or give --on-error skip or quarantine",
+    "bad-ids": "name the field of ids and the tokenizer that made them, or give --on-error skip or quarantine",
+    "bad-table-row": "fix the row, or give --on-error skip or quarantine",
     "missing-text": "name the field with --text-field, or give --on-error skip or quarantine",
     "damaged-file": "get the file again, or give --on-error skip or quarantine",
     "record-too-large": "raise --max-record-bytes, or give --on-error skip or quarantine",
@@ -46,23 +50,25 @@ class Context(msgspec.Struct, frozen=True):
         work: directory for finished blocks; it holds tokenizer.json.
         tokenizer: ids and vocabulary size.
         recipe: of the encoder.
-        text_field: name of the text field or column.
+        fields: what to read of a record.
         filters: which documents to keep.
         on_error: fail, skip or quarantine.
         max_errors: rejects after which a block gives up, or None.
         max_record_bytes: limit of a record, uncompressed.
         provenance: keep where documents came from.
+        special_ids: of the special tokens to count in texts, ascending.
     """
 
     work: str
     tokenizer: TokenizerInfo
     recipe: Recipe
-    text_field: str
+    fields: Fields
     filters: Filters
     on_error: str
     max_errors: int | None
     max_record_bytes: int
     provenance: bool
+    special_ids: tuple[int, ...] = ()
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -84,6 +90,7 @@ class SpanCounts(msgspec.Struct):
         bytes: read, uncompressed.
         filtered: documents left out by filters.
         rejected: records that can't be used, by reason.
+        special: special tokens in texts, by id.
         lost: bytes at the end of damaged files, whose records nobody can count.
         digest: of the file, where the span is all of it.
         pages: that were read of a file that several blocks share.
@@ -97,6 +104,7 @@ class SpanCounts(msgspec.Struct):
     bytes: int = 0
     filtered: Counted = msgspec.field(default_factory=Counted)
     rejected: dict[str, int] = msgspec.field(default_factory=dict)
+    special: dict[str, int] = msgspec.field(default_factory=dict)
     lost: int = 0
     digest: str = ""
     pages: Packed = b""
@@ -110,10 +118,12 @@ class SpanCounts(msgspec.Struct):
         """Add another span's counts to these."""
         for name in ("documents", "tokens", "empty", "records", "bytes", "lost"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("documents", "words", "characters"):
+        for name in ("documents", "words", "characters", "tokens"):
             setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
         for code, count in other.rejected.items():
             self.rejected[code] = self.rejected.get(code, 0) + count
+        for token, count in other.special.items():
+            self.special[token] = self.special.get(token, 0) + count
         self.digest = other.digest
 
     def flat(self) -> dict[str, int]:
@@ -125,8 +135,10 @@ class SpanCounts(msgspec.Struct):
             "filtered": self.filtered.documents,
             "filtered_words": self.filtered.words,
             "filtered_characters": self.filtered.characters,
+            "filtered_tokens": self.filtered.tokens,
             "rejected": self.rejects,
             **{f"rejected_{code.replace('-', '_')}": self.rejected[code] for code in sorted(self.rejected)},
+            **({"special_tokens": sum(self.special.values())} if self.special else {}),
             **({"lost_bytes": self.lost} if self.lost else {}),
         }
 
@@ -159,7 +171,7 @@ class BlockResult(msgspec.Struct):
         """Its files, relative to its directory."""
         found: list[FileEntry | InputEntry | None] = [self.rejected]
         for shard in self.shards:
-            found += [shard.tokens, shard.offsets, shard.documents]
+            found += [shard.tokens, shard.offsets, shard.documents, shard.columns]
         return [entry for entry in found if entry is not None]
 
 
@@ -192,11 +204,19 @@ def run(context: Context, task: Task) -> BlockResult | FileDigest:
     directory = block_directory(work, task.number)
     # On a cluster, a task whose worker was taken for dead runs twice at once: each time in a directory of its own.
     attempt = Path(tempfile.mkdtemp(prefix=f"{directory.name}.", dir=work))
-    encoder = prepare(context)
-    encoder.restart()
+    encoder = None if context.fields.ids else prepare(context)
+    if encoder is not None:
+        encoder.restart()
     info = context.tokenizer
     with RejectLog(attempt, keep=context.on_error == "quarantine") as log:
-        writer = ShardWriter(attempt, info.vocab_size, info.eos_id, info.bos_id, provenance=context.provenance)
+        writer = ShardWriter(
+            attempt,
+            info.vocab_size,
+            info.eos_id,
+            info.bos_id,
+            provenance=context.provenance,
+            columns=context.fields.columns,
+        )
         counts = [
             _read_span(context, span, file, encoder, writer, log)
             for span, file in zip(task.spans, task.files, strict=True)
@@ -209,7 +229,8 @@ def run(context: Context, task: Task) -> BlockResult | FileDigest:
         if not directory.exists():
             raise
         shutil.rmtree(attempt)  # the same files are there already
-    result = BlockResult(encoder.name, encoder.checked, encoder.truncated, counts, writer.shards, log.entry())
+    facts = ("none", 0, 0) if encoder is None else (encoder.name, encoder.checked, encoder.truncated)
+    result = BlockResult(*facts, counts, writer.shards, log.entry())
     write_bytes(block_record(work, task.number), msgspec.json.encode(result))
     return result
 
@@ -226,27 +247,30 @@ def _encoder(path: Path, sha256: str, recipe: Recipe) -> Verified:
 
 
 def _read_span(
-    context: Context, span: Span, file: CorpusFile, encoder: Verified, writer: ShardWriter, log: RejectLog
+    context: Context, span: Span, file: CorpusFile, encoder: Verified | None, writer: ShardWriter, log: RejectLog
 ) -> SpanCounts:
     counts = SpanCounts(span.file)
     salvage = context.on_error != "fail"
-    reader = SpanReader(file, span, context.text_field, limit=context.max_record_bytes, salvage=salvage)
+    reader = SpanReader(file, span, context.fields, limit=context.max_record_bytes, salvage=salvage)
     for batch in reader:
+        if encoder is None:
+            require_ids(batch, context.tokenizer)
         if batch.rejects:
             reader.require_unchanged()
             _reject(context, span, file, batch, counts, log)
-        documents, numbers = context.filters.split(batch.documents, batch.numbers, counts.filtered)
         before = writer.tokens
-        # The hash and the encoder read the same bytes: a text is converted once.
-        utf8 = [text.encode() if _is_short(text) else None for text in documents]
-        sources = origins(span.file, counts.records, numbers, documents, utf8) if context.provenance else None
+        parts, utf8 = _filtered(context, batch, encoder, counts)
+        sources = None
+        if context.provenance:
+            sources = origins(span.file, counts.records, batch.numbers, batch.documents, utf8)
         done = 0
-        for texts, data, ends in _calls(documents, utf8, encoder.cut):
-            ids, lengths = encoder.encode(texts, data)
-            ended = None if sources is None else sources[done : done + sum(ends)]
-            documents_added, empty = writer.add(ids, lengths, ends, ended)
-            done += documents_added + empty
-            counts.documents += documents_added
+        for ids, lengths, ends in parts:
+            _count_special(context, ids, counts)
+            ended = slice(done, done + sum(ends))
+            columns = [values[ended] for values in batch.columns]
+            added, empty = writer.add(ids, lengths, ends, None if sources is None else sources[ended], columns)
+            done += added + empty
+            counts.documents += added
             counts.empty += empty
         counts.tokens += writer.tokens - before
         counts.records += batch.records
@@ -259,31 +283,47 @@ def _read_span(
     return counts
 
 
-def _is_short(document: Document) -> TypeGuard[str]:
-    """Whether a document is encoded whole."""
-    return isinstance(document, str) and len(document) <= PIECE
+def _filtered(
+    context: Context, batch: Batch, encoder: Verified | None, counts: SpanCounts
+) -> tuple[Iterable[Parts], list[bytes | None]]:
+    """The ids of the documents that pass all filters, and their bytes; the others are counted and taken out."""
+    filters = context.filters
+    if encoder is not None and (kept := filters.kept(batch.documents)) is not None:
+        gone = sorted(set(range(len(batch.documents))) - set(kept))
+        dropped = [batch.documents[n] for n in gone]
+        _, sizes = joined(encoded(dropped, utf8_of(dropped, ids=False), encoder))
+        counts.filtered.add(dropped, _stored_tokens(context, sizes))
+        batch.keep(kept)
+    utf8 = utf8_of(batch.documents, ids=encoder is None)
+    parts = stored(batch.documents) if encoder is None else encoded(batch.documents, utf8, encoder)
+    if not filters.by_tokens:
+        return parts, utf8
+    ids, lengths = joined(parts)
+    fits = filters.fit(_stored_tokens(context, lengths))
+    counts.filtered.add(
+        [document for document, fit in zip(batch.documents, fits, strict=True) if not fit],
+        _stored_tokens(context, lengths)[~fits],
+    )
+    left = np.flatnonzero(fits).tolist()
+    batch.keep(left)
+    return [(ids[np.repeat(fits, lengths)], lengths[fits], [True] * len(left))], [utf8[n] for n in left]
 
 
-def _calls(
-    documents: Iterable[Document], utf8: Iterable[bytes | None], cut: str
-) -> Iterator[tuple[list[str], list[bytes], list[bool]]]:
-    """Parts of documents for one call of the encoder each, their UTF-8, and which of them end a document."""
-    texts: list[str] = []
-    data: list[bytes] = []
-    ends: list[bool] = []
-    size = 0
-    for document, encoded in zip(documents, utf8, strict=True):
-        for piece in (document,) if _is_short(document) else pieces(document, cut):
-            if size >= _ENCODE_CHARS:
-                yield texts, data, ends
-                texts, data, ends, size = [], [], [], 0
-            texts.append(piece)
-            data.append(piece.encode() if encoded is None else encoded)
-            ends.append(False)
-            size += len(piece)
-        ends[-1] = True
-    if texts:
-        yield texts, data, ends
+def _stored_tokens(context: Context, lengths: I64) -> I64:
+    """Tokens that documents of so many ids have in a store, where EOS and BOS are added."""
+    added = 1 + (context.tokenizer.bos_id is not None)
+    return np.where(lengths > 0, lengths + added, 0).astype(np.int64)
+
+
+def _count_special(context: Context, ids: U32, counts: SpanCounts) -> None:
+    """Count the special tokens that occur in texts."""
+    if not context.special_ids:
+        return
+    likely = ids[ids >= context.special_ids[0]]
+    if len(likely):
+        found, times = np.unique(likely[np.isin(likely, context.special_ids)], return_counts=True)
+        for number, each in zip(found.tolist(), times.tolist(), strict=True):
+            counts.special[str(number)] = counts.special.get(str(number), 0) + each
 
 
 def _reject(context: Context, span: Span, file: CorpusFile, batch: Batch, counts: SpanCounts, log: RejectLog) -> None:

@@ -12,8 +12,10 @@ import numpy as np
 from packtool.corpus.origins import Origins
 from packtool.errors import DataError
 from packtool.plan import I64
+from packtool.storage.columns import write_columns
 from packtool.storage.files import FileEntry, write_array
-from packtool.storage.names import shard_file
+from packtool.storage.manifest import InputEntry
+from packtool.storage.names import columns_file, shard_file
 from packtool.storage.token_store import token_dtype, write_shard
 from packtool.tokenizing.encoders import U32
 
@@ -27,6 +29,7 @@ class WrittenShard(msgspec.Struct, frozen=True):
     tokens: FileEntry
     offsets: FileEntry
     documents: FileEntry | None = None
+    columns: InputEntry | None = None
 
 
 class ShardWriter:
@@ -38,13 +41,23 @@ class ShardWriter:
         eos_id: ends every document.
         bos_id: begins every document, or None.
         provenance: write where documents came from, too.
+        columns: names of the scalars that are kept beside the tokens.
 
     Attributes:
         tokens: stored so far, EOS and BOS included.
         shards: written so far.
     """
 
-    def __init__(self, directory: Path, vocab_size: int, eos_id: int, bos_id: int | None, *, provenance: bool) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        vocab_size: int,
+        eos_id: int,
+        bos_id: int | None,
+        *,
+        provenance: bool,
+        columns: Sequence[str] = (),
+    ) -> None:
         self._directory = directory
         self._vocab_size = vocab_size
         self._dtype = token_dtype(vocab_size)
@@ -53,12 +66,21 @@ class ShardWriter:
         self._parts: list[np.ndarray[Any, Any]] = []
         self._lengths: list[I64] = []
         self._origins: list[Origins] | None = [] if provenance else None
+        self._names = tuple(columns)
+        self._columns: list[list[str | None]] = [[] for _ in columns]
         self._held = 0
         self._open = 0  # ids of a document whose last part is still to come
         self.tokens = 0
         self.shards: list[WrittenShard] = []
 
-    def add(self, ids: U32, lengths: I64, ends: Sequence[bool], origins: Origins | None = None) -> tuple[int, int]:
+    def add(
+        self,
+        ids: U32,
+        lengths: I64,
+        ends: Sequence[bool],
+        origins: Origins | None = None,
+        columns: Sequence[Sequence[str | None]] = (),
+    ) -> tuple[int, int]:
         """Add consecutive parts of documents.
 
         Args:
@@ -66,6 +88,7 @@ class ShardWriter:
             lengths: ids of each part.
             ends: whether the part is the last of its document.
             origins: of the documents that end here.
+            columns: their scalars, in the order of their names.
 
         Returns:
             Documents that ended here and have ids, and documents that ended here without any (they are left out).
@@ -99,6 +122,8 @@ class ShardWriter:
         if self._origins is not None:
             assert origins is not None
             self._origins.append(origins[kept])
+        for column, scalars in zip(self._columns, columns, strict=True):
+            column += [value for value, keep in zip(scalars, kept.tolist(), strict=True) if keep]
         self._held += len(stored)
         self.tokens += len(stored)
         return int(kept.sum()), int(len(kept) - kept.sum())
@@ -118,4 +143,8 @@ class ShardWriter:
             entries = write_shard(self._directory, number, parts, np.cumsum(lengths), self._vocab_size)
             path = self._directory / shard_file("documents", number)
             documents = None if origins is None else write_array(path, np.concatenate(origins))
-            self.shards.append(WrittenShard(*entries, documents))
+            columns = None
+            if self._names:
+                columns = write_columns(self._directory / columns_file(number), self._names, self._columns)
+                self._columns = [[] for _ in self._names]
+            self.shards.append(WrittenShard(*entries, documents, columns))

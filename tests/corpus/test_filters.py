@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ def test_filters(text: str, min_words: int, min_chars: int, max_chars: int) -> N
     pieces: Any = [text[at : at + 3] for at in range(0, len(text), 3)]
     filters = Filters(min_words, min_chars, max_chars)
     assert filters.keeps(text) == filters.keeps(pieces) == keep
-    dropped = Counted()
-    assert filters.split([text], [7], dropped) == ([text] * keep, [7] * keep)
-    assert dropped == (Counted() if keep else Counted(1, len(text.split()), len(text)))
+    assert filters.kept([text]) == [0] * keep
+    counted = Counted()
+    counted.add([text], np.array([5]))
+    assert counted == Counted(1, len(text.split()), len(text), 5)

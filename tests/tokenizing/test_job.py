@@ -59,7 +59,7 @@ def test_a_mismatch_falls_back_for_everything(
     block._encoder.cache_clear()
     with pytest.warns(PacktoolWarning, match="give different ids for a text") as caught:
         result = run(tmp_path / "a.jsonl", tmp_path / "o")
-    assert len(caught) == 1
+    assert len([each for each in caught if "special tokens" not in str(each.message)]) == 1
     assert contents(result.path) == expected
     assert result.run["encoder"] == "tokenizers"
     assert "give different ids" in result.run["encoder_why"]

@@ -1,0 +1,112 @@
+"""CSV and TSV: one document a row below the header, the text in one column."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from packtool.corpus.fields import Fields
+from packtool.corpus.open import Readable
+from packtool.corpus.parquet import batch_of, require_column, require_scalar
+from packtool.corpus.records import RECORD_BYTES, Batch, Reject, UnusableFileError
+
+_BLOCK_BYTES = 1 << 24
+"""Bytes parsed at a time, and the longest row."""
+
+
+def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int = RECORD_BYTES) -> Iterator[Batch]:
+    """Documents of the rows of a table, numbered from 1 below the header.
+
+    Fields may be quoted, and then hold newlines; a quote inside is doubled. Every value is text as it stands, an empty
+    one too. Rows with another number of values than the header are rejected.
+
+    Args:
+        stream: uncompressed bytes.
+        fields: the columns to read.
+        delimiter: between two values.
+        limit: bytes of a text; longer ones are rejected.
+
+    Raises:
+        UnusableFileError: it can't be parsed, or a column is not there.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    if fields.ids:
+        raise UnusableFileError("bad-ids", "a table of text, which has no lists of token ids")
+    wrong: dict[int, str] = {}  # of rows that were parsed so far, by their number below the header
+
+    def note(row: Any) -> str:
+        what = f"{row.actual_columns} values, where the header has {row.expected_columns}"
+        wrong[row.number - 1] = what
+        return "skip"
+
+    try:
+        reader = csv.open_csv(
+            io.BufferedReader(_Raw(stream), 1 << 16),
+            read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note),
+            convert_options=csv.ConvertOptions(
+                column_types={name: pa.string() for name in (fields.text, *fields.columns)},
+                strings_can_be_null=False,
+            ),
+        )
+        path = require_column(reader.schema, fields.text)
+        others = [require_scalar(reader.schema, name) for name in fields.columns]
+        before = 0
+        for table in reader:
+            batch = _numbered(batch_of(table, fields, path, others, limit), len(table), wrong, before)
+            batch.bytes = table.nbytes
+            before += batch.records
+            yield batch
+        if wrong:
+            last = max(wrong) - before
+            rejects = [_bad_row("bad-table-row", number - before, what) for number, what in wrong.items()]
+            yield Batch(columns=[[] for _ in fields.columns], rejects=rejects, records=last)
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        text = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        if "straddling" in text:
+            text = f"a row has more than {_BLOCK_BYTES >> 20} MiB, or a quote is never closed"
+        raise UnusableFileError("damaged-file", f"not a table of values: {text}") from None
+
+
+def _numbered(batch: Batch, rows: int, wrong: dict[int, str], before: int) -> Batch:
+    """The batch with its rows numbered among those that were rejected; takes what it needs of them from `wrong`."""
+    places: list[int] = []
+    at = 0
+    while len(places) < rows:
+        at += 1
+        if (what := wrong.pop(before + at, None)) is not None:
+            batch.rejects.append(_bad_row("bad-table-row", at, what))
+        else:
+            places.append(at)
+    own = [reject for reject in batch.rejects if reject.code != "bad-table-row"]
+    others = [reject for reject in batch.rejects if reject.code == "bad-table-row"]
+    moved = [msgspec.structs.replace(reject, record=places[reject.record - 1]) for reject in own]
+    batch.rejects = sorted([*moved, *others], key=lambda reject: reject.record)
+    batch.numbers = [places[number - 1] for number in batch.numbers]
+    batch.records = at
+    return batch
+
+
+def _bad_row(code: str, record: int, what: str) -> Reject:
+    return Reject(record, code, what)
+
+
+class _Raw(io.RawIOBase):
+    """A stream as the library wants it."""
+
+    def __init__(self, stream: Readable) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)

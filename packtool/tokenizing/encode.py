@@ -1,0 +1,100 @@
+"""A batch of documents to ids: in calls of bounded size, each with the parts of documents that it encodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from packtool.corpus.records import Batch, Document, Reject
+from packtool.plan import I64
+from packtool.storage.manifest import TokenizerInfo
+from packtool.tokenizing.encoders import U32
+from packtool.tokenizing.pieces import PIECE, pieces
+from packtool.tokenizing.verify import Verified
+
+_ENCODE_CHARS = 1 << 21
+"""Characters handed to the encoder at once."""
+
+Parts = tuple[U32, I64, Sequence[bool]]
+"""Ids of parts of documents, the number of ids of each part, and whether it ends its document."""
+
+
+def utf8_of(documents: Sequence[Any], *, ids: bool) -> list[bytes | None]:
+    """The bytes that a document's hash and its encoder read, made once; None for what is read piece by piece."""
+    if ids:
+        return [np.array(document, np.uint32).tobytes() for document in documents]
+    return [document.encode() if _is_short(document) else None for document in documents]
+
+
+def encoded(documents: Iterable[Document], utf8: Iterable[bytes | None], encoder: Verified) -> Iterator[Parts]:
+    """Documents to ids, call by call.
+
+    Args:
+        utf8: as `utf8_of` gives it.
+    """
+    for texts, data, ends in _calls(documents, utf8, encoder.cut):
+        yield (*encoder.encode(texts, data), ends)
+
+
+def stored(documents: Sequence[Any]) -> Iterator[Parts]:
+    """Documents that are ids already."""
+    lengths = np.array([len(ids) for ids in documents], np.int64)
+    yield np.concatenate([np.empty(0, np.uint32), *documents]).astype(np.uint32), lengths, [True] * len(documents)
+
+
+def require_ids(batch: Batch, tokenizer: TokenizerInfo) -> None:
+    """Reject documents with ids that the tokenizer does not have; leave out an EOS (and BOS) that is there already."""
+    kept = []
+    for place, number in enumerate(batch.numbers):
+        ids: Any = batch.documents[place]
+        wrong = [each for each in ids if not 0 <= each < tokenizer.vocab_size]
+        if wrong:
+            what = f"id {wrong[0]}, but the vocabulary of the tokenizer ends at {tokenizer.vocab_size - 1}"
+            batch.rejects.append(Reject(number, "bad-ids", what))
+            continue
+        ids = ids[:-1] if len(ids) and ids[-1] == tokenizer.eos_id else ids
+        ids = ids[1:] if len(ids) and tokenizer.bos_id is not None and ids[0] == tokenizer.bos_id else ids
+        batch.documents[place] = ids
+        kept.append(place)
+    batch.keep(kept)
+    batch.rejects.sort(key=lambda reject: reject.record)
+
+
+def joined(parts: Iterable[Parts]) -> tuple[U32, I64]:
+    """All ids of some documents, and the number of ids of each document."""
+    ids, lengths, ends = [np.empty(0, np.uint32)], [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
+    for some, sizes, last in parts:
+        ids.append(some)
+        lengths.append(sizes)
+        ends.append(np.asarray(last, np.bool_))
+    bounds = np.cumsum(np.concatenate(lengths))[np.concatenate(ends)]
+    return np.concatenate(ids), np.diff(bounds, prepend=0)
+
+
+def _is_short(document: Document) -> TypeGuard[str]:
+    """Whether a document is encoded whole."""
+    return isinstance(document, str) and len(document) <= PIECE
+
+
+def _calls(
+    documents: Iterable[Document], utf8: Iterable[bytes | None], cut: str
+) -> Iterator[tuple[list[str], list[bytes], list[bool]]]:
+    """Parts of documents for one call of the encoder each, their UTF-8, and which of them end a document."""
+    texts: list[str] = []
+    data: list[bytes] = []
+    ends: list[bool] = []
+    size = 0
+    for document, encoded in zip(documents, utf8, strict=True):
+        for piece in (document,) if _is_short(document) else pieces(document, cut):
+            if size >= _ENCODE_CHARS:
+                yield texts, data, ends
+                texts, data, ends, size = [], [], [], 0
+            texts.append(piece)
+            data.append(piece.encode() if encoded is None else encoded)
+            ends.append(False)
+            size += len(piece)
+        ends[-1] = True
+    if texts:
+        yield texts, data, ends

@@ -1,0 +1,237 @@
+"""What is kept beside the tokens, and ids that are tokens already: JSON Lines, Parquet, CSV and TSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import xxhash
+from pyarrow import parquet
+from tokenizers import Tokenizer
+
+import packtool
+from packtool.cli import run
+from packtool.corpus import blocks, jsonl
+from packtool.errors import PacktoolError, UsageError
+from packtool.storage.token_store import TokenStore
+from packtool.warnings import PacktoolWarning
+
+TEXTS = [f"document number {n}, " * (1 + n % 5) for n in range(60)]
+TOKENIZER = Tokenizer.from_file(str(Path(packtool.__file__).parent / "assets" / "tokenizer.json"))
+EOS = "<|endoftext|>"
+
+
+def lines(path: Path, records: list[Any]) -> Path:
+    path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records))
+    return path
+
+
+def records(**more: Any) -> list[dict[str, Any]]:
+    return [
+        {"id": f"doc-{n}", "text": text, "meta": {"lang": "en" if n % 3 else None, "score": n / 4}, "n": n, **more}
+        for n, text in enumerate(TEXTS)
+    ]
+
+
+def column(store: TokenStore, name: str) -> list[str | None]:
+    found: list[str | None] = store.column(name).to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "slow jsonl", "long jsonl", "parquet"])
+def test_scalars_stay_with_their_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(blocks, "SMALLEST", 3000)
+    if kind == "long jsonl":
+        monkeypatch.setattr(jsonl, "LONG", 80)
+    path = tmp_path / f"a.{kind.rsplit(maxsplit=1)[-1]}"
+    if kind == "parquet":
+        parquet.write_table(pa.Table.from_pylist(records()), path, row_group_size=7)
+    else:
+        lines(path, [" " + json.dumps(r) if kind == "slow jsonl" else r for r in records()])
+    options: dict[str, Any] = {"id_field": "id", "columns": ["meta.lang", "meta.score", "n"], "min_words": 6}
+    for workers in (1, 2):
+        packtool.tokenize(path, tmp_path / str(workers), workers=workers, **options)
+    stored = [sorted((p.name, p.read_bytes()) for p in (tmp_path / w).glob("*.*") if p.stem != "run") for w in "12"]
+    assert stored[0] == stored[1]
+    store = TokenStore(tmp_path / "1")
+    kept = [n for n, text in enumerate(TEXTS) if len(text.split()) >= 6]
+    assert column(store, "id") == [f"doc-{n}" for n in kept]
+    assert column(store, "meta.lang") == ["en" if n % 3 else None for n in kept]
+    assert column(store, "meta.score") == [json.dumps(n / 4) for n in kept]
+    assert column(store, "n") == [str(n) for n in kept]
+    assert packtool.verify(tmp_path / "1").problems == []
+    dropped = [text for text in TEXTS if len(text.split()) < 6]
+    tokens = sum(len(TOKENIZER.encode(text).ids) + 1 for text in dropped)
+    assert (store.manifest.counts["filtered"], store.manifest.counts["filtered_tokens"]) == (len(dropped), tokens)
+
+
+def test_documents_are_found_shown_and_excluded_by_id(tmp_path: Path) -> None:
+    packtool.tokenize(lines(tmp_path / "a.jsonl", records()), tmp_path / "s", id_field="id", workers=1)
+    packtool.pack(tmp_path / "s", tmp_path / "p", strategy="bfd", sequence_length=64)
+    found = packtool.find(tmp_path / "p", "doc-17", store=tmp_path / "s")
+    assert found.places == packtool.find(tmp_path / "p", "a.jsonl:18", store=tmp_path / "s").places
+    shown = [
+        s for s in packtool.show(tmp_path / "p", found.places[0].row, store=tmp_path / "s").segments if s.id == "doc-17"
+    ]
+    assert shown[0].text == TEXTS[17] + EOS
+    assert shown[0].origin == "a.jsonl:18"
+    (tmp_path / "ids.txt").write_text("doc-17\ndoc-3\na.jsonl:6\n")
+    packtool.pack(tmp_path / "s", tmp_path / "q", strategy="bfd", sequence_length=64, exclude=tmp_path / "ids.txt")
+    assert packtool.find(tmp_path / "q", "doc-17", store=tmp_path / "s").documents == []
+    assert packtool.find(tmp_path / "q", "doc-5", store=tmp_path / "s").documents == []
+    assert len(packtool.find(tmp_path / "q", "doc-6", store=tmp_path / "s").documents) == 1
+    with pytest.raises(UsageError, match="no store has a document with the id 'doc-99'"):
+        packtool.find(tmp_path / "p", "doc-99", store=tmp_path / "s")
+
+
+@pytest.mark.parametrize(
+    ("record", "options", "message"),
+    [
+        ({"text": "a"}, {"id_field": "id"}, r"a\.jsonl:2: no field 'id'; there are text"),
+        ({"text": "a", "id": None}, {"id_field": "id"}, r"a\.jsonl:2: no field 'id'"),
+        ({"text": "a", "id": [1]}, {"columns": ["id"]}, r"a\.jsonl:2: field 'id' is an array, not a scalar"),
+        ({"text": "a", "ids": "x"}, {"ids_field": "ids"}, r"a\.jsonl:2: field 'ids' is a string, not a list of token"),
+        ({"text": "a", "ids": [1, 0.5]}, {"ids_field": "ids"}, "'ids' holds something else than whole numbers"),
+        ({"text": "a", "ids": [1, -1]}, {"ids_field": "ids"}, "id -1, but the vocabulary of the tokenizer ends at"),
+        ({"text": "a", "ids": [1, 10**6]}, {"ids_field": "ids"}, r"a\.jsonl:2: id 1000000, but the vocabulary"),
+        ({"text": "a"}, {"ids_field": "ids"}, r"a\.jsonl:2: no field of ids 'ids'; there are text"),
+    ],
+)
+def test_fields_that_can_not_be_used_are_named(tmp_path: Path, record: Any, options: Any, message: str) -> None:
+    lines(tmp_path / "a.jsonl", [{"text": "b", "id": "1", "ids": [5, 6]}, record])
+    with pytest.raises(PacktoolError, match=message):
+        packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "s", workers=1, **options)
+    with pytest.warns(PacktoolWarning, match="1 records could not be used"):
+        packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "s", workers=1, on_error="skip", **options)
+    assert TokenStore(tmp_path / "s").documents == 1
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_ids_are_stored_as_they_are(tmp_path: Path, kind: str) -> None:
+    ids = [TOKENIZER.encode(text).ids for text in TEXTS]
+    eos = TOKENIZER.token_to_id(EOS)
+    given = [{"input_ids": each + [eos] * (n % 2), "id": str(n)} for n, each in enumerate(ids)] + [
+        {"input_ids": [], "id": "none"}
+    ]
+    path = tmp_path / f"a.{kind}"
+    if kind == "parquet":
+        parquet.write_table(pa.Table.from_pylist(given), path)
+    else:
+        lines(path, given)
+    options: dict[str, Any] = {"ids_field": "input_ids", "id_field": "id", "max_tokens": 30}
+    packtool.tokenize(path, tmp_path / "s", workers=1, **options)
+    lines(tmp_path / "t.jsonl", [{"text": text} for text in TEXTS])
+    packtool.tokenize(tmp_path / "t.jsonl", tmp_path / "t", workers=1, max_tokens=30)
+    store, texts = TokenStore(tmp_path / "s"), TokenStore(tmp_path / "t")
+    assert (tmp_path / "s" / "tokens-00000.npy").read_bytes() == (tmp_path / "t" / "tokens-00000.npy").read_bytes()
+    kept = [n for n, each in enumerate(ids) if len(each) < 30]
+    assert column(store, "id") == [str(n) for n in kept]
+    assert [store.document(n).tolist()[:-1] for n in range(store.documents)] == [ids[n] for n in kept]
+    for counts in (store.manifest.counts, texts.manifest.counts):
+        assert counts["filtered"] == len(ids) - len(kept)
+        assert counts["filtered_tokens"] == sum(len(each) + 1 for each in ids if len(each) >= 30)
+    assert store.manifest.counts["empty"] == 1
+    with pytest.raises(UsageError, match="--min-words: has no effect on token ids"):
+        packtool.tokenize(path, tmp_path / "x", ids_field="input_ids", min_words=3)
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_tables_are_read_when_asked_for(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"a.{kind}"
+    texts = [*TEXTS, 'a "quoted" text,\twith\na newline', "", "NA"]
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, delimiter="," if kind == "csv" else "\t")
+        writer.writerow(["id", "text"])
+        for number, text in enumerate(texts):
+            writer.writerow([number, text])
+            if number == 5:
+                writer.writerow(["too", "many", "values"])
+    with pytest.raises(PacktoolError, match=r":7: 3 values, where the header has 2"):
+        packtool.tokenize(path, tmp_path / "s", format=kind, id_field="id", workers=1)
+    with pytest.warns(PacktoolWarning, match="1 records could not be used"):
+        packtool.tokenize(path, tmp_path / "s", format=kind, id_field="id", workers=1, on_error="skip")
+    store = TokenStore(tmp_path / "s")
+    kept = [n for n, text in enumerate(texts) if text]
+    assert column(store, "id") == [str(n) for n in kept]
+    assert store.origins()["hash"].tolist() == [xxhash.xxh3_64_intdigest(texts[n].encode()) for n in kept]
+    assert store.origins()["record"].tolist() == [n + 1 + (n > 5) for n in kept]
+    with pytest.raises(PacktoolError, match=r"no column 'body'; there are id, text"):
+        packtool.tokenize(path, tmp_path / "x", format=kind, text_field="body", workers=1)
+    lines(tmp_path / "a.txt", ["plain"])
+    with pytest.raises(PacktoolError, match="plain text, which has no field 'id'"):
+        packtool.tokenize(tmp_path / "a.txt", tmp_path / "x", id_field="id", workers=1)
+
+
+def test_special_tokens_in_texts_are_counted_and_said(tmp_path: Path) -> None:
+    lines(tmp_path / "a.jsonl", [{"text": f"one {EOS} two {EOS}"}, {"text": "none"}, {"text": EOS}])
+    with pytest.warns(PacktoolWarning, match=r"<\|endoftext\|> \(3\).*--special-tokens text"):
+        result = packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "s", workers=1)
+    assert result.counts["special_tokens"] == 3
+    plain = packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "t", workers=1, special_tokens="text")
+    assert "special_tokens" not in plain.counts
+
+
+def test_a_dry_run_lists_what_it_would_read(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "c").mkdir()
+    lines(tmp_path / "c" / "a.jsonl", records())
+    lines(tmp_path / "c" / "b.jsonl", [*records(), {"txt": 1}])
+    lines(tmp_path / "c" / "d.txt", ["hello"])
+    assert run(["tokenize", str(tmp_path / "c"), "-o", str(tmp_path / "s"), "--dry-run"]) == 0
+    out = capfd.readouterr().out
+    for line in (
+        "a.jsonl: jsonl, ",
+        "60 documents\n",
+        "documents; 61: no text field 'text'",
+        "d.txt: text, 6 B, 1 doc",
+    ):
+        assert line in out
+    assert run(["tokenize", str(tmp_path / "c"), "-o", str(tmp_path / "s"), "--dry-run", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)["inputs"]
+    assert [(each["name"], each["format"], each["documents"]) for each in found] == [
+        ("a.jsonl", "jsonl", 60),
+        ("b.jsonl", "jsonl", 60),
+        ("d.txt", "text", 1),
+    ]
+    assert not (tmp_path / "s").exists()
+
+
+def test_ten_thousand_tokens_lead_to_the_right_characters(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    words = ["été", "plain", "😀", "(x)", "日本", "naïve"]
+    texts = [" ".join(draw.choice(words) + str(draw.randrange(99)) for _ in range(30)) for _ in range(400)]
+    lines(tmp_path / "a.jsonl", [{"text": text} for text in texts[:250]])
+    lines(tmp_path / "b.jsonl", [{"text": text} for text in texts[250:]])
+    for name in "ab":
+        packtool.tokenize(tmp_path / f"{name}.jsonl", tmp_path / name, workers=1)
+    stores = [tmp_path / "a", tmp_path / "b"]
+    packtool.pack(stores, tmp_path / "p", strategy="seamless", sequence_length=64, mix=["a=0.7", "b=2"])
+    whole = {
+        f"{'a' if n < 250 else 'b'}.jsonl:{n + 1 if n < 250 else n - 249}": TOKENIZER.encode(text)
+        for n, text in enumerate(texts)
+    }
+    rows = packtool.stats(tmp_path / "p").metrics.rows
+    checked = 0
+    for row in draw.sample(range(rows), min(rows, 300)):
+        for segment in packtool.show(tmp_path / "p", row, store=stores).segments:
+            if segment.kind != "document":
+                continue
+            assert segment.origin is not None
+            assert segment.start is not None
+            encoding = whole[segment.origin]
+            last = segment.start + len(segment.tokens)
+            assert [*encoding.ids, TOKENIZER.token_to_id(EOS)][segment.start : last] == segment.tokens
+            spans = encoding.offsets[segment.start : last]
+            file, _, line = segment.origin.partition(":")
+            text = json.loads((tmp_path / file).read_text().splitlines()[int(line) - 1])["text"]
+            if spans:
+                assert text[spans[0][0] : spans[-1][1]] in text
+                characters = text[spans[0][0] : spans[-1][1]]
+                decoded = TOKENIZER.decode(encoding.ids[segment.start : min(last, len(encoding.ids))])
+                assert decoded.replace("\ufffd", "") in characters or characters in decoded
+            checked += len(segment.tokens)
+    assert checked > 10_000
