@@ -67,10 +67,11 @@ def _source(
     epochs: Fraction,
 ) -> ChosenSource:
     """The account of one store: every document of it is left out for one reason, or packed."""
-    once = np.unique(chosen)
+    once = np.zeros(len(lengths), np.bool_)
+    once[chosen] = True
     not_drawn = np.zeros(len(lengths), np.bool_)
     not_drawn[kept] = True
-    not_drawn[once] = False
+    not_drawn &= ~once
     left_out = {
         reason: LeftOut(int(np.count_nonzero(mask)), int(lengths[mask].sum(dtype=np.int64)))
         for reason, mask in {**removed, NOT_DRAWN: not_drawn}.items()
@@ -85,7 +86,7 @@ def _source(
         epochs=str(epochs),
         chosen_documents=len(chosen),
         chosen_tokens=held,
-        repeated_documents=len(chosen) - len(once),
+        repeated_documents=len(chosen) - int(np.count_nonzero(once)),
         repeated_tokens=held - int(lengths[once].sum(dtype=np.int64)),
     )
 

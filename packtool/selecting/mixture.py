@@ -5,10 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from packtool.errors import UsageError
-from packtool.plan import I64, Ints
+from packtool.plan import I64, Ints, offsets_of
 from packtool.shuffling.permutation import SELECTION, keys, order_by
+
+Keys = npt.NDArray[np.uint64]
 
 
 def passes(lengths: Ints, kept: I64, epochs: Fraction, seed: int) -> I64:
@@ -31,15 +34,29 @@ def passes(lengths: Ints, kept: I64, epochs: Fraction, seed: int) -> I64:
     whole, part = divmod(epochs, 1)
     chosen = [kept] * whole
     if part and len(kept):
-        drawn = keys(seed, SELECTION, 0, 0, len(lengths))[kept]
-        order = kept[order_by(drawn)]
-        reached = np.cumsum(lengths[order], dtype=np.int64)
-        wanted = part * int(reached[-1])
-        count = int(np.searchsorted(reached, int(wanted), side="right"))
-        sums = [int(reached[n - 1]) if n else 0 for n in (count, min(count + 1, len(order)))]
-        count += abs(sums[1] - wanted) < abs(sums[0] - wanted)
-        chosen.append(np.sort(order[:count]))
+        chosen.append(kept[_smallest(keys(seed, SELECTION, 0, 0, len(lengths))[kept], lengths[kept], part)])
     return np.concatenate([np.empty(0, np.int64), *chosen])
+
+
+def _smallest(drawn: Keys, lengths: Ints, part: Fraction) -> npt.NDArray[np.bool_]:
+    """Which documents have the smallest keys, as many as come nearest to a part of all tokens.
+
+    Only those near the limit are sorted: keys with the same leading bits make a group, and one group holds the limit.
+    """
+    group = (drawn >> np.uint64(48)).astype(np.int64)
+    held = np.bincount(group, weights=lengths, minlength=1 << 16).astype(np.int64)
+    reached = np.cumsum(held)
+    wanted = part * int(reached[-1])
+    last = int(np.searchsorted(reached, int(wanted), side="right"))
+    taken: npt.NDArray[np.bool_] = group < last
+    near = np.flatnonzero(group == last)
+    near = near[order_by(drawn[near])]
+    sums = int(reached[last] - held[last]) + offsets_of(lengths[near])
+    count = int(np.searchsorted(sums, int(wanted), side="right")) - 1
+    if count < len(near):
+        count += abs(int(sums[count + 1]) - wanted) < abs(int(sums[count]) - wanted)
+    taken[near[:count]] = True
+    return taken
 
 
 def epochs_of(
