@@ -53,7 +53,7 @@ def main() -> None:
     options = parser.parse_args()
 
     store = hollow_store(WORK / "hollow", lognormal_lengths(int(options.documents)))
-    result = run(packtool("stats", store, "--compare", "all", "-L", str(options.row_length), "--json", "-q"))
+    result = run(packtool("stats", store, "--compare", "all", "-L", str(options.length), "--json", "-q"))
     comparison = json.loads(result.output)["comparison"]
     rows = [
         (entry["strategy"], entry["ledger"]["rows"], timing["planning_seconds"], timing["seconds"])
@@ -65,7 +65,7 @@ def main() -> None:
         "stats",
         {
             "documents": int(options.documents),
-            "sequence_length": options.row_length,
+            "sequence_length": options.length,
             "cpu": result.cpu,
             "wall": result.wall,
             "peak_mb": round(result.peak_mb),
