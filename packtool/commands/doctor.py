@@ -32,6 +32,7 @@ REQUIRED = {
 }
 OPTIONAL = {
     "gigatoken": "fast encoder for nearly all BPE tokenizers",
+    "distributed": "--scheduler, a cluster of machines",
     "huggingface_hub": "tokenizers by hub id",
     "scipy": "pack --optimize",
     "torch": "packtool.torch, the loader for PyTorch",
