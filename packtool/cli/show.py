@@ -7,14 +7,17 @@ from packtool.options.show import ShowArguments
 from packtool.options.terminal import Terminal
 
 
-@typer_command(ShowArguments, ("json",))
+@typer_command(ShowArguments, ("ids", "json"))
 def command(values: Values, terminal: Terminal) -> None:
-    """Show one row of a packed dataset: documents in alternating colours, boundaries, repeats and padding.
+    """Show one row of a packed dataset: documents in alternating colours, boundaries, cuts, repeats and padding.
+
+    Tokens are decoded with the tokenizer that the dataset keeps. ✂ stands where a document is cut.
 
     \b
     Examples:
     packtool show packed --row 12
-    packtool show packed --row -1 --bucket 4096 --tokenizer openai-community/gpt2
+    packtool show packed --row -1 --bucket 4096
+    packtool show packed --row 12 --ids
     """
     from packtool.commands.show import show
 
@@ -29,4 +32,4 @@ def command(values: Values, terminal: Terminal) -> None:
         from packtool.report.row_view import print_row
         from packtool.report.terminal.console import results_console
 
-        print_row(found, results_console())
+        print_row(found, results_console(), ids=terminal.ids)

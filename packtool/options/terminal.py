@@ -38,6 +38,7 @@ class Terminal:
     full: Annotated[
         bool, Option(FLAG, "With --compare: print everything, not the verdict and a table alone.", in_file=False)
     ] = False
+    ids: Annotated[bool, Option(FLAG, "Show the ids of the tokens, not their text.", in_file=False)] = False
     json: Annotated[bool, Option(FLAG, "Print the result as one JSON object on standard output.", in_file=False)] = (
         False
     )

@@ -7,16 +7,17 @@ from rich.text import Text
 
 from packtool.report.figures import count
 from packtool.report.row import Row, RowSegment
+from packtool.sizes import plural
 
 _COLOURS = ("cyan", "yellow")
+_CUT, _CUT_STYLE = "✂", "bold red"
 
 
-def print_row(row: Row, console: Console) -> None:
-    """Print a row, segment by segment."""
+def print_row(row: Row, console: Console, *, ids: bool = False) -> None:
+    """Print a row, segment by segment: the text of its tokens, or their ids."""
     documents = len({segment.document for segment in row.segments if segment.document is not None})
-    plural = "" if documents == 1 else "s"
-    known = f" · {count(documents)} document{plural}" if row.segments[0].kind != "unknown" else ""
-    facts = f" of {count(row.rows)} · {count(row.sequence_length)} tokens{known}"
+    known = f" · {plural(documents, 'document')}" if row.segments[0].kind != "unknown" else ""
+    facts = f" of {count(row.rows)} · {plural(row.sequence_length, 'token')}{known}"
     console.print(Text.assemble((f"row {count(row.row)}", "bold"), facts))
     turn, before = -1, None
     for segment in row.segments:
@@ -25,11 +26,11 @@ def print_row(row: Row, console: Console) -> None:
         style = _COLOURS[turn % 2] if segment.kind in ("document", "eos") else ""
         console.print(Text(_heading(segment), f"bold {style}" if style else "bold dim"))
         if segment.kind != "padding":
-            console.print(_content(segment, style), soft_wrap=False)
+            console.print(_content(segment, style, ids=ids), soft_wrap=False)
 
 
 def _heading(segment: RowSegment) -> str:
-    tokens = f"{count(len(segment.tokens))} token" + ("" if len(segment.tokens) == 1 else "s")
+    tokens = plural(len(segment.tokens), "token")
     if segment.kind == "padding":
         return f"░░ padding · {tokens}"
     if segment.kind == "eos":
@@ -38,7 +39,7 @@ def _heading(segment: RowSegment) -> str:
         return f"── boundaries unknown (--no-segments) · {tokens}"
     assert segment.start is not None
     assert segment.document_length is not None
-    end = segment.start + len(segment.tokens)
+    end = _end(segment)
     parts = [f"── document {count(segment.document)}"]
     if segment.source:
         parts.append(f"source {segment.source}, its document {count(segment.number)}")
@@ -59,17 +60,25 @@ def _heading(segment: RowSegment) -> str:
     return " · ".join(parts)
 
 
-def _content(segment: RowSegment, style: str) -> Text:
+def _content(segment: RowSegment, style: str, *, ids: bool) -> Text:
     text = Text()
-    if segment.text is None:
-        ids = list(map(str, segment.tokens))
-        text.append(" ".join(ids[: segment.repeated]), f"{style} dim italic")
-        text.append((" " if segment.repeated else "") + " ".join(ids[segment.repeated :]), style)
-        return text
-    if segment.repeated_text:
-        text.append(visible(segment.repeated_text), f"{style} dim italic")
-    text.append(visible(segment.text), style)
+    repeated, new, gap = segment.repeated_text or "", segment.text or "", ""
+    if ids or segment.text is None:
+        shown = list(map(str, segment.tokens))
+        repeated, new, gap = " ".join(shown[: segment.repeated]), " ".join(shown[segment.repeated :]), " "
+    if segment.start:
+        text.append(f"{_CUT} ", _CUT_STYLE)
+    if repeated:
+        text.append(visible(repeated) + gap, f"{style} dim italic")
+    text.append(visible(new), style)
+    if segment.document_length is not None and _end(segment) < segment.document_length:
+        text.append(f" {_CUT}", _CUT_STYLE)
     return text
+
+
+def _end(segment: RowSegment) -> int:
+    """The document's token after the segment's last."""
+    return (segment.start or 0) + len(segment.tokens)
 
 
 def visible(text: str) -> str:

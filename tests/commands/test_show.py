@@ -98,3 +98,11 @@ def test_json(packed: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     found = json.loads(capfdbinary.readouterr().out)
     assert found["schema_version"] == 1
     assert sum(len(segment["tokens"]) for segment in found["segments"]) == 32
+
+
+def test_ids_instead_of_text(packed: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", str(packed), "--row", "0", "--ids"]) == 0
+    text = capfd.readouterr().out
+    segments = show(packed, 0).segments
+    assert " ".join(map(str, segments[0].tokens)) in text.replace("\n", " ").replace("✂ ", "")
+    assert str(segments[0].text)[:12] not in text
