@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,10 +161,10 @@ def describe_preview(preview: Preview, *, overwrite: bool) -> str:
     return text
 
 
-def describe_figures(figures: dict[str, Any], *, estimated: bool = False) -> list[str]:
+def describe_figures(figures: dict[str, Any], *, estimated: Sequence[str] = ()) -> list[str]:
     """Figures in words.
 
-    >>> describe_figures({"rows": 1000, "input_bytes": 2000, "padding_ratio": 0.25, "bytes": 4096}, estimated=True)
+    >>> describe_figures({"rows": 1000, "input_bytes": 2000, "padding_ratio": 0.25, "bytes": 4096}, estimated=["bytes"])
     ['1,000 rows', '2 kB to read', 'padding 25.00%', 'about 4.1 kB']
     """
     from packtool.report.figures import percent
@@ -172,15 +172,16 @@ def describe_figures(figures: dict[str, Any], *, estimated: bool = False) -> lis
 
     words = []
     for name, value in figures.items():
+        about = "about " if name in estimated else ""
         if name == "input_bytes":
             words.append(f"{show_bytes(value)} to read")
         elif name == "bytes":
-            words.append(f"about {show_bytes(value)}" if estimated else show_bytes(value))
+            words.append(about + show_bytes(value))
         elif name.endswith("_ratio"):
             words += [f"{name.removesuffix('_ratio')} {percent(value)}"] if value is not None else []
         else:
             unit = name.replace("_", " ")
-            words.append(plural(value, unit.removesuffix("s")))
+            words.append(about + plural(value, unit.removesuffix("s")))
     return words
 
 

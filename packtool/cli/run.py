@@ -95,7 +95,8 @@ def _print(results: list[StageResult]) -> None:
 
     width = max(len(_target(result.stage)) for result in results)
     for result in results:
-        estimated = result.about_bytes is not None or (result.preview is not None and result.preview.estimated)
+        about = () if result.about_bytes is None else ("bytes",)
+        estimated = about if result.preview is None else result.preview.estimated
         figures = ", ".join(describe_figures(_figures(result), estimated=estimated))
         note = f" ({result.seconds:.1f} s)" if result.state == "done" else _NOTES.get(result.state, "")
         typer.echo(f"{result.stage.name:8}  {_target(result.stage):{width}}  {result.state}{note}")

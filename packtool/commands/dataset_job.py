@@ -80,7 +80,9 @@ class DatasetJob:
         key = key_of(__version__, *options, self.input_entries())
         if self.dry_run:
             found = state_of(self.output, self.command, key)
-            return DatasetResult(self.output, None, {}, Preview(self.command, self.output, found, figures()))
+            return DatasetResult(
+                self.output, None, {}, Preview(self.command, self.output, found, figures(), ("bytes",))
+            )
         place = prepare(
             self.output, self.command, key=key, inputs=self.inputs, overwrite=self.overwrite, resume=self.resume
         )

@@ -71,10 +71,12 @@ def export(options: ExportArguments) -> ExportResult:
     chosen.check(contents)
     key = key_of("export", chosen.name, manifests.input_entry(source))
     if options.dry_run:
-        size = contents.tokens * contents.dtype.itemsize
+        each = chosen.dtype(contents).itemsize if chosen.bytes_per_token is None else chosen.bytes_per_token(contents)
+        kept = manifests.read(source).tokenizer_files  # type: ignore[union-attr]
+        size = round(contents.tokens * each) + 8 * contents.sequences + sum(entry.bytes for entry in kept)
         figures = {contents.kind: contents.sequences, "tokens": contents.tokens, "bytes": size}
         found = state_of(output, "export", key)
-        return ExportResult(output, None, {}, Preview("export", output, found, figures, estimated=True))
+        return ExportResult(output, None, {}, Preview("export", output, found, figures, ("bytes",)))
     place = prepare(output, "export", key=key, inputs=[source], overwrite=options.overwrite, resume=options.resume)
     if place.finished:
         manifest = manifests.read(output)

@@ -78,8 +78,9 @@ def import_(options: ImportArguments) -> ImportResult:
     if options.dry_run:
         figures = {"files": len(files), "input_bytes": sum(size for _, size, _ in identity)}
         figures["bytes"] = figures["input_bytes"] // dtype.itemsize * token_dtype(info.vocab_size).itemsize
+        figures["bytes"] += sum(map(len, tokenizer.values()))
         return ImportResult(
-            output, {}, {}, Preview("import", output, state_of(output, "import", key), figures, estimated=True)
+            output, {}, {}, Preview("import", output, state_of(output, "import", key), figures, ("bytes",))
         )
     place = prepare(
         output, "import", key=key, inputs=[*inputs, *files], overwrite=options.overwrite, resume=options.resume

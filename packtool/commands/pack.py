@@ -24,6 +24,7 @@ from packtool.sizes import machine_memory, parse_bytes
 from packtool.storage.manifest import Shuffle
 from packtool.storage.output import one_writer
 from packtool.storage.token_store import Corpus
+from packtool.writing.estimate import bytes_of_plans
 from packtool.writing.memory import Budget
 
 log = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ def pack(options: PackArguments) -> DatasetResult:
         record,
         solver,
         *([] if choice is None else [choice.options]),
-        figures=lambda: _figures(corpus, packing.plan(strategy, corpus.lengths(), options)),
+        figures=lambda: _figures(corpus, packing.plan(strategy, corpus.lengths(), options), segments=options.segments),
     )
     if isinstance(place, DatasetResult):
         return place
@@ -95,12 +96,12 @@ def pack(options: PackArguments) -> DatasetResult:
     )
 
 
-def _figures(corpus: Corpus, plans: Sequence[Plan]) -> dict[str, int]:
+def _figures(corpus: Corpus, plans: Sequence[Plan], *, segments: bool) -> dict[str, int]:
     """What would be written, for a dry run."""
-    tokens = sum(plan.rows * plan.sequence_length for plan in plans)
+    kept = corpus.stores[0].manifest.tokenizer_files
     return {
         "documents": corpus.documents,
         "rows": sum(plan.rows for plan in plans),
-        "tokens": tokens,
-        "bytes": tokens * corpus.dtype.itemsize,
+        "tokens": sum(plan.rows * plan.sequence_length for plan in plans),
+        "bytes": bytes_of_plans(plans, corpus.dtype.itemsize, corpus.documents, kept, segments=segments),
     }

@@ -40,7 +40,7 @@ class Preview:
         found: what lies there now: ``nothing``, ``unfinished`` or ``finished`` work of the same options and inputs,
             or ``other``.
         figures: what it would read and write, such as documents, rows, tokens and bytes.
-        estimated: the bytes to be written are an estimate.
+        estimated: names of the figures that are estimates.
         files: that would be read, the first of them with a look at their documents.
     """
 
@@ -48,7 +48,7 @@ class Preview:
     output: Path
     found: str
     figures: dict[str, int]
-    estimated: bool = False
+    estimated: tuple[str, ...] = ()
     files: list[SeenFile] = field(default_factory=list)
 
     def __repr__(self) -> str:

@@ -22,11 +22,13 @@ from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.shuffling.bucket import batches
 from packtool.storage import manifest as manifests
 from packtool.storage.files import FileEntry, NpyWriter, write_array
+from packtool.storage.listing import listed
 from packtool.storage.manifest import OrderManifest, PackedManifest, Shuffle
 from packtool.storage.packed import BATCHES, LENGTHS, ORDER, PackedDataset
 from packtool.storage.reading import problem_with
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob, BucketWriter
+from packtool.writing.estimate import ORDER_REST_BYTES, REST_BYTES
 from packtool.writing.input_check import InputCheck
 from packtool.writing.order_parts import order_parts
 from packtool.writing.packed_source import PackedSource
@@ -113,7 +115,7 @@ def write_order(
     """Write the order of each bucket."""
     plans = stored_plans(dataset, record.atom_size)
     atoms = sum(plan.movable_atoms for plan in plans)
-    place = job.begin(record, "order", figures=lambda: {"atoms": atoms, "bytes": 8 * atoms})
+    place = job.begin(record, "order", figures=lambda: {"atoms": atoms, "bytes": 8 * atoms + ORDER_REST_BYTES})
     if isinstance(place, DatasetResult):
         return place
     entries = []
@@ -153,7 +155,11 @@ def write_rows(
     """Write the rows of each bucket, and all that goes with them."""
     base = dataset.manifest
     tokens = sum(bucket.rows * bucket.sequence_length for bucket in dataset.buckets)
-    figures = {"rows": base.ledger.rows, "tokens": tokens, "bytes": tokens * dataset.dtype.itemsize}
+    figures = {
+        "rows": base.ledger.rows,
+        "tokens": tokens,
+        "bytes": sum(file.bytes for file in listed(base)) + REST_BYTES,
+    }
     place = job.begin(record, figures=lambda: figures)
     if isinstance(place, DatasetResult):
         return place

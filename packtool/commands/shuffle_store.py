@@ -14,7 +14,11 @@ from packtool.storage.files import write_array
 from packtool.storage.manifest import OrderManifest, Shuffle
 from packtool.storage.packed import ORDER, PackedDataset
 from packtool.storage.token_store import Corpus
+<<<<<<< HEAD
 from packtool.writing.rotated_plan import lane_of
+=======
+from packtool.writing.estimate import bytes_of_plans
+>>>>>>> d5909d1 (Dry runs estimate within a fifth: samples of the text, segments of the plan, the files that are kept beside)
 
 
 def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remainder: str) -> DatasetResult:
@@ -41,8 +45,16 @@ def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remain
         "segments": True,
     }
     tokens = plan.rows * sequence_length
-    figures = {"rows": plan.rows, "tokens": tokens, "bytes": tokens * corpus.dtype.itemsize}
-    output = job.begin(record, options, figures=lambda: figures)
+    kept = corpus.stores[0].manifest.tokenizer_files
+    output = job.begin(
+        record,
+        options,
+        figures=lambda: {
+            "rows": plan.rows,
+            "tokens": tokens,
+            "bytes": bytes_of_plans([plan], corpus.dtype.itemsize, corpus.documents, kept, segments=True),
+        },
+    )
     if isinstance(output, DatasetResult):
         return output
     return write_corpus(

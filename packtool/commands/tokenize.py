@@ -31,6 +31,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage import output as outputs
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import StoreManifest
+from packtool.storage.names import OFFSET, ORIGIN
 from packtool.storage.state import key_of, state_of
 from packtool.storage.token_store import token_dtype
 from packtool.tokenizing import block as tasks
@@ -38,6 +39,7 @@ from packtool.tokenizing import load
 from packtool.tokenizing.assemble import assemble
 from packtool.tokenizing.choose import choose, recipe, reference_if_small
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
+from packtool.tokenizing.estimate import estimate
 from packtool.tokenizing.job import Job
 from packtool.tokenizing.special import marked
 from packtool.warnings import warn
@@ -98,10 +100,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     ]
     key = key_of(__version__, recorded, loaded.info, [_identity(files) for files in found])
     if options.dry_run:
-        reference_tokenizer(loaded.data)  # a real run finds out as it begins
-        return _preview(
-            Path(options.output), key, [file for files in found for file in files or ()], loaded.info.vocab_size, fields
-        )
+        return _preview(options, key, [file for files in found for file in files or ()], loaded, filters, fields)
     out = outputs.prepare(
         options.output,
         "tokenize",
@@ -227,18 +226,32 @@ def _seen(file: CorpusFile, fields: Fields, *, look: bool) -> SeenFile:
     return SeenFile(*known, documents, whole=True, problem=problem)
 
 
-def _preview(output: Path, key: str, files: Sequence[CorpusFile], vocab_size: int, fields: Fields) -> TokenizeResult:
-    """What there is to read, and about what will be written: four bytes of text a token, archives a third of it."""
-    text = sum(file.bytes * (3 if file.compression or file.format == "parquet" else 1) for file in files)
+def _preview(
+    options: TokenizeArguments,
+    key: str,
+    files: Sequence[CorpusFile],
+    loaded: load.LoadedTokenizer,
+    filters: Filters,
+    fields: Fields,
+) -> TokenizeResult:
+    """What there is to read, and about what will be written, from samples of it."""
+    tokenizer = reference_tokenizer(loaded.data)
+    about = estimate(files, tokenizer, fields, filters)
     figures = {
         "files": len(files),
         "blocks": len(blocks.plan(files)),
         "input_bytes": sum(file.bytes for file in files),
-        "bytes": text // 4 * token_dtype(vocab_size).itemsize,
+        "documents": about.documents,
+        "tokens": about.tokens,
+        "bytes": about.tokens * token_dtype(loaded.info.vocab_size).itemsize
+        + about.documents * (OFFSET.itemsize + ORIGIN.itemsize * options.provenance)
+        + sum(map(len, loaded.files.values())),
     }
+    output = Path(options.output)
     found = state_of(output, "tokenize", key)
     seen = [_seen(file, fields, look=number < _SEEN_FILES) for number, file in enumerate(files)]
-    return TokenizeResult(output, {}, {}, Preview("tokenize", output, found, figures, estimated=True, files=seen))
+    estimated = ("documents", "tokens", "bytes")
+    return TokenizeResult(output, {}, {}, Preview("tokenize", output, found, figures, estimated, files=seen))
 
 
 def _finished(out: outputs.Output) -> TokenizeResult:

@@ -52,6 +52,7 @@ FORMAT = Format(
     boundaries=True,
     labels=True,
     several_lengths=True,
+    bytes_per_token=lambda contents: 4.0 * tables.columns_of_tokens(contents),
     part=part,
     read=read,
 )

@@ -32,6 +32,11 @@ def schema(contents: Contents) -> pa.Schema:
     return pa.schema([pa.field(name, _LIST, nullable=False) for name in names])
 
 
+def columns_of_tokens(contents: Contents) -> int:
+    """How many of the columns have an entry for each token."""
+    return len(schema(contents)) - ("seq_lengths" in schema(contents).names)
+
+
 def write(writer: Any, contents: Contents, part: Part) -> tuple[int, int]:
     """Write the sequences of one part; returns the sequences and tokens that were written.
 

@@ -1,0 +1,115 @@
+"""About how many documents and tokens a corpus holds: from samples spread over its bytes, for `--dry-run`."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from statistics import fmean
+
+import msgspec
+from tokenizers import Tokenizer
+
+from packtool.corpus.filters import Filters
+from packtool.corpus.open import open_raw
+from packtool.corpus.parquet import row_groups
+from packtool.corpus.read import SpanReader
+from packtool.corpus.records import CorpusFile, Document, Span
+
+SAMPLES = 16
+"""Places of the corpus that are looked at, equally far apart in bytes."""
+SAMPLE_BYTES = 1 << 17
+"""Bytes of a file that are read at such a place, about."""
+SAMPLE_CHARS = 1 << 15
+"""Characters that are encoded of them."""
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """What a corpus holds, about.
+
+    Attributes:
+        documents: that are not left out.
+        tokens: of these, EOS included.
+    """
+
+    documents: int
+    tokens: int
+
+
+class _Sample(msgspec.Struct, frozen=True):
+    """Documents and tokens for each byte of a file, at one place of the corpus."""
+
+    documents: float
+    tokens: float
+
+
+def estimate(files: Sequence[CorpusFile], tokenizer: Tokenizer, fields: Fields, filters: Filters) -> Estimate:
+    """Count in samples, each of which stands for an equal share of the bytes, as files lie there.
+
+    Archives can be read from their beginning only, so of those it is the beginning that counts. Nothing is said of
+    records that can't be used: a real run says it.
+
+    Returns:
+        Three digits, as more would not be known; zeros where the samples hold no document.
+    """
+    total = sum(file.bytes for file in files)
+    ends = list(accumulate(file.bytes for file in files))
+    seen: dict[tuple[int, int], _Sample | None] = {}
+    samples = []
+    for number in range(SAMPLES if total else 0):
+        place = total * (2 * number + 1) // (2 * SAMPLES)
+        chosen = bisect_right(ends, place)
+        file = files[chosen]
+        span = _span(file, place - (ends[chosen] - file.bytes))
+        if (chosen, span.start) not in seen:
+            seen[chosen, span.start] = _sample(file, span, fields, filters, tokenizer)
+        samples.append(seen[chosen, span.start])
+    known = [sample for sample in samples if sample is not None]
+    if not known:
+        return Estimate(0, 0)
+    return Estimate(
+        _rounded(fmean(sample.documents for sample in known) * total),
+        _rounded(fmean(sample.tokens for sample in known) * total),
+    )
+
+
+def _rounded(value: float) -> int:
+    return int(float(f"{value:.3g}"))
+
+
+def _span(file: CorpusFile, at: int) -> Span:
+    """Where to read in a file, to look at what lies at this byte."""
+    if file.problem or file.compression or file.format == "text" or file.bytes <= SAMPLE_BYTES:
+        return Span(0)
+    if file.format != "parquet":
+        return Span(0, at, min(at + SAMPLE_BYTES, file.bytes))
+    raw = open_raw(file.location)
+    try:
+        groups = row_groups(raw)
+    finally:
+        raw.close()
+    group = min(len(groups) - 1, len(groups) * at // file.bytes)
+    return Span(0, group, group + 1) if group > 0 else Span(0)
+
+
+def _sample(file: CorpusFile, span: Span, fields: Fields, filters: Filters, tokenizer: Tokenizer) -> _Sample | None:
+    """None where no record begins."""
+    read = held = documents = encoded = tokens = 0
+    for batch in SpanReader(file, span, fields, salvage=False):
+        read += batch.progress
+        for document in filter(filters.keeps, batch.documents):
+            characters = _characters(document)
+            documents += characters > 0
+            held += characters
+            if encoded < SAMPLE_CHARS:
+                text = document if isinstance(document, str) else next(iter(document), "")
+                text = text[: SAMPLE_CHARS - encoded]
+                encoded += len(text)
+                tokens += len(tokenizer.encode(text, add_special_tokens=False).ids)
+        if read >= SAMPLE_BYTES:
+            break
+    return _Sample(documents / read, (held * tokens / max(encoded, 1) + documents) / read) if read else None
+
+
+def _characters(document: Document) -> int:
+    return len(document) if isinstance(document, str) else sum(map(len, document))
