@@ -14,11 +14,8 @@ from packtool.storage.files import write_array
 from packtool.storage.manifest import OrderManifest, Shuffle
 from packtool.storage.packed import ORDER, PackedDataset
 from packtool.storage.token_store import Corpus
-<<<<<<< HEAD
-from packtool.writing.rotated_plan import lane_of
-=======
 from packtool.writing.estimate import bytes_of_plans
->>>>>>> d5909d1 (Dry runs estimate within a fifth: samples of the text, segments of the plan, the files that are kept beside)
+from packtool.writing.rotated_plan import lane_of
 
 
 def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remainder: str) -> DatasetResult:
