@@ -37,6 +37,8 @@ def test_boundaries_and_padding_are_visible_without_colour(packed: Path) -> None
     text = "\n".join(printed(show(packed, number)) for number in range(len(packtool.open(packed))))
     assert "· cut at both ends" in text
     assert "· cut at its end" in text
+    assert "✂ " in text
+    assert " ✂\n" in text
     assert "── EOS that the strategy inserted" in text
     assert "░░ padding ·" in text
     assert "\x1b" not in text
