@@ -20,6 +20,8 @@ SHORT = 15
 
 ACROSS = {
     "browser/": "pages as a browser shows them",
+    "commands/test_dry_run.py": "what every command says it would write, against what it writes",
+    "commands/test_fields.py": "ids, columns and tables, from files to what finds them again",
     "corpus/test_fuzz.py": "random corpora through every reader, against an independent parse",
     "faults/": "every command, interrupted and damaged at every place",
     "interop/": "what other tools read and write",
@@ -36,7 +38,7 @@ ACROSS = {
     "test_troubleshooting.py": "every error and warning code, and its page",
     "tokenizing/test_real.py": "tokenizers of published models, where they can be had",
     "torch/test_example.py": "examples/train, alone and on several processes",
-    "torch/test_page.py": "docs/pytorch.md, where there is PyTorch",
+    "torch/test_page.py": "docs/training.md, where there is PyTorch",
 }
 """Tests of no single module, and what they are of."""
 
@@ -46,6 +48,8 @@ ELSEWHERE = {
     "commands/find.py": "the way back from a line to its rows: commands/test_origin.py",
     "commands/write_corpus.py": "the last step of `pack`: commands/test_pack.py",
     "comparing/counting/": "every counter against the rows it does not list: comparing/counting/test_counting.py",
+    "corpus/fields.py": "ids and columns of every format: commands/test_fields.py",
+    "corpus/tables.py": "CSV and TSV: commands/test_fields.py",
     "exchange/": "laws over every format, to files and back: exchange/test_exchange.py",
     "packing/bins/algorithm1.py": "document by document against the paper's own form: packing/test_buckets.py",
     "packing/bins/exchange.py": "a step of mixing: packing/bins/test_mix.py",
@@ -55,6 +59,8 @@ ELSEWHERE = {
     "report/page/source_sections.py": "part of a page: report/page/test_page.py",
     "report/terminal/comparison_tables.py": "a whole comparison in 80 columns: report/terminal/test_reports.py",
     "report/terminal/verdict_view.py": "a whole comparison in 80 columns: report/terminal/test_reports.py",
+    "tokenizing/encode.py": "texts and ids to shards: tokenizing/test_block.py",
+    "tokenizing/estimate.py": "against what is written: commands/test_dry_run.py",
     "torch/samples.py": "needs PyTorch, as its user does: torch/test_loader.py",
     "writing/rotated_plan.py": "orders of the partial shuffle: commands/test_shuffle_store.py",
     "writing/saved_rows.py": "rows from what a task finds on disk: writing/test_shards_on_cluster.py",

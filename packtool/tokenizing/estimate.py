@@ -6,10 +6,12 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 from statistics import fmean
+from typing import Any
 
 import msgspec
 from tokenizers import Tokenizer
 
+from packtool.corpus.fields import Fields
 from packtool.corpus.filters import Filters
 from packtool.corpus.open import open_raw
 from packtool.corpus.parquet import row_groups
@@ -97,7 +99,7 @@ def _sample(file: CorpusFile, span: Span, fields: Fields, filters: Filters, toke
     read = held = documents = encoded = tokens = 0
     for batch in SpanReader(file, span, fields, salvage=False):
         read += batch.progress
-        for document in filter(filters.keeps, batch.documents):
+        for document in filter(filters.keeps, batch.documents) if not fields.ids else ():
             characters = _characters(document)
             documents += characters > 0
             held += characters
@@ -106,6 +108,11 @@ def _sample(file: CorpusFile, span: Span, fields: Fields, filters: Filters, toke
                 text = text[: SAMPLE_CHARS - encoded]
                 encoded += len(text)
                 tokens += len(tokenizer.encode(text, add_special_tokens=False).ids)
+        if fields.ids:
+            sizes: list[Any] = batch.documents
+            documents += sum(len(ids) > 0 for ids in sizes)
+            held += sum(map(len, sizes))
+            encoded = tokens = 1
         if read >= SAMPLE_BYTES:
             break
     return _Sample(documents / read, (held * tokens / max(encoded, 1) + documents) / read) if read else None
