@@ -126,4 +126,6 @@ def _serve(
 
 def _start_worker(below: Connection, above: Connection, progress: Connection) -> None:
     above.close()
+    # Errors of tasks come back as results; what else a worker has to say is that the server is gone.
+    sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
     executor.start_worker(below, progress)

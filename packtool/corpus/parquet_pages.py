@@ -50,7 +50,10 @@ def _require_chunk(file: IO[bytes], chunk: Any, group: int) -> None:
             return  # Arrow will say what is wrong
         header, size = found
         held, packed = header.get(2, 0), header.get(3, 0)
-        count = next((header[field].get(1, 0) for field in (_DATA, _DICTIONARY, _DATA_2) if field in header), 0)
+        kinds = [header[field] for field in (_DATA, _DICTIONARY, _DATA_2) if field in header]
+        count = kinds[0].get(1, 0) if kinds and isinstance(kinds[0], dict) else 0
+        if not all(isinstance(number, int) for number in (held, packed, count)):
+            return  # fields of another type, which Arrow does not take either
         most = min(chunk.total_uncompressed_size, packed * _MOST_TIMES.get(chunk.compression, held) + _SLACK)
         dictionary = _DICTIONARY in header
         if (

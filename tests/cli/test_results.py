@@ -50,5 +50,5 @@ def test_key_figures_are_written_as_in_the_tables(place: Path) -> None:
     assert report.metrics is not None
     per_row = report.metrics.documents_per_row.mean
     assert key_figures(report.metrics).startswith("padding ")
-    assert f" {per_row:.0f} documents per row, " in key_figures(report.metrics)
+    assert f" {per_row:.2f} documents per row, " in key_figures(report.metrics)
     assert " %" not in key_figures(report.metrics)
