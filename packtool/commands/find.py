@@ -17,7 +17,7 @@ from packtool.storage.packed import PackedDataset
 
 
 @dataclass(frozen=True)
-class Place:
+class FoundSegment:
     """One segment of the document in a row.
 
     Attributes:
@@ -50,7 +50,7 @@ class FindResult:
     path: Path
     record: str
     documents: list[int]
-    places: list[Place]
+    places: list[FoundSegment]
 
 
 @takes(FindArguments)
@@ -83,12 +83,12 @@ def _documents(origins: Origins, record: str) -> I64:
     raise UsageError("bad-record", f"{record!r} is not FILE:LINE", remedy=remedy, where="FILE:LINE")
 
 
-def _places(dataset: PackedDataset, documents: Sequence[int]) -> list[Place]:
+def _places(dataset: PackedDataset, documents: Sequence[int]) -> list[FoundSegment]:
     out = []
     for bucket in dataset.buckets:
         for first, (table, offsets) in zip(bucket.first_rows.tolist(), bucket.checked_tables(), strict=False):
             for at in np.flatnonzero(np.isin(table["document"], documents)).tolist():
                 row = first + int(np.searchsorted(offsets, at, side="right")) - 1
                 document, start, length, repeated = (int(value) for value in table[at].tolist())
-                out.append(Place(bucket.sequence_length, row, document, start, length, repeated))
+                out.append(FoundSegment(bucket.sequence_length, row, document, start, length, repeated))
     return out

@@ -17,7 +17,7 @@ from packtool.plan import Ints
 from packtool.progress import Progress
 from packtool.report.compared import comparison_of
 from packtool.report.packed import lengths_of
-from packtool.report.schema import Comparison, CorpusReport, StoredSource, StoreReport
+from packtool.report.schema import Comparison, CorpusReport, StoredSourceFigures, StoreReport
 from packtool.selecting.sides import first_of_each
 from packtool.storage.manifest import input_entry
 from packtool.storage.token_store import Corpus
@@ -46,14 +46,14 @@ def store_report(
     )
 
 
-def _sources(corpus: Corpus) -> list[StoredSource]:
+def _sources(corpus: Corpus) -> list[StoredSourceFigures]:
     """The stores one by one."""
     stores = corpus.stores
     known = all(shard.documents is not None for store in stores for shard in store.manifest.shards)
     firsts = first_of_each(np.concatenate([store.origins()["hash"] for store in stores])) if known else None
     ends = np.cumsum(corpus.store_documents)
     return [
-        StoredSource(
+        StoredSourceFigures(
             name=store.path.resolve().name,
             digest=input_entry(store.path).xxh3_128,
             documents=store.documents,

@@ -13,7 +13,7 @@ from packtool.progress import Progress
 from packtool.report.compared import MIXING_BATCH
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.pictured import pictured
-from packtool.report.schema import MeasuredReport, PackedSource, PicturedRow
+from packtool.report.schema import MeasuredReport, PackedSourceFigures, PicturedRow
 from packtool.report.sources import packed_sources
 from packtool.storage.manifest import Shuffle, input_names
 from packtool.storage.order import read_order, require_orders
@@ -73,7 +73,7 @@ def packed_report(
     return MeasuredReport(**msgspec.structs.asdict(report), path=path, mixing=mixing, training=training, pictured=drawn)
 
 
-def _sources(dataset: PackedDataset) -> list[PackedSource]:
+def _sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
     """The stores whose documents were packed, counted anew where boundaries are known."""
     manifest, names = dataset.manifest, input_names(dataset.path, dataset.manifest.inputs)
     if dataset.has_segments:

@@ -23,7 +23,7 @@ from packtool.errors import DataError, UsageError
 STDIN = "-"
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundFiles(msgspec.Struct, frozen=True):
     """What an argument stands for.
 
     Attributes:
@@ -39,7 +39,7 @@ class Found(msgspec.Struct, frozen=True):
 
 def find(
     location: Path | str, format: str | None = None, *, include: Sequence[str] = (), exclude: Sequence[str] = ()
-) -> Found:
+) -> FoundFiles:
     """The files that one argument stands for.
 
     Directories are searched to their depths; hidden files and those whose name begins with `_` are left out. Of the
@@ -72,7 +72,7 @@ def find(
     if not wanted:
         raise _nothing(where, bool(entries), skipped)
     files = [classify(entry.name, entry.location, format) for entry in wanted]
-    return Found(files, skipped, [shown(each) for each in repeated])
+    return FoundFiles(files, skipped, [shown(each) for each in repeated])
 
 
 def copy_stdin(directory: Path, format: str | None = None) -> CorpusFile:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from packtool.corpus.records import Document
 
 
-class Counted(msgspec.Struct):
+class DocumentCounts(msgspec.Struct):
     """Documents, the words (what whitespace separates), characters (code points) and tokens (EOS included) in them."""
 
     documents: int = 0

@@ -16,7 +16,7 @@ import numpy as np
 from packtool.corpus.fields import Fields, Literal, UnusableFieldError, record_type, scalar
 from packtool.corpus.lines import LongLine, line_chunks, too_long
 from packtool.corpus.open import Readable
-from packtool.corpus.records import RECORD_BYTES, Batch, Reject, reject, too_large
+from packtool.corpus.records import RECORD_BYTES, RecordBatch, Reject, reject, too_large
 
 LONG = 1 << 23
 """Lines of more bytes are never held as one `str`, which can take four bytes for each character."""
@@ -34,7 +34,7 @@ _BLANK = re.compile(rb"(?:[ \t\r]*+\n)++")
 
 def read_jsonl(
     stream: Readable, fields: Fields | str, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
-) -> Iterator[Batch]:
+) -> Iterator[RecordBatch]:
     """Documents of the lines that begin in bytes [start, stop).
 
     Args:
@@ -48,7 +48,7 @@ def read_jsonl(
     first = start == 0
     for chunk in line_chunks(stream, start, stop, limit):
         if isinstance(chunk, LongLine):
-            batches = [Batch(rejects=[too_long(chunk, limit)], records=1, bytes=chunk.size)]
+            batches = [RecordBatch(rejects=[too_long(chunk, limit)], records=1, bytes=chunk.size)]
         else:
             lines = chunk[len(_BOM) :] if first and chunk[:3] == _BOM else chunk
             with _same_depth():
@@ -121,7 +121,7 @@ class _Parser:
             kind, (self._value, *self._getters) = found
             self._decoder = msgspec.json.Decoder(kind)
 
-    def fast(self, lines: bytes | bytearray) -> Batch | None:
+    def fast(self, lines: bytes | bytearray) -> RecordBatch | None:
         """All lines at once, or None if any of them needs a closer look.
 
         Where every line begins with { and ends with }, no object can go on over a newline; so an equal number of
@@ -150,9 +150,9 @@ class _Parser:
         lacks = self._fields.required and None in columns[self._fields.columns.index(self._fields.required)]
         if lacks or len(records) != len(ends):
             return None
-        return Batch(list(map(self._value, records)), range(1, len(records) + 1), columns, records=len(records))
+        return RecordBatch(list(map(self._value, records)), range(1, len(records) + 1), columns, records=len(records))
 
-    def slow(self, lines: bytes | bytearray) -> Iterator[Batch]:
+    def slow(self, lines: bytes | bytearray) -> Iterator[RecordBatch]:
         """One line after another, with the reason for each that can't be used."""
         batch, numbers = self._empty(), list[int]()
         view = memoryview(lines)
@@ -186,8 +186,8 @@ class _Parser:
         batch.numbers = numbers
         yield batch
 
-    def _empty(self) -> Batch:
-        return Batch(columns=[[] for _ in self._fields.columns])
+    def _empty(self) -> RecordBatch:
+        return RecordBatch(columns=[[] for _ in self._fields.columns])
 
     def _line(self, line: memoryview) -> _Found | None:
         """The text of a line, and what is kept beside it; None for a blank one."""

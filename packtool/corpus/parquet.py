@@ -10,7 +10,7 @@ import msgspec
 
 from packtool.corpus.fields import Fields, scalar
 from packtool.corpus.parquet_pages import require_plausible
-from packtool.corpus.records import RECORD_BYTES, Batch, Document, Reject, UnusableFileError, reject, too_large
+from packtool.corpus.records import RECORD_BYTES, Document, RecordBatch, Reject, UnusableFileError, reject, too_large
 from packtool.corpus.text import LONG, LongStream
 
 _SLICE_BYTES = 1 << 22
@@ -51,7 +51,7 @@ def rows_before(file: IO[bytes], group: int) -> int:
 
 def read_parquet(
     file: IO[bytes], fields: Fields | str, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
-) -> Iterator[Batch]:
+) -> Iterator[RecordBatch]:
     """Documents of row groups [start, stop).
 
     Args:
@@ -154,7 +154,7 @@ def _descend(table: Any, path: list[str]) -> Any:
     return array
 
 
-def batch_of(table: Any, fields: Fields, path: list[str], others: list[list[str]], limit: int) -> Batch:
+def batch_of(table: Any, fields: Fields, path: list[str], others: list[list[str]], limit: int) -> RecordBatch:
     """The documents of a record batch, with the scalars beside them.
 
     Args:
@@ -183,8 +183,8 @@ def batch_of(table: Any, fields: Fields, path: list[str], others: list[list[str]
     return batch
 
 
-def _lists(array: Any, column: str) -> Batch:
-    batch = Batch()
+def _lists(array: Any, column: str) -> RecordBatch:
+    batch = RecordBatch()
     numbers: list[int] = []
     for number, ids in enumerate(array.to_pylist(), 1):
         if ids is None or None in ids:
@@ -197,9 +197,9 @@ def _lists(array: Any, column: str) -> Batch:
     return batch
 
 
-def _texts(array: Any, column: str, limit: int) -> Batch:
+def _texts(array: Any, column: str, limit: int) -> RecordBatch:
     numbers: list[int] = []
-    batch = Batch(numbers=numbers)
+    batch = RecordBatch(numbers=numbers)
     texts: list[Document | Reject | None]
     try:
         texts = array.to_pylist() if array.nbytes <= min(LONG, limit) else [_text(value, limit) for value in array]

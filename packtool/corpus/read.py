@@ -10,8 +10,8 @@ from packtool.corpus.lines import CHUNK, lines_before
 from packtool.corpus.open import DecompressedStream, Readable, open_raw, open_stream
 from packtool.corpus.pages import Pages
 from packtool.corpus.parquet import read_parquet, rows_before
-from packtool.corpus.records import RECORD_BYTES, Batch, CorpusFile, Reject, Span, UnusableFileError
-from packtool.corpus.source import Source
+from packtool.corpus.records import RECORD_BYTES, CorpusFile, RecordBatch, Reject, Span, UnusableFileError
+from packtool.corpus.source import FileBytes
 from packtool.corpus.tables import read_table
 from packtool.corpus.text import read_file, read_lines
 
@@ -47,13 +47,13 @@ class SpanReader:
         self._fields = Fields(fields) if isinstance(fields, str) else fields
         self._limit = limit
         self._salvage = salvage and file.compression != ""
-        self._source: Source | None = None
+        self._source: FileBytes | None = None
         again = not span.whole or file.format in ("parquet", "text") or self._salvage
         self.pages = Pages() if again else None
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[RecordBatch]:
         hashed = self._span.whole and self._file.format != "parquet"
-        self._source = Source(self._file, hashed=hashed, pages=self.pages)
+        self._source = FileBytes(self._file, hashed=hashed, pages=self.pages)
         try:
             yield from self._batches(self._source)
             if hashed:
@@ -73,7 +73,7 @@ class SpanReader:
         if self._source is not None:
             self._source.require_unchanged()
 
-    def _batches(self, source: Source) -> Iterator[Batch]:
+    def _batches(self, source: FileBytes) -> Iterator[RecordBatch]:
         try:
             if self._file.problem:
                 raise UnusableFileError("damaged-file", self._file.problem)
@@ -84,9 +84,9 @@ class SpanReader:
                 batch.progress = batch.progress or batch.bytes
                 yield batch
         except UnusableFileError as error:
-            yield Batch(rejects=[Reject(0, error.code, error.reason, lost=error.lost)])
+            yield RecordBatch(rejects=[Reject(0, error.code, error.reason, lost=error.lost)])
 
-    def _read(self, source: Source) -> Iterator[Batch]:
+    def _read(self, source: FileBytes) -> Iterator[RecordBatch]:
         file, span, limit = self._file, self._span, self._limit
         if file.format == "parquet":
             yield from read_parquet(source.raw, self._fields, span.start, span.stop, limit)
@@ -98,7 +98,7 @@ class SpanReader:
             if file.format == "text":
                 if damage is None:
                     yield from read_file(
-                        stream, lambda: open_stream(Source(file, pages=self.pages), file.compression), limit
+                        stream, lambda: open_stream(FileBytes(file, pages=self.pages), file.compression), limit
                     )
             elif file.format in ("csv", "tsv"):
                 yield from read_table(stream, self._fields, "\t" if file.format == "tsv" else ",", limit)
@@ -142,7 +142,7 @@ class _Beginning:
 
 def _certain(file: CorpusFile, pages: Pages | None) -> tuple[UnusableFileError | None, int]:
     """The damage in an archive, and how many decompressed bytes before it are whole lines of whole members."""
-    source = Source(file, pages=pages)
+    source = FileBytes(file, pages=pages)
     stream = open_stream(source, file.compression)
     assert isinstance(stream, DecompressedStream)
     at = whole = 0  # bytes seen, and the end of the last whole member
@@ -188,7 +188,7 @@ def file_digest(file: CorpusFile, pages: Pages | None = None) -> str:
     Raises:
         DataError: it changed since it was listed, or holds other bytes than when it was read before.
     """
-    source = Source(file, hashed=True, pages=pages)
+    source = FileBytes(file, hashed=True, pages=pages)
     try:
         digest = source.digest()
         source.require_unchanged()

@@ -117,7 +117,7 @@ def too_large(size: int, limit: int) -> str:
 
 
 @dataclass
-class Batch:
+class RecordBatch:
     """Consecutive records.
 
     Attributes:

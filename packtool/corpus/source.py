@@ -17,7 +17,7 @@ _DRAIN = 1 << 22
 OTHER_BYTES = "it was read twice, and held other bytes each time"
 
 
-class Source:
+class FileBytes:
     """A file's own bytes.
 
     Args:

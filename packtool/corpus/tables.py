@@ -11,13 +11,13 @@ import msgspec
 from packtool.corpus.fields import Fields
 from packtool.corpus.open import Readable
 from packtool.corpus.parquet import batch_of, require_column, require_scalar
-from packtool.corpus.records import RECORD_BYTES, Batch, Reject, UnusableFileError
+from packtool.corpus.records import RECORD_BYTES, RecordBatch, Reject, UnusableFileError
 
 _BLOCK_BYTES = 1 << 24
 """Bytes parsed at a time, and the longest row."""
 
 
-def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int = RECORD_BYTES) -> Iterator[Batch]:
+def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
     """Documents of the rows of a table, numbered from 1 below the header.
 
     Fields may be quoted, and then hold newlines; a quote inside is doubled. Every value is text as it stands, an empty
@@ -65,7 +65,7 @@ def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int = RE
         if wrong:
             last = max(wrong) - before
             rejects = [_bad_row("bad-table-row", number - before, what) for number, what in wrong.items()]
-            yield Batch(columns=[[] for _ in fields.columns], rejects=rejects, records=last)
+            yield RecordBatch(columns=[[] for _ in fields.columns], rejects=rejects, records=last)
     except (pa.ArrowException, UnicodeDecodeError) as error:
         text = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         if "straddling" in text:
@@ -73,7 +73,7 @@ def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int = RE
         raise UnusableFileError("damaged-file", f"not a table of values: {text}") from None
 
 
-def _numbered(batch: Batch, rows: int, wrong: dict[int, str], before: int) -> Batch:
+def _numbered(batch: RecordBatch, rows: int, wrong: dict[int, str], before: int) -> RecordBatch:
     """The batch with its rows numbered among those that were rejected; takes what it needs of them from `wrong`."""
     places: list[int] = []
     at = 0

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator
 
 from packtool.corpus.lines import CHUNK, LongLine, line_chunks, too_long
 from packtool.corpus.open import Readable
-from packtool.corpus.records import EXCERPT, RECORD_BYTES, Batch, reject, too_large
+from packtool.corpus.records import EXCERPT, RECORD_BYTES, RecordBatch, reject, too_large
 
 _BOM = b"\xef\xbb\xbf"
 LONG = 1 << 23
 
 
-def read_lines(stream: Readable, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES) -> Iterator[Batch]:
+def read_lines(stream: Readable, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
     """One document for each line that begins in bytes [start, stop), without its line end. Blank lines are not
     documents; lines of more than `limit` bytes are rejected."""
     first = start == 0
     for chunk in line_chunks(stream, start, stop, limit):
         if isinstance(chunk, LongLine):
-            yield Batch(rejects=[too_long(chunk, limit)], records=1, bytes=chunk.size)
+            yield RecordBatch(rejects=[too_long(chunk, limit)], records=1, bytes=chunk.size)
             first = False
             continue
         lines = bytes(chunk[3:] if first and chunk[:3] == _BOM else chunk).split(b"\n")
@@ -27,7 +27,7 @@ def read_lines(stream: Readable, start: int = 0, stop: int = -1, limit: int = RE
         if not lines[-1]:
             lines.pop()
         numbers: list[int] = []
-        batch = Batch(numbers=numbers, records=len(lines), bytes=len(chunk))
+        batch = RecordBatch(numbers=numbers, records=len(lines), bytes=len(chunk))
         for number, ended in enumerate(lines, 1):
             line = ended.removesuffix(b"\r")
             if line.strip():
@@ -65,7 +65,7 @@ class LongStream:
             stream.close()
 
 
-def read_file(stream: Readable, reopen: Callable[[], Readable], limit: int = RECORD_BYTES) -> Iterator[Batch]:
+def read_file(stream: Readable, reopen: Callable[[], Readable], limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
     """The whole file as one document.
 
     Args:
@@ -86,20 +86,20 @@ def read_file(stream: Readable, reopen: Callable[[], Readable], limit: int = REC
         size += len(data)
     if size > limit:
         what = f"a file of more than {limit:,} bytes, the limit of a record"
-        yield Batch(rejects=[reject(0, "record-too-large", what, excerpt, size)], records=1, bytes=size)
+        yield RecordBatch(rejects=[reject(0, "record-too-large", what, excerpt, size)], records=1, bytes=size)
         return
     document = LongStream(reopen, "utf-8-sig")
     try:
         for _ in document:
             pass
     except UnicodeDecodeError:
-        yield Batch(rejects=[reject(0, "invalid-utf8", "not valid UTF-8", excerpt, size)], records=1, bytes=size)
+        yield RecordBatch(rejects=[reject(0, "invalid-utf8", "not valid UTF-8", excerpt, size)], records=1, bytes=size)
     else:
-        yield Batch([document], [1], records=1, bytes=size)
+        yield RecordBatch([document], [1], records=1, bytes=size)
 
 
-def _one(raw: bytes) -> Batch:
+def _one(raw: bytes) -> RecordBatch:
     try:
-        return Batch([raw.removeprefix(_BOM).decode()], [1], records=1, bytes=len(raw))
+        return RecordBatch([raw.removeprefix(_BOM).decode()], [1], records=1, bytes=len(raw))
     except UnicodeDecodeError:
-        return Batch(rejects=[reject(0, "invalid-utf8", "not valid UTF-8", raw)], records=1, bytes=len(raw))
+        return RecordBatch(rejects=[reject(0, "invalid-utf8", "not valid UTF-8", raw)], records=1, bytes=len(raw))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.plan import I64
-from packtool.reading.rows import OrderedRows, RotatedRows, RowPlan, Rows
+from packtool.reading.rows import ReorderedRows, RotatedRows, RowPlan, Rows
 from packtool.reading.shards import Files, StoredRows
 from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.bucket import batches
@@ -122,7 +122,7 @@ def _plans(stored: Sequence[StoredRows], manifest: PackedManifest, atom_size: in
 def _ordered(
     plans: Sequence[RowPlan], orders: Sequence[I64], manifest: PackedManifest, dtype: np.dtype[Any] | None
 ) -> list[Rows]:
-    return [OrderedRows(plan, order, manifest.pad_id, dtype) for plan, order in zip(plans, orders, strict=True)]
+    return [ReorderedRows(plan, order, manifest.pad_id, dtype) for plan, order in zip(plans, orders, strict=True)]
 
 
 def _rotated(stored: StoredRows, manifest: PackedManifest, rotation: I64, dtype: np.dtype[Any] | None) -> Rows:

@@ -144,7 +144,7 @@ class RowPlan(BucketPlan):
         return cut(segments, skipped, kept)
 
 
-class OrderedRows(Rows):
+class ReorderedRows(Rows):
     """The rows of one length in another order, put together from the stored ones as they are asked for.
 
     Args:

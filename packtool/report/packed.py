@@ -22,7 +22,7 @@ from packtool.report.schema import (
     LengthBin,
     Lengths,
     PackedReport,
-    PackedSource,
+    PackedSourceFigures,
     RowFigures,
 )
 from packtool.storage import manifest as manifests
@@ -40,7 +40,7 @@ def report_of_rows(
     strategy: str,
     options: Mapping[str, Any],
     shuffle: Shuffle | None,
-    sources: Sequence[PackedSource] = (),
+    sources: Sequence[PackedSourceFigures] = (),
     batch_size: int | None = None,
 ) -> PackedReport:
     """The report of a packed dataset, as `report.json` holds it.

@@ -10,7 +10,7 @@ import numpy as np
 
 from packtool.metrics.ratios import ratio
 from packtool.plan import Ints, offsets_of
-from packtool.report.schema import LeftOut, PackedSource
+from packtool.report.schema import LeftOutFigures, PackedSourceFigures
 from packtool.storage.manifest import Choice, ChosenSource, DatasetEntry
 
 
@@ -20,7 +20,7 @@ def packed_sources(
     lengths: Ints,
     choice: Choice | None,
     names: Sequence[str] | None = None,
-) -> list[PackedSource]:
+) -> list[PackedSourceFigures]:
     """The sources of a packed dataset.
 
     Args:
@@ -35,7 +35,7 @@ def packed_sources(
     chosen = [_whole(*each) for each in zip(store_documents, tokens, strict=True)] if choice is None else choice.sources
     asked = [Fraction(source.epochs) * source.available_tokens for source in chosen]
     return [
-        PackedSource(
+        PackedSourceFigures(
             name=None if names is None else names[number],
             digest=entry.xxh3_128,
             documents=store_documents[number],
@@ -48,7 +48,7 @@ def packed_sources(
             stored_documents=source.documents,
             stored_tokens=source.tokens,
             left_out={
-                reason: LeftOut(documents=each.documents, tokens=each.tokens)
+                reason: LeftOutFigures(documents=each.documents, tokens=each.tokens)
                 for reason, each in source.left_out.items()
             },
             repeated_documents=source.repeated_documents,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from packtool.metrics import LengthCounts
 from packtool.report.figures import count, number, percent, times_random
-from packtool.report.schema import Choice, Trial, Verdict
+from packtool.report.schema import ChosenStrategy, Trial, Verdict
 
 WASTE = 0.02
 """Share of tokens that whole documents may cost: padding, repeats and what is dropped."""
@@ -70,7 +70,7 @@ def _judge(size: int | None, entries: Sequence[Trial], several: Sequence[Trial],
     winner, reason = _winner(entries)
     return Verdict(
         sequence_length=size,
-        choice=Choice(strategy=winner.label, reason=reason, command=winner.command),
+        choice=ChosenStrategy(strategy=winner.label, reason=reason, command=winner.command),
         runner_up=_runner_up(winner, [*entries, *several], size, counts),
         limits=_LIMITS,
     )
@@ -109,15 +109,15 @@ def _order(entry: Trial) -> tuple[float, float, int]:
     )
 
 
-def _runner_up(winner: Trial, rivals: Sequence[Trial], size: int | None, counts: LengthCounts) -> Choice | None:
+def _runner_up(winner: Trial, rivals: Sequence[Trial], size: int | None, counts: LengthCounts) -> ChosenStrategy | None:
     """The strategy that another aim or another trainer would choose, and when."""
     found = {e.strategy: e for e in sorted(rivals, key=_order, reverse=True) if e is not winner}
     others = {name: e for name, e in found.items() if name != winner.strategy}
     longer = counts.tokens_over(size) / counts.tokens if size is not None else 0.0
     spread = counts.quantile(0.99) / max(1, counts.quantile(0.5))
 
-    def choice(name: str, reason: str) -> Choice:
-        return Choice(strategy=others[name].label, reason=reason, command=others[name].command)
+    def choice(name: str, reason: str) -> ChosenStrategy:
+        return ChosenStrategy(strategy=others[name].label, reason=reason, command=others[name].command)
 
     if "seamless" in others and longer >= MUCH and winner.strategy in (*_WHOLE, "concat"):
         metrics = others["seamless"].metrics

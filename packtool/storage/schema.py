@@ -15,7 +15,7 @@ from packtool.metrics.ledger import Ledger
 from packtool.options.shared import DEFAULT_SEED
 from packtool.storage.files import Count, Digest, FileEntry
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 TOKEN_STORE = "packtool token store"
 PACKED = "packtool packed dataset"

@@ -15,17 +15,17 @@ import numpy as np
 from packtool import executor
 from packtool.corpus.discover import STDIN
 from packtool.corpus.fields import Fields
-from packtool.corpus.filters import Counted, Filters
+from packtool.corpus.filters import DocumentCounts, Filters
 from packtool.corpus.origins import origins
 from packtool.corpus.pages import Packed, Pages
 from packtool.corpus.read import SpanReader, file_digest, records_before
-from packtool.corpus.records import Batch, Block, CorpusFile, Reject, Span
+from packtool.corpus.records import Block, CorpusFile, RecordBatch, Reject, Span
 from packtool.corpus.walk import shown
 from packtool.errors import DataError
 from packtool.plan import I64
 from packtool.storage.files import FileEntry, sync_directory, write_bytes
 from packtool.storage.manifest import InputEntry, TokenizerInfo
-from packtool.tokenizing.choose import Recipe, load_encoder
+from packtool.tokenizing.choose import EncoderRecipe, load_encoder
 from packtool.tokenizing.encode import Parts, encoded, joined, require_ids, stored, utf8_of
 from packtool.tokenizing.encoders import U32
 from packtool.tokenizing.rejects import RejectLog
@@ -61,7 +61,7 @@ class Context(msgspec.Struct, frozen=True):
 
     work: str
     tokenizer: TokenizerInfo
-    recipe: Recipe
+    recipe: EncoderRecipe
     fields: Fields
     filters: Filters
     on_error: str
@@ -102,7 +102,7 @@ class SpanCounts(msgspec.Struct):
     empty: int = 0
     records: int = 0
     bytes: int = 0
-    filtered: Counted = msgspec.field(default_factory=Counted)
+    filtered: DocumentCounts = msgspec.field(default_factory=DocumentCounts)
     rejected: dict[str, int] = msgspec.field(default_factory=dict)
     special: dict[str, int] = msgspec.field(default_factory=dict)
     lost: int = 0
@@ -241,7 +241,7 @@ def prepare(context: Context) -> Verified:
 
 
 @functools.lru_cache(maxsize=1)
-def _encoder(path: Path, sha256: str, recipe: Recipe) -> Verified:
+def _encoder(path: Path, sha256: str, recipe: EncoderRecipe) -> Verified:
     del sha256  # part of the cache's key: another run in this process may use the same path
     return load_encoder(recipe, path.read_bytes())
 
@@ -284,7 +284,7 @@ def _read_span(
 
 
 def _filtered(
-    context: Context, batch: Batch, encoder: Verified | None, counts: SpanCounts
+    context: Context, batch: RecordBatch, encoder: Verified | None, counts: SpanCounts
 ) -> tuple[Iterable[Parts], list[bytes | None]]:
     """The ids of the documents that pass all filters, and their bytes; the others are counted and taken out."""
     filters = context.filters
@@ -326,7 +326,9 @@ def _count_special(context: Context, ids: U32, counts: SpanCounts) -> None:
             counts.special[str(number)] = counts.special.get(str(number), 0) + each
 
 
-def _reject(context: Context, span: Span, file: CorpusFile, batch: Batch, counts: SpanCounts, log: RejectLog) -> None:
+def _reject(
+    context: Context, span: Span, file: CorpusFile, batch: RecordBatch, counts: SpanCounts, log: RejectLog
+) -> None:
     for reject in batch.rejects:
         if context.on_error == "fail":
             _fail(span, file, reject, counts.records)

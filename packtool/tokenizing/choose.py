@@ -64,7 +64,7 @@ def reference_if_small(encoder: str, why: str, size: int, tokenizer: int) -> tup
     return "tokenizers", "the input is so small that loading gigatoken would take longer"
 
 
-class Recipe(msgspec.Struct, frozen=True):
+class EncoderRecipe(msgspec.Struct, frozen=True):
     """What a worker must know to load an encoder, beside the tokenizer.json itself.
 
     Attributes:
@@ -84,10 +84,10 @@ class Recipe(msgspec.Struct, frozen=True):
     added_tokens: tuple[str, ...]
 
 
-def recipe(spec: Mapping[str, Any], encoder: str, vocab_size: int, *, special_as_text: bool = False) -> Recipe:
+def recipe(spec: Mapping[str, Any], encoder: str, vocab_size: int, *, special_as_text: bool = False) -> EncoderRecipe:
     """The recipe for a parsed tokenizer.json."""
     found = shape(spec) if encoder == "gigatoken" else None
-    return Recipe(
+    return EncoderRecipe(
         encoder=encoder,
         vocab_size=vocab_size,
         special_as_text=special_as_text,
@@ -103,7 +103,7 @@ def build(data: bytes, encoder: str) -> Verified:
     return load_encoder(recipe(spec, encoder, vocabulary_size(spec, data)), data)
 
 
-def load_encoder(recipe: Recipe, data: bytes) -> Verified:
+def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
     """Load an encoder; the fast one is probed first.
 
     Args:

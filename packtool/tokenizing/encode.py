@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from packtool.corpus.records import Batch, Document, Reject
+from packtool.corpus.records import Document, RecordBatch, Reject
 from packtool.plan import I64
 from packtool.storage.manifest import TokenizerInfo
 from packtool.tokenizing.encoders import U32
@@ -44,7 +44,7 @@ def stored(documents: Sequence[Any]) -> Iterator[Parts]:
     yield np.concatenate([np.empty(0, np.uint32), *documents]).astype(np.uint32), lengths, [True] * len(documents)
 
 
-def require_ids(batch: Batch, tokenizer: TokenizerInfo) -> None:
+def require_ids(batch: RecordBatch, tokenizer: TokenizerInfo) -> None:
     """Reject documents with ids that the tokenizer does not have; leave out an EOS (and BOS) that is there already."""
     kept = []
     for place, number in enumerate(batch.numbers):

@@ -19,7 +19,7 @@ from packtool.storage.reading import MappedFile
 from packtool.writing.first_pass import partition
 from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
-from packtool.writing.rows import OrderedRows, Rows
+from packtool.writing.rows import OrderedRows, PlannedRows
 from packtool.writing.second_pass import PartitionedRows
 from packtool.writing.shards import RowWriter
 from packtool.writing.shards_on_cluster import on_cluster
@@ -112,7 +112,7 @@ class BucketWriter:
         shutil.rmtree(scratch, ignore_errors=True)
         return written
 
-    def _rows(self, job: BucketJob, writer: RowWriter, scratch: Path) -> Rows:
+    def _rows(self, job: BucketJob, writer: RowWriter, scratch: Path) -> PlannedRows:
         """The rows in their final order, in one pass or two."""
         source, shuffle = job.source, job.shuffle
         if shuffle is None or self._moves_once(job) or writer.complete(source.plan):

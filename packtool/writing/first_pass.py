@@ -37,7 +37,7 @@ _MOST_TASKS = 16
 _TASK_BYTES = 1 << 28
 
 
-class Contents(msgspec.Struct, frozen=True):
+class PartitionContents(msgspec.Struct, frozen=True):
     """What a task put into each partition: atoms, units and segments, and the xxh3-128 of the file.
 
     The files are not flushed to the disk, since most of them are read and gone before the system would do so: their
@@ -60,7 +60,7 @@ class Partitions:
     """
 
     directory: Path
-    tasks: list[Contents]
+    tasks: list[PartitionContents]
 
     def files(self, number: int) -> list[tuple[Path, str]]:
         """The files of a partition, in stored order, with their hashes."""
@@ -98,11 +98,11 @@ def partition(
     directory.mkdir(parents=True, exist_ok=True)
     tasks = _split(plan, max(1, min(_MOST_TASKS, plan.units * source.unit_bytes // _TASK_BYTES)))
 
-    def run(number: int, check: Check) -> Contents:
+    def run(number: int, check: Check) -> PartitionContents:
         first, last = tasks[number]
         note = _note(directory, number)
         with suppress(FileNotFoundError, ValueError):
-            finished = decode(read_file(note), Contents)
+            finished = decode(read_file(note), PartitionContents)
             progress(int(_first_unit(plan, last) - _first_unit(plan, first)) * source.unit_bytes)
             return finished
         for left in directory.glob(f"*-{number:02d}.atoms"):
@@ -117,7 +117,7 @@ def partition(
             progress(int(_first_unit(plan, b) - _first_unit(plan, a)) * source.unit_bytes)
             source.release()
         by_kind = counts.T.tolist()
-        return Contents(by_kind[0], by_kind[1], by_kind[2], [each.hexdigest() for each in hashes])
+        return PartitionContents(by_kind[0], by_kind[1], by_kind[2], [each.hexdigest() for each in hashes])
 
     done = []
     with in_threads(run, range(len(tasks)), workers=budget.workers) as results:
@@ -131,7 +131,7 @@ def _note(directory: Path, task: int) -> Path:
     return directory / f"task-{task:02d}.json"
 
 
-def _take_note(directory: Path, task: int, contents: Contents) -> None:
+def _take_note(directory: Path, task: int, contents: PartitionContents) -> None:
     """Take note of what a task did, so that a resumed run has it."""
     write_bytes(_note(directory, task), msgspec.json.encode(contents))
 

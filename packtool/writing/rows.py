@@ -16,7 +16,7 @@ Batch: TypeAlias = tuple[Segments | None, Tokens]
 """Some rows: their segments, None where those are not known; and their tokens, row after row."""
 
 
-class Rows(ABC):
+class PlannedRows(ABC):
     """The rows of a plan in their final order, read from any number of threads, each its own range of rows.
 
     Attributes:
@@ -38,7 +38,7 @@ class Rows(ABC):
         """Rows ``first:last`` are safe elsewhere: what only they need may go."""
 
 
-class OrderedRows(Rows):
+class OrderedRows(PlannedRows):
     """Rows read from a source in a new order of its atoms: each token moves once.
 
     Args:

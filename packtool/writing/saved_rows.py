@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.writing.rows import Rows
+from packtool.writing.rows import PlannedRows
 
 _FILE = "rows.pickle"
 _LARGE = 1 << 12
 """Bytes from which an array is a file of its own."""
 
 
-def save_rows(rows: Rows, directory: Path) -> str:
+def save_rows(rows: PlannedRows, directory: Path) -> str:
     """Write rows to an empty directory, their arrays as `.npy` files.
 
     Returns:
@@ -32,7 +32,7 @@ def save_rows(rows: Rows, directory: Path) -> str:
 
 
 @lru_cache(maxsize=4)
-def load_rows(directory: Path, digest: str) -> Rows:
+def load_rows(directory: Path, digest: str) -> PlannedRows:
     """Rows that `save_rows` wrote.
 
     Raises:
@@ -42,7 +42,7 @@ def load_rows(directory: Path, digest: str) -> Rows:
     if hashlib.sha256(data).hexdigest() != digest:
         remedy = "start again with --overwrite"
         raise DataError("damaged-scratch", "changed since it was written", remedy=remedy, where=str(directory / _FILE))
-    rows: Rows = _Unpickler(io.BytesIO(data), directory).load()
+    rows: PlannedRows = _Unpickler(io.BytesIO(data), directory).load()
     return rows
 
 

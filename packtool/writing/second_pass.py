@@ -17,12 +17,12 @@ from packtool.storage.segment_table import from_table
 from packtool.writing import scratch
 from packtool.writing.first_pass import Partitions
 from packtool.writing.layout import Layout, unit_range
-from packtool.writing.rows import Batch, Rows, rows_of
+from packtool.writing.rows import Batch, PlannedRows, rows_of
 from packtool.writing.scratch import Atoms, empty_atoms
 from packtool.writing.source import Source, Units
 
 
-class PartitionedRows(Rows):
+class PartitionedRows(PlannedRows):
     """Rows read from partitions on disk. A range of rows holds one partition at a time.
 
     Args:

@@ -23,7 +23,7 @@ from packtool.storage.reading import decode, open_array, problem_with, read_file
 from packtool.storage.segment_table import from_table
 from packtool.writing.input_check import InputCheck
 from packtool.writing.layout import BATCH_TOKENS
-from packtool.writing.rows import Rows
+from packtool.writing.rows import PlannedRows
 from packtool.writing.source import Tokens
 from packtool.writing.threads import Check, in_threads
 
@@ -31,7 +31,9 @@ CLOSING = 2
 """Shards that may wait for the disk while as many as there are workers are being filled."""
 
 Shard: TypeAlias = tuple[PackedShard, Tally | None]
-Elsewhere: TypeAlias = "Callable[[RowWriter, Rows, Sequence[tuple[int, int]]], AbstractContextManager[Iterator[Shard]]]"
+Elsewhere: TypeAlias = (
+    "Callable[[RowWriter, PlannedRows, Sequence[tuple[int, int]]], AbstractContextManager[Iterator[Shard]]]"
+)
 """Writes the shards of these ranges of rows, and gives them in order."""
 
 
@@ -63,7 +65,7 @@ class RowWriter:
     check: InputCheck
     elsewhere: Elsewhere | None = None
 
-    def write(self, rows: Rows) -> tuple[list[PackedShard], Tally | None]:
+    def write(self, rows: PlannedRows) -> tuple[list[PackedShard], Tally | None]:
         """Write all rows; return the shards in order and the tally of all rows."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self.notes.mkdir(parents=True, exist_ok=True)
@@ -79,7 +81,7 @@ class RowWriter:
                     total += tally
         return shards, total
 
-    def _written(self, rows: Rows, ranges: list[tuple[int, int]]) -> AbstractContextManager[Iterator[Shard]]:
+    def _written(self, rows: PlannedRows, ranges: list[tuple[int, int]]) -> AbstractContextManager[Iterator[Shard]]:
         """The shards in order, as they are written here or by the workers of a cluster."""
         if self.elsewhere is not None:
             return self.elsewhere(self, rows, ranges)
@@ -103,7 +105,7 @@ class RowWriter:
     def _tally(self, sequence_length: int) -> Tally | None:
         return None if self.lengths is None else Tally(self.lengths, sequence_length)
 
-    def _shard(self, busy: Semaphore, check: Check, rows: Rows, number: int, first: int, last: int) -> Shard:
+    def _shard(self, busy: Semaphore, check: Check, rows: PlannedRows, number: int, first: int, last: int) -> Shard:
         sequence_length = rows.plan.sequence_length
         finished = self.finished(number, sequence_length)
         if finished is not None:
@@ -129,7 +131,7 @@ class RowWriter:
         )
         return shard, tally
 
-    def _finish(self, rows: Rows, number: int, shard: PackedShard, first: int, last: int) -> None:
+    def _finish(self, rows: PlannedRows, number: int, shard: PackedShard, first: int, last: int) -> None:
         """Take note of a shard, so that a resumed run has it."""
         write_bytes(self._note(number), msgspec.json.encode(shard))
         rows.written(first, last)
@@ -168,7 +170,7 @@ def write_shard(
     number: int,
     first: int,
     last: int,
-    rows: Rows,
+    rows: PlannedRows,
     dtype: np.dtype[Any],
     each: Callable[[Segments | None, Tokens], None],
     *,

@@ -15,12 +15,12 @@ from packtool import cluster, executor
 from packtool.cluster import Cluster
 from packtool.storage.files import sync_directory
 from packtool.storage.manifest import PackedShard
-from packtool.writing.rows import Rows
+from packtool.writing.rows import PlannedRows
 from packtool.writing.saved_rows import load_rows, save_rows
 from packtool.writing.shards import RowWriter, Shard, write_shard
 
 
-class Task(NamedTuple):
+class ShardTask(NamedTuple):
     """A shard: its number and its rows."""
 
     number: int
@@ -46,7 +46,7 @@ class ShardOnWorker:
     dtype: str
     with_segments: bool
 
-    def __call__(self, task: Task) -> PackedShard:
+    def __call__(self, task: ShardTask) -> PackedShard:
         """The shard; writing it again gives the same files."""
         rows = load_rows(self.rows, self.digest)
         # A task whose worker was taken for dead runs twice at once: each time in a directory of its own.
@@ -68,7 +68,7 @@ class ShardOnWorker:
 
 @contextmanager
 def on_cluster(
-    writer: RowWriter, rows: Rows, ranges: Sequence[tuple[int, int]], where: Cluster
+    writer: RowWriter, rows: PlannedRows, ranges: Sequence[tuple[int, int]], where: Cluster
 ) -> Iterator[Iterator[Shard]]:
     """The shards of these ranges of rows in order, with their tallies.
 
@@ -78,7 +78,7 @@ def on_cluster(
     length = rows.plan.sequence_length
     done = {number: writer.finished(number, length) for number in range(len(ranges))}
     shards = {number: shard for number, shard in done.items() if shard is not None}
-    todo = [Task(number, *ranges[number]) for number in range(len(ranges)) if number not in shards]
+    todo = [ShardTask(number, *ranges[number]) for number in range(len(ranges)) if number not in shards]
     with tempfile.TemporaryDirectory(prefix="plan.", dir=writer.notes) as scratch:
         saved = Path(scratch).absolute() / "rows"
         saved.mkdir()

@@ -8,14 +8,14 @@ from typing import Any
 
 from packtool.corpus import discover
 from packtool.corpus.read import SpanReader
-from packtool.corpus.records import Batch, CorpusFile, Reject, Span
+from packtool.corpus.records import CorpusFile, RecordBatch, Reject, Span
 
 
 def find(location: Path | str, format: str | None = None) -> list[CorpusFile]:
     return discover.find(location, format).files
 
 
-def read(file: CorpusFile, span: Span, text_field: str, **options: Any) -> Iterator[Batch]:
+def read(file: CorpusFile, span: Span, text_field: str, **options: Any) -> Iterator[RecordBatch]:
     return iter(SpanReader(file, span, text_field, **options))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.corpus.filters import Counted, Filters
+from packtool.corpus.filters import DocumentCounts, Filters
 
 
 @given(st.text(st.sampled_from("ab \n\u00a0")), st.integers(0, 6), st.integers(0, 10), st.integers(0, 10))
@@ -18,6 +18,6 @@ def test_filters(text: str, min_words: int, min_chars: int, max_chars: int) -> N
     filters = Filters(min_words, min_chars, max_chars)
     assert filters.keeps(text) == filters.keeps(pieces) == keep
     assert filters.kept([text]) == [0] * keep
-    counted = Counted()
+    counted = DocumentCounts()
     counted.add([text], np.array([5]))
-    assert counted == Counted(1, len(text.split()), len(text), 5)
+    assert counted == DocumentCounts(1, len(text.split()), len(text), 5)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import xxhash
 
-from packtool.corpus.source import Source
+from packtool.corpus.source import FileBytes
 from packtool.errors import DataError
 from tests.corpus.reading import find
 
@@ -16,7 +16,7 @@ def test_the_checksum_is_of_the_whole_file_however_little_was_read(tmp_path: Pat
     (tmp_path / "a.txt").write_bytes(b"x" * 10_000)
     [file] = find(tmp_path / "a.txt")
     for taken in (0, 1, 9999, 10_000):
-        source = Source(file, hashed=True)
+        source = FileBytes(file, hashed=True)
         assert len(source.read(taken)) == source.tell() == taken
         assert source.digest() == xxhash.xxh3_128_hexdigest(b"x" * 10_000)
         source.close()
@@ -28,16 +28,16 @@ def test_what_became_of_a_file_is_said(tmp_path: Path) -> None:
     [file] = find(path)
     path.rename(tmp_path / "b.txt")
     with pytest.raises(DataError, match="it is gone") as caught:
-        Source(file)
+        FileBytes(file)
     assert (caught.value.code, caught.value.where) == ("input-changed", str(path))
     path.write_bytes(b"some text")
     with pytest.raises(DataError, match="another file is in its place"):
-        Source(file)
+        FileBytes(file)
     (tmp_path / "b.txt").rename(path)
     path.write_bytes(b"more than some text")
     with pytest.raises(DataError, match="it had 9 bytes and has 19"):
-        Source(file)
-    source = Source(find(path)[0])
+        FileBytes(file)
+    source = FileBytes(find(path)[0])
     path.write_bytes(b"MORE THAN SOME TEXT")
     with pytest.raises(DataError, match="it was written to"):
         source.require_unchanged()

@@ -46,7 +46,7 @@ _OTHERS = 4  # rows that take part in a parting round, for each that is alike
 _GOAL = (3, 4)  # of the variance between random rows: parting gives some of it back
 
 
-class Rows(NamedTuple):
+class RowSegments(NamedTuple):
     """Rows of one or more segments.
 
     Attributes:
@@ -75,14 +75,14 @@ def exchange(
     scale = _Scale.of(weight, rows, longest, long_rows)
     counts = np.bincount(row, minlength=rows)
     number = np.flatnonzero(counts)
-    spread = _spread(Rows(weight, counts[number]), scale, draws)
+    spread = _spread(RowSegments(weight, counts[number]), scale, draws)
     # Balancing takes a group and leaves another, so it has no use for rows of one segment.
     several = spread.counts > 1
     inside = np.repeat(several, spread.counts)
     alone = spread.weight[~inside]
     there = scale.excess(alone, np.int64(1))
     scale = scale._replace(alone=scale.alone + int((there * there).sum()))
-    mixed = _balance(Rows(spread.weight[inside], spread.counts[several]), scale, draws)
+    mixed = _balance(RowSegments(spread.weight[inside], spread.counts[several]), scale, draws)
     mixed, numbers = _part(mixed, number[several], draws)
     weight = np.concatenate([mixed.weight, alone])
     row = np.concatenate([np.repeat(numbers, mixed.counts), number[~several]])
@@ -123,7 +123,7 @@ class _Scale(NamedTuple):
         return int((excess * excess // counts).sum()) + self.alone
 
 
-def _spread(rows: Rows, scale: _Scale, draws: np.random.Philox) -> Rows:
+def _spread(rows: RowSegments, scale: _Scale, draws: np.random.Philox) -> RowSegments:
     """Random rounds."""
     least, most = _RANDOM_ROUNDS
     before = 0
@@ -137,7 +137,7 @@ def _spread(rows: Rows, scale: _Scale, draws: np.random.Philox) -> Rows:
     return rows
 
 
-def _deal(rows: Rows, ends: I64, totals: U64, draws: np.random.Philox) -> Rows:
+def _deal(rows: RowSegments, ends: I64, totals: U64, draws: np.random.Philox) -> RowSegments:
     """Cut each row at one place and at a fourth of the others, deal groups of equal sums at random.
 
     Args:
@@ -156,10 +156,10 @@ def _deal(rows: Rows, ends: I64, totals: U64, draws: np.random.Philox) -> Rows:
     counts = np.diff(bounds)[source]
     group = offsets_of(begins.view(np.uint8))[ends]
     dealt = offsets_of(counts)
-    return Rows(rows.weight.take(consecutive(start[source], counts, dealt)), np.diff(dealt[group]))
+    return RowSegments(rows.weight.take(consecutive(start[source], counts, dealt)), np.diff(dealt[group]))
 
 
-def _balance(rows: Rows, scale: _Scale, draws: np.random.Philox) -> Rows:
+def _balance(rows: RowSegments, scale: _Scale, draws: np.random.Philox) -> RowSegments:
     """Balancing rounds: the first segments of each row, as many as drawn, go where they bring the mean nearest."""
     before = None
     for _ in range(_BALANCING_ROUNDS if len(rows.counts) > 1 else 0):
@@ -184,11 +184,11 @@ def _balance(rows: Rows, scale: _Scale, draws: np.random.Philox) -> Rows:
         first = np.stack([cut, start[source]], 1).ravel()
         taken = np.stack([end - cut, count[source]], 1).ravel()
         weight = rows.weight.take(consecutive(first, taken, offsets_of(taken)))
-        rows = Rows(weight, rows.counts - count + count[source])
+        rows = RowSegments(weight, rows.counts - count + count[source])
     return rows
 
 
-def _part(rows: Rows, number: I64, draws: np.random.Philox) -> tuple[Rows, I64]:
+def _part(rows: RowSegments, number: I64, draws: np.random.Philox) -> tuple[RowSegments, I64]:
     """Parting rounds, each among rows of the one before; rows come out in another order, with their numbers."""
     few, before = len(rows.counts) // _FEW, None
     done, numbers = [], []
@@ -202,11 +202,11 @@ def _part(rows: Rows, number: I64, draws: np.random.Philox) -> tuple[Rows, I64]:
         part = chosen < np.uint64(_OTHERS * len(alike) << RANDOM_BITS)
         part[alike] = True
         inside = np.repeat(part, rows.counts)
-        done.append(Rows(rows.weight[~inside], rows.counts[~part]))
+        done.append(RowSegments(rows.weight[~inside], rows.counts[~part]))
         numbers.append(number[~part])
-        rows, number = Rows(rows.weight[inside], rows.counts[part]), number[part]
+        rows, number = RowSegments(rows.weight[inside], rows.counts[part]), number[part]
         rows = _deal(rows, offsets_of(rows.counts), running(rows.weight), draws)
     done.append(rows)
     numbers.append(number)
     weight, counts = (np.concatenate(column) for column in zip(*done, strict=True))
-    return Rows(weight, counts), np.concatenate(numbers)
+    return RowSegments(weight, counts), np.concatenate(numbers)

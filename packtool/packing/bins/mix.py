@@ -27,7 +27,7 @@ _ROWS_FOR_EACH_SUM = 4  # rows in a block for each token of a row, so that equal
 _NEIGHBOURS = 8  # rows that go to a block together: they share lines of the cache
 
 
-class Mixed(NamedTuple):
+class MixedSegments(NamedTuple):
     """Segments in their new rows.
 
     Attributes:
@@ -48,7 +48,7 @@ def mix(
     seed: int,
     window: int = 0,
     long_rows: int = 0,
-) -> Mixed:
+) -> MixedSegments:
     """Exchange segments between rows.
 
     A segment that reaches beyond the first L tokens of its row, or lies there, stays where it is.
@@ -70,7 +70,7 @@ def mix(
     counts = np.diff(offsets)
     rows, segments = len(counts), len(length)
     if not segments:
-        return Mixed(items, offsets)
+        return MixedSegments(items, offsets)
     blocks = _blocks(segments, rows, sequence_length)
     known = weights(sequence_length)
     dealt = []
@@ -89,7 +89,7 @@ def mix(
         count = counts[here]
         mixed[consecutive(offsets[here], count, offsets_of(count))] = dealt[block]
         dealt[block] = mixed[:0]
-    return Mixed(mixed, offsets)
+    return MixedSegments(mixed, offsets)
 
 
 def _blocks(segments: int, rows: int, sequence_length: int) -> int:

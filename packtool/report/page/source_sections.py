@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from packtool.report.figures import count, number, percent
 from packtool.report.page.elements import table
-from packtool.report.schema import MeasuredReport, PackedSource, Report, StoredSource, StoreReport
+from packtool.report.schema import MeasuredReport, PackedSourceFigures, Report, StoredSourceFigures, StoreReport
 
 
 def source_sections(report: Report) -> Iterator[str]:
@@ -19,7 +19,7 @@ def source_sections(report: Report) -> Iterator[str]:
             yield "<h2>Sources in batches</h2>" + _mix(report)
 
 
-def _stores(sources: Sequence[StoredSource]) -> str:
+def _stores(sources: Sequence[StoredSourceFigures]) -> str:
     head = ("store", "documents", "of all", "tokens", "of all", "mean", "median", "longest", "copies", "xxh3-128")
     rows = [
         (
@@ -42,7 +42,7 @@ def _stores(sources: Sequence[StoredSource]) -> str:
     return table(head, rows) + note
 
 
-def _packed(sources: Sequence[PackedSource]) -> str:
+def _packed(sources: Sequence[PackedSourceFigures]) -> str:
     head = ("store", "documents", "tokens", "of all", "asked", "epochs", "asked", "repeated tokens", "xxh3-128")
     rows = [
         (
@@ -61,7 +61,7 @@ def _packed(sources: Sequence[PackedSource]) -> str:
     return table(head, rows)
 
 
-def _left_out(sources: Sequence[PackedSource]) -> str:
+def _left_out(sources: Sequence[PackedSourceFigures]) -> str:
     rows = [
         (source.name or "", reason.replace("_", " "), count(left_out.documents), count(left_out.tokens))
         for source in sources

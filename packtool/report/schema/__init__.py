@@ -4,7 +4,15 @@ Reports are deterministic: no timings (but in `Comparison.timings`) and no paths
 equal reports. Metrics are those of `packtool.metrics`, under the names that they have there.
 """
 
-from packtool.report.schema.comparison import Advice, Choice, Comparison, SlidingForecast, Timing, Trial, Verdict
+from packtool.report.schema.comparison import (
+    Advice,
+    ChosenStrategy,
+    Comparison,
+    SlidingForecast,
+    Timing,
+    Trial,
+    Verdict,
+)
 from packtool.report.schema.reports import (
     FORMAT,
     SCHEMA_VERSION,
@@ -26,34 +34,34 @@ from packtool.report.schema.rows import (
     PicturedSegment,
     RowFigures,
 )
-from packtool.report.schema.sources import LeftOut, PackedSource, Source, StoredSource
+from packtool.report.schema.sources import LeftOutFigures, PackedSourceFigures, SourceFigures, StoredSourceFigures
 
 __all__ = [
     "FORMAT",
     "SCHEMA_VERSION",
     "Advice",
     "BucketFigures",
-    "Choice",
+    "ChosenStrategy",
     "Comparison",
     "ContextPoint",
     "CorpusReport",
     "DocumentsBin",
     "DocumentsReport",
-    "LeftOut",
+    "LeftOutFigures",
     "LengthBin",
     "Lengths",
     "MeasuredReport",
     "Options",
     "PackedReport",
-    "PackedSource",
+    "PackedSourceFigures",
     "PicturedRow",
     "PicturedSegment",
     "Report",
     "RowFigures",
     "SlidingForecast",
-    "Source",
+    "SourceFigures",
     "StoreReport",
-    "StoredSource",
+    "StoredSourceFigures",
     "Timing",
     "Trial",
     "Verdict",

@@ -67,7 +67,7 @@ class SlidingForecast(msgspec.Struct, frozen=True, kw_only=True):
     steps: list[Sliding]
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class ChosenStrategy(msgspec.Struct, frozen=True, kw_only=True):
     """A strategy that is chosen.
 
     Attributes:
@@ -92,8 +92,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     sequence_length: int | None
-    choice: Choice
-    runner_up: Choice | None
+    choice: ChosenStrategy
+    runner_up: ChosenStrategy | None
     limits: str
 
 

@@ -19,7 +19,7 @@ from packtool.report.schema.rows import (
     Options,
     PicturedRow,
 )
-from packtool.report.schema.sources import PackedSource, StoredSource
+from packtool.report.schema.sources import PackedSourceFigures, StoredSourceFigures
 from packtool.sizes import plural
 from packtool.storage.manifest import Shuffle, TokenizerInfo
 
@@ -65,7 +65,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     documents_per_row: list[DocumentsBin]
     context: list[ContextPoint]
     sliding: Sliding | None
-    sources: list[PackedSource] = []
+    sources: list[PackedSourceFigures] = []
 
     def __repr__(self) -> str:
         lengths = " / ".join(f"{bucket.sequence_length:,}" for bucket in self.buckets)
@@ -117,7 +117,7 @@ class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     tokenizer: TokenizerInfo
     dtype: str
     counts: dict[str, int]
-    sources: list[StoredSource]
+    sources: list[StoredSourceFigures]
     batch_size: int | None
     lengths: Lengths
     comparison: Comparison | None

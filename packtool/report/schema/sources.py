@@ -7,7 +7,7 @@ import msgspec
 from packtool.report.schema.rows import Lengths
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
+class SourceFigures(msgspec.Struct, frozen=True, kw_only=True):
     """One of the inputs.
 
     Attributes:
@@ -27,7 +27,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     token_share: float
 
 
-class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+class LeftOutFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What was not packed.
 
     Attributes:
@@ -39,7 +39,7 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
 
 
-class PackedSource(Source, frozen=True, kw_only=True):
+class PackedSourceFigures(SourceFigures, frozen=True, kw_only=True):
     """A token store that was packed: what was asked of it and what came of it. The account of each store balances:
     stored = left out + packed - repeated.
 
@@ -61,12 +61,12 @@ class PackedSource(Source, frozen=True, kw_only=True):
     epochs: float
     stored_documents: int
     stored_tokens: int
-    left_out: dict[str, LeftOut]
+    left_out: dict[str, LeftOutFigures]
     repeated_documents: int
     repeated_tokens: int
 
 
-class StoredSource(Source, frozen=True, kw_only=True):
+class StoredSourceFigures(SourceFigures, frozen=True, kw_only=True):
     """A token store that is measured.
 
     Attributes:

@@ -18,8 +18,8 @@ from packtool.report.schema import (
     DocumentsReport,
     Lengths,
     PackedReport,
-    PackedSource,
-    StoredSource,
+    PackedSourceFigures,
+    StoredSourceFigures,
 )
 from packtool.sizes import plural
 
@@ -154,7 +154,7 @@ def mixing_table(mixing: Sequence[Mixed]) -> RenderableType:
     return Group(table, Text(note, "dim"))
 
 
-def sources_table(sources: Sequence[PackedSource]) -> RenderableType:
+def sources_table(sources: Sequence[PackedSourceFigures]) -> RenderableType:
     """What was asked of each store, and what came of it."""
     table = plain_table("source", "tokens", "share", "asked", "epochs", "asked", "repeated", "left out")
     for source in sources:
@@ -171,7 +171,7 @@ def sources_table(sources: Sequence[PackedSource]) -> RenderableType:
     return table
 
 
-def stores_table(sources: Sequence[StoredSource]) -> RenderableType:
+def stores_table(sources: Sequence[StoredSourceFigures]) -> RenderableType:
     """The stores that are measured, one by one."""
     table = plain_table("store", "documents", "tokens", "share", "mean", "p50", "p99", "longest", "copies")
     for source in sources:

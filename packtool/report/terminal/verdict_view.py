@@ -12,7 +12,7 @@ from rich.text import Text
 from packtool.report.compared import best
 from packtool.report.figures import FIGURES, count, percent, short, times_random
 from packtool.report.notes import notes
-from packtool.report.schema import Choice, Comparison, Trial, Verdict
+from packtool.report.schema import ChosenStrategy, Comparison, Trial, Verdict
 from packtool.report.terminal.tables import heading, plain_table
 
 _BY_KEY = {figure.key: figure for figure in FIGURES}
@@ -77,7 +77,7 @@ def _title(verdict: Verdict) -> list[tuple[str, str]]:
     return [(f"Verdict for {rows}: ", "bold"), (verdict.choice.strategy, "bold green")]
 
 
-def _print_choice(choice: Choice, console: Console, lead: str = "") -> None:
+def _print_choice(choice: ChosenStrategy, console: Console, lead: str = "") -> None:
     console.print(Padding(Text(lead + choice.reason), (0, 0, 0, 2)))
     # Never wrapped: it is there to be pasted.
     console.print(Text(f"    {choice.command}", "cyan"), soft_wrap=True)
