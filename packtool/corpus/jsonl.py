@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import sys
@@ -14,13 +13,14 @@ import msgspec
 import numpy as np
 
 from packtool.corpus.fields import Fields, Literal, UnusableFieldError, record_type, scalar
+from packtool.corpus.json_values import ending, fields_of, ids_of, is_utf8, kind_of, raw_field, require_whole
 from packtool.corpus.lines import LongLine, line_chunks, too_long
+from packtool.corpus.long_string import LongString
 from packtool.corpus.open import Readable
 from packtool.corpus.records import RECORD_BYTES, RecordBatch, Reject, reject, too_large
 
 LONG = 1 << 23
 """Lines of more bytes are never held as one `str`, which can take four bytes for each character."""
-_PIECE = 1 << 20
 _REJECTS = 1 << 12
 """Records of a batch that can't be used, about: each takes some hundred bytes, and a line may have one."""
 _DEPTH = 1000
@@ -73,43 +73,6 @@ def _same_depth() -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-class LongString:
-    """A long JSON string, decoded piece by piece.
-
-    Args:
-        raw: the JSON string with its quotes.
-    """
-
-    def __init__(self, raw: memoryview) -> None:
-        self._raw = raw
-
-    def __iter__(self) -> Iterator[str]:
-        at, end = 1, len(self._raw) - 1
-        while at < end:
-            cut = _cut(self._raw, at, min(at + _PIECE, end), end)
-            yield msgspec.json.decode(b'"' + bytes(self._raw[at:cut]) + b'"', type=str)
-            at = cut
-
-
-_UNITS = re.compile(
-    rb"(?:[^\\]++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])*+"
-)
-
-
-def _cut(raw: memoryview, at: int, limit: int, end: int) -> int:
-    """A place up to `limit`, the last but a few, that splits neither escape, nor surrogate pair, nor character."""
-    if limit == end:
-        return end
-    space = bytes(raw[at:limit]).rfind(b" ")  # no escape has one
-    if space > 0:
-        return at + space
-    match = _UNITS.match(raw, at, limit)
-    cut = match.end() if match else at
-    while cut > at and raw[cut] & 0xC0 == 0x80:
-        cut -= 1
-    return cut if cut > at else end  # not JSON: let decoding say so
-
-
 class _Parser:
     def __init__(self, fields: Fields, limit: int) -> None:
         self._fields = fields
@@ -128,7 +91,7 @@ class _Parser:
         objects means one on each line.
         """
         longest = min(LONG, self._limit) if self._decoder is not None else 0
-        if len(lines) > longest or lines[:1] != b"{" or not _is_utf8(lines):
+        if len(lines) > longest or lines[:1] != b"{" or not is_utf8(lines):
             return None
         text = np.frombuffer(lines, np.uint8)
         ends = np.flatnonzero(text == _NEWLINE)
@@ -192,7 +155,7 @@ class _Parser:
     def _line(self, line: memoryview) -> _Found | None:
         """The text of a line, and what is kept beside it; None for a blank one."""
         if len(line) > self._limit:
-            size = len(line) - _ending(line)
+            size = len(line) - ending(line)
             if size > self._limit:
                 raise UnusableFieldError("record-too-large", too_large(size, self._limit))
         if len(line) > LONG:
@@ -202,10 +165,10 @@ class _Parser:
 
     @staticmethod
     def _reject(record: int, code: str, reason: str, line: memoryview) -> Reject:
-        return reject(record, code, reason, line[: len(line) - _ending(line)])
+        return reject(record, code, reason, line[: len(line) - ending(line)])
 
     def _text(self, line: bytes) -> _Found:
-        if self._decoder is not None and not self._fields.columns and _is_utf8(line):
+        if self._decoder is not None and not self._fields.columns and is_utf8(line):
             try:
                 return self._value(self._decoder.decode(line)), []
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -228,19 +191,19 @@ class _Parser:
         except RecursionError:
             raise UnusableFieldError("invalid-json", "JSON nested too deeply") from None
         if not isinstance(value, dict):
-            raise UnusableFieldError("invalid-json", f"not a JSON object but {_kind(value)}")
+            raise UnusableFieldError("invalid-json", f"not a JSON object but {kind_of(value)}")
         return self._find(value), self._kept(value)
 
     def _find(self, record: dict[str, Any]) -> Any:
         value = self._at(record, self._field)
         name = "field of ids" if self._fields.ids else "text field"
         if value is _MISSING:
-            raise UnusableFieldError("missing-text", f"no {name} {self._field!r}; {_fields(record)}")
+            raise UnusableFieldError("missing-text", f"no {name} {self._field!r}; {fields_of(record)}")
         if self._fields.ids:
-            return _ids(value, self._field)
+            return ids_of(value, self._field)
         if not isinstance(value, str) or isinstance(value, Literal):
-            raise UnusableFieldError("missing-text", f"{name} {self._field!r} is {_kind(value)}, not a string")
-        return _whole(value, f"{name} {self._field!r}")
+            raise UnusableFieldError("missing-text", f"{name} {self._field!r} is {kind_of(value)}, not a string")
+        return require_whole(value, f"{name} {self._field!r}")
 
     def _kept(self, record: dict[str, Any]) -> list[str | None]:
         """The scalars that are kept beside the text."""
@@ -249,9 +212,9 @@ class _Parser:
             value = self._at(record, name)
             value = None if value is _MISSING else value
             if value is None and name == self._fields.required:
-                raise UnusableFieldError("bad-field", f"no field {name!r}; {_fields(record)}")
+                raise UnusableFieldError("bad-field", f"no field {name!r}; {fields_of(record)}")
             found = scalar(value, name)
-            kept.append(None if found is None else _whole(found, f"field {name!r}"))
+            kept.append(None if found is None else require_whole(found, f"field {name!r}"))
         return kept
 
     @staticmethod
@@ -266,9 +229,9 @@ class _Parser:
 
     def _long(self, line: memoryview) -> _Found | None:
         """As `_text`, without a copy of the line where nothing is wrong with it."""
-        if not self._fields.ids and not self._fields.columns and _is_utf8(line):
+        if not self._fields.ids and not self._fields.columns and is_utf8(line):
             try:
-                raw = _descend(line, self._path) or _descend(line, [self._field])
+                raw = raw_field(line, self._path) or raw_field(line, [self._field])
                 if raw is not None and memoryview(raw)[0] == ord('"'):
                     found = LongString(memoryview(raw))
                     for _ in found:
@@ -283,73 +246,3 @@ class _Parser:
 _Found = tuple[Any, list[str | None]]
 """The document of a line, and the scalars beside it."""
 _MISSING = object()
-
-
-def _whole(text: str, what: str) -> str:
-    """A text without lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise UnusableFieldError("lone-surrogate", f"lone surrogate in {what}") from None
-    return text
-
-
-def _ids(value: Any, name: str) -> list[int]:
-    """A list of ids."""
-    if isinstance(value, list) and all(isinstance(each, Literal) and len(each) < 20 for each in value):
-        return [int(each) for each in value]
-    what = f"is {_kind(value)}" if not isinstance(value, list) else "holds something else than whole numbers"
-    raise UnusableFieldError("bad-ids", f"field {name!r} {what}, not a list of token ids")
-
-
-def _is_utf8(data: bytes | bytearray | memoryview) -> bool:
-    """Whether all of it is valid UTF-8. Parsers look only at what they need."""
-    if not isinstance(data, memoryview) and data.isascii():
-        return True
-    import pyarrow as pa
-
-    ends = pa.py_buffer(np.array([0, len(data)], np.int64))
-    try:
-        pa.LargeStringArray.from_buffers(1, ends, pa.py_buffer(data)).validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _ending(line: memoryview) -> int:
-    """Bytes of the line's end."""
-    tail = bytes(line[-2:])
-    return 2 if tail == b"\r\n" else int(tail[-1:] == b"\n")
-
-
-def _fields(record: dict[str, Any]) -> str:
-    """The fields of a record, for those who looked for another."""
-    names = [name[:40] for name in list(record)[:12]]
-    return f"there are {', '.join(names)}{' and others' * (len(record) > 12)}" if names else "the object is empty"
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, Literal):
-        return "a number"
-    names = {float: "a number", str: "a string", list: "an array", dict: "an object"}
-    return names[type(value)]
-
-
-@functools.cache
-def _raw_struct(field: str) -> type[Any]:
-    fields = [("value", msgspec.Raw | msgspec.UnsetType, msgspec.UNSET)]
-    return msgspec.defstruct("RawRecord", fields, rename={"value": field})
-
-
-def _descend(line: memoryview, path: list[str]) -> Any:
-    """The raw JSON of a field, or None where there is none. Copies nothing."""
-    raw: Any = line
-    for name in path:
-        raw = msgspec.json.decode(raw, type=_raw_struct(name)).value
-        if raw is msgspec.UNSET:
-            return None
-    return raw

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.corpus import jsonl
-from packtool.corpus.jsonl import LongString, read_jsonl
+from packtool.corpus import jsonl, long_string
+from packtool.corpus.jsonl import read_jsonl
+from packtool.corpus.long_string import LongString
 from packtool.corpus.records import EXCERPT
 
 
@@ -92,18 +93,18 @@ def test_an_object_over_two_lines_is_two_bad_lines() -> None:
 @pytest.fixture
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonl, "LONG", 64)
-    monkeypatch.setattr(jsonl, "_PIECE", 16)
+    monkeypatch.setattr(long_string, "PIECE", 16)
 
 
 @given(st.text(), st.booleans(), st.integers(12, 40))
 def test_long_strings_come_back_in_pieces(text: str, ascii_only: bool, piece: int) -> None:
     text = text.encode(errors="ignore").decode()
-    before, jsonl._PIECE = jsonl._PIECE, piece
+    before, long_string.PIECE = long_string.PIECE, piece
     try:
         raw = memoryview(json.dumps(text, ensure_ascii=ascii_only).encode())
         assert "".join(LongString(raw)) == text
     finally:
-        jsonl._PIECE = before
+        long_string.PIECE = before
 
 
 @pytest.mark.usefixtures("short_limits")
