@@ -9,7 +9,6 @@ from typing import IO, Any
 import msgspec
 
 from packtool.corpus.fields import Fields, scalar
-from packtool.corpus.parquet_pages import require_plausible
 from packtool.corpus.records import RECORD_BYTES, Document, RecordBatch, Reject, UnusableFileError, reject, too_large
 from packtool.corpus.text import LONG, LongStream
 
@@ -79,8 +78,6 @@ def read_parquet(
     for number in groups:
         group = meta.row_group(number)
         rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES * group.num_rows // max(group.total_byte_size, 1)))
-        for name in wanted:
-            require_plausible(file, meta, number, name)
         slices = parquet.iter_batches(rows, row_groups=[number], columns=wanted, use_threads=False)
         while True:
             try:
