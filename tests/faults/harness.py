@@ -19,17 +19,23 @@ from packtool.storage import manifest as manifests
 from tests.stores import write_store
 
 HERE = Path(__file__).parent
+TIDYING = ("unlink", "rmdir")
+"""Calls that remove what is left over: a command that did all else and could not do this has done its work."""
 KILL, FULL, BROKEN = -1, errno.ENOSPC, errno.EIO
 LENGTHS = [1, 2, 40, 64, 65, 128, 200, 31, 7, 7, 7, 513, 90, 3, 33, 64, 12, 12, 300] * 3
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended: exit status (negative for a signal), standard error, calls that changed files."""
+    """How a command ended: exit status (negative for a signal), standard error, calls that changed files.
+
+    `failed` is the call that was made to fail, if it lived to tell.
+    """
 
     status: int
     stderr: str
     calls: int
+    failed: str
 
 
 class Faults:
@@ -169,6 +175,9 @@ def disturb(
     disturbed = server.run([*command, "-o", str(out)], out.parent, at=at, how=how, after=after)
     assert "Traceback" not in disturbed.stderr, disturbed.stderr
     assert disturbed.status in {KILL: (-9,), 0: (-9, 0)}.get(how, (0, 1)), disturbed
+    if disturbed.status == 0 and how == BROKEN:
+        assert disturbed.failed in TIDYING, disturbed
+        assert contents(out) == whole, disturbed
     if disturbed.status == 1:
         assert "packtool: error[" in disturbed.stderr, disturbed.stderr
     require_whole(out)

@@ -25,9 +25,9 @@ def child(task: dict[str, Any], shim: Any, stderr: int) -> int:
 
     shim.fault_arm(task["below"].encode(), task["at"], task["how"], task["stays"])
     status = run(task["arguments"])
-    calls = shim.fault_calls()
+    calls, failed = shim.fault_calls(), shim.fault_failed().decode()
     shim.fault_arm(b"", -1, 0, 0)
-    os.write(stderr, f"\ncalls {calls}".encode())
+    os.write(stderr, f"\ncalls {calls} {failed}".encode())
     return status
 
 
@@ -43,6 +43,7 @@ def main() -> None:
 
     choose.SMALL_INPUT = 1 << 40  # the reference encoder: nothing of the other must be loaded before a fork
     shim = ctypes.CDLL(os.environ["FAULT_SHIM"])
+    shim.fault_failed.restype = ctypes.c_char_p
     for line in sys.stdin:
         tasks = json.loads(line)
         running = []
@@ -71,7 +72,10 @@ def main() -> None:
             stderr.close()
             message, _, calls = text.rpartition("\ncalls ")
             exit_code = os.waitstatus_to_exitcode(status)
-            outcomes.append([exit_code, message, int(calls)] if "\ncalls " in text else [exit_code, text, -1])
+            number, _, failed = calls.partition(" ")
+            outcomes.append(
+                [exit_code, message, int(number), failed] if "\ncalls " in text else [exit_code, text, -1, ""]
+            )
         sys.stdout.write(json.dumps(outcomes) + "\n")
         sys.stdout.flush()
 
