@@ -30,7 +30,10 @@ from tests.faults.harness import (
     undisturbed,
 )
 
-NAMES = ["tokenize", "pack", "pack, mixture", "pack, two passes", "shuffle", "shuffle, two passes", "run"]
+NAMES = [
+    *["tokenize", "tokenize, ids", "pack", "pack, mixture", "pack, two passes"],
+    *["shuffle", "shuffle, two passes", "run", "export"],
+]
 FAULTS = {"killed": KILL, "full": FULL, "broken": BROKEN}
 FEW = 2
 
