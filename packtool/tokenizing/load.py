@@ -17,7 +17,7 @@ from packtool.installing import how_to_install
 from packtool.storage.manifest import TokenizerInfo
 from packtool.storage.names import TOKENIZER, TOKENIZER_CONFIGS
 from packtool.tokenizing.encoders import reference_tokenizer
-from packtool.tokenizing.spec import parse
+from packtool.tokenizing.spec import merges_fit, parse
 from packtool.tokenizing.special import marked, special, warn_of_turns
 
 
@@ -203,9 +203,13 @@ def _config(data: bytes, where: str) -> Mapping[str, Any]:
 
 def _parse(data: bytes, where: str) -> dict[str, Any]:
     try:
-        return parse(data)
+        spec = parse(data)
+        fits = merges_fit(data, spec)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise _bad_tokenizer(f"not a tokenizer.json ({error})", where) from None
+    if not fits:
+        raise _bad_tokenizer("merges without the prefix of continuing subwords that it has", where)
+    return spec
 
 
 def vocabulary_size(spec: Mapping[str, Any], data: bytes) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 
 def parse(data: bytes) -> dict[str, Any]:
@@ -14,15 +16,50 @@ def parse(data: bytes) -> dict[str, Any]:
         data: the tokenizer.json.
 
     Raises:
-        msgspec.MsgspecError, UnicodeDecodeError: not JSON, or without a model.
+        msgspec.MsgspecError, UnicodeDecodeError: not JSON, without a model, or with an entry of another type than it
+            must have.
 
     >>> parse(b'{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "normalizer": null}')
     {'model': {'type': 'BPE', 'vocab': {'a': 0}}, 'normalizer': None}
     """
     entries = msgspec.json.decode(data, type=_Entries)
-    model = {name: msgspec.json.decode(raw) for name, raw in entries.model.items() if name != "merges"}
+    model = {
+        name: msgspec.json.decode(raw, type=_Vocabulary if name == "vocab" else Any)
+        for name, raw in entries.model.items()
+        if name != "merges"
+    }
     others = {name: getattr(entries, name) for name in entries.__struct_fields__ if name != "model"}
+    for name, type_ in (("normalizer", _Step), ("pre_tokenizer", _Step), ("added_tokens", list[_AddedToken])):
+        msgspec.convert(None if others[name] is msgspec.UNSET else others[name], type_ | None)
     return {"model": model, **{name: value for name, value in others.items() if value is not msgspec.UNSET}}
+
+
+def merges_fit(data: bytes, spec: Mapping[str, Any]) -> bool:
+    """Whether the right part of each merge has the prefix of continuing subwords, if there is one.
+
+    `tokenizers` cuts as many bytes off without a look, and ends the process where that is in the middle of a character.
+
+    Args:
+        data: the tokenizer.json.
+        spec: the same, parsed.
+
+    Raises:
+        msgspec.MsgspecError: the merges are not what they must be.
+    """
+    prefix = spec["model"].get("continuing_subword_prefix")
+    if not isinstance(prefix, str):  # none, or one that `tokenizers` refuses
+        return True
+    merges = msgspec.json.decode(data, type=_WithMerges).model.merges
+    parts = (merge.partition(" ")[2] if isinstance(merge, str) else merge[1] for merge in merges)
+    return all(part.startswith(prefix) for part in parts)
+
+
+class _Merges(msgspec.Struct):
+    merges: list[str | tuple[str, str]] = []
+
+
+class _WithMerges(msgspec.Struct):
+    model: _Merges
 
 
 class _Entries(msgspec.Struct):
@@ -32,3 +69,20 @@ class _Entries(msgspec.Struct):
     pre_tokenizer: Any = msgspec.UNSET
     truncation: Any = msgspec.UNSET
     padding: Any = msgspec.UNSET
+
+
+class _Step(msgspec.Struct):
+    """The types that a normalizer or pre-tokenizer must have where packtool looks; what they hold is kept as it is."""
+
+    type: str
+    normalizers: list[_Step] = []
+    pretokenizers: list[_Step] = []
+    pattern: dict[str, Any] | None = None
+
+
+class _AddedToken(msgspec.Struct):
+    content: str
+
+
+_Id = Annotated[int, Meta(ge=0, lt=1 << 32)]
+_Vocabulary = dict[str, _Id] | list[tuple[str, float]] | None

@@ -20,8 +20,8 @@ from tests.stores import write_store
 
 HERE = Path(__file__).parent
 SPARED = ("unlink", "rmdir", "link", "mkdir")
-"""Calls that may fail in a run that ends well: removing what is left over; a link, for which renaming stands in; making a
-directory that is there."""
+"""Calls that may fail in a run that ends well: removing what is left over; a link, for which renaming stands in;
+making a directory that is there."""
 KILL, FULL, BROKEN = -1, errno.ENOSPC, errno.EIO
 LENGTHS = [1, 2, 40, 64, 65, 128, 200, 31, 7, 7, 7, 513, 90, 3, 33, 64, 12, 12, 300] * 3
 

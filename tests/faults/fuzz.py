@@ -1,0 +1,206 @@
+"""Random damage to what commands are given beside text: arrays' headers, tokenizers, configurations, options.
+
+``python -m tests.faults.fuzz KIND CASES SEED`` runs commands in this process. Each must end with exit status 0, 1 or 2
+and no traceback, what it accepts must be what an independent reader finds, and memory must stay bounded.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import tomllib
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import numpy as np
+import tokenizers
+
+import packtool
+from packtool.cli import run
+from packtool.errors import PacktoolError
+from packtool.storage import manifest as manifests
+from tests.corpus.fuzz import mutate, peak_memory
+from tests.stores import write_store
+
+SECONDS = 60
+"""A case may take as long; more is a hang."""
+MEMORY = 1 << 30
+ASSET = Path(packtool.__file__).parent / "assets" / "tokenizer.json"
+CONFIG = """[pack]
+input = "store"
+output = "packed"
+strategy = "concat"
+sequence-length = 16
+seed = 7
+[shuffle]
+input = "packed"
+output = "shuffled"
+epoch = 1
+"""
+VALUES = ["0", "1", "-1", "16", "2k", "1e3", "9223372036854775808", "nan", "", "é", "0.3", "concat", "8,16", "1/2"]
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+NORMALIZERS = [
+    None,
+    {"type": "NFC"},
+    {"type": "NFKC"},
+    {"type": "Lowercase"},
+    {"type": "Prepend", "prepend": "▁"},
+    {"type": "Sequence", "normalizers": []},
+    {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Strip", "strip_left": True, "strip_right": False}]},
+]
+PRE_TOKENIZERS = [
+    None,
+    BYTE_LEVEL,
+    {**BYTE_LEVEL, "add_prefix_space": True},
+    {**BYTE_LEVEL, "use_regex": False},
+    {"type": "Whitespace"},
+    {"type": "Sequence", "pretokenizers": []},
+    {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True}, BYTE_LEVEL]},
+    {"type": "Split", "pattern": {"Regex": "(?=["}, "behavior": "Isolated", "invert": False},
+    {
+        "type": "Sequence",
+        "pretokenizers": [
+            {"type": "Split", "pattern": {"String": "e"}, "behavior": "Removed", "invert": False},
+            {**BYTE_LEVEL, "use_regex": False},
+        ],
+    },
+]
+FLAGS = [
+    *["--strategy=concat", "--strategy=bfd", "--strategy", "--sequence-length=16"],
+    *["--sequence-length", "-L", "--atom-size", "--seed", "--memory", "--workers=1", "--shard-tokens"],
+    *["--no-shuffle", "--no-segments", "--holdout", "--mix", "--tokens", "--max-epochs", "--buckets"],
+    *["--max-repetition", "--extra-capacity", "--window-tokens", "--pad-token", "--remainder"],
+    *["--overwrite", "--resume", "--dry-run", "--frobnicate"],
+]
+
+
+def command(arguments: list[str]) -> int:
+    """Run a command line; its exit status, which is one of those that are documented."""
+    said = io.StringIO()
+    with redirect_stderr(said), redirect_stdout(io.StringIO()):
+        status = run(arguments)
+    assert status in (0, 1, 2), (arguments, status)
+    assert "Traceback" not in said.getvalue(), (arguments, said.getvalue())
+    assert status == 0 or "packtool: error[" in said.getvalue(), (arguments, said.getvalue())
+    return status
+
+
+def npy(draw: random.Random, folder: Path) -> int:
+    """Headers and ends of a store's arrays: what is read is what NumPy reads, or an error."""
+    target = folder / "store" / draw.choice(["tokens-00000.npy", "offsets-00000.npy"])
+    whole = target.read_bytes()
+    expected = np.load(target)
+    data = mutate(draw, whole[:128]) + whole[128:] if draw.random() < 0.7 else mutate(draw, whole)
+    target.write_bytes(data)
+    try:
+        status = command(["pack", str(folder / "store"), "-o", str(folder / "out"), "--strategy=concat", "-L16", "-q"])
+        if status == 0:
+            assert data == whole or np.array_equal(np.load(target), expected)
+            assert packtool.verify(folder / "out", store=folder / "store").problems == []
+    finally:
+        target.write_bytes(whole)
+    return status
+
+
+def tokenizer(draw: random.Random, folder: Path) -> int:
+    """`tokenizer.json` with bytes or values changed: the ids are those of `tokenizers`, or there is an error."""
+    path = folder / "tokenizer.json"
+    spec = json.loads(ASSET.read_bytes())
+    way = draw.random()
+    if way < 0.4:
+        spec["normalizer"], spec["pre_tokenizer"] = draw.choice(NORMALIZERS), draw.choice(PRE_TOKENIZERS)
+        data = json.dumps(spec).encode()
+    elif way < 0.8:
+        node = spec
+        while isinstance(node, dict) and node:
+            key = draw.choice([name for name in node if len(node) < 100 or name != "merges"] or list(node))
+            if not isinstance(node[key], dict) or draw.random() < 0.4:
+                node[key] = draw.choice([None, 0, -1, 1 << 40, "", "x", [], {}, True, [[]], {"type": "ByteLevel"}])
+                break
+            node = node[key]
+        data = json.dumps(spec).encode()
+    else:
+        data = mutate(draw, ASSET.read_bytes())
+    path.write_bytes(data)
+    status = command(
+        ["tokenize", str(folder / "a.jsonl"), "-o", str(folder / "out"), "--tokenizer", str(path), "-q", "--workers=1"]
+    )
+    if status == 0:
+        reference = tokenizers.Tokenizer.from_str(data.decode())
+        reference.no_padding()
+        tokens = np.load(folder / "out" / "tokens-00000.npy")
+        store = manifests.read(folder / "out")
+        texts = [json.loads(line)["text"] for line in (folder / "a.jsonl").read_text().splitlines()]
+        ids = [[*reference.encode(text, add_special_tokens=False).ids, store.tokenizer.eos_id] for text in texts]  # type: ignore[union-attr]
+        assert tokens.tolist() == [each for document in ids for each in document if len(document) > 1]
+    return status
+
+
+def toml(draw: random.Random, folder: Path) -> int:
+    """Configuration files with bytes changed: none that is not TOML is accepted."""
+    path = folder / "c.toml"
+    data = mutate(draw, CONFIG.encode())
+    path.write_bytes(data)
+    status = command(["run", str(path), "--dry-run"] if draw.random() < 0.9 else ["run", str(path), "-q"])
+    if status == 0:
+        tomllib.loads(data.decode())
+    return status
+
+
+def options(draw: random.Random, folder: Path) -> int:
+    """Options of `pack` in any combination: what is packed balances, and verifies against its store."""
+    given = ["--strategy=concat", "-L16"] if draw.random() < 0.5 else []
+    for _ in range(draw.randrange(5)):
+        flag = draw.choice(FLAGS)
+        given.append(flag)
+        if "=" not in flag and not flag.startswith("--no-") and draw.random() < 0.9:
+            given.append(draw.choice(VALUES))
+    status = command(["pack", str(folder / "store"), "-o", str(folder / "out"), "-q", *given])
+    if status == 0 and (folder / "out" / "manifest.json").exists():
+        found = packtool.verify(folder / "out", store=() if "--no-segments" in given else folder / "store")
+        assert found.problems == [], given
+    return status
+
+
+KINDS: dict[str, Callable[[random.Random, Path], int]] = {
+    "npy": npy,
+    "tokenizer": tokenizer,
+    "toml": toml,
+    "options": options,
+}
+
+
+def main(kind: str, cases: int, seed: int) -> None:
+    """Run, and say how many ended how."""
+    warnings.simplefilter("ignore")
+    draw = random.Random(f"{kind} {seed}")
+    seen: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as made, chdir(made):
+        folder = Path(made)
+        write_store(folder / "store", [3, 9, 1, 40, 17, 16, 2])
+        (folder / "a.jsonl").write_text('{"text": "some words"}\n{"text": "été 😀"}\n', encoding="utf-8")
+        kept = {"store", "a.jsonl"}
+        for number in range(cases):
+            signal.alarm(SECONDS)
+            try:
+                seen[f"exit {KINDS[kind](draw, folder)}"] += 1
+            except (AssertionError, PacktoolError) as error:
+                raise AssertionError(f"{kind} {seed}, case {number}: {error}") from error
+            for each in folder.iterdir():
+                if each.name not in kept:
+                    shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+    signal.alarm(0)
+    assert peak_memory() < MEMORY, f"{peak_memory():,} bytes of memory"
+    sys.stdout.write(json.dumps({name: seen[name] for name in sorted(seen)} | {"peak_mib": peak_memory() >> 20}) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0)

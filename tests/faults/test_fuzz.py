@@ -1,0 +1,30 @@
+"""Random damage to arrays, tokenizers, configurations and options; the slow form is that of docs/reliability.md."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults.fuzz import KINDS
+
+ROOT = Path(__file__).parents[2]
+
+
+def fuzz(kind: str, cases: int, seed: int) -> None:
+    command = [sys.executable, "-m", "tests.faults.fuzz", kind, str(cases), str(seed)]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_few(kind: str) -> None:
+    fuzz(kind, 40, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_many(kind: str) -> None:
+    fuzz(kind, 5000, 1)
