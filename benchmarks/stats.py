@@ -18,20 +18,29 @@ from benchmarks.common import WORK, fresh, lognormal_lengths, packtool, run, sav
 
 
 def hollow_store(path: Path, lengths: np.ndarray) -> Path:
-    """A token store whose offsets are there and whose tokens are holes."""
+    """A token store, in shards as `tokenize` writes them, whose offsets are there and whose tokens are holes."""
     from packtool.plan import offsets_of
     from packtool.storage import manifest as manifests
     from packtool.storage.files import HEADER_BYTES, FileEntry, npy_header, write_array
     from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
+    from packtool.storage.names import shard_file
+    from packtool.tokenizing.store_writer import SHARD_TOKENS
 
     fresh(path)
-    offsets = offsets_of(lengths)
-    tokens = int(offsets[-1])
-    size = HEADER_BYTES + 2 * tokens
-    with (path / "tokens-00000.npy").open("wb") as file:
-        file.write(npy_header(np.dtype("<u2"), (tokens,)))
-        file.truncate(size)
-    entry = FileEntry("tokens-00000.npy", (tokens,), size, "0" * 32)
+    shards, first = [], 0
+    while first < len(lengths):
+        offsets = offsets_of(lengths[first : first + (1 << 20)])  # no document is empty
+        count = max(1, int(np.searchsorted(offsets, SHARD_TOKENS, side="right")) - 1)
+        offsets = offsets[: count + 1]
+        name, tokens = shard_file("tokens", len(shards)), int(offsets[-1])
+        size = HEADER_BYTES + 2 * tokens
+        with (path / name).open("wb") as file:
+            file.write(npy_header(np.dtype("<u2"), (tokens,)))
+            file.truncate(size)
+        entry = FileEntry(name, (tokens,), size, "0" * 32)
+        written = write_array(path / shard_file("offsets", len(shards)), offsets)
+        shards.append(TokenShard(entry, written, first))
+        first += count
     manifests.write(
         path,
         StoreManifest(
@@ -39,8 +48,8 @@ def hollow_store(path: Path, lengths: np.ndarray) -> Path:
             inputs=[],
             tokenizer=TokenizerInfo(sha256="0" * 64, vocab_size=50_257, eos_id=0, eos_token="<eos>"),
             dtype="<u2",
-            counts={"documents": len(lengths), "tokens": tokens},
-            shards=[TokenShard(entry, write_array(path / "offsets-00000.npy", offsets), 0)],
+            counts={"documents": len(lengths), "tokens": int(lengths.sum(dtype=np.int64))},
+            shards=shards,
         ),
     )
     return path

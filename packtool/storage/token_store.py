@@ -96,6 +96,7 @@ class TokenStore:
         for shard, first in enumerate(self.first_documents[:-1]):
             offsets = self.offsets[shard]
             out[first : first + len(offsets) - 1] = document_lengths(offsets, len(self.shards[shard]), self._at(shard))
+            release([offsets])  # twice as much memory as the lengths, in all
         return out
 
     def origins(self) -> np.ndarray[Any, Any]:
@@ -231,7 +232,8 @@ class Corpus:
     def stored_lengths(self) -> Ints:
         """As `lengths`, of all documents of the stores, whatever was chosen of them."""
         if self._stored is None:
-            self._stored = np.concatenate([store.lengths() for store in self.stores])
+            found = [store.lengths() for store in self.stores]
+            self._stored = found[0] if len(found) == 1 else np.concatenate(found)
         return self._stored
 
     def choose(self, documents: Sequence[I64]) -> None:
