@@ -161,6 +161,7 @@ def _client(scheduler: str, workers: int) -> Iterator[Client]:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is raised
     if scheduler == LOCAL:
         with (
+            executor.without_script(),  # also where a worker that died is started again
             LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
             Client(cluster) as client,
         ):

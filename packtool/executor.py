@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from packtool.errors import PacktoolError
@@ -136,7 +138,7 @@ def submit(
     while True:
         if not failed:
             for number, task in islice(waiting, at_once - len(running)):
-                with signals_held_back():
+                with starting():
                     running[pool.submit(function, task)] = number
         elif all(number > min(failed) for number in running.values()):
             raise failed[min(failed)]
@@ -153,13 +155,28 @@ def submit(
 
 
 @contextmanager
-def signals_held_back() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back: a process that is started meanwhile never gets them, not even while it imports."""
+def starting() -> Iterator[None]:
+    """Around the start of a process, which then never gets Ctrl-C or SIGTERM, not even while it imports."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        with without_script():
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def without_script() -> Iterator[None]:
+    """Processes that are started meanwhile do not import the caller's script, as spawned ones do.
+
+    What they run is packtool's own. A script would otherwise have to be guarded by ``if __name__ == "__main__"``, or
+    would begin anew in each of them.
+    """
+    script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        sys.modules["__main__"] = script
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def _run_forked(
     with executor.listening(context, on_advance) as progress:
         server = context.Process(target=_serve, args=(lifeline, sender, progress, prepare, function, tasks, workers))
         try:
-            with executor.signals_held_back():
+            with executor.starting():
                 server.start()
             sender.close()
             while (message := _received(results)) is not None:

@@ -52,14 +52,16 @@ def test_a_killed_worker_is_one_clear_error() -> None:
     assert caught.value.code == "worker-died"
 
 
-SLEEPER = """
-import sys, time
-from packtool import executor
+NAPS = """
+import time
 def nap(n):
     print("started", flush=True)
     time.sleep(60)
-if __name__ == "__main__":
-    list(executor.run(nap, range(2), workers=2))
+"""
+SLEEPER = """
+from packtool import executor
+from naps import nap
+list(executor.run(nap, range(2), workers=2))
 """
 
 
@@ -67,6 +69,7 @@ if __name__ == "__main__":
 def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> None:
     script = tmp_path / "sleeper.py"
     script.write_text(SLEEPER)
+    (tmp_path / "naps.py").write_text(NAPS)
     environment = {**os.environ, "PYTHONPATH": str(Path(executor.__file__).parents[1])}
     parent = subprocess.Popen(
         [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
@@ -78,3 +81,19 @@ def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> N
         parent.send_signal(how)
         parent.stdout.read()  # returns when the last process that holds the other end is gone
         assert time.monotonic() - started < 30, "a worker outlived its parent"
+
+
+SCRIPT = """
+print("script", flush=True)
+from packtool import executor, forked
+from naps import nothing
+print(len([*executor.run(abs, [1, 2], workers=2), *forked.run(abs, [1, 2], nothing, workers=2)]))
+"""
+
+
+def test_a_script_needs_no_guard_against_being_run_in_every_worker(tmp_path: Path) -> None:
+    (tmp_path / "naps.py").write_text("def nothing():\n    pass\n")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "script.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    assert (done.returncode, done.stdout) == (0, "script\n4\n"), done.stderr

@@ -128,9 +128,8 @@ def test_nothing_that_is_loaded_before_a_fork_has_threads() -> None:
     subprocess.run([sys.executable, "-c", THREADS], check=True, env=environment)
 
 
-SLEEPER = """
+NAPS = """
 import os, sys, time
-from packtool import forked
 def prepare():
     if sys.argv[1] == "loading":
         os.write(1, b"started\\n")
@@ -138,8 +137,11 @@ def prepare():
 def nap(n):
     os.write(1, b"started\\n")
     time.sleep(60)
-if __name__ == "__main__":
-    list(forked.run(nap, range(2), prepare, workers=2))
+"""
+SLEEPER = """
+from packtool import forked
+from naps import nap, prepare
+list(forked.run(nap, range(2), prepare, workers=2))
 """
 
 
@@ -150,6 +152,7 @@ def test_workers_end_with_their_parent(tmp_path: Path, when: str, how: signal.Si
         pytest.skip("what is being loaded is loaded, then it ends")
     script = tmp_path / "sleeper.py"
     script.write_text(SLEEPER)
+    (tmp_path / "naps.py").write_text(NAPS)
     environment = {**os.environ, "PYTHONPATH": str(Path(executor.__file__).parents[1])}
     parent = subprocess.Popen(
         [sys.executable, str(script), when], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
