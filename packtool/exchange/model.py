@@ -25,7 +25,7 @@ class Block:
 
     Attributes:
         tokens: of all of them, one after the other.
-        lengths: of each.
+        lengths: of each; rows may have several.
         segments: which segment of which document lies where in each row; None for documents, and where it is not known.
     """
 
@@ -41,7 +41,6 @@ class Part:
     Attributes:
         sequences, tokens: in it.
         first_sequence, first_token: before it.
-        row_length: tokens in each of its rows; 0 for documents.
     """
 
     number: int
@@ -49,7 +48,6 @@ class Part:
     tokens: int
     first_sequence: int
     first_token: int
-    row_length: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,10 +60,12 @@ class Contents:
         dtype: of the tokens.
         vocab_size: every id is below it.
         eos_id: what ends a document.
+        row_lengths: the different lengths of its rows, ascending; none for documents.
         parts: in order.
         bounded: it is known where documents begin and end.
         padding, repeated: tokens that are padding, or that an earlier row has already.
-        batched: its rows lie in batches of one length each, in an order of their own.
+        batched: its rows come in batches of one length each.
+        lengths: (part) to the length of each of its sequences.
         blocks: (part) to its sequences, in order.
         files: that they are read from.
     """
@@ -75,11 +75,13 @@ class Contents:
     dtype: np.dtype[Any]
     vocab_size: int
     eos_id: int
+    row_lengths: list[int]
     parts: tuple[Part, ...]
     bounded: bool
     padding: int
     repeated: int
     batched: bool
+    lengths: Callable[[Part], I64]
     blocks: Callable[[Part], Iterator[Block]]
     files: Callable[[], Iterator[MappedFile]]
 
@@ -90,11 +92,6 @@ class Contents:
     @property
     def tokens(self) -> int:
         return sum(part.tokens for part in self.parts)
-
-    @property
-    def row_lengths(self) -> list[int]:
-        """The different lengths of its rows; none for documents."""
-        return sorted({part.row_length for part in self.parts if part.row_length})
 
 
 @dataclass(frozen=True)
@@ -188,5 +185,5 @@ class Format:
         if contents.repeated:
             lost.append(f"which tokens are repeated ({contents.repeated} are)")
         if contents.batched:
-            lost.append("which rows make a batch, and the order of batches: rows come length by length")
+            lost.append("which rows make a batch")
         return lost

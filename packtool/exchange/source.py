@@ -1,22 +1,33 @@
-"""What is exported: a token store's documents, or a packed dataset's rows, shard by shard."""
+"""What is exported: a token store's documents, or a packed dataset's rows, in the order in which they are read.
+
+That is shard by shard, or for a dataset with batches batch by batch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.exchange.model import Block, Contents, Part
+from packtool.plan import BATCH, Segments
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import PackedManifest, StoreManifest
 from packtool.storage.packed import PackedBucket, PackedDataset
+from packtool.storage.reading import MappedFile, open_array
 from packtool.storage.token_store import TokenStore
 
 BLOCK_TOKENS = 1 << 22
 """Tokens that are held at a time; more where one document is longer."""
+
+PART_TOKENS = 1 << 26
+"""Tokens in a part of a dataset with batches."""
 
 
 def contents_of(path: Path) -> Contents:
@@ -58,34 +69,47 @@ def _documents(store: TokenStore) -> Contents:
         dtype=store.dtype,
         vocab_size=store.manifest.tokenizer.vocab_size,
         eos_id=store.manifest.tokenizer.eos_id,
-        parts=_parts([(*size, 0) for size in sizes]),
+        row_lengths=[],
+        parts=_parts(sizes),
         bounded=True,
         padding=0,
         repeated=0,
         batched=False,
+        lengths=lambda part: np.diff(store.offsets[part.number]).astype(np.int64),
         blocks=blocks,
         files=store.files,
     )
 
 
+@dataclass(frozen=True)
+class _Run:
+    """Consecutive rows of one bucket."""
+
+    bucket: PackedBucket
+    first: int
+    last: int
+
+    @property
+    def rows(self) -> int:
+        return self.last - self.first
+
+    @property
+    def tokens(self) -> int:
+        return self.rows * self.bucket.sequence_length
+
+
 def _rows(dataset: PackedDataset) -> Contents:
-    shards: list[tuple[PackedBucket, int, int]] = []
-    for bucket in dataset.buckets:
-        bounds = bucket.first_rows.tolist()
-        shards += [(bucket, first, last) for first, last in pairwise(bounds)]
-    sizes = [
-        (last - first, (last - first) * bucket.sequence_length, bucket.sequence_length)
-        for bucket, first, last in shards
-    ]
+    table = dataset.batches()
+    runs = _shards(dataset) if table is None else _batches(dataset, table)
 
     def blocks(part: Part) -> Iterator[Block]:
-        bucket, begin, end = shards[part.number]
-        step = max(1, BLOCK_TOKENS // bucket.sequence_length)
-        for first in range(begin, end, step):
-            last = min(first + step, end)
-            segments = bucket.segments(first, last) if bucket.has_segments else None
-            lengths = np.full(last - first, bucket.sequence_length, np.int64)
-            yield Block(bucket.tokens(first, last).reshape(-1), lengths, segments)
+        return (_block(some) for some in _joined(_cut(runs[part.number])))
+
+    def files() -> Iterator[MappedFile]:
+        yield from dataset.files()
+        entry = dataset.manifest.batches
+        if entry is not None:
+            yield MappedFile(dataset.path / entry.name, open_array(dataset.path, entry, BATCH), entry.xxh3_128)
 
     return Contents(
         name=dataset.path.resolve().name,
@@ -93,20 +117,78 @@ def _rows(dataset: PackedDataset) -> Contents:
         dtype=dataset.dtype,
         vocab_size=dataset.manifest.tokenizer.vocab_size,
         eos_id=dataset.manifest.tokenizer.eos_id,
-        parts=_parts(sizes),
+        row_lengths=sorted({bucket.sequence_length for bucket in dataset.buckets if bucket.rows}),
+        parts=_parts([(sum(run.rows for run in part), sum(run.tokens for run in part)) for part in runs]),
         bounded=dataset.has_segments,
         padding=dataset.manifest.ledger.padding,
         repeated=dataset.manifest.ledger.repeated,
-        batched=dataset.manifest.batches is not None,
+        batched=table is not None,
+        lengths=lambda part: np.concatenate(
+            [np.full(run.rows, run.bucket.sequence_length, np.int64) for run in runs[part.number]]
+        ),
         blocks=blocks,
-        files=dataset.files,
+        files=files,
     )
 
 
-def _parts(sizes: list[tuple[int, int, int]]) -> tuple[Part, ...]:
+def _shards(dataset: PackedDataset) -> list[list[_Run]]:
+    """The rows as they are stored, a part for each shard."""
+    return [
+        [_Run(bucket, first, last)]
+        for bucket in dataset.buckets
+        for first, last in pairwise(bucket.first_rows.tolist())
+    ]
+
+
+def _batches(dataset: PackedDataset, table: npt.NDArray[Any]) -> list[list[_Run]]:
+    """The rows batch by batch, then those that are in none; a part for each `PART_TOKENS` or a little more."""
+    buckets = {bucket.sequence_length: bucket for bucket in dataset.buckets}
+    runs = [_Run(buckets[length], first, first + rows) for length, first, rows in table.tolist()]
+    for length, bucket in buckets.items():
+        mine = np.sort(table[table["bucket"] == length], order="first_row")
+        begins = [0, *(mine["first_row"] + mine["rows"]).tolist()]
+        ends = [*mine["first_row"].tolist(), bucket.rows]
+        runs += [_Run(bucket, first, last) for first, last in zip(begins, ends, strict=True) if first < last]
+    return list(_joined(runs, PART_TOKENS))
+
+
+def _cut(runs: Iterable[_Run]) -> Iterator[_Run]:
+    """The same rows in runs of at most `BLOCK_TOKENS`, or one row."""
+    for run in runs:
+        step = max(1, BLOCK_TOKENS // run.bucket.sequence_length)
+        for first in range(run.first, run.last, step):
+            yield _Run(run.bucket, first, min(first + step, run.last))
+
+
+def _joined(runs: Iterable[_Run], tokens: int = BLOCK_TOKENS) -> Iterator[list[_Run]]:
+    """Consecutive runs of at most so many tokens together, or one that is longer."""
+    some: list[_Run] = []
+    held = 0
+    for run in runs:
+        if some and held + run.tokens > tokens:
+            yield some
+            some, held = [], 0
+        some.append(run)
+        held += run.tokens
+    if some:
+        yield some
+
+
+def _block(runs: list[_Run]) -> Block:
+    tokens = [run.bucket.tokens(run.first, run.last).reshape(-1) for run in runs]
+    lengths = [np.full(run.rows, run.bucket.sequence_length, np.int64) for run in runs]
+    segments = None
+    if all(run.bucket.has_segments for run in runs):
+        segments = Segments.concatenate([run.bucket.segments(run.first, run.last) for run in runs])
+    if len(runs) == 1:
+        return Block(tokens[0], lengths[0], segments)
+    return Block(np.concatenate(tokens), np.concatenate(lengths), segments)
+
+
+def _parts(sizes: list[tuple[int, int]]) -> tuple[Part, ...]:
     sequences = accumulate((size[0] for size in sizes), initial=0)
     tokens = accumulate((size[1] for size in sizes), initial=0)
     return tuple(
-        Part(number, count, total, before, ahead, length)
-        for number, ((count, total, length), before, ahead) in enumerate(zip(sizes, sequences, tokens, strict=False))
+        Part(number, count, total, before, ahead)
+        for number, ((count, total), before, ahead) in enumerate(zip(sizes, sequences, tokens, strict=False))
     )

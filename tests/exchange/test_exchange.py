@@ -87,31 +87,102 @@ PACKS: dict[str, dict[str, Any]] = {
     "inserted": {"strategy": "padding", "sequence_length": 16},
     "unbounded": {"strategy": "concat", "sequence_length": 32, "segments": False, "remainder": "drop"},
     "buckets": {"strategy": "buckets", "buckets": (8, 16, 32)},
+    "batches": {"strategy": "buckets", "buckets": (8, 16, 32)},
+    "whole-batches": {"strategy": "buckets", "buckets": (8, 16, 32)},
 }
+REMAINDERS = {"batches": "pad", "whole-batches": "drop"}
+
+
+def rows_in_order(path: Path) -> list[np.ndarray[Any, Any]]:
+    """All rows as the trainer's reader gives them: batch by batch, where there are batches; those in none come last."""
+    dataset = packtool.open(path)
+    if isinstance(dataset, packtool.reading.Dataset):
+        return [*dataset]
+    if dataset.batches is None:
+        return [row for rows in dataset.buckets.values() for row in rows]
+    inside: dict[int, set[int]] = {length: set() for length in dataset.buckets}
+    for length, first, count in dataset.batches.tolist():
+        inside[length] |= set(range(first, first + count))
+    rest = [rows[n] for length, rows in dataset.buckets.items() for n in range(len(rows)) if n not in inside[length]]
+    return [row for batch in dataset for row in batch] + rest
+
+
+def made(store: Path, place: Path, kind: str) -> Path:
+    packtool.pack(store, place / "rows", shard_tokens=128, **PACKS[kind])
+    if kind not in REMAINDERS:
+        return place / "rows"
+    return packtool.shuffle(
+        place / "rows", place / "batches", method="bucket", batch_tokens=96, remainder=REMAINDERS[kind]
+    ).path
 
 
 @pytest.mark.parametrize("kind", PACKS)
 @pytest.mark.parametrize("name", EXPORTS)
-def test_rows_keep_their_order(stores: dict[str, Path], tmp_path: Path, name: str, kind: str) -> None:
-    packtool.pack(stores["small"], tmp_path / "rows", shard_tokens=128, **PACKS[kind])
+def test_rows_keep_their_order(
+    stores: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+) -> None:
+    """What is exported is what a trainer reads, row for row, however it is cut to parts and blocks."""
+    monkeypatch.setattr("packtool.exchange.source.BLOCK_TOKENS", 150)
+    monkeypatch.setattr("packtool.exchange.source.PART_TOKENS", 200)
+    source = made(stores["small"], tmp_path, kind)
     chosen = exchange.FORMATS[name]
-    if kind == "buckets" and not chosen.several_lengths:
+    if kind in ("buckets", *REMAINDERS) and not chosen.several_lengths:
         with pytest.raises(UsageError, match=f"{name} holds rows of one length, but the dataset has rows of 8, 32"):
-            packtool.export(tmp_path / "rows", tmp_path / "out", format=name)
+            packtool.export(source, tmp_path / "out", format=name)
         return
-    result = packtool.export(tmp_path / "rows", tmp_path / "out", format=name)
+    result = packtool.export(source, tmp_path / "out", format=name)
     assert result.manifest is not None
     padded = any("padding" in what for what in result.manifest.lost)
     assert padded == (result.manifest.padding > 0 and not chosen.labels)
-    files = sorted((tmp_path / "rows").rglob("tokens-*.npy"))
-    expected = np.concatenate([np.load(file).reshape(-1) for file in files])
+    rows = rows_in_order(source)
+    assert (result.manifest.sequences, result.manifest.tokens) == (len(rows), sum(map(len, rows)))
     if name in IMPORTS:
         tokens, lengths = read(chosen, tmp_path / "out", result.manifest.dtype)
-        np.testing.assert_array_equal(tokens, expected)
+        np.testing.assert_array_equal(tokens, np.concatenate(rows))
         if name not in ("datatrove",):
-            rows = [n for file in files for n in [np.load(file).shape[1]] * len(np.load(file))]
-            assert lengths is None or lengths == rows
+            assert lengths is None or lengths == [len(row) for row in rows]
     assert packtool.verify(tmp_path / "out").problems == []
+
+
+@pytest.mark.parametrize("kind", ["joined", "batches"])
+def test_columns_are_those_of_the_reader(stores: dict[str, Path], tmp_path: Path, kind: str) -> None:
+    """Positions restart and padding has no label, in each row as the reader says it, of whatever length."""
+    import pyarrow.parquet as pq
+
+    source = made(stores["small"], tmp_path, kind)
+    packtool.export(source, tmp_path / "out", format="parquet")
+    rows = [row for file in sorted((tmp_path / "out").glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+    dataset = packtool.open(source)
+    batches: Any = (
+        [dataset.batch(number) for number in range(len(dataset))]
+        if isinstance(dataset, packtool.reading.BucketDataset)
+        else [dataset.batch([number]) for number in range(len(dataset))]
+    )
+    expected = []
+    for batch in batches:
+        count, length = batch["input_ids"].shape
+        bounds = batch["cu_seqlens"]
+        for row in range(count):
+            mine = bounds[(bounds >= row * length) & (bounds <= (row + 1) * length)]
+            ids, document = batch["input_ids"][row], batch["document_ids"][row]
+            expected.append(
+                {
+                    "input_ids": ids.tolist(),
+                    "position_ids": batch["position_ids"][row].tolist(),
+                    "seq_lengths": np.diff(mine).tolist(),
+                    "labels": np.where(document < 0, -100, ids).tolist(),
+                }
+            )
+    assert rows == expected
+
+
+def test_an_altered_table_of_batches_is_found(stores: dict[str, Path], tmp_path: Path) -> None:
+    source = made(stores["small"], tmp_path, "batches")
+    table = np.load(source / "batches.npy")
+    np.save(source / "batches.npy", table[::-1])
+    with pytest.raises(DataError, match=r"batches\.npy"):
+        packtool.export(source, tmp_path / "out", format="parquet")
+    assert not (tmp_path / "out" / "manifest.json").exists()
 
 
 @pytest.mark.parametrize("name", EXPORTS)

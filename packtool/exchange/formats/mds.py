@@ -19,14 +19,14 @@ from packtool.exchange.model import Block, Contents, Format, Part
 from packtool.plan import offsets_of
 
 
-def _columns(contents: Contents, length: int) -> dict[str, Any]:
+def _columns(contents: Contents) -> dict[str, Any]:
     """The columns as a shard and the index say them."""
     name = contents.dtype.name
-    single = len(contents.row_lengths) == 1
     columns: dict[str, tuple[str, int | None]] = {}
     if contents.kind == "rows" and contents.bounded:
         columns["seq_lengths"] = ("ndarray:uint32", None)
-    if single:
+    if len(contents.row_lengths) == 1:
+        (length,) = contents.row_lengths
         columns["tokens"] = (f"ndarray:{name}:{length}", length * contents.dtype.itemsize)
     else:
         columns["tokens"] = (f"ndarray:{name}", None)
@@ -43,7 +43,7 @@ def _columns(contents: Contents, length: int) -> dict[str, Any]:
 
 
 def part(place: Place, contents: Contents, part: Part) -> list[Written]:
-    columns = _columns(contents, part.row_length)
+    columns = _columns(contents)
     config = msgspec.json.encode(columns)
     fixed = columns["column_sizes"][-1] is not None
     written = []
@@ -87,12 +87,12 @@ def _array(values: npt.NDArray[Any]) -> bytes:
 def finish(place: Place, contents: Contents, written: list[list[Written]]) -> list[Written]:
     shards = [
         {
-            **_columns(contents, part.row_length),
+            **_columns(contents),
             "raw_data": {"basename": each.name, "bytes": each.bytes, "hashes": {}},
             "samples": each.sequences,
             "zip_data": None,
         }
-        for part, files in zip(contents.parts, written, strict=True)
+        for files in written
         for each in files
     ]
     with place.create("index.json") as out:

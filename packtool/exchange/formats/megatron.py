@@ -39,7 +39,7 @@ def finish(place: Place, contents: Contents, written: list[list[Written]]) -> li
     code = next(code for code, name in _CODES.items() if name == dtype.str)
     with place.create("tokens.idx") as out:
         out.write(_HEAD.pack(_MAGIC, 1, code, count, count + 1))
-        lengths = np.concatenate([np.empty(0, np.int64), *(_lengths(contents))])
+        lengths = np.concatenate([np.empty(0, np.int64), *map(contents.lengths, contents.parts)])
         if len(lengths) and lengths.max() > _LONGEST:
             what = f"a document of {lengths.max()} tokens is longer than megatron can hold"
             raise UsageError("format-too-small", what, remedy="choose another format", where="--format")
@@ -47,14 +47,6 @@ def finish(place: Place, contents: Contents, written: list[list[Written]]) -> li
         out.write((offsets_of(lengths)[:-1] * dtype.itemsize).astype("<i8"))
         out.write(np.arange(count + 1, dtype="<i8"))
         return [ids, out.finish()]
-
-
-def _lengths(contents: Contents) -> Iterator[np.ndarray]:
-    for each in contents.parts:
-        if each.row_length:
-            yield np.full(each.sequences, each.row_length, np.int64)
-        else:
-            yield from (block.lengths for block in contents.blocks(each))
 
 
 def read(path: Path, _: ReadOptions) -> Iterator[Found]:

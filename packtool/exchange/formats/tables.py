@@ -8,6 +8,7 @@ that a strategy inserted belongs to the segment before it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from packtool.errors import DataError
 from packtool.exchange.model import Block, Contents, Found, Part
-from packtool.plan import I64, offsets_of
+from packtool.plan import I64, Segments, offsets_of
 from packtool.reading.batch import make_batch
 
 _LIST = pa.list_(pa.int32())
@@ -55,20 +56,33 @@ def write(writer: Any, contents: Contents, part: Part) -> tuple[int, int]:
 def _columns(block: Block) -> list[pa.Array]:
     if block.segments is None:
         return [_lists(block.tokens, block.lengths)]
-    rows = len(block.lengths)
-    batch = make_batch(block.tokens.reshape(rows, -1), block.segments, labels="same")
-    begins = batch["cu_seqlens"][:-1].astype(np.int64)
-    length = batch["input_ids"].shape[1]
-    lengths = np.diff(batch["cu_seqlens"])
-    counts = np.bincount(begins // length, minlength=rows)
-    # Nothing comes before the first token of a row, so no model shifts a label there; padding is what has none.
-    labels = np.where(batch["document_ids"] < 0, -100, batch["input_ids"])
+    parts = [_made(tokens, segments) for tokens, segments in _of_one_length(block)]
+    positions, labels, lengths, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
     return [
         _lists(block.tokens, block.lengths),
-        _lists(batch["position_ids"].reshape(-1), block.lengths),
+        _lists(positions, block.lengths),
         _lists(lengths, counts),
-        _lists(labels.reshape(-1), block.lengths),
+        _lists(labels, block.lengths),
     ]
+
+
+def _of_one_length(block: Block) -> Iterator[tuple[npt.NDArray[Any], Segments]]:
+    """Consecutive rows of one length, (rows, length), and their segments."""
+    assert block.segments is not None
+    ends = offsets_of(block.lengths)
+    changes = np.flatnonzero(np.diff(block.lengths)) + 1
+    for first, last in pairwise([0, *changes.tolist(), len(block.lengths)]):
+        yield block.tokens[ends[first] : ends[last]].reshape(last - first, -1), block.segments[first:last]
+
+
+def _made(tokens: npt.NDArray[Any], segments: Segments) -> tuple[npt.NDArray[Any], ...]:
+    """Positions and labels of some rows; the lengths of their sequences, and how many each row has."""
+    batch = make_batch(tokens, segments, labels="same")
+    begins = batch["cu_seqlens"][:-1].astype(np.int64)
+    counts = np.bincount(begins // tokens.shape[1], minlength=len(tokens))
+    # Nothing comes before the first token of a row, so no model shifts a label there; padding is what has none.
+    labels = np.where(batch["document_ids"] < 0, -100, batch["input_ids"])
+    return batch["position_ids"].reshape(-1), labels.reshape(-1), np.diff(batch["cu_seqlens"]), counts
 
 
 def _lists(values: npt.NDArray[Any], lengths: I64) -> pa.Array:
