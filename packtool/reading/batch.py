@@ -13,10 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
-from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
+from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of, ranges
 
 IGNORED = -100
 """The label of what is not a target, as PyTorch's losses expect it."""
+
+
+DTYPES: dict[str, npt.DTypeLike] = {
+    "input_ids": np.int64,
+    "labels": np.int64,
+    "position_ids": np.int64,
+    "document_ids": np.int32,
+    "cu_seqlens": np.int32,
+}
+"""What the arrays of a batch are."""
 
 
 class Batch(TypedDict):
@@ -49,6 +59,7 @@ def make_batch(
     extra_token: bool = False,
     train_on_repeated: bool = True,
     train_across_documents: bool = True,
+    narrow: bool = False,
 ) -> Batch:
     """The inputs, targets and masks of some rows.
 
@@ -65,6 +76,7 @@ def make_batch(
             model's input lacks one.
         train_on_repeated: tokens that an earlier row has already are targets again.
         train_across_documents: the first token of a sequence is a target of the one before it in the row.
+        narrow: in the narrowest integers that hold them, to be sent and then widened to `DTYPES`.
 
     Raises:
         UsageError: ``same`` labels of rows with an extra token.
@@ -85,30 +97,38 @@ def make_batch(
             where="extra_token",
         )
     rows, length = tokens.shape
-    targets = np.ones(rows * length, np.bool_)
-    targets[::length] = False
     starts = np.arange(rows) * length
     padding = np.zeros(rows, np.bool_)
+    no_targets = []
     if segments is not None:
         ends = offsets_of(segments.length)
-        targets[np.repeat(segments.document == PADDING, segments.length)] = False
-        if not train_on_repeated:
-            _clear(targets, ends[:-1], segments.repeated)
         begins = _begins(segments)
+        no_targets.append(_places(ends, segments.length, segments.document == PADDING))
+        if not train_on_repeated:
+            no_targets.append(_places(ends, segments.repeated, segments.repeated > 0))
         if not train_across_documents:
-            targets[ends[:-1][begins]] = False
+            no_targets.append(ends[:-1][begins])
         if documents:
             starts, padding = ends[:-1][begins], segments.document[begins] == PADDING
     lengths = np.diff(starts, append=rows * length)
     first = np.searchsorted(starts, np.arange(rows) * length)
     number = np.arange(len(starts)) - first[starts // length] if len(starts) else starts
     number[padding] = -1
-    position = (np.arange(rows * length) - np.repeat(starts, lengths)).reshape(rows, length)
-    document = np.repeat(number.astype(np.int32), lengths).reshape(rows, length)
-    ids = tokens.astype(np.int64)
-    wanted = np.where(targets.reshape(rows, length), ids, IGNORED)
-    if labels == "next" and not extra_token:
-        wanted = np.concatenate([wanted[:, 1:], np.full((rows, 1), IGNORED)], axis=1)
+    types = _narrow_types(tokens) if narrow else DTYPES
+    position = np.arange(rows * length, dtype=np.int32)
+    position -= np.repeat(starts.astype(np.int32), lengths)
+    position = position.astype(types["position_ids"]).reshape(rows, length)
+    document = np.repeat(number.astype(types["document_ids"]), lengths).reshape(rows, length)
+    ids = tokens.astype(types["input_ids"], copy=False)
+    # Targets, one row after the other. Nothing predicts the first of a row; so read from the second place on, they are
+    # the labels of the places before them, and the last of each row has none.
+    targets = np.empty(rows * length + 1, types["labels"])
+    targets[:-1] = tokens.reshape(-1)
+    targets[::length] = IGNORED
+    for places in no_targets:
+        targets[places] = IGNORED
+    shifted = labels == "next" and not extra_token
+    wanted = (targets[1:] if shifted else targets[:-1]).reshape(rows, length)
     if extra_token:
         ids, position, document, wanted = ids[:, :-1], position[:, :-1], document[:, :-1], wanted[:, 1:]
         row, place = np.divmod(starts, length)
@@ -125,6 +145,17 @@ def make_batch(
     )
 
 
+def _narrow_types(tokens: npt.NDArray[Any]) -> dict[str, npt.DTypeLike]:
+    """Types for these rows: of labels signed, for `IGNORED`, as of document ids, for padding."""
+    length = tokens.shape[1]
+    return {
+        "input_ids": tokens.dtype,
+        "labels": np.min_scalar_type(-1 - int(tokens.max(initial=0))),
+        "position_ids": np.min_scalar_type(length),
+        "document_ids": np.min_scalar_type(-length),
+    }
+
+
 def _begins(segments: Segments) -> npt.NDArray[np.bool_]:
     """Which segments begin a sequence: all but the inserted EOS of the segment before it in the row."""
     begins = np.ones(len(segments), np.bool_)
@@ -133,8 +164,7 @@ def _begins(segments: Segments) -> npt.NDArray[np.bool_]:
     return begins
 
 
-def _clear(targets: npt.NDArray[np.bool_], first: I64, count: I64) -> None:
-    """Unset `count` targets from each `first`."""
-    some = np.flatnonzero(count)
-    for begin, end in zip(first[some].tolist(), (first + count)[some].tolist(), strict=True):
-        targets[begin:end] = False
+def _places(first: I64, count: I64, which: npt.NDArray[np.bool_]) -> I64:
+    """Some segments' places: `count` from each `first`."""
+    some = np.flatnonzero(which)
+    return ranges(first[some], count[some], offsets_of(count[some]))

@@ -75,6 +75,7 @@ class StoredRows:
         self.rows = entry.rows
         self.dtype = dtype
         self._files = files
+        self._where = str(files.path / entry.directory)
         subdirectory(files.path, entry.directory)
         for shard in entry.shards:
             for file in (shard.tokens, shard.segments, shard.segment_offsets):
@@ -161,10 +162,6 @@ class StoredRows:
                 require_atoms(here, shard.tokens.shape[0], str(self._files.path / shard.atoms.name))
                 begins.append(here + first)
         return np.concatenate([*begins, [self.rows]]).astype(np.int64)
-
-    @property
-    def _where(self) -> str:
-        return str(self._files.path / self.entry.directory)
 
     def _shard_of(self, row: int) -> int:
         return int(np.searchsorted(self.first_rows, row, side="right")) - 1

@@ -108,34 +108,40 @@ class Stream:
         tokens = self._batch_tokens or getattr(dataset.manifest.shuffle, "batch_tokens", None)
         return tokens // rows.sequence_length if tokens else count
 
-    def batch(self, keys: Sequence[Key], *, rows: Dataset | BucketDataset | None = None) -> Batch:
-        """What a training step reads of some samples, in the order given; they may be of several epochs."""
+    def batch(self, keys: Sequence[Key], *, rows: Dataset | BucketDataset | None = None, narrow: bool = False) -> Batch:
+        """What a training step reads of some samples, in the order given; they may be of several epochs.
+
+        Args:
+            narrow: as of `packtool.reading.make_batch`.
+        """
         if not keys:
             first = rows or self.epoch(0)
             length = next(iter(first.buckets)) if isinstance(first, BucketDataset) else first.sequence_length
-            return make_batch(np.empty((0, length), np.uint16), None, **self.options)
+            return make_batch(np.empty((0, length), np.uint16), None, narrow=narrow, **self.options)
         if isinstance(keys[0], tuple):
-            return self._part_of_batch([key for key in keys if isinstance(key, tuple)])
+            return self._part_of_batch([key for key in keys if isinstance(key, tuple)], narrow)
         samples = np.array(keys, np.int64)
         numbers = samples // self.items
         if (numbers == numbers[0]).all():
-            return self._rows(int(numbers[0]), samples % self.items)
+            return self._rows(int(numbers[0]), samples % self.items, narrow)
         parts = [
-            self._rows(int(number), samples[numbers == number] % self.items) for number in np.unique(numbers).tolist()
+            self._rows(int(number), samples[numbers == number] % self.items, narrow)
+            for number in np.unique(numbers).tolist()
         ]
         return joined(parts)
 
-    def _rows(self, number: int, rows: npt.NDArray[np.int64]) -> Batch:
+    def _rows(self, number: int, rows: npt.NDArray[np.int64], narrow: bool) -> Batch:
         dataset = self.epoch(number)
         assert isinstance(dataset, Dataset)
-        return dataset.batch(rows, **self.options)
+        return dataset.batch(rows, narrow=narrow, **self.options)
 
-    def _part_of_batch(self, keys: Sequence[tuple[int, int]]) -> Batch:
+    def _part_of_batch(self, keys: Sequence[tuple[int, int]], narrow: bool) -> Batch:
         number, item = divmod(keys[0][0], self.items)
         dataset = self.epoch(number)
         assert isinstance(dataset, BucketDataset)
         rows, first, _ = dataset.place(item)
-        return dataset.batch_of(rows, np.array([first + row for _, row in keys if row >= 0], np.int64), **self.options)
+        numbers = np.array([first + row for _, row in keys if row >= 0], np.int64)
+        return dataset.batch_of(rows, numbers, narrow=narrow, **self.options)
 
     def _open(self, number: int) -> Dataset | BucketDataset:
         if self._orders is not None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
+from torch.utils.data import get_worker_info
 
 from packtool.errors import UsageError
 from packtool.reading.batch import Batch
 from packtool.reading.stream import Key, Stream
+from packtool.torch.sending import Parcel, tensors
 
 FIELDS = tuple(Batch.__annotations__)
 """What a batch holds, unless fewer fields are asked for."""
@@ -43,16 +43,18 @@ class Samples:
     def __len__(self) -> int:
         return len(self.stream)
 
-    def __getitem__(self, key: Key) -> dict[str, Any]:
+    def __getitem__(self, key: Key) -> Mapping[str, Any]:
         """One sample, as a batch of one row (or all rows of a batch of a bucket)."""
         if self.stream.bucketed and not isinstance(key, tuple):
             return self.__getitems__([(key, row) for row in range(self.stream.rows_of(key))])
         return self.__getitems__([key])
 
-    def __getitems__(self, keys: Sequence[Key]) -> dict[str, Any]:
-        """A whole batch."""
-        batch: dict[str, Any] = {**self.stream.batch(keys)}
-        return {name: _tensor(batch[name]) for name in self._fields}
+    def __getitems__(self, keys: Sequence[Key]) -> Mapping[str, Any]:
+        """A whole batch; in a worker, as it is sent."""
+        away = get_worker_info() is not None
+        batch: dict[str, Any] = {**self.stream.batch(keys, narrow=away)}
+        chosen = {name: batch[name] for name in self._fields}
+        return Parcel(chosen) if away else tensors(chosen)
 
 
 def collate(batch: Any) -> Any:
@@ -60,7 +62,3 @@ def collate(batch: Any) -> Any:
     if isinstance(batch, list) and len(batch) == 1:
         return batch[0]
     return batch
-
-
-def _tensor(value: Any) -> Any:
-    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value

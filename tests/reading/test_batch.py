@@ -77,7 +77,10 @@ def test_every_field_is_that_of_the_token_by_token_reader(data: st.DataObject) -
         for name in ("documents", "extra_token", "train_on_repeated", "train_across_documents")
     }
     options["labels"] = "next" if options["extra_token"] else data.draw(st.sampled_from(["next", "same"]))
-    tokens = np.arange(1, 1 + count * length, dtype=np.uint16).reshape(count, length)
+    first, dtype = data.draw(
+        st.sampled_from([(1, "u2"), (32_750, "u2"), (65_500, "u2"), (65_530, "u4"), (1 << 31, "u4")])
+    )
+    tokens = np.arange(first, first + count * length).reshape(count, length).astype(dtype)
     flat = [segment for row in rows for segment in row]
     columns = np.array(flat, np.int64).reshape(-1, 3)
     segments = Segments(
@@ -98,6 +101,11 @@ def test_every_field_is_that_of_the_token_by_token_reader(data: st.DataObject) -
     types = {name: str(value.dtype) for name, value in batch.items() if isinstance(value, np.ndarray)}
     assert types.pop("document_ids") == types.pop("cu_seqlens") == "int32"
     assert set(types.values()) == {"int64"}
+    narrow = make_batch(tokens, segments, narrow=True, **options)
+    for name, value in narrow.items():
+        np.testing.assert_array_equal(value, batch[name])  # type: ignore[literal-required,call-overload]
+    bytes_each = [value.itemsize for value in narrow.values() if isinstance(value, np.ndarray) and value.ndim == 2]
+    assert sum(bytes_each) <= (2 + 4 + 1 + 1 if first < 65_500 else 4 + 8 + 1 + 1)
 
 
 @pytest.fixture(scope="module")

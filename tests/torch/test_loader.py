@@ -70,6 +70,22 @@ def test_the_dataset_alone_in_a_plain_dataloader(rows: Path, start: str) -> None
     np.testing.assert_array_equal(torch.cat(batches).numpy(), dataset[:])
 
 
+def doubled(batch: Any) -> Any:
+    """A collate function of a user, who expects tensors of the usual types."""
+    assert {name for name, _ in batch.items()} == {"input_ids", "labels", "max_seqlen"}
+    return {"twice": 2 * batch["input_ids"], **batch}
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_collate_function_of_ones_own_gets_tensors(rows: Path, workers: int) -> None:
+    samples = Samples(rows, fields=("input_ids", "labels", "max_seqlen"))
+    batches = GlobalBatches(samples.stream, 8)
+    for batch in DataLoader(samples, batch_sampler=batches, collate_fn=doubled, num_workers=workers):
+        assert batch["input_ids"].dtype == batch["labels"].dtype == torch.int64
+        assert torch.equal(batch["twice"], batch["input_ids"] + batch["input_ids"])
+
+
 def stopped(rows: Path, stops: list[tuple[int, int]], make: Any) -> Iterator[list[int]]:
     """Rows in global order, from runs of so many ranks that stop after so many global batches."""
     state = None

@@ -1,0 +1,49 @@
+"""How a batch travels from a worker to the training process.
+
+PyTorch sends each tensor through shared memory of its own, which takes a handshake between the two processes. A batch
+is many small tensors, so that would cost more than making them. Here it goes through the pipe as one message, in the
+narrowest integers that hold it. It becomes tensors of the usual types where it is unpacked: in the training process,
+or in its thread that pins memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from packtool.reading.batch import DTYPES
+
+
+class Parcel(Mapping[str, Any]):
+    """A batch in a worker: a mapping of fields to tensors, like that which it becomes when it is sent.
+
+    Args:
+        fields: of the batch, narrow.
+    """
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._fields = fields
+
+    def __getitem__(self, name: str) -> Any:
+        return _tensor(name, self._fields[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __reduce__(self) -> tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]:
+        return tensors, (self._fields,)
+
+
+def tensors(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a batch as tensors of their usual types."""
+    return {name: _tensor(name, value) for name, value in fields.items()}
+
+
+def _tensor(name: str, value: Any) -> Any:
+    return torch.from_numpy(value.astype(DTYPES[name], copy=False)) if isinstance(value, np.ndarray) else value
