@@ -57,7 +57,9 @@ def _run_forked(
     on_advance: executor.Advance | None,
 ) -> Iterator[tuple[int, Result]]:
     import multiprocessing
+    from multiprocessing import resource_tracker
 
+    resource_tracker.ensure_running()  # starting it lets signals through, and the server is to hold them back
     context = multiprocessing.get_context("spawn")
     lifeline, anchor = context.Pipe(duplex=False)
     results, sender = context.Pipe(duplex=False)

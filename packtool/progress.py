@@ -14,6 +14,7 @@ MODES = ("auto", "bar", "log", "none")
 INTERVAL = 30.0
 """Seconds between lines of a log."""
 
+_BAR = "{desc} {percentage:3.0f}%|{bar}|"
 _mode = "auto"
 
 
@@ -57,7 +58,7 @@ class Progress:
                 leave=False,
                 dynamic_ncols=True,
                 file=sys.stderr,
-                bar_format="{desc} {percentage:3.0f}%|{bar}|{postfix}",
+                bar_format=_BAR,
             )
 
     def advance(self, amount: int) -> None:
@@ -65,7 +66,7 @@ class Progress:
         with self._lock:
             self._done += amount
             if self._bar is not None:
-                self._bar.set_postfix_str(self.figures(), refresh=False)
+                self._bar.bar_format = f"{_BAR} {self.figures()}"  # tqdm puts a comma before a postfix
                 self._bar.update(amount)
             elif self._log and time.monotonic() - self._last >= INTERVAL:
                 self._last = time.monotonic()

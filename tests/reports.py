@@ -16,7 +16,19 @@ from packtool.report.schema import MeasuredReport, PackedReport, StoreReport
 from tests.stores import TOKENIZER
 
 NOTHING = Ledger(
-    input=0, placed=0, dropped=0, repeated=0, eos=0, eos_inserted=0, eos_omitted=0, padding=0, output=0, rows=0
+    stored=0,
+    left_out=0,
+    packed_again=0,
+    input=0,
+    placed=0,
+    dropped=0,
+    repeated=0,
+    eos=0,
+    eos_inserted=0,
+    eos_omitted=0,
+    padding=0,
+    output=0,
+    rows=0,
 )
 
 

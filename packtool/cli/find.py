@@ -28,7 +28,7 @@ def command(values: Values, terminal: Terminal) -> None:
         print_json({"schema_version": 1, **asdict(found), "path": str(found.path)})
         return
     if not found.documents:
-        typer.echo(f"{found.record} is not in the dataset: it was left out, or has no tokens")
+        typer.echo(f"{found.record} is not in the dataset: it was left out, has no tokens, or does not exist")
     for place in found.places:
         again = f", the first {place.repeated:,} repeated" if place.repeated else ""
         typer.echo(

@@ -105,11 +105,11 @@ def _print(results: list[StageResult]) -> None:
     previews = [result.preview for result in results if result.preview is not None]
     if previews:
         typer.echo(f"{show_bytes(previews[0].free_bytes)} free")
-    measured = [result.result for result in results if result.stage.output is None and result.result is not None]
+    measured = [result for result in results if result.stage.output is None and result.result is not None]
     if measured:
         from packtool.report.terminal import print_stats
         from packtool.report.terminal.console import results_console
 
-        for report in measured:
+        for result in measured:
             typer.echo()
-            print_stats(report, results_console())
+            print_stats(result.result, results_console(), page=result.stage.options.get("html"))

@@ -31,4 +31,4 @@ def command(values: Values, terminal: Terminal) -> None:
         from packtool.report.terminal import print_stats
         from packtool.report.terminal.console import results_console
 
-        print_stats(report, results_console(), full=terminal.full)
+        print_stats(report, results_console(), full=terminal.full, page=values["html"])

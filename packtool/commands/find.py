@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from packtool.commands.origin import Origins
+from packtool.commands.origin import Origins, stores_beside
 from packtool.errors import UsageError
 from packtool.options.call import takes
 from packtool.options.find import FindArguments
 from packtool.plan import I64
+from packtool.storage import manifest as manifests
 from packtool.storage.packed import PackedDataset
 
 
@@ -63,6 +64,10 @@ def find(options: FindArguments) -> FindResult:
     """
     dataset = PackedDataset(options.path)
     stores = [options.store] if isinstance(options.store, str | Path) else options.store
+    if not stores and (stores := stores_beside(dataset) or ()) == ():
+        names = ", ".join(manifests.input_names(dataset.path, dataset.manifest.inputs))
+        what = f"what the dataset was packed from ({names}) does not lie beside it"
+        raise UsageError("missing-option", what, remedy="give the stores, in the same order", where="--store")
     documents = _documents(Origins(dataset, stores), options.record)
     places = _places(dataset, documents.tolist())
     return FindResult(Path(options.path), options.record, documents.tolist(), places)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,30 @@ import numpy.typing as npt
 from packtool.errors import UsageError
 from packtool.plan import I64, offsets_of
 from packtool.storage import manifest as manifests
+from packtool.storage.manifest import DatasetEntry
 from packtool.storage.packed import PackedDataset
 from packtool.storage.token_store import TokenStore
+
+_MOST_BESIDE = 10_000
+"""Entries of a directory that are looked at for stores."""
+
+
+def stores_beside(dataset: PackedDataset) -> list[Path] | None:
+    """The stores that a dataset was packed from, known by their digests; None where one is not found.
+
+    Looked at are the directories in that of the dataset, in the one above it, and in the working directory.
+    """
+    wanted = dataset.manifest.inputs
+    path = dataset.path.resolve()
+    found: dict[DatasetEntry, Path] = {}
+    for place in dict.fromkeys([path.parent, path.parent.parent, Path.cwd()]):
+        with suppress(OSError):
+            for child in islice(place.iterdir(), _MOST_BESIDE):
+                with suppress(OSError):
+                    size = (child / manifests.MANIFEST).stat().st_size
+                    if any(size == entry.bytes for entry in wanted):
+                        found.setdefault(manifests.input_entry(child), child)
+    return [found[entry] for entry in wanted] if set(wanted) <= set(found) else None
 
 
 class Origins:
@@ -46,8 +70,12 @@ class Origins:
     def place(self, document: int) -> str:
         """`file:record` of a document of the dataset."""
         source, stored = self._stored(document)
-        origin = self._origins[source][stored]
-        return f"{self._stores[source].manifest.inputs[int(origin['file'])].name}:{int(origin['record'])}"
+        return self._stores[source].origin(stored)
+
+    @property
+    def known(self) -> bool:
+        """Whether every store says where its documents came from."""
+        return all(store.has_origins for store in self._stores)
 
     def id(self, document: int) -> str | None:
         """Id of a document of the dataset, where ids were kept."""

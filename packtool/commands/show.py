@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from packtool.commands.origin import Origins
+from packtool.commands.origin import Origins, stores_beside
 from packtool.errors import UsageError
 from packtool.options.call import takes
 from packtool.options.show import ShowArguments
 from packtool.plan import INSERTED_EOS, PADDING, offsets_of
 from packtool.report.row import Row, RowSegment
+from packtool.storage import manifest as manifests
 from packtool.storage.names import TOKENIZER
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.tokenizer_files import read_tokenizer
@@ -39,9 +41,20 @@ def show(options: ShowArguments) -> Row:
         )
     decode = _Decoder(_tokenizer(dataset, options.tokenizer))
     stores = [options.store] if isinstance(options.store, str | Path) else options.store
-    origins = Origins(dataset, stores) if stores else None
+    origins, missing = _origins(dataset, stores)
     segments = _segments(dataset, chosen, number, decode, origins)
-    return Row(Path(options.path), number, chosen.rows, chosen.sequence_length, segments)
+    return Row(Path(options.path), number, chosen.rows, chosen.sequence_length, segments, missing)
+
+
+def _origins(dataset: PackedDataset, stores: Sequence[Path | str]) -> tuple[Origins | None, list[str]]:
+    """Where documents came from, as far as that can be told; else the names of the stores that would tell."""
+    if stores or not dataset.has_segments:
+        return (Origins(dataset, stores) if stores else None), []
+    beside = stores_beside(dataset)
+    if beside is None:
+        return None, manifests.input_names(dataset.path, dataset.manifest.inputs)
+    found = Origins(dataset, beside)
+    return (found if found.known else None), []
 
 
 def _bucket(dataset: PackedDataset, wanted: int | None) -> PackedBucket:

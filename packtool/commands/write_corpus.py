@@ -66,7 +66,8 @@ def write_corpus(
         job.command,
         quiet=job.quiet,
     )
-    ledger = balance(corpus.tokens, corpus.documents, plans, [tally.accounts() for tally in tallies])
+    chosen = None if choice is None else choice.text()
+    ledger = balance(corpus.tokens, corpus.documents, plans, [tally.accounts() for tally in tallies], chosen)
     inputs = job.input_entries()
     report = report_of_rows(
         strategy=strategy,

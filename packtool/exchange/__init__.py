@@ -9,6 +9,7 @@ they share. The laws in tests/exchange/test_formats.py hold for all of them.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 
 from packtool.errors import UsageError
@@ -40,10 +41,11 @@ def importer(name: str) -> Format:
 
 def _one_of(formats: dict[str, Format], name: str) -> Format:
     if name not in formats:
+        close = get_close_matches(name.lower(), formats, n=1)
         raise UsageError(
             "unknown-exchange",
             f"there is no format {name!r} for this",
-            remedy=f"choose one of {', '.join(formats)}",
+            remedy=f"did you mean {close[0]}?" if close else f"choose one of {', '.join(formats)}",
             where="--format",
         )
     return formats[name]

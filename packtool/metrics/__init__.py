@@ -4,7 +4,7 @@ rows of segments ─Tally.add─▶ Tally ─measure─▶ Metrics (one tally, o
 document lengths ─LengthCounts.of─▶ LengthCounts (quantiles, histogram)
 """
 
-from packtool.metrics.ledger import Ledger, balance, require_balance
+from packtool.metrics.ledger import ChosenText, Ledger, balance, require_balance
 from packtool.metrics.lengths import LengthCounts
 from packtool.metrics.mixing import Mixed, Mixing, Spread
 from packtool.metrics.sliding import Sliding
@@ -13,6 +13,7 @@ from packtool.metrics.tally import Accounts, Tally
 
 __all__ = [
     "Accounts",
+    "ChosenText",
     "DocumentsPerRow",
     "Ledger",
     "LengthCounts",

@@ -1,9 +1,9 @@
-"""The ledger: every token of the input is placed or dropped, every token of the output is accounted for."""
+"""The ledger: every token of the stores is left out, placed or dropped; every token of the output is accounted for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Protocol
+from typing import Annotated, NamedTuple, Protocol
 
 import msgspec
 
@@ -16,11 +16,14 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where every token went. All figures are tokens but `rows`.
 
-    ``input = placed + dropped`` counts text tokens (BOS included, EOS not);
-    ``output = placed + repeated + eos + padding`` counts what the shards hold.
+    ``stored + packed_again = left_out + input`` and ``input = placed + dropped`` count text tokens (BOS included, EOS
+    not); ``output = placed + repeated + eos + padding`` counts what the shards hold.
 
     Attributes:
-        input: text tokens of all documents (BOS included, EOS not).
+        stored: text tokens of the stores.
+        left_out: those of documents that filters, lists, hold-outs or weights below 1 took.
+        packed_again: those of documents that an earlier pass of a mixture has, each time.
+        input: text tokens of all documents that are packed, as often as they are.
         placed: text tokens in the rows, each once.
         dropped: text tokens in no row.
         repeated: text tokens in the rows that an earlier row already has.
@@ -32,6 +35,9 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         rows: the rows.
     """
 
+    stored: Count
+    left_out: Count
+    packed_again: Count
     input: Count
     placed: Count
     dropped: Count
@@ -46,6 +52,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def unbalanced(self, documents: int) -> str | None:
         """The first equation that does not hold, with its two sides; None if all hold."""
         equations = {
+            "stored + packed again = left out + input": (self.stored + self.packed_again, self.left_out + self.input),
             "input = placed + dropped": (self.input, self.placed + self.dropped),
             "output = placed + repeated + eos + padding": (
                 self.output,
@@ -74,19 +81,38 @@ class Planned(Protocol):
     def eos_inserted(self) -> int: ...
 
 
-def balance(tokens: int, documents: int, plans: Sequence[Planned], accounts: Sequence[Accounts]) -> Ledger:
+class ChosenText(NamedTuple):
+    """Text tokens of the stores, and what became of them before anything was planned; see `Ledger`."""
+
+    stored: int
+    left_out: int
+    packed_again: int
+
+
+def balance(
+    tokens: int,
+    documents: int,
+    plans: Sequence[Planned],
+    accounts: Sequence[Accounts],
+    chosen: ChosenText | None = None,
+) -> Ledger:
     """The ledger of a packing, checked.
 
     What the strategy says it left out (`plans`) is held against what the rows hold (`accounts`): neither is derived
     from the other.
 
     Args:
-        tokens, documents: of the input stores; every document ends with one stored EOS.
+        tokens, documents: that are packed; every document ends with one stored EOS.
+        chosen: what was chosen of the stores; None for each document once.
 
     Raises:
         DataError: it does not balance, which means a defect in packtool.
     """
+    chosen = chosen or ChosenText(tokens - documents, 0, 0)
     ledger = Ledger(
+        stored=chosen.stored,
+        left_out=chosen.left_out,
+        packed_again=chosen.packed_again,
         input=tokens - documents,
         placed=sum(a.placed for a in accounts),
         dropped=sum(p.dropped for p in plans),

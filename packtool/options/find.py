@@ -27,5 +27,11 @@ class FindArguments:
     ]
     _: KW_ONLY
     store: Annotated[
-        Many, Option(PATHS, "The store it was packed from; repeatable, in the same order.", metavar="STORE")
-    ]
+        Many,
+        Option(
+            PATHS,
+            "The store it was packed from; repeatable, in the same order.",
+            metavar="STORE",
+            default="found by its digest, beside the dataset or in the working directory",
+        ),
+    ] = ()

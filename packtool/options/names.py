@@ -100,7 +100,7 @@ def meant_strategy(word: str, meanings: Mapping[str, str]) -> str:
     known = {**OTHER_STRATEGIES, **{each.replace("-", ""): each for each in OTHER_STRATEGIES.values()}}
     found = name if name in meanings else known.get(name) or known.get(name.replace("-", ""))
     if found is None:
-        close = difflib.get_close_matches(name, [*meanings, *OTHER_STRATEGIES], n=1, cutoff=0.7)
+        close = difflib.get_close_matches(name, [*meanings, *OTHER_STRATEGIES], n=1)
         found = OTHER_STRATEGIES.get(close[0], close[0]) if close else None
     if found is None or found not in meanings:
         return f"choose one of {', '.join(meanings)}"

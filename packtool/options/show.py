@@ -30,5 +30,10 @@ class ShowArguments:
     ] = None
     store: Annotated[
         Many,
-        Option(PATHS, "Name file and line of each segment, by the stores that were packed.", metavar="STORE"),
+        Option(
+            PATHS,
+            "Name file and line of each segment, by the stores that were packed.",
+            metavar="STORE",
+            default="found by their digests, beside the dataset or in the working directory",
+        ),
     ] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from packtool.sizes import plural
@@ -23,8 +23,8 @@ class RowSegment:
         number: its number in that store.
         start: first token of the segment, counted from the document's first.
         document_length: tokens of the document, EOS included.
-        origin: input file and line of the document, where the stores were given.
-        id: the document's, where the stores were given and have ids.
+        origin: input file and line of the document, where the stores were given or found.
+        id: the document's, where the stores were given or found, and have ids.
     """
 
     kind: str
@@ -51,6 +51,7 @@ class Row:
         rows: in the bucket.
         sequence_length: its tokens.
         segments: in order.
+        missing_stores: names of the stores that were packed, where files and lines would be known if they were given.
     """
 
     path: Path
@@ -58,6 +59,7 @@ class Row:
     rows: int
     sequence_length: int
     segments: list[RowSegment]
+    missing_stores: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         held = f"{plural(self.sequence_length, 'token')} in {plural(len(self.segments), 'segment')}"

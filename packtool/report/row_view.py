@@ -27,6 +27,9 @@ def print_row(row: Row, console: Console, *, ids: bool = False) -> None:
         console.print(Text(_heading(segment), f"bold {style}" if style else "bold dim"))
         if segment.kind != "padding":
             console.print(_content(segment, style, ids=ids), soft_wrap=False)
+    if row.missing_stores:
+        names = ", ".join(map(visible, row.missing_stores))
+        console.print(Text(f"File and line of each document: give --store for what was packed ({names}).", "dim"))
 
 
 def _heading(segment: RowSegment) -> str:

@@ -136,15 +136,7 @@ def _packed(manifest: PackedManifest) -> Iterator[str]:
     yield from _same("report.name", manifest.report.name, REPORT_FILE)
     if manifest.lengths is not None:
         yield from _file("lengths", manifest.lengths, LENGTHS, np.dtype("<u4"), (manifest.documents,))
-    if (choice := manifest.choice) is not None:
-        yield from _same("choice.sources", [each.chosen_documents for each in choice.sources], manifest.store_documents)
-        yield from _same("choice.documents", choice.documents is not None, manifest.lengths is not None)
-        if choice.documents is not None:
-            yield from _file("choice.documents", choice.documents, CHOSEN, np.dtype("<i8"), (manifest.documents,))
-        for number, source in enumerate(choice.sources):
-            yield from _source(f"choice.sources[{number}]", source)
-        text = sum(each.chosen_tokens for each in choice.sources) - manifest.documents
-        yield from _same("choice.chosen_tokens", text, ledger.input)
+    yield from _choice(manifest)
     if manifest.batches is not None:
         yield from _file("batches", manifest.batches, BATCHES, BATCH, (prod(manifest.batches.shape[:1]),))
     yield from _same("ledger.rows", ledger.rows, sum(bucket.rows for bucket in buckets))
@@ -165,6 +157,23 @@ def _packed(manifest: PackedManifest) -> Iterator[str]:
         directory = "" if alone else bucket_directory(bucket.sequence_length)
         yield from _same(f"{place}.directory", bucket.directory, directory)
         yield from _bucket(place, bucket, manifest, max(1, options["shard_tokens"] // bucket.sequence_length))
+
+
+def _choice(manifest: PackedManifest) -> Iterator[str]:
+    choice, ledger = manifest.choice, manifest.ledger
+    if choice is None:
+        yield from _same("ledger.stored", ledger.stored, ledger.input)
+        return
+    yield from _same("choice.sources", [each.chosen_documents for each in choice.sources], manifest.store_documents)
+    yield from _same("choice.documents", choice.documents is not None, manifest.lengths is not None)
+    if choice.documents is not None:
+        yield from _file("choice.documents", choice.documents, CHOSEN, np.dtype("<i8"), (manifest.documents,))
+    for number, source in enumerate(choice.sources):
+        yield from _source(f"choice.sources[{number}]", source)
+    text = sum(each.chosen_tokens for each in choice.sources) - manifest.documents
+    yield from _same("choice.chosen_tokens", text, ledger.input)
+    for name, value in choice.text()._asdict().items():
+        yield from _same(f"ledger.{name}", getattr(ledger, name), value)
 
 
 def _source(place: str, source: ChosenSource) -> Iterator[str]:

@@ -226,7 +226,7 @@ def _refuse_overlap(path: Path, inputs: Iterable[Path | str]) -> None:
             Path(name).resolve() if Path(name).is_symlink() or tail in ("", ".", "..") else Path(folder(head), tail)
         )
         if target == source or source in target.parents:
-            what = f"the output lies inside the input {each}"
+            what = "the output is the input" if target == source else f"the output lies inside the input {each}"
         elif target in source.parents:
             what = f"the input {each} lies inside the output"
         else:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from packtool import __version__
-from packtool.metrics.ledger import Ledger
+from packtool.metrics.ledger import ChosenText, Ledger
 from packtool.options.shared import DEFAULT_SEED
 from packtool.storage.files import Count, Digest, FileEntry
 
@@ -209,6 +209,15 @@ class Choice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     options: Options
     sources: list[ChosenSource]
     documents: FileEntry | None
+
+    def text(self) -> ChosenText:
+        """Text tokens of the stores, and those that were left out or are packed again: without the EOS of each."""
+        left_out = [each for source in self.sources for each in source.left_out.values()]
+        return ChosenText(
+            stored=sum(source.tokens - source.documents for source in self.sources),
+            left_out=sum(each.tokens - each.documents for each in left_out),
+            packed_again=sum(source.repeated_tokens - source.repeated_documents for source in self.sources),
+        )
 
 
 class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

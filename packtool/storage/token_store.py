@@ -109,14 +109,35 @@ class TokenStore:
         self._origins.clear()
         for shard, first in zip(self.manifest.shards, self.first_documents, strict=False):
             if shard.documents is None:
-                what = "it was made with --no-provenance, so nobody knows where its documents came from"
-                raise UsageError("no-provenance", what, remedy="tokenize again without it", where=str(self.path))
+                raise self._no_origins()
             found = open_array(self.path, shard.documents, ORIGIN)
             self._origins.append(MappedFile(self.path / shard.documents.name, found, shard.documents.xxh3_128))
             part = out[first : first + len(found)]
             part[:] = found
             part["record"] += np.uint64(shard.first_record)
         return out
+
+    @property
+    def has_origins(self) -> bool:
+        """Whether it says where its documents came from."""
+        return all(shard.documents is not None for shard in self.manifest.shards)
+
+    def origin(self, number: int) -> str:
+        """`file:record` of one document.
+
+        Raises:
+            UsageError: the store was made with `--no-provenance`.
+        """
+        place = int(np.searchsorted(self.first_documents, number, side="right")) - 1
+        shard = self.manifest.shards[place]
+        if shard.documents is None:
+            raise self._no_origins()
+        file, record, _ = open_array(self.path, shard.documents, ORIGIN)[number - shard.first_document].tolist()
+        return f"{self.manifest.inputs[file].name}:{record + shard.first_record}"
+
+    def _no_origins(self) -> UsageError:
+        what = "it was made with --no-provenance, so nobody knows where its documents came from"
+        return UsageError("no-provenance", what, remedy="tokenize again without it", where=str(self.path))
 
     @property
     def id_field(self) -> str | None:

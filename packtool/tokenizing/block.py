@@ -204,7 +204,7 @@ def run(context: Context, task: Task) -> BlockResult | FileDigest:
     directory = block_directory(work, task.number)
     # On a cluster, a task whose worker was taken for dead runs twice at once: each time in a directory of its own.
     attempt = Path(tempfile.mkdtemp(prefix=f"{directory.name}.", dir=work))
-    encoder = None if context.fields.ids else prepare(context)
+    encoder = prepare(context)
     if encoder is not None:
         encoder.restart()
     info = context.tokenizer
@@ -235,8 +235,10 @@ def run(context: Context, task: Task) -> BlockResult | FileDigest:
     return result
 
 
-def prepare(context: Context) -> Verified:
-    """Load the encoder; it is kept for the next task, and shared with processes forked from this one."""
+def prepare(context: Context) -> Verified | None:
+    """Load the encoder; it is kept for the next task, and shared with processes forked from this one. Ids need none."""
+    if context.fields.ids:
+        return None
     return _encoder(Path(context.work) / "tokenizer.json", context.tokenizer.sha256, context.recipe)
 
 

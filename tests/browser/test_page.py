@@ -51,6 +51,9 @@ def pages() -> dict[str, str]:
     tally.add(Layout(whole).segments(0, whole.rows))
     made = tally.accounts()
     ledger = Ledger(
+        stored=made.placed,
+        left_out=0,
+        packed_again=0,
         input=made.placed,
         placed=made.placed,
         dropped=0,

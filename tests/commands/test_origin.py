@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import packtool
+from packtool.commands.origin import stores_beside
 from packtool.errors import UsageError
+from packtool.report.row_view import print_row
 from packtool.storage.packed import PackedDataset
 
 
@@ -61,3 +66,42 @@ def test_every_piece_leads_to_its_line_and_back(stores: list[Path], tmp_path: Pa
             packtool.find(tmp_path / "p", record, store=stores)
     with pytest.raises(UsageError, match="packed from other stores"):
         packtool.find(tmp_path / "p", "web.jsonl:1", store=stores[:1])
+
+
+def test_stores_beside_are_known_by_their_digests(
+    stores: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for store in stores:
+        shutil.copytree(store, tmp_path / f"{store.name}-moved")
+    dataset = pack(stores, tmp_path / "sub" / "p", mix=["web=0.5", "wiki=2"])
+    row = packtool.show(tmp_path / "sub" / "p", 3)
+    assert row == packtool.show(tmp_path / "sub" / "p", 3, store=stores)
+    assert row.missing_stores == []
+    origin = next(segment.origin for segment in row.segments if segment.origin)
+    assert packtool.find(tmp_path / "sub" / "p", origin) == packtool.find(tmp_path / "sub" / "p", origin, store=stores)
+    assert [path.name for path in stores_beside(dataset) or ()] == ["web-moved", "wiki-moved"]
+    shutil.rmtree(tmp_path / "wiki-moved")
+    assert stores_beside(dataset) is None
+    row = packtool.show(tmp_path / "sub" / "p", 3)
+    assert {segment.origin for segment in row.segments} == {None}
+    assert row.missing_stores == ["web", "wiki"]
+    console = Console(file=io.StringIO(), width=200)
+    print_row(row, console)
+    said = "File and line of each document: give --store for what was packed (web, wiki)."
+    assert said in console.file.getvalue()  # type: ignore[attr-defined]
+    message = r"--store: what the dataset was packed from \(web, wiki\) does not lie beside it\. Give the stores, in the"
+    with pytest.raises(UsageError, match=message):
+        packtool.find(tmp_path / "sub" / "p", origin)
+    monkeypatch.chdir(stores[0].parent)
+    assert packtool.show(tmp_path / "sub" / "p", 3).missing_stores == []
+
+
+def test_a_store_without_provenance_names_no_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n')
+    packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "s", provenance=False, workers=1)
+    pack([tmp_path / "s"], tmp_path / "p")
+    assert packtool.show(tmp_path / "p", 0).segments[0].origin is None
+    with pytest.raises(UsageError, match="made with --no-provenance"):
+        packtool.show(tmp_path / "p", 0, store=tmp_path / "s")
+    with pytest.raises(UsageError, match="made with --no-provenance"):
+        packtool.find(tmp_path / "p", "a.jsonl:1")

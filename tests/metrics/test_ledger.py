@@ -12,7 +12,19 @@ from packtool.metrics import Accounts, Ledger, balance
 from packtool.metrics.ledger import require_balance
 
 BALANCED = Ledger(
-    input=10, placed=8, dropped=2, repeated=3, eos=5, eos_inserted=2, eos_omitted=1, padding=4, output=20, rows=5
+    stored=10,
+    left_out=0,
+    packed_again=0,
+    input=10,
+    placed=8,
+    dropped=2,
+    repeated=3,
+    eos=5,
+    eos_inserted=2,
+    eos_omitted=1,
+    padding=4,
+    output=20,
+    rows=5,
 )
 
 
@@ -39,6 +51,8 @@ def test_both_sides_are_summed_over_row_lengths() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"left_out": 1}, "stored + packed again = left out + input, but 10 is not 11"),
+        ({"packed_again": 2}, "stored + packed again = left out + input, but 12 is not 10"),
         ({"placed": 7}, "input = placed + dropped, but 10 is not 9"),
         ({"dropped": 3}, "input = placed + dropped, but 10 is not 11"),
         ({"repeated": 4}, "output = placed + repeated + eos + padding, but 20 is not 21"),

@@ -29,6 +29,9 @@ def tally() -> Tally:
 def report(tally: Tally) -> PackedReport:
     accounts = tally.accounts()
     ledger = Ledger(
+        stored=accounts.placed,
+        left_out=0,
+        packed_again=0,
         input=accounts.placed,
         placed=accounts.placed,
         dropped=0,

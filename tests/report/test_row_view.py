@@ -62,5 +62,5 @@ def test_repeats_are_marked(store: Path) -> None:
     repeating = [(row, segment) for row in rows for segment in row.segments if segment.repeated]
     assert repeating
     for row, segment in repeating:
-        assert f"first {segment.repeated} repeated" in printed(row).replace("\n", " ")
+        assert f"first {segment.repeated} repeated" in " ".join(printed(row).split())
         assert segment.repeated_text

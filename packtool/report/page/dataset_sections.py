@@ -102,6 +102,10 @@ def _ledger_chart(ledger: Ledger) -> str:
     names = [*((name, key) for key, name in _LEDGER), ("dropped", "dropped")]
     drawing = charts.stacked("Ledger from input to output", rows, "tokens")
     lines = [("dropped", ledger.dropped, text, "of the input text")]
+    if ledger.left_out or ledger.packed_again:
+        stored = ledger.stored or 1
+        chosen = (("left out", ledger.left_out), ("packed again", ledger.packed_again))
+        lines = [*((name, held, stored, "of the text of the stores") for name, held in chosen), *lines]
     lines += [(name, getattr(ledger, key), whole, "of the output") for key, name in _LEDGER]
     exact = table(
         ("", "tokens", "share", ""), [(name, count(held), percent(held / of), what) for name, held, of, what in lines]

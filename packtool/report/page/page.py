@@ -112,13 +112,21 @@ def _tried(entries: Sequence[Trial]) -> list[tuple[str, str]]:
 
 
 def _listed(options: Options) -> str:
-    given = {name: value for name, value in options.items() if value is not None and value is not False}
-    return ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in given.items())
+    """Options in words.
+
+    >>> _listed({"sequence_length": 2048, "mix_rows": True, "segments": False, "max_repetition": None})
+    'sequence length 2,048, mix rows: yes, segments: no'
+    """
+    words = []
+    for name, value in options.items():
+        what = name.replace("_", " ")
+        if value is not None:
+            said = f": {'yes' if value else 'no'}" if isinstance(value, bool) else f" {_plain(value)}"
+            words.append(what + said)
+    return ", ".join(words)
 
 
 def _plain(value: Any) -> str:
-    if value is None:
-        return "none"
     if isinstance(value, list | tuple):
-        return " ".join(map(_plain, value))
-    return str(value)
+        return " / ".join(map(_plain, value))
+    return count(value) if isinstance(value, int) else str(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rich.console import Console
 
 from packtool.report.schema import MeasuredReport, PackedReport, Report, StoreReport
@@ -42,12 +44,19 @@ def print_report(report: PackedReport, console: Console) -> None:
     console.print(bars([(span(b.first, b.last), b.rows) for b in report.documents_per_row], "row"))
 
 
-def print_stats(report: Report, console: Console, *, full: bool = False) -> None:
+def print_stats(report: Report, console: Console, *, full: bool = False, page: Path | str | None = None) -> None:
     """Print whatever `packtool.stats` reports.
 
     Args:
         full: of a comparison, all that is known; else the verdict and a table.
+        page: where its page was written, if it was.
     """
+    _print_stats(report, console, full=full, page=page)
+    if page is not None:
+        console.print(f"Wrote {page}.", highlight=False, markup=False, soft_wrap=True)
+
+
+def _print_stats(report: Report, console: Console, *, full: bool, page: Path | str | None) -> None:
     if isinstance(report, MeasuredReport):
         print_report(report, console)
         if report.sources:
@@ -75,4 +84,5 @@ def print_stats(report: Report, console: Console, *, full: bool = False) -> None
         if full:
             print_comparison(comparison, console)
         else:
-            console.print("Costs, buckets, sliding windows, advice: --full; charts: --html FILE.", highlight=False)
+            more = "" if page is not None else "; charts: --html FILE"
+            console.print(f"Costs, buckets, sliding windows, advice: --full{more}.", highlight=False)

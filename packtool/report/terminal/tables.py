@@ -72,6 +72,11 @@ def ledger_table(ledger: Ledger) -> RenderableType:
     def line(name: str, value: int, whole: int, note: str = "", style: str = "") -> None:
         table.add_row(name, count(value), percent(value / whole if whole else 0.0), Text(note, "dim"), style=style)
 
+    if ledger.left_out or ledger.packed_again:
+        line("text of the stores", ledger.stored, ledger.stored)
+        line("  left out", ledger.left_out, ledger.stored)
+        line("  packed again", ledger.packed_again, ledger.stored)
+        table.add_section()
     line("input text", text, text)
     line("  placed", ledger.placed, text)
     line("  dropped", ledger.dropped, text, style="yellow" if ledger.dropped else "")

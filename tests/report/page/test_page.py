@@ -90,7 +90,19 @@ def test_extreme_corpora(lengths: list[int]) -> None:
 
 def test_page_without_segments() -> None:
     ledger = Ledger(
-        input=3, placed=3, dropped=0, repeated=0, eos=1, eos_inserted=0, eos_omitted=0, padding=0, output=4, rows=1
+        stored=3,
+        left_out=0,
+        packed_again=0,
+        input=3,
+        placed=3,
+        dropped=0,
+        repeated=0,
+        eos=1,
+        eos_inserted=0,
+        eos_omitted=0,
+        padding=0,
+        output=4,
+        rows=1,
     )
     report = report_of_rows([], ledger, strategy="concat", options={}, shuffle=None)
     text = page(measured(report))
