@@ -212,7 +212,8 @@ def show_sources(report: PackedReport | None, path: Path) -> None:
     manifest = manifests.read(path)
     if report is None or not isinstance(manifest, PackedManifest) or manifest.choice is None:
         return
-    for name, source in zip(manifests.input_names(path, manifest.inputs), report.sources, strict=True):
+    names = manifests.input_names(path, manifest.inputs)
+    for number, (name, source) in enumerate(zip(names, report.sources, strict=True)):
         reasons = "".join(
             f", {left_out.documents:,} {reason.replace('_', ' ')}" for reason, left_out in source.left_out.items()
         )
@@ -222,3 +223,6 @@ def show_sources(report: PackedReport | None, path: Path) -> None:
             f"{plural(source.documents, 'document')}, {plural(source.tokens, 'token')}, "
             f"{source.repeated_tokens:,} of them repeated; left out: {reasons.removeprefix(', ') or 'nothing'}"
         )
+        if report.source_mix:
+            mixes = [mix.sources[number] for mix in report.source_mix]
+            typer.echo(f"  in batches: {percent(min(m.min for m in mixes))} to {percent(max(m.max for m in mixes))}")

@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from packtool import __version__
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
+from packtool.commands.source_mix import source_mix
 from packtool.commands.write_corpus import copied_choice
 from packtool.errors import DataError, UsageError
-from packtool.metrics import Ledger, Tally
+from packtool.metrics import BatchMix, Ledger, Tally
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
@@ -178,7 +179,8 @@ def write_rows(
     _require_same(base.ledger, tallies, str(dataset.path))
     options = base.options if record.atom_size is None else {**base.options, "atom_size": record.atom_size}
     manifest = msgspec.structs.replace(base, packtool_version=__version__, options=options, shuffle=record)
-    report = _report(dataset, manifest, plans, tallies)
+    mix = source_mix(place.staged, buckets, dataset.dtype, base.store_documents, record)
+    report = _report(dataset, manifest, plans, tallies, mix)
     names = manifests.input_names(dataset.path, base.inputs)  # of the stores, as in the manifest
     run = {**job.facts(), "inputs": names, **_counted(table)}
     place.finish(
@@ -226,7 +228,11 @@ def _require_same(ledger: Ledger, tallies: Sequence[Tally], where: str) -> None:
 
 
 def _report(
-    dataset: PackedDataset, manifest: PackedManifest, plans: Sequence[StoredPlan], tallies: Sequence[Tally]
+    dataset: PackedDataset,
+    manifest: PackedManifest,
+    plans: Sequence[StoredPlan],
+    tallies: Sequence[Tally],
+    mix: Sequence[BatchMix],
 ) -> PackedReport:
     """The report of the shuffled rows.
 
@@ -245,4 +251,5 @@ def _report(
         options=manifest.options,
         shuffle=manifest.shuffle,
         sources=read_report(dataset.path).sources,
+        source_mix=mix,
     )

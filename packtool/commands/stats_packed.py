@@ -6,19 +6,19 @@ from pathlib import Path
 
 import msgspec
 
+from packtool.commands.source_mix import batch_tokens, rows_at_once
 from packtool.comparing.sample import spread_rows
-from packtool.metrics import Mixed, Mixing, Tally
+from packtool.metrics import BatchMix, Mixed, Mixing, Tally
 from packtool.metrics.training import training_cost
 from packtool.progress import Progress
-from packtool.report.compared import MIXING_BATCH
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.pictured import pictured
 from packtool.report.schema import MeasuredReport, PackedSourceFigures, PicturedRow
 from packtool.report.sources import packed_sources
-from packtool.storage.manifest import Shuffle, input_names
+from packtool.storage.manifest import input_names
 from packtool.storage.order import read_order, require_orders
 from packtool.storage.packed import PackedBucket, PackedDataset
-from packtool.writing.layout import BATCH_TOKENS, Layout
+from packtool.writing.layout import Layout
 from packtool.writing.rotated_plan import RotatedPlan, require_rotation
 from packtool.writing.stored_plan import stored_plans
 
@@ -45,12 +45,12 @@ def packed_report(
     mixing: list[Mixed] = []
     if dataset.has_segments:
         lengths = dataset.lengths()
-        batch_tokens = _batch_tokens(dataset, shuffle, batch_size)
+        tokens = batch_tokens([bucket.sequence_length for bucket in dataset.buckets], shuffle, batch_size)
         with Progress(manifest.ledger.rows, "stats", unit=" rows", quiet=quiet) as progress:
             for bucket, rows in zip(dataset.buckets, sources, strict=True):
                 size = bucket.sequence_length
                 tally = Tally(lengths, size)
-                mixed = Mixing(manifest.store_documents, size, max(1, batch_tokens // size))
+                mixed = Mixing(manifest.store_documents, size, max(1, tokens // size))
                 _count(rows, size, tally, mixed, progress)
                 tallies.append(tally)
                 mixing.append(mixed.result())
@@ -61,6 +61,7 @@ def packed_report(
         options=manifest.options,
         shuffle=shuffle,
         sources=_sources(dataset),
+        source_mix=[BatchMix(m.sequence_length, m.batch_size, m.source_mix) for m in mixing if len(m.source_mix) > 1],
         batch_size=batch_size,
     )
     training = None
@@ -82,21 +83,10 @@ def _sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
     return [msgspec.structs.replace(source, name=name) for source, name in zip(reported, names, strict=False)]
 
 
-def _batch_tokens(dataset: PackedDataset, shuffle: Shuffle | None, batch_size: int | None) -> int:
-    """Tokens of the batches that mixing is measured in: as asked for, else as the shuffle made them."""
-    longest = max(bucket.sequence_length for bucket in dataset.buckets)
-    if batch_size is None and shuffle is not None:
-        if shuffle.batch_tokens is not None:
-            return shuffle.batch_tokens
-        batch_size = shuffle.batch_size
-    return (batch_size or MIXING_BATCH) * longest
-
-
 def _count(
     source: PackedBucket | Layout, sequence_length: int, tally: Tally, mixing: Mixing, progress: Progress
 ) -> None:
-    batch = mixing.batch_size
-    step = max(1, BATCH_TOKENS // (sequence_length * batch)) * batch
+    step = rows_at_once(mixing.batch_size, sequence_length)
     for first in range(0, source.rows, step):
         rows = source.segments(first, min(first + step, source.rows))
         tally.add(rows)

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
+from packtool.commands.source_mix import source_mix
 from packtool.metrics import balance
 from packtool.plan import Plan
 from packtool.report.packed import report_of_rows
@@ -76,6 +77,7 @@ def write_corpus(
         ledger=ledger,
         tallies=tallies,
         sources=packed_sources(inputs, corpus.store_documents, lengths, choice),
+        source_mix=source_mix(output.staged, buckets, corpus.dtype, corpus.store_documents, record),
     )
     run = {**job.facts(), **(facts or {})}
     output.finish(

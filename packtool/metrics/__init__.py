@@ -6,13 +6,14 @@ document lengths ─LengthCounts.of─▶ LengthCounts (quantiles, histogram)
 
 from packtool.metrics.ledger import ChosenText, Ledger, balance, require_balance
 from packtool.metrics.lengths import LengthCounts
-from packtool.metrics.mixing import Mixed, Mixing, Spread
+from packtool.metrics.mixing import BatchMix, Mixed, Mixing, SourceMixing, Spread
 from packtool.metrics.sliding import Sliding
 from packtool.metrics.summary import DocumentsPerRow, Metrics, measure
 from packtool.metrics.tally import Accounts, Tally
 
 __all__ = [
     "Accounts",
+    "BatchMix",
     "ChosenText",
     "DocumentsPerRow",
     "Ledger",
@@ -21,6 +22,7 @@ __all__ = [
     "Mixed",
     "Mixing",
     "Sliding",
+    "SourceMixing",
     "Spread",
     "Tally",
     "balance",

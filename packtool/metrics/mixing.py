@@ -80,6 +80,55 @@ class Mixed:
     source_mix: list[SourceMix]
 
 
+@dataclass(frozen=True, slots=True)
+class BatchMix:
+    """How evenly batches hold the input stores.
+
+    Attributes:
+        sequence_length: tokens in a row.
+        batch_size: rows in a batch; the last, smaller batch is left out of the counts over batches.
+        sources: of each input store.
+    """
+
+    sequence_length: int
+    batch_size: int
+    sources: list[SourceMix]
+
+
+class SourceMixing:
+    """Counts of which stores rows in their stored order come; memory does not grow with them.
+
+    Args:
+        store_documents: documents of each input store, in order.
+        sequence_length: tokens in a row.
+        batch_size: rows in a batch.
+
+    >>> one = np.array
+    >>> mixing = SourceMixing([1, 1], sequence_length=4, batch_size=1)
+    >>> mixing.add(Segments(one([0, 1, 1]), one([0, 0, 1]), one([3, 1, 4]), one([0] * 3), one([0, 2, 3])))
+    >>> [(source.tokens, source.min, source.max) for source in mixing.result().sources]
+    [(3, 0.0, 0.75), (5, 0.25, 1.0)]
+    """
+
+    def __init__(self, store_documents: Sequence[int], sequence_length: int, batch_size: int) -> None:
+        self.sequence_length = sequence_length
+        self.batch_size = batch_size
+        self._stores = offsets_of(np.array(store_documents, np.int64))
+        self._mix = _SourceMixing(len(store_documents))
+
+    def add(self, rows: Segments) -> None:
+        """Count the next rows; all calls but the last bring whole batches."""
+        held = rows.document >= 0
+        batch = rows.group_of()[held] // self.batch_size
+        stored = np.searchsorted(self._stores, rows.document[held], side="right") - 1
+        batches, whole = -(-rows.groups // self.batch_size), rows.groups // self.batch_size
+        self._mix.add(batch, stored, rows.length[held], batches, whole)
+
+    def result(self) -> BatchMix:
+        """What the rows so far amount to."""
+        return BatchMix(self.sequence_length, self.batch_size, self._mix.result())
+
+
 class Mixing:
     """Counts rows in their stored order; memory is bounded by 16 MiB and two numbers for each batch.
 
@@ -100,7 +149,7 @@ class Mixing:
         self._rows = 0
         self._documents_in: list[I64] = []
         self._sources_in: list[I64] = []
-        self._mix = _SourceMixing(len(store_documents))
+        self._mix = SourceMixing(store_documents, sequence_length, batch_size)
 
     def add(self, rows: Segments) -> None:
         """Count the next rows; all calls but the last bring whole batches."""
@@ -113,9 +162,7 @@ class Mixing:
         self._follow(document[begins], row[begins] + self._rows)
         batches = -(-rows.groups // self.batch_size)
         key = np.unique(row // self.batch_size * self._documents + document)
-        stored = np.searchsorted(self._stores, document, side="right") - 1
-        whole = rows.groups // self.batch_size
-        self._mix.add(row // self.batch_size, stored, rows.length[held], batches, whole)
+        self._mix.add(rows)
         batch, document = np.divmod(key, max(1, self._documents))
         self._documents_in.append(np.bincount(batch, minlength=batches))
         source = np.searchsorted(self._stores, document, side="right") - 1
@@ -154,7 +201,7 @@ class Mixing:
             expected_distance=(self._rows + 1) / 3 if self._rows > 1 else 0.0,
             documents=_spread(self._documents_in, whole),
             sources=_spread(self._sources_in, whole),
-            source_mix=self._mix.result(),
+            source_mix=self._mix.result().sources,
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from packtool.metrics import Ledger, LengthCounts, Sliding, Tally, measure
+from packtool.metrics import BatchMix, Ledger, LengthCounts, Sliding, Tally, measure
 from packtool.metrics.ratios import histogram_sum, ratio
 from packtool.metrics.sliding import sliding
 from packtool.packing import PackOptions
@@ -41,6 +41,7 @@ def report_of_rows(
     options: Mapping[str, Any],
     shuffle: Shuffle | None,
     sources: Sequence[PackedSourceFigures] = (),
+    source_mix: Sequence[BatchMix] = (),
     batch_size: int | None = None,
 ) -> PackedReport:
     """The report of a packed dataset, as `report.json` holds it.
@@ -50,6 +51,7 @@ def report_of_rows(
             the report has the ledger only.
         ledger, strategy, options, shuffle: as in the dataset's manifest.
         sources: the stores that were packed.
+        source_mix: how evenly batches hold them, where there are several.
         batch_size: rows of the longest bucket in a batch, for steps per epoch; not part of `report.json`.
     """
     counts = LengthCounts.of(tallies[0].lengths) if tallies else None
@@ -67,6 +69,7 @@ def report_of_rows(
         context=figures.context,
         sliding=_sliding(counts, options) if counts is not None and strategy == "seamless" else None,
         sources=list(sources),
+        source_mix=list(source_mix),
     )
 
 

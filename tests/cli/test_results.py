@@ -12,6 +12,7 @@ import packtool as package
 from packtool.cli import run
 from packtool.cli.results import key_figures
 from tests.cli.running import packtool
+from tests.stores import write_store
 
 
 def test_batches_and_orders_are_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,3 +53,30 @@ def test_key_figures_are_written_as_in_the_tables(place: Path) -> None:
     assert key_figures(report.metrics).startswith("padding ")
     assert f" {per_row:.2f} documents per row, " in key_figures(report.metrics)
     assert " %" not in key_figures(report.metrics)
+
+
+def test_pages_that_were_written_are_named(place: Path) -> None:
+    packtool("pack", "store", "-o", "rows", "--strategy", "bfd", "-L", "32")
+    compared = packtool("stats", "store", "--compare", "concat,bfd", "-L", "32", "--html", "a.html").stdout
+    assert compared.endswith("Costs, buckets, sliding windows, advice: --full.\nWrote a.html.\n")
+    assert packtool("stats", "rows", "--html", "b.html").stdout.endswith("\nWrote b.html.\n")
+    assert "--html FILE." in packtool("stats", "store", "--compare", "concat,bfd", "-L", "32").stdout
+    Path("c.toml").write_text(
+        '[tokenize]\n[pack]\nstrategy = "bfd"\nsequence-length = 32\n[[stats]]\nhtml = "r.html"\n'
+    )
+    Path("corpus.jsonl").write_text('{"text": "one"}\n')
+    done = packtool("run", "c.toml", "--input", "corpus.jsonl", "--output", "out")
+    assert done.stdout.endswith("\nWrote out/r.html.\n"), done
+
+
+def test_names_that_are_nearly_right(place: Path) -> None:
+    said = packtool("stats", "store", "--compare", "bdf", "-L", "32").stderr
+    assert "Did you mean bfd (whole documents in bins, best fit decreasing)?" in said
+    assert "Did you mean megatron?" in packtool("export", "store", "-o", "x", "--format", "megatrn").stderr
+
+
+def test_sources_of_a_mixture_are_summed_up(place: Path) -> None:
+    write_store(Path("wiki"), [7, 30])
+    done = packtool("pack", "store", "wiki", "-o", "x", "--strategy", "bfd", "-L", "32", "--mix", "store=1,wiki=2")
+    assert "\n  in batches: " in done.stdout, done
+    assert "  packed again " in done.stdout

@@ -60,6 +60,7 @@ def test_a_summary(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
             "[missing-option]: --batch-tokens: --method bucket needs this",
         ),
         (["rows", "-o", "rows/out"], 2, "[output-overlaps-input]: rows/out: the output lies inside the input rows."),
+        (["rows", "-o", "rows"], 2, "[output-overlaps-input]: rows: the output is the input. Choose an output"),
         (["nothing", "-o", "out"], 1, "[missing-input]: nothing: no such directory."),
         (["rows", "-o", "store"], 2, "[output-not-empty]: store:"),
     ],

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -69,6 +70,12 @@ def test_every_strategy_packs_a_mixture_that_verifies_against_its_stores(
     assert abs(web.chosen_tokens - 0.4 * web.tokens) <= 30
     assert abs(wiki.chosen_tokens - 2.5 * wiki.tokens) <= 30
     assert (web.repeated_tokens, wiki.repeated_tokens) == (0, wiki.chosen_tokens - wiki.tokens)
+    ledger = dataset.manifest.ledger
+    left_out = sum(each.tokens - each.documents for s in (web, wiki) for each in s.left_out.values())
+    again = sum(s.repeated_tokens - s.repeated_documents for s in (web, wiki))
+    stored = sum(s.tokens - s.documents for s in (web, wiki))
+    assert (ledger.stored, ledger.left_out, ledger.packed_again) == (stored, left_out, again)
+    assert left_out > 0 < again
     assert dataset.manifest.ledger.input == web.chosen_tokens + wiki.chosen_tokens - dataset.manifest.documents
     assert packtool.verify(tmp_path / "p", store=stores).problems == []
     packtool.shuffle(tmp_path / "p", tmp_path / "s", method="atom", epoch=1)
@@ -131,6 +138,15 @@ def test_what_was_asked_and_achieved_is_in_every_report(stores: list[Path], tmp_
         assert set(source["left_out"]) - {"too_short"} == {"other_side", "not_drawn"}
         assert (source["name"], known.name) in ((None, "web"), (None, "wiki"))
         assert (known.tokens, known.epochs) == (source["tokens"], source["epochs"])
+    reported = json.loads((tmp_path / "p" / "report.json").read_text())["source_mix"]
+    again = packtool.stats(tmp_path / "p")
+    assert reported == json.loads(msgspec.json.encode(again.source_mix))
+    assert [mix["batch_size"] for mix in reported] == [64]
+    assert [mix.batch_size for mix in report.source_mix] == [4]
+    packtool.shuffle(tmp_path / "p", tmp_path / "q", epoch=1)
+    shuffled = json.loads((tmp_path / "q" / "report.json").read_text())["source_mix"]
+    assert [s["tokens"] for s in shuffled[0]["sources"]] == [s["tokens"] for s in reported[0]["sources"]]
+    assert shuffled == json.loads(msgspec.json.encode(packtool.stats(tmp_path / "q").source_mix))
     mixing = report.mixing[0]
     placed = dataset.manifest.ledger.placed + dataset.manifest.ledger.eos
     assert sum(mix.tokens for mix in mixing.source_mix) == placed

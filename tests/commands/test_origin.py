@@ -89,7 +89,7 @@ def test_stores_beside_are_known_by_their_digests(
     print_row(row, console)
     said = "File and line of each document: give --store for what was packed (web, wiki)."
     assert said in console.file.getvalue()  # type: ignore[attr-defined]
-    message = r"--store: what the dataset was packed from \(web, wiki\) does not lie beside it\. Give the stores, in the"
+    message = r"--store: what the dataset was packed from \(web, wiki\) does not lie beside it\. Give the stores, in"
     with pytest.raises(UsageError, match=message):
         packtool.find(tmp_path / "sub" / "p", origin)
     monkeypatch.chdir(stores[0].parent)

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from packtool import __version__
-from packtool.metrics import Ledger, Metrics, Mixed, Sliding
+from packtool.metrics import BatchMix, Ledger, Metrics, Mixed, Sliding
 from packtool.metrics.training import TrainingCost
 from packtool.report.figures import percent
 from packtool.report.schema.comparison import Comparison
@@ -48,6 +48,8 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
         context: how much of its own document a token has before it.
         sliding: of `seamless`, what its maximum repetition ratio did; else null.
         sources: the token stores that were packed, in order; named by `stats` alone.
+        source_mix: how evenly batches hold them, for each row length; empty where there is one store, or where
+            boundaries are not known.
     """
 
     format: Literal["packtool report"] = FORMAT
@@ -66,6 +68,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
     context: list[ContextPoint]
     sliding: Sliding | None
     sources: list[PackedSourceFigures] = []
+    source_mix: list[BatchMix] = []
 
     def __repr__(self) -> str:
         lengths = " / ".join(f"{bucket.sequence_length:,}" for bucket in self.buckets)

@@ -6,6 +6,7 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -114,3 +115,9 @@ def test_page_of_no_rows() -> None:
     none = Tally(np.zeros(0, np.uint32), 8)
     report = report_of_rows([none], NOTHING, strategy="concat", options={}, shuffle=None)
     check(page(measured(report)))
+
+
+def test_configuration_is_in_words(report: PackedReport) -> None:
+    options = {"sequence_length": 2048, "mix_rows": True, "segments": False, "buckets": [512, 1024], "min_bucket": None}
+    text = page(measured(msgspec.structs.replace(report, options=options)))
+    assert "sequence length 2,048, mix rows: yes, segments: no, buckets 512 / 1,024" in text
