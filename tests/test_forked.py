@@ -166,23 +166,25 @@ def test_workers_end_with_their_parent(tmp_path: Path, when: str, how: signal.Si
         assert time.monotonic() - started < 30, "a worker outlived its parent"
 
 
-HELD_BACK = """
+MASKS = """
 import signal
-from packtool import forked
 def held_back(_=None):
     return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 def prepare():
     assert held_back()
-if __name__ == "__main__":
-    print([held for _, held in forked.run(held_back, range(2), prepare, workers=2)])
 """
 
 
 @needs_forks
 def test_control_c_in_a_terminal_is_the_parents_alone(tmp_path: Path) -> None:
     """A terminal sends it to all processes: one that loads or works would print a traceback."""
-    script = tmp_path / "held_back.py"
-    script.write_text(HELD_BACK)
-    environment = {**os.environ, "PYTHONPATH": str(Path(executor.__file__).parents[1])}
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment, check=False)
+    (tmp_path / "masks.py").write_text(MASKS)
+    script = (
+        "from packtool import forked; from masks import held_back, prepare\n"
+        "print([held for _, held in forked.run(held_back, range(2), prepare, workers=2)])"
+    )
+    paths = os.pathsep.join([str(tmp_path), str(Path(executor.__file__).parents[1])])
+    command = [sys.executable, "-c", script]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.stdout == "[True, True]\n", done.stderr
