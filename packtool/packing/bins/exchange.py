@@ -10,7 +10,8 @@ Rounds of three kinds follow each other:
 - Parting rounds are random rounds among the rows of equal lengths but one, and four times as many others.
 
 Rounds stop by a rule: random and parting ones when they no longer help much, balancing ones when the share of the
-variance of log length that lies between rows is three fourths of that of random rows, or hardly falls any more.
+variance of log length that lies between rows is three fourths of that of random rows, or hardly falls any more. With
+few segments a round brings little, since few groups have one sum, but costs little, too: then there are many more.
 """
 
 from __future__ import annotations
@@ -35,15 +36,37 @@ from packtool.packing.bins.groups import (
 )
 from packtool.plan import I64, equal_but_one, offsets_of
 
-_RANDOM_ROUNDS = (2, 10)
-_BALANCING_ROUNDS = 32
 _PARTING_ROUNDS = 16
 _WORTHWHILE = 4  # random rounds go on while each takes off at least a fourth of the variance between rows
-_STALLED = (64, 24)  # balancing rounds, while each takes off so small a part: above what random rows have, and below
 _PARTED = 8  # parting rounds, while each parts an eighth of the rows that are alike
 _FEW = 256  # and while more than one row in so many is
 _OTHERS = 4  # rows that take part in a parting round, for each that is alike
 _GOAL = (3, 4)  # of the variance between random rows: parting gives some of it back
+
+
+class Rounds(NamedTuple):
+    """How many rounds there are.
+
+    Attributes:
+        random: at least and at most.
+        balancing: at most.
+        stalled: balancing rounds go on while each takes off so small a part of the variance between rows: above what
+            random rows have, and below.
+    """
+
+    random: tuple[int, int]
+    balancing: int
+    stalled: tuple[int, int]
+
+    @classmethod
+    def of(cls, segments: int) -> Rounds:
+        """For so many segments, all in all."""
+        return _MANY if segments < _SMALL else _FEW_ROUNDS
+
+
+_SMALL = 1 << 18
+_MANY = Rounds((24, 64), 400, (1024, 24))
+_FEW_ROUNDS = Rounds((2, 10), 32, (64, 24))
 
 
 class RowSegments(NamedTuple):
@@ -60,7 +83,7 @@ class RowSegments(NamedTuple):
 
 
 def exchange(
-    weight: U64, row: I64, rows: int, longest: U64, long_rows: int, draws: np.random.Philox
+    weight: U64, row: I64, rows: int, longest: U64, long_rows: int, rounds: Rounds, draws: np.random.Philox
 ) -> tuple[U64, I64]:
     """The weights of segments in new rows, each row in random order; and the row of each, ascending.
 
@@ -70,19 +93,20 @@ def exchange(
         rows: how many there are.
         longest: the weight of a segment of L tokens.
         long_rows: rows of one such segment to reckon with.
+        rounds: how many there are.
         draws: the source of all randomness.
     """
     scale = _Scale.of(weight, rows, longest, long_rows)
     counts = np.bincount(row, minlength=rows)
     number = np.flatnonzero(counts)
-    spread = _spread(RowSegments(weight, counts[number]), scale, draws)
+    spread = _spread(RowSegments(weight, counts[number]), scale, rounds, draws)
     # Balancing takes a group and leaves another, so it has no use for rows of one segment.
     several = spread.counts > 1
     inside = np.repeat(several, spread.counts)
     alone = spread.weight[~inside]
     there = scale.excess(alone, np.int64(1))
     scale = scale._replace(alone=scale.alone + int((there * there).sum()))
-    mixed = _balance(RowSegments(spread.weight[inside], spread.counts[several]), scale, draws)
+    mixed = _balance(RowSegments(spread.weight[inside], spread.counts[several]), scale, rounds, draws)
     mixed, numbers = _part(mixed, number[several], draws)
     weight = np.concatenate([mixed.weight, alone])
     row = np.concatenate([np.repeat(numbers, mixed.counts), number[~several]])
@@ -123,9 +147,9 @@ class _Scale(NamedTuple):
         return int((excess * excess // counts).sum()) + self.alone
 
 
-def _spread(rows: RowSegments, scale: _Scale, draws: np.random.Philox) -> RowSegments:
+def _spread(rows: RowSegments, scale: _Scale, rounds: Rounds, draws: np.random.Philox) -> RowSegments:
     """Random rounds."""
-    least, most = _RANDOM_ROUNDS
+    least, most = rounds.random
     before = 0
     for number in range(most):
         ends, totals = offsets_of(rows.counts), running(rows.weight)
@@ -159,14 +183,14 @@ def _deal(rows: RowSegments, ends: I64, totals: U64, draws: np.random.Philox) ->
     return RowSegments(rows.weight.take(consecutive(start[source], counts, dealt)), np.diff(dealt[group]))
 
 
-def _balance(rows: RowSegments, scale: _Scale, draws: np.random.Philox) -> RowSegments:
+def _balance(rows: RowSegments, scale: _Scale, rounds: Rounds, draws: np.random.Philox) -> RowSegments:
     """Balancing rounds: the first segments of each row, as many as drawn, go where they bring the mean nearest."""
     before = None
-    for _ in range(_BALANCING_ROUNDS if len(rows.counts) > 1 else 0):
+    for _ in range(rounds.balancing if len(rows.counts) > 1 else 0):
         offsets, totals = offsets_of(rows.counts), running(rows.weight)
         before_row = totals[offsets]
         now = scale.between(scale.excess(np.diff(before_row), rows.counts), rows.counts)
-        stalled = _STALLED[now * _GOAL[0] <= scale.goal * _GOAL[1]]
+        stalled = rounds.stalled[now * _GOAL[0] <= scale.goal * _GOAL[1]]
         if now <= scale.goal or (before is not None and (before - now) * stalled < before):
             break
         before = now

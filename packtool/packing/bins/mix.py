@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from packtool.packing.bins.exchange import exchange
+from packtool.packing.bins.exchange import Rounds, exchange
 from packtool.packing.bins.groups import HALF, INDEX_BITS, RANDOM_BITS, U64, consecutive, random, sorted_by, weights
 from packtool.plan import I64, Ints, offsets_of
 from packtool.shuffling.permutation import ROW_MIX, stream
@@ -72,7 +72,7 @@ def mix(
     if not segments:
         return MixedSegments(items, offsets)
     blocks = _blocks(segments, rows, sequence_length)
-    known = weights(sequence_length)
+    known, rounds = weights(sequence_length), Rounds.of(segments)
     dealt = []
     for block in range(blocks):
         here = _rows_of(block, blocks, rows)
@@ -80,7 +80,7 @@ def mix(
         place = consecutive(first, count, offsets_of(count))
         draws = stream(seed, ROW_MIX, window, sequence_length, block)
         alone = len(range(block, long_rows, blocks))
-        order, counts[here] = _mix_block(length[place].astype(np.int64), count, known, alone, draws)
+        order, counts[here] = _mix_block(length[place].astype(np.int64), count, known, alone, rounds, draws)
         dealt.append(items[place][order])
     offsets = offsets_of(counts)
     mixed = np.empty_like(items)
@@ -112,7 +112,9 @@ def _rows_of(block: int, blocks: int, rows: int) -> I64:
     return found[: np.searchsorted(found, rows)]
 
 
-def _mix_block(length: I64, counts: I64, known: U64, alone: int, draws: np.random.Philox) -> tuple[I64, I64]:
+def _mix_block(
+    length: I64, counts: I64, known: U64, alone: int, rounds: Rounds, draws: np.random.Philox
+) -> tuple[I64, I64]:
     """The segments of a block in their new order, and how many each row has.
 
     Args:
@@ -120,6 +122,7 @@ def _mix_block(length: I64, counts: I64, known: U64, alone: int, draws: np.rando
         counts: segments in each row.
         known: weights of segments of each length, from 0 to L.
         alone: how many rows of one segment of L tokens to reckon with.
+        rounds: how many there are.
     """
     total = len(length)
     if total >= _LARGEST_BLOCK:
@@ -128,7 +131,7 @@ def _mix_block(length: I64, counts: I64, known: U64, alone: int, draws: np.rando
     fixed = _beyond(length, counts, len(known) - 1)
     free = np.flatnonzero(~fixed)
     old = known[length[free]]
-    new, new_row = exchange(old, row[free], len(counts), known[-1:], alone, draws)
+    new, new_row = exchange(old, row[free], len(counts), known[-1:], alone, rounds, draws)
     # Lengths have found their rows; now segments of each length take those places at random.
     order = np.empty_like(free)
     order[sorted_by(new >> HALF)] = free[sorted_by(old >> HALF, random(len(free), RANDOM_BITS, draws))]

@@ -79,6 +79,13 @@ def test_rows_are_mixed_as_random_rows_are(median, sigma, sequence_length):
     assert after.equal_but_one < before.equal_but_one / 10
 
 
+@pytest.mark.parametrize(("documents", "limit"), [(1000, 1.2), (5000, 1.1)])
+def test_a_small_corpus_is_mixed_as_well(documents, limit):
+    greedy = greedy_rows(400, 1.2, 2048, documents=documents)
+    after = homogeneity(greedy.mixed(42, 0))
+    assert after.between_rows < limit * after.random_rows
+
+
 def test_rows_are_mixed_better_than_by_first_fit_in_random_order():
     greedy = greedy_rows(400, 1.2, 2048)
     peer = greedy_rows(400, 1.2, 2048, "first-fit-shuffle")

@@ -23,7 +23,7 @@ def rows_of(lengths: list[int], strategy: str, sequence_length: int) -> str:
 
 
 def test_blocks_are_as_wide_as_their_pieces_and_coloured_by_length() -> None:
-    drawing = rows_of([4, 12, 16], "bfd", 16)
+    drawing = rows_of([16, 12, 4], "concat", 16)
     widths = [float(width) for width in re.findall(r'class="piece \w+" .*?width="([\d.]+)"', drawing)]
     assert widths == pytest.approx([WIDTH, WIDTH * 3 / 4, WIDTH / 4], abs=0.5)
     assert re.findall(r'class="piece (\w+)"', drawing) == ["l1", "l1", "l0"]
