@@ -14,15 +14,18 @@ from packtool.clock import Clock
 from packtool.commands.preview import Preview
 from packtool.errors import DataError, UsageError
 from packtool.exchange.documents import Counts, documents
+from packtool.exchange.estimate import estimate
 from packtool.exchange.files import digest
 from packtool.exchange.model import Format, ReadOptions
-from packtool.exchange.store import ImportedFile, kept, note, noted, store_file
+from packtool.exchange.store import SHARD_TOKENS, ImportedFile, kept, note, noted, store_file
 from packtool.options.call import takes
 from packtool.options.import_ import ImportArguments
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
+from packtool.storage.files import HEADER_BYTES
 from packtool.storage.manifest import ExportManifest, InputEntry, StoreManifest, TokenizerInfo, TokenShard
+from packtool.storage.names import OFFSET
 from packtool.storage.output import Output, one_writer, prepare
 from packtool.storage.state import key_of, state_of
 from packtool.storage.token_store import token_dtype
@@ -72,18 +75,22 @@ def import_(options: ImportArguments) -> ImportResult:
     dtype = np.dtype(options.dtype or token_dtype(info.vocab_size))
     read = ReadOptions(dtype.newbyteorder("<"), options.field)
     recorded = {"format": chosen.name, "dtype": read.dtype.str, "field": read.field}
-    identity = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    every = [each for file in files for each in chosen.read_with(file)]
+    identity = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in every]
     key = key_of("import", recorded, info, identity)
     output = Path(options.output)
     if options.dry_run:
         figures = {"files": len(files), "input_bytes": sum(size for _, size, _ in identity)}
-        figures["bytes"] = figures["input_bytes"] // dtype.itemsize * token_dtype(info.vocab_size).itemsize
-        figures["bytes"] += sum(map(len, tokenizer.values()))
+        documents, figures["tokens"] = estimate(files, chosen, read, info.eos_id, info.vocab_size)
+        figures["bytes"] = figures["tokens"] * token_dtype(info.vocab_size).itemsize
+        figures["bytes"] += documents * OFFSET.itemsize + sum(map(len, tokenizer.values()))
+        figures["bytes"] += 2 * HEADER_BYTES * (len(files) + figures["tokens"] // SHARD_TOKENS)
+        estimated = ("tokens", "bytes")
         return ImportResult(
-            output, {}, {}, Preview("import", output, state_of(output, "import", key), figures, ("bytes",))
+            output, {}, {}, Preview("import", output, state_of(output, "import", key), figures, estimated)
         )
     place = prepare(
-        output, "import", key=key, inputs=[*inputs, *files], overwrite=options.overwrite, resume=options.resume
+        output, "import", key=key, inputs=[*inputs, *every], overwrite=options.overwrite, resume=options.resume
     )
     if place.finished:
         stored = manifests.read(output)
@@ -96,7 +103,7 @@ def import_(options: ImportArguments) -> ImportResult:
             place.discard()  # nothing that a resumed run could use
         raise
     manifest = msgspec.structs.replace(
-        _manifest(files, done, info, recorded), tokenizer_files=write_tokenizer(place.staged, tokenizer)
+        _manifest(every, done, info, recorded), tokenizer_files=write_tokenizer(place.staged, tokenizer)
     )
     run = {"written": clock.seconds()}
     place.finish(manifest, run)
@@ -109,7 +116,8 @@ def _read_all(
     assert chosen.read is not None
     finished: list[ImportedFile] = []
     shards = 0
-    with Progress(sum(file.stat().st_size for file in files), "import", quiet=quiet) as bar:
+    sizes = [sum(each.stat().st_size for each in chosen.read_with(file)) for file in files]
+    with Progress(sum(sizes), "import", quiet=quiet) as bar:
         for number, file in enumerate(files):
             done = noted(place.work, number)
             if done is None or not kept(place.staged, done):
@@ -119,7 +127,7 @@ def _read_all(
                 note(place.work, number, done)
             finished.append(done)
             shards += len(done.shards)
-            bar.advance(file.stat().st_size)
+            bar.advance(sizes[number])
     return finished
 
 

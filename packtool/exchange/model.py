@@ -101,10 +101,12 @@ class Found:
     Attributes:
         tokens: ids, of any integer type.
         lengths: of the documents in `tokens`; None where the format has no boundaries, and only EOS tells.
+        share: of the file that was read so far.
     """
 
     tokens: npt.NDArray[Any]
     lengths: I64 | None
+    share: float
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,7 @@ class Format:
         labels: it keeps which tokens are padding.
         several_lengths: its rows may have several lengths.
         shared: all parts fill one file.
+        beside: where the file lies that one that is read needs; None where there is none.
         part: (place, contents, part) writes one part; None for what can only be imported.
         finish: (place, contents, written by each part) writes what stands for the whole.
         read: (file, options) to what is in it; None for what can only be exported.
@@ -150,9 +153,15 @@ class Format:
     labels: bool = False
     several_lengths: bool = False
     shared: bool = False
+    beside: Callable[[Path], Path] | None = None
     part: Callable[[Place, Contents, Part], list[Written]] | None = None
     finish: Callable[[Place, Contents, list[list[Written]]], list[Written]] | None = None
     read: Callable[[Path, ReadOptions], Iterator[Found]] | None = None
+
+    def read_with(self, path: Path) -> list[Path]:
+        """A file that is read, and the one that it needs."""
+        other = None if self.beside is None else self.beside(path)
+        return [path] if other is None or not other.is_file() else [path, other]
 
     def dtype(self, contents: Contents) -> np.dtype[Any]:
         """What tokens are stored as."""

@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import pytest
 
 import packtool
 from packtool.cli import run
+from packtool.exchange.formats import raw
+from packtool.storage.token_store import TokenStore
 
 TEXT = "the of and model token length row shuffle Zürich 東京 pack 12345 def return"
 WORDS = TEXT.split()
@@ -89,6 +92,38 @@ def test_shuffle(place: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("source", ["tokens", "rows"])
 def test_export(place: Path, tmp_path: Path, format: str, source: str) -> None:
     compare("export", place / source, output=tmp_path / "out", format=format)
+
+
+@pytest.mark.parametrize("format", ["megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow"])
+def test_import(place: Path, tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    packtool.export(place / "tokens", tmp_path / "exported", format=format)
+    whole = packtool.import_(tmp_path / "exported", tmp_path / "dry", format=format, dry_run=True).preview
+    assert whole is not None
+    compare("import_", tmp_path / "exported", output=tmp_path / "out", format=format)
+    store = TokenStore(tmp_path / "out")
+    assert whole.figures["tokens"] == pytest.approx(store.tokens, rel=0.01)
+    held = [file for file in (tmp_path / "exported").iterdir() if file.suffix not in (".json", ".jinja")]
+    assert whole.figures["input_bytes"] == sum(file.stat().st_size for file in held)
+    assert {entry.name for entry in store.manifest.inputs} == {file.name for file in held}
+    # Of large files, the beginning: here of 32,768 tokens, read in pieces of a quarter.
+    monkeypatch.setattr(raw, "READ_TOKENS", 1 << 13)
+    monkeypatch.setattr(import_module(f"packtool.exchange.formats.{format}"), "READ_TOKENS", 1 << 13, raising=False)
+    monkeypatch.setattr("packtool.exchange.formats.parquet._ROWS", 100)
+    monkeypatch.setattr("packtool.exchange.estimate.SAMPLE_TOKENS", 1 << 15)
+    compare("import_", tmp_path / "exported", output=tmp_path / "again", format=format)
+
+
+def test_import_of_json_lines_and_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(7)
+    (tmp_path / "in").mkdir()
+    for number in range(40):
+        lines = [json.dumps({"ids": draw.choices(range(1, 900), k=draw.randint(1, 300))}) for _ in range(50)]
+        (tmp_path / "in" / f"{number:02}.jsonl").write_text("\n".join(lines))
+    packtool.tokenize(tmp_path / "in" / "00.jsonl", tmp_path / "t", ids_field="ids", workers=1)
+    options: dict[str, Any] = {"format": "jsonl", "field": "ids", "tokenizer": tmp_path / "t"}
+    monkeypatch.setattr("packtool.exchange.formats.jsonl.READ_TOKENS", 1000)
+    monkeypatch.setattr("packtool.exchange.estimate.SAMPLE_TOKENS", 2000)
+    compare("import_", tmp_path / "in", output=tmp_path / "out", **options)
 
 
 def test_a_corpus_without_documents(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,9 +24,9 @@ def part(place: Place, contents: Contents, part: Part) -> list[Written]:
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     try:
         with pa.memory_map(str(path)) as file:
-            before = 0
+            before, size = 0, path.stat().st_size
             for batch in _batches(file):
-                yield tables.found(batch, before, options.field, str(path))
+                yield replace(tables.found(batch, before, options.field, str(path)), share=file.tell() / size)
                 before += batch.num_rows
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(

@@ -57,7 +57,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
         before = int(ends[begin - 1]) if begin else 0
         end = max(int(np.searchsorted(ends, before + READ_TOKENS, side="right")), begin + 1)
         near = ends[begin:end]
-        yield Found(tokens[before : near[-1]], np.diff(near, prepend=before))
+        yield Found(tokens[before : near[-1]], np.diff(near, prepend=before), int(near[-1]) / max(last, 1))
         begin = end
 
 
@@ -67,6 +67,7 @@ FORMAT = Format(
     files="*.ds",
     documents=True,
     boundaries=True,
+    beside=lambda path: path.with_name(path.name + ".index"),
     part=part,
     read=read,
 )

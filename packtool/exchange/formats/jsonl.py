@@ -22,7 +22,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     held: list[list[int]] = []
     tokens = 0
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        size = path.stat().st_size
+        with path.open("rb") as raw, gzip.open(raw) if path.suffix == ".gz" else raw as file:
             for number, line in enumerate(file, 1):
                 if not line.strip():
                     continue
@@ -30,13 +31,13 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
                 held.append(ids)
                 tokens += len(ids)
                 if tokens >= READ_TOKENS:
-                    yield _found(held)
+                    yield _found(held, raw.tell() / size)
                     held, tokens = [], 0
     except (EOFError, gzip.BadGzipFile) as error:
         raise DataError(
             "damaged-input", f"not a whole gzip file ({error})", remedy="make it again", where=str(path)
         ) from None
-    yield _found(held)
+    yield _found(held, 1.0)
 
 
 def _ids(line: bytes, decode: Any, field: str | None, where: str) -> list[int]:
@@ -50,9 +51,9 @@ def _ids(line: bytes, decode: Any, field: str | None, where: str) -> list[int]:
     return ids
 
 
-def _found(held: list[list[int]]) -> Found:
+def _found(held: list[list[int]], share: float) -> Found:
     lengths = np.array([len(ids) for ids in held], np.int64)
-    return Found(np.array([each for ids in held for each in ids], np.int64), lengths)
+    return Found(np.array([each for ids in held for each in ids], np.int64), lengths, share)
 
 
 FORMAT = Format(name="jsonl", summary="JSON Lines with lists of ids; imported only", files="*.jsonl*", read=read)

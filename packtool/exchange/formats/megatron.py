@@ -79,11 +79,12 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
     if sequences and ((begins < 0).any() or int((begins + lengths).max()) > held):
         raise _damaged(ids, "shorter than its index says")
     tokens = np.memmap(ids, dtype, "r") if held else np.empty(0, dtype)
-    for begin, end in _groups(first, offsets_of(lengths)):
+    ends = offsets_of(lengths)
+    for begin, end in _groups(first, ends):
         inside = range(int(first[begin]), int(first[end]))
         parts = [tokens[begins[i] : begins[i] + lengths[i]] for i in inside]
-        sizes = np.diff(offsets_of(lengths)[first[begin : end + 1]])
-        yield Found(np.concatenate([np.empty(0, dtype), *parts]), sizes)
+        sizes = np.diff(ends[first[begin : end + 1]])
+        yield Found(np.concatenate([np.empty(0, dtype), *parts]), sizes, int(ends[first[end]]) / max(int(ends[-1]), 1))
 
 
 def _groups(first: np.ndarray, ends: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -109,6 +110,7 @@ FORMAT = Format(
     dtypes={2: "<u2", 4: "<i4"},
     documents=True,
     several_lengths=True,
+    beside=lambda path: path.with_suffix(".bin"),
     part=part,
     finish=finish,
     read=read,

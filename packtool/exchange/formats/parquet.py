@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,14 +29,22 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     try:
         with pq.ParquetFile(path) as file:
             name = tables.column(file.schema_arrow.names, options.field, str(path))
-            before = 0
+            before, ids, held = 0, 0, _ids(file.metadata, name)
             for batch in file.iter_batches(_ROWS, columns=[name]):
-                yield tables.found(batch, before, name, str(path))
-                before += batch.num_rows
+                found = tables.found(batch, before, name, str(path))
+                before, ids = before + batch.num_rows, ids + len(found.tokens)
+                yield replace(found, share=min(ids / max(held, 1), 1.0))
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(
             "damaged-input", f"not a readable Parquet file ({error})", remedy="make it again", where=str(path)
         ) from None
+
+
+def _ids(metadata: Any, column: str) -> int:
+    """Ids in a column, as the file's metadata count them; an empty list counts as one."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    columns = [group.column(number) for group in groups for number in range(group.num_columns)]
+    return sum(each.num_values for each in columns if each.path_in_schema.partition(".")[0] == column)
 
 
 FORMAT = Format(

@@ -50,4 +50,5 @@ def ids_in(path: Path, dtype: np.dtype[Any], first: int = 0) -> Iterator[Found]:
     if size:
         tokens = np.memmap(path, dtype, "r", offset=first)
         for begin in range(0, len(tokens), READ_TOKENS):
-            yield Found(tokens[begin : begin + READ_TOKENS], None)
+            found = tokens[begin : begin + READ_TOKENS]
+            yield Found(found, None, (begin + len(found)) / len(tokens))

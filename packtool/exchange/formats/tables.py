@@ -96,7 +96,7 @@ def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def found(batch: pa.RecordBatch, before: int, field: str | None, where: str) -> Found:
-    """The documents of a record batch.
+    """The documents of a record batch, as if it were the last of its file.
 
     Args:
         before: rows of the file before it.
@@ -119,7 +119,7 @@ def found(batch: pa.RecordBatch, before: int, field: str | None, where: str) -> 
     if values.null_count:
         raise _bad(f"an id is missing in column {name}, after row {before}", where)
     lengths = lists.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
-    return Found(values.to_numpy(zero_copy_only=False), lengths)
+    return Found(values.to_numpy(zero_copy_only=False), lengths, 1.0)
 
 
 def column(names: list[str], field: str | None, where: str) -> str:
