@@ -20,6 +20,10 @@ import packtool
 from packtool import progress
 from packtool.cli import run
 from packtool.clock import Clock
+from packtool.corpus import blocks
+from packtool.sizes import show_bytes
+from packtool.tokenizing import block as tasks
+from tests.interrupting import Interrupted
 from tests.stores import write_store
 
 ROOT = Path(__file__).parents[1]
@@ -91,20 +95,44 @@ def test_rows_and_hours() -> None:
     assert shown.figures() == "10 of 9,000 rows, 2:29:50 left"
 
 
-def test_a_resumed_run_tells_its_own_rate(tmp_path: Path) -> None:
-    """Work of an earlier run is neither this run's text nor its tokens."""
-    from packtool.tokenizing import job as jobs
+def test_a_resumed_run_tells_its_own_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Work of an earlier run is neither this run's text nor its tokens: in run.json, in the log, in the summary."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(blocks, "SMALLEST", 20_000)  # of bytes in a block
+    lines = [json.dumps({"text": f"document {line} " * 20}) for line in range(400)]
+    Path("corpus.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    whole = packtool.tokenize("corpus.jsonl", "whole", workers=1)
+    assert whole.run["this_run"] == {"text_bytes": whole.run["text_bytes"], "tokens": whole.counts["tokens"]}
+    finished, run_task = 4, tasks.run
 
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    for number in range(4):
-        lines = [json.dumps({"text": f"document {number} {line} " * 20}) for line in range(50)]
-        (corpus / f"{number}.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    first = packtool.tokenize(corpus, tmp_path / "a", workers=1)
-    assert first.run["this_run"] == {"text_bytes": first.run["text_bytes"], "tokens": first.counts["tokens"]}
-    job = object.__new__(jobs.Job)
-    job.results, job.earlier = {}, frozenset()
-    assert job.done_now() == {"text_bytes": 0, "tokens": 0}
+    def stop(context: tasks.Context, task: tasks.Task) -> tasks.BlockResult | tasks.FileDigest:
+        if task.number == finished:
+            raise Interrupted
+        return run_task(context, task)
+
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr(tasks, "run", stop)
+        packtool.tokenize("corpus.jsonl", "out", workers=1)
+    work = Path("out") / "unfinished"
+    earlier = [json.loads(file.read_text()) for file in work.glob("block-*.json")]
+    assert len(earlier) == finished
+    text = sum(span["bytes"] for block in earlier for span in block["spans"])
+    tokens = sum(shard["tokens"]["shape"][0] for block in earlier for shard in block["shards"])
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    monkeypatch.setattr(progress, "_mode", "log")
+    assert run(["tokenize", "corpus.jsonl", "-o", "out", "--resume", "-j", "1"]) == 0
+    found = json.loads((Path("out") / "run.json").read_text())
+    assert found["text_bytes"] == whole.run["text_bytes"]
+    assert found["this_run"] == {"text_bytes": found["text_bytes"] - text, "tokens": whole.counts["tokens"] - tokens}
+    captured = capsys.readouterr()
+    rate = found["this_run"]["tokens"] / max(found["written"]["wall"], 1e-3)
+    assert f"({show_bytes(text)} by an earlier run) in " in captured.out
+    assert f", {rate:,.0f} tokens/s with 1 worker\n" in captured.out
+    shares = [int(share) for share in re.findall(r"tokenize (\d+) %", captured.err)]
+    assert shares[0] >= 100 * text // found["text_bytes"]
+    assert shares[-1] == 100
 
 
 def test_cpu_seconds_include_workers() -> None:

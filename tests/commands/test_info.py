@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ import packtool
 from packtool.cli import run
 from packtool.errors import DataError
 from packtool.storage.output import prepare
+from tests.cli.running import ENVIRONMENT
 from tests.stores import write_store
 
 
@@ -56,10 +60,102 @@ def test_damage(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "missing or of the wrong size: tokens-00000.npy\nNext:\n  packtool verify store\n" in text
 
 
-def test_an_order(place: Path) -> None:
-    packtool.shuffle("packed", "order", epoch=1, order_only=True)
-    assert packtool.info("order").kind == "order"
-    assert packtool.info("order").state == "whole"
+def test_an_order(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packtool.shuffle("packed", "order", epoch=3, seed=7, order_only=True)
+    text = said(capsys, "order")
+    assert text.startswith("order: order, whole\n  of          packed\n  order       atom shuffle, seed 7, epoch 3\n")
+    assert text.endswith("Next:\n  packtool stats packed --order order\n")
+    assert run(text.splitlines()[-1].split()[1:]) == 0  # what it says to do can be done
+    capsys.readouterr()
+    packtool.pack("store", "buckets", strategy="buckets", buckets=[8, 16])
+    packtool.shuffle("buckets", "batched", method="bucket", batch_tokens=32, order_only=True)
+    assert packtool.info("batched").facts["batches"] > 0
+    (place / "order" / "order.npy").unlink()
+    assert said(capsys, "order", status=1).startswith("order: order, damaged\n")
+
+
+def test_exports_and_mixtures(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packtool.export("packed", "exported", format="parquet")
+    text = said(capsys, "exported")
+    assert text.startswith("exported: export, whole\n  written for  parquet\n  sequences    6\n")
+
+
+PACKED = ["-o", "x", "--strategy", "bfd", "-L", "8"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["stats", "order"], "order: an order, which has no rows of its own. Give the packed dataset it orders"),
+        (["show", "order"], "order: an order, where a packed dataset is needed."),
+        (
+            ["pack", "order", *PACKED],
+            "order: an order, where a token store is needed.",
+        ),
+        (
+            ["pack", "packed", *PACKED],
+            "packed: a packed dataset, where a token store",
+        ),
+        (["shuffle", "order", "-o", "x"], "order: an order, where --method atom needs a packed dataset."),
+        (["export", "order", "-o", "x", "--format", "parquet"], "order: an order, where"),
+        (
+            ["show", "half"],
+            "half: the output of a packtool command that was interrupted. Finish it first: packtool info",
+        ),
+        (
+            ["pack", "half", *PACKED],
+            "half: the output of a packtool command that was",
+        ),
+        (["verify", "half"], "half: the output of a packtool command that was interrupted."),
+        (
+            ["pack", "text.jsonl", *PACKED],
+            "tokenize it first: packtool tokenize text",
+        ),
+        (["shuffle", "text.jsonl", "-o", "x"], "text.jsonl: a file, not a token store or packed dataset."),
+        (["show", "text.jsonl"], "text.jsonl: a file, not a token store or packed dataset."),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_called_by_its_name(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    packtool.shuffle("packed", "order", epoch=3, order_only=True)
+    prepare("half", "pack", key="k")
+    (place / "text.jsonl").write_text('{"text": "a"}\n')
+    assert run(arguments) in (1, 2)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert not (place / "x").exists()
+
+
+def test_commands_that_go_on_finish_the_work(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever command it was: what info says goes on from where it was interrupted."""
+    (place / "a.jsonl").write_text('{"text": "a"}\n{"text": "b c"}\n')
+    for typed in (
+        ["tokenize", "a.jsonl", "-o", "out"],
+        ["pack", "store", "-o", "out", "--strategy", "bfd", "-L", "16"],
+        ["shuffle", "packed", "-o", "out", "--epoch", "2"],
+        ["export", "packed", "-o", "out", "--format", "parquet"],
+    ):
+        program = """
+import os
+from packtool.storage import manifest
+manifest.write = lambda *args: os._exit(9)
+from packtool.cli import main
+main()
+"""
+        killed = subprocess.run(
+            [sys.executable, "-c", program, *typed], env=ENVIRONMENT, capture_output=True, check=False
+        )
+        assert killed.returncode == 9, killed.stderr
+        assert packtool.info("out").state == "unfinished"
+        again, anew = packtool.info("out").next
+        assert again.split()[:2] == ["packtool", typed[0]]
+        assert anew == again.replace("--resume", "--overwrite")
+        assert run(again.split()[1:]) == 0
+        assert packtool.info("out").state == "whole"
+        shutil.rmtree("out")
+    capsys.readouterr()
 
 
 def test_unfinished_work(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
