@@ -235,7 +235,7 @@ def _preview(
     fields: Fields,
 ) -> TokenizeResult:
     """What there is to read, and about what will be written, from samples of it."""
-    tokenizer = reference_tokenizer(loaded.data)
+    tokenizer = None if fields.ids else reference_tokenizer(loaded.data)
     about = estimate(files, tokenizer, fields, filters)
     figures = {
         "files": len(files),

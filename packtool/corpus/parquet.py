@@ -125,7 +125,8 @@ def require_scalar(schema: Any, column: str) -> list[str]:
     import pyarrow as pa
 
     path, kind = _find_column(schema, column, "bad-field")
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+    binary = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+    if pa.types.is_nested(kind) or pa.types.is_interval(kind) or any(check(kind) for check in binary):
         raise UnusableFileError("bad-field", f"column {column!r} holds {kind}, not scalars")
     return path
 
@@ -164,7 +165,7 @@ def batch_of(table: Any, fields: Fields, path: list[str], others: list[list[str]
     if not fields.columns:
         return batch
     kept: list[int] = []
-    columns = [_descend(table, each).to_pylist() for each in others]
+    columns = [_scalars(_descend(table, each)) for each in others]
     required = fields.columns.index(fields.required) if fields.required else None
     for place, number in enumerate(batch.numbers):
         if required is not None and columns[required][number - 1] is None:
@@ -178,6 +179,28 @@ def batch_of(table: Any, fields: Fields, path: list[str], others: list[list[str]
         for column, name in zip(columns, fields.columns, strict=True)
     ]
     return batch
+
+
+def _scalars(array: Any) -> list[Any]:
+    """The values of a column of scalars.
+
+    Arrow writes those that Python would round: times of nanoseconds, and numbers of less than 64 bits. Times are ISO
+    8601, with a Z where the column has a time zone; durations are counted in the column's unit.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = array.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        array = array.cast(pa.timestamp(kind.unit, "UTC"))
+    if pa.types.is_temporal(kind):
+        array = array.cast(pa.string())
+    values: list[Any] = array.to_pylist()
+    if pa.types.is_float32(kind) or pa.types.is_float16(kind):
+        narrow = kind.to_pandas_dtype()
+        values = [None if value is None else float(str(narrow(value))) for value in values]
+    return values
 
 
 def _lists(array: Any, column: str) -> RecordBatch:

@@ -6,10 +6,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from tokenizers import Tokenizer
 
 from packtool.corpus.fields import Fields
 from packtool.corpus.filters import Filters
@@ -17,6 +16,9 @@ from packtool.corpus.open import open_raw
 from packtool.corpus.parquet import row_groups
 from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CorpusFile, Document, Span
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 SAMPLES = 16
 """Places of the corpus that are looked at, equally far apart in bytes."""
@@ -45,11 +47,14 @@ class _Sample(msgspec.Struct, frozen=True):
     tokens: float
 
 
-def estimate(files: Sequence[CorpusFile], tokenizer: Tokenizer, fields: Fields, filters: Filters) -> Estimate:
+def estimate(files: Sequence[CorpusFile], tokenizer: Tokenizer | None, fields: Fields, filters: Filters) -> Estimate:
     """Count in samples, each of which stands for an equal share of the bytes, as files lie there.
 
     Archives can be read from their beginning only, so of those it is the beginning that counts. Nothing is said of
     records that can't be used: a real run says it.
+
+    Args:
+        tokenizer: counts tokens of text; ids need none.
 
     Returns:
         Three digits, as more would not be known; zeros where the samples hold no document.
@@ -94,7 +99,9 @@ def _span(file: CorpusFile, at: int) -> Span:
     return Span(0, group, group + 1) if group > 0 else Span(0)
 
 
-def _sample(file: CorpusFile, span: Span, fields: Fields, filters: Filters, tokenizer: Tokenizer) -> _Sample | None:
+def _sample(
+    file: CorpusFile, span: Span, fields: Fields, filters: Filters, tokenizer: Tokenizer | None
+) -> _Sample | None:
     """None where no record begins."""
     read = held = documents = encoded = tokens = 0
     for batch in SpanReader(file, span, fields, salvage=False):
@@ -103,7 +110,7 @@ def _sample(file: CorpusFile, span: Span, fields: Fields, filters: Filters, toke
             characters = _characters(document)
             documents += characters > 0
             held += characters
-            if encoded < SAMPLE_CHARS:
+            if encoded < SAMPLE_CHARS and tokenizer is not None:
                 text = document if isinstance(document, str) else next(iter(document), "")
                 text = text[: SAMPLE_CHARS - encoded]
                 encoded += len(text)

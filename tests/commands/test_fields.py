@@ -5,9 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import random
+import subprocess
+import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import xxhash
@@ -17,6 +21,8 @@ from tokenizers import Tokenizer
 import packtool
 from packtool.cli import run
 from packtool.corpus import blocks, jsonl
+from packtool.corpus.parquet import require_scalar
+from packtool.corpus.records import UnusableFileError
 from packtool.errors import PacktoolError, UsageError
 from packtool.storage.token_store import TokenStore
 from packtool.warnings import PacktoolWarning
@@ -68,6 +74,50 @@ def test_scalars_stay_with_their_documents(tmp_path: Path, monkeypatch: pytest.M
     dropped = [text for text in TEXTS if len(text.split()) < 6]
     tokens = sum(len(TOKENIZER.encode(text).ids) + 1 for text in dropped)
     assert (store.manifest.counts["filtered"], store.manifest.counts["filtered_tokens"]) == (len(dropped), tokens)
+
+
+def test_scalars_of_every_type_of_column(tmp_path: Path) -> None:
+    """Times that pandas writes have nanoseconds, which Python has not."""
+    moment = 1_700_000_000_123_456_789
+    typed = {
+        "int8": (pa.array([-5, None], pa.int8()), "-5"),
+        "uint64": (pa.array([2**64 - 1, None], pa.uint64()), "18446744073709551615"),
+        "float16": (pa.array(np.array([0.1, 0], np.float16)), "0.1"),
+        "float32": (pa.array([0.1, None], pa.float32()), "0.1"),
+        "double": (pa.array([0.1, None]), "0.1"),
+        "bool": (pa.array([True, None]), "true"),
+        "decimal": (pa.array([Decimal("1.10"), None]), "1.10"),
+        "seconds": (pa.array([1_700_000_000, None], pa.timestamp("s")), "2023-11-14 22:13:20.000"),
+        "moment": (pa.array([moment, None], pa.timestamp("ns")), "2023-11-14 22:13:20.123456789"),
+        "zoned": (pa.array([moment // 1000, None], pa.timestamp("us", "Asia/Tokyo")), "2023-11-14 22:13:20.123456Z"),
+        "date": (pa.array([19_000, None], pa.date32()), "2022-01-08"),
+        "time": (pa.array([86_399_000_000_001, None], pa.time64("ns")), "23:59:59.000000001"),
+        "span": (pa.array([90, None], pa.duration("ns")), "90"),
+        "word": (pa.array(["a", None]).dictionary_encode(), "a"),
+        "large": (pa.array(["a", None], pa.large_string()), "a"),
+    }
+    table = {"text": ["one", "two"], **{name: values for name, (values, _) in typed.items()}}
+    parquet.write_table(pa.table(table), tmp_path / "a.parquet")
+    packtool.tokenize(tmp_path / "a.parquet", tmp_path / "s", columns=list(typed), workers=1)
+    store = TokenStore(tmp_path / "s")
+    kept = {name: column(store, name) for name in typed}
+    assert kept == {name: [expected, "0.0" if name == "float16" else None] for name, (_, expected) in typed.items()}
+    with pytest.warns(PacktoolWarning, match="1 records could not be used"):
+        packtool.tokenize(tmp_path / "a.parquet", tmp_path / "i", id_field="uint64", on_error="skip", workers=1)
+    packtool.pack(tmp_path / "i", tmp_path / "p", strategy="bfd", sequence_length=8)
+    assert packtool.find(tmp_path / "p", str(2**64 - 1), store=tmp_path / "i").documents == [0]
+
+
+@pytest.mark.parametrize("values", [[b"a"], [[1]], [{"a": 1}], [(1, 2, 3)]])
+def test_columns_that_hold_no_scalars_are_refused(tmp_path: Path, values: list[Any]) -> None:
+    kind = pa.month_day_nano_interval() if isinstance(values[0], tuple) else None
+    if kind is not None:
+        with pytest.raises(UnusableFileError, match="not scalars"):  # Parquet has no such type
+            require_scalar(pa.schema([("x", kind)]), "x")
+        return
+    parquet.write_table(pa.table({"text": ["one"], "x": pa.array(values)}), tmp_path / "a.parquet")
+    with pytest.raises(PacktoolError, match=r"a\.parquet: column 'x' holds .*, not scalars"):
+        packtool.tokenize(tmp_path / "a.parquet", tmp_path / "s", columns=["x"], workers=1)
 
 
 def test_documents_are_found_shown_and_excluded_by_id(tmp_path: Path) -> None:
@@ -138,6 +188,22 @@ def test_ids_are_stored_as_they_are(tmp_path: Path, kind: str) -> None:
     assert store.manifest.counts["empty"] == 1
     with pytest.raises(UsageError, match="--min-words: has no effect on token ids"):
         packtool.tokenize(path, tmp_path / "x", ids_field="input_ids", min_words=3)
+
+
+def test_ids_need_no_encoder(tmp_path: Path) -> None:
+    """A vocabulary takes a second to load: nothing of it is needed where ids are stored as they are."""
+    lines(tmp_path / "a.jsonl", [{"ids": [5, 6, 7]}] * 2000)
+    script = (
+        "import sys; import packtool; from packtool.corpus import blocks; blocks.SMALLEST = 3000\n"
+        "from packtool.tokenizing import block\n"
+        "block.load_encoder = None  # whoever calls it fails\n"
+        "for workers in (1, 2):\n"
+        "    packtool.tokenize('a.jsonl', str(workers), ids_field='ids', workers=workers)\n"
+        "packtool.tokenize('a.jsonl', 'x', ids_field='ids', dry_run=True)\n"
+        "assert 'tokenizers' not in sys.modules, 'loaded here'\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path)
+    assert TokenStore(tmp_path / "2").documents == 2000
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv"])
