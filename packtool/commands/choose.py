@@ -39,7 +39,8 @@ def choose(corpus: Corpus, options: PackArguments) -> Choice | None:
     if budget is not None and not options.mix:
         remedy = "name each store's share: --mix web=0.7,wiki=0.3"
         raise UsageError("bad-mixture", "there are no shares of it", remedy=remedy, where="--tokens")
-    lengths = [store.lengths() for store in stores]
+    ends = np.cumsum([store.documents for store in stores])[:-1]
+    lengths: list[Ints] = np.split(corpus.stored_lengths(), ends)  # read once: what is chosen is looked up in them
     kept, removed = documents_left(stores, names, lengths, options, asked.get("sample_interval", 0))
     tokens = [int(each[documents].sum(dtype=np.int64)) for each, documents in zip(lengths, kept, strict=True)]
     epochs = epochs_of(weights, dict(zip(names, tokens, strict=True)), budget, Fraction(options.max_epochs))
@@ -70,14 +71,13 @@ def _source(
     once = np.zeros(len(lengths), np.bool_)
     once[chosen] = True
     not_drawn = np.zeros(len(lengths), np.bool_)
-    not_drawn[kept] = True
-    not_drawn &= ~once
+    not_drawn[kept] = ~once[kept]
     left_out = {
         reason: LeftOut(int(np.count_nonzero(mask)), int(lengths[mask].sum(dtype=np.int64)))
         for reason, mask in {**removed, NOT_DRAWN: not_drawn}.items()
         if mask.any()
     }
-    held = int(lengths[chosen].sum(dtype=np.int64))
+    held = int(lengths.take(chosen).sum(dtype=np.int64))
     return ChosenSource(
         documents=store.documents,
         tokens=store.tokens,

@@ -13,17 +13,23 @@ from packtool.corpus.records import Document
 
 
 class DocumentCounts(msgspec.Struct):
-    """Documents, the words (what whitespace separates), characters (code points) and tokens (EOS included) in them."""
+    """Documents, the words (what whitespace separates), characters (code points) and tokens (EOS included) in them.
+
+    Attributes:
+        empty: those of the documents that have no token.
+    """
 
     documents: int = 0
     words: int = 0
     characters: int = 0
     tokens: int = 0
+    empty: int = 0
 
     def add(self, documents: Sequence[Any], tokens: npt.NDArray[np.int64]) -> None:
         """Count documents, and the tokens of each; of ids only these."""
         self.documents += len(documents)
         self.tokens += int(tokens.sum())
+        self.empty += int((tokens == 0).sum())
         for document in documents:
             if not isinstance(document, list):
                 words, characters = size(document)

@@ -242,7 +242,7 @@ class Corpus:
         """Length of each document with its EOS, in tokens: uint32, in document order."""
         if self._lengths is None:
             stored = self.stored_lengths()
-            self._lengths = stored if self._behind is None else stored[self._behind]
+            self._lengths = stored if self._behind is None else stored.take(self._behind)
         return self._lengths
 
     def files(self) -> Iterator[MappedFile]:
@@ -261,7 +261,7 @@ class Corpus:
         """From now on be these documents of each store, in this order, and as often as they are named."""
         firsts = offsets_of(np.array([store.documents for store in self.stores], np.int64))[:-1]
         self.store_documents = [len(each) for each in documents]
-        self.chosen = np.concatenate(documents).astype(np.int64)
+        self.chosen = np.concatenate(documents).astype(np.int64, copy=False)
         self._behind = self.chosen + np.repeat(firsts, self.store_documents)
         self._lengths = None
         self.documents = len(self.chosen)

@@ -16,7 +16,7 @@ from packtool.storage.files import FileEntry, sync_directory
 from packtool.storage.manifest import InputEntry, StoreManifest, TokenShard
 from packtool.storage.names import REJECTED, columns_file, shard_file, token_dtype
 from packtool.storage.tokenizer_files import write_tokenizer
-from packtool.tokenizing import block as tasks
+from packtool.tokenizing.counts import SpanCounts
 from packtool.tokenizing.job import Job
 from packtool.tokenizing.rejects import RejectJoiner
 from packtool.warnings import warn
@@ -42,14 +42,14 @@ def assemble(
     """
     shards: list[TokenShard] = []
     documents = 0
-    per_file: dict[int, tasks.SpanCounts] = {}
+    per_file: dict[int, SpanCounts] = {}
     with RejectJoiner(out.staged, [file.name for file in job.files]) as joiner:
         for directory, result in job.in_order():
             joiner.add(directory)
             first_record = per_file[result.spans[0].file].records if result.spans[0].file in per_file else 0
             for span in result.spans:
                 joiner.passed(span.file, span.records)
-                per_file.setdefault(span.file, tasks.SpanCounts(span.file)).add(span)
+                per_file.setdefault(span.file, SpanCounts(span.file)).add(span)
             for shard in result.shards:
                 tokens = _place(out.staged, directory, len(shards), shard.tokens)
                 offsets = _place(out.staged, directory, len(shards), shard.offsets)
@@ -62,7 +62,7 @@ def assemble(
                 shards.append(TokenShard(tokens, offsets, documents, origins, first_record, columns))
                 documents += shard.offsets.shape[0] - 1
     sync_directory(out.staged)
-    total = tasks.SpanCounts(-1)
+    total = SpanCounts(-1)
     for counts in per_file.values():
         total.add(counts)
     digests = {n: counts.digest for n, counts in per_file.items()} | {n: f.digest for n, f in job.digests.items()}

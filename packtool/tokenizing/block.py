@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import shutil
 import tempfile
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,7 +15,7 @@ import numpy as np
 from packtool import executor
 from packtool.corpus.discover import STDIN
 from packtool.corpus.fields import Fields
-from packtool.corpus.filters import DocumentCounts, Filters
+from packtool.corpus.filters import Filters
 from packtool.corpus.origins import origins
 from packtool.corpus.pages import Packed, Pages
 from packtool.corpus.read import SpanReader, file_digest, records_before
@@ -26,6 +26,7 @@ from packtool.plan import I64
 from packtool.storage.files import FileEntry, sync_directory, write_bytes
 from packtool.storage.manifest import InputEntry, TokenizerInfo
 from packtool.tokenizing.choose import EncoderRecipe, load_encoder
+from packtool.tokenizing.counts import SpanCounts
 from packtool.tokenizing.encode import Parts, encoded, joined, require_ids, stored, utf8_of
 from packtool.tokenizing.encoders import U32
 from packtool.tokenizing.rejects import RejectLog
@@ -77,70 +78,6 @@ class Task(msgspec.Struct, frozen=True):
     number: int
     spans: Block
     files: tuple[CorpusFile, ...]
-
-
-class SpanCounts(msgspec.Struct):
-    """What one span held, or the sum of several.
-
-    Attributes:
-        file: its number.
-        documents, tokens: that went to the store; EOS and BOS included.
-        empty: documents without a token.
-        records: lines, rows or files read.
-        bytes: read, uncompressed.
-        filtered: documents left out by filters.
-        rejected: records that can't be used, by reason.
-        special: special tokens in texts, by id.
-        lost: bytes at the end of damaged files, whose records nobody can count.
-        digest: of the file, where the span is all of it.
-        pages: that were read of a file that several blocks share.
-    """
-
-    file: int
-    documents: int = 0
-    tokens: int = 0
-    empty: int = 0
-    records: int = 0
-    bytes: int = 0
-    filtered: DocumentCounts = msgspec.field(default_factory=DocumentCounts)
-    rejected: dict[str, int] = msgspec.field(default_factory=dict)
-    special: dict[str, int] = msgspec.field(default_factory=dict)
-    lost: int = 0
-    digest: str = ""
-    pages: Packed = b""
-
-    @property
-    def rejects(self) -> int:
-        """Records that can't be used, whatever the reason."""
-        return sum(self.rejected.values())
-
-    def add(self, other: SpanCounts) -> None:
-        """Add another span's counts to these."""
-        for name in ("documents", "tokens", "empty", "records", "bytes", "lost"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("documents", "words", "characters", "tokens"):
-            setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
-        for code, count in other.rejected.items():
-            self.rejected[code] = self.rejected.get(code, 0) + count
-        for token, count in other.special.items():
-            self.special[token] = self.special.get(token, 0) + count
-        self.digest = other.digest
-
-    def flat(self) -> dict[str, int]:
-        """The counts as a manifest has them."""
-        return {
-            "documents": self.documents,
-            "tokens": self.tokens,
-            "empty": self.empty,
-            "filtered": self.filtered.documents,
-            "filtered_words": self.filtered.words,
-            "filtered_characters": self.filtered.characters,
-            "filtered_tokens": self.filtered.tokens,
-            "rejected": self.rejects,
-            **{f"rejected_{code.replace('-', '_')}": self.rejected[code] for code in sorted(self.rejected)},
-            **({"special_tokens": sum(self.special.values())} if self.special else {}),
-            **({"lost_bytes": self.lost} if self.lost else {}),
-        }
 
 
 class FileDigest(msgspec.Struct, frozen=True):
@@ -261,6 +198,7 @@ def _read_span(
             reader.require_unchanged()
             _reject(context, span, file, batch, counts, log)
         before = writer.tokens
+        counts.read += len(batch.documents)
         parts, utf8 = _filtered(context, batch, encoder, counts)
         sources = None
         if context.provenance:
@@ -279,6 +217,7 @@ def _read_span(
         counts.bytes += batch.bytes
         writer.close_full()
         executor.advance(batch.progress)
+    counts.require_balance(_added(context))
     counts.digest = reader.digest
     if not span.whole and reader.pages is not None:
         counts.pages = reader.pages.packed()
@@ -293,11 +232,12 @@ def _filtered(
     if encoder is not None and (kept := filters.kept(batch.documents)) is not None:
         gone = sorted(set(range(len(batch.documents))) - set(kept))
         dropped = [batch.documents[n] for n in gone]
-        _, sizes = joined(encoded(dropped, utf8_of(dropped, ids=False), encoder))
+        _, sizes = joined(_counted(encoded(dropped, utf8_of(dropped, ids=False), encoder), counts))
         counts.filtered.add(dropped, _stored_tokens(context, sizes))
         batch.keep(kept)
     utf8 = utf8_of(batch.documents, ids=encoder is None)
-    parts = stored(batch.documents) if encoder is None else encoded(batch.documents, utf8, encoder)
+    found = stored(batch.documents) if encoder is None else encoded(batch.documents, utf8, encoder)
+    parts = _counted(found, counts)
     if not filters.by_tokens:
         return parts, utf8
     ids, lengths = joined(parts)
@@ -313,8 +253,19 @@ def _filtered(
 
 def _stored_tokens(context: Context, lengths: I64) -> I64:
     """Tokens that documents of so many ids have in a store, where EOS and BOS are added."""
-    added = 1 + (context.tokenizer.bos_id is not None)
-    return np.where(lengths > 0, lengths + added, 0).astype(np.int64)
+    return np.where(lengths > 0, lengths + _added(context), 0).astype(np.int64)
+
+
+def _added(context: Context) -> int:
+    """Tokens that a stored document has beside its own: EOS, and BOS if there is one."""
+    return 1 + (context.tokenizer.bos_id is not None)
+
+
+def _counted(parts: Iterable[Parts], counts: SpanCounts) -> Iterator[Parts]:
+    """The same parts, their ids counted as they come from the encoder."""
+    for part in parts:
+        counts.encoded += len(part[0])
+        yield part
 
 
 def _count_special(context: Context, ids: U32, counts: SpanCounts) -> None:

@@ -25,7 +25,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage.token_store import TokenStore
 from packtool.warnings import PacktoolWarning
 from tests.stores import contents
-from tests.tokenizing.runs import ASSET, TEXTS, documents, fails, jsonl, reference, run
+from tests.tokenizing.runs import ASSET, TEXTS, documents, fails, jsonl, reference, run, special_texts
 
 
 @pytest.fixture
@@ -45,6 +45,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("encoder", ["auto", "tokenizers"])
+@special_texts
 def test_every_format_gives_the_documents_of_the_reference(corpus: Path, tmp_path: Path, encoder: str) -> None:
     result = run(corpus, tmp_path / "store", encoder=encoder)
     assert documents(result.path) == reference(TEXTS * 7)
@@ -90,6 +91,7 @@ def test_errors_name_the_place_and_the_remedy(tmp_path: Path) -> None:
     assert not out.exists(), "an error leaves nothing to clean up"
 
 
+@special_texts
 def test_uint32_where_uint16_is_too_small(tmp_path: Path) -> None:
     spec = json.loads(ASSET.read_text())
     size = len(spec["model"]["vocab"])
@@ -109,6 +111,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
+@special_texts
 def test_the_store_depends_neither_on_workers_nor_on_the_encoder(corpus: Path, tmp_path: Path) -> None:
     (corpus / "big.jsonl").write_bytes(jsonl(TEXTS * 20))
     stores = [
@@ -131,6 +134,7 @@ def test_big_files_of_every_format_keep_their_order(tmp_path: Path, small_blocks
         assert len(manifests.read(result.path).shards) > 5  # type: ignore[union-attr]
 
 
+@special_texts
 def test_bos_and_special_tokens_as_text(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(jsonl(["a<|endoftext|>b", "", "c"]))
     plain = documents(run(tmp_path / "a.jsonl", tmp_path / "plain").path)
@@ -218,6 +222,7 @@ if __name__ == "__main__":
 """
 
 
+@special_texts
 def test_killed_at_any_moment_resume_ends_with_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "SMALLEST", 20_000)
     corpus = tmp_path / "corpus"

@@ -18,7 +18,7 @@ from packtool.corpus import blocks
 from packtool.errors import DataError
 from packtool.storage import manifest as manifests
 from packtool.warnings import PacktoolWarning
-from tests.tokenizing.runs import ASSET, TEXTS, documents, fails, jsonl, run
+from tests.tokenizing.runs import ASSET, TEXTS, documents, fails, jsonl, run, special_texts
 
 
 @pytest.fixture
@@ -42,6 +42,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "SMALLEST", 2000)
 
 
+@special_texts
 def test_truncation_is_the_tokenizers_and_is_counted(tmp_path: Path) -> None:
     spec = json.loads(ASSET.read_text())
     spec["truncation"] = {"direction": "Right", "max_length": 5, "strategy": "LongestFirst", "stride": 0}
@@ -54,6 +55,7 @@ def test_truncation_is_the_tokenizers_and_is_counted(tmp_path: Path) -> None:
     assert result.counts["truncated"] == 28
 
 
+@special_texts
 def test_digests_are_of_the_bytes_of_the_files(corpus: Path, tmp_path: Path, small_blocks: None) -> None:
     (corpus / "big.jsonl").write_bytes(jsonl(TEXTS * 20))
     manifest = manifests.read(run(corpus, tmp_path / "o").path)

@@ -12,7 +12,7 @@ from packtool.tokenizing import block, gigatoken
 from packtool.tokenizing.encoders import EncoderMismatchError
 from packtool.warnings import PacktoolWarning
 from tests.stores import contents
-from tests.tokenizing.runs import TEXTS, jsonl, run
+from tests.tokenizing.runs import TEXTS, jsonl, run, special_texts
 
 
 @pytest.fixture
@@ -20,6 +20,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "SMALLEST", 2000)
 
 
+@special_texts
 def test_finished_blocks_are_not_done_again(
     tmp_path: Path, small_blocks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,6 +46,7 @@ def test_finished_blocks_are_not_done_again(
     assert not (first - {-1}) & set(done)
 
 
+@special_texts
 def test_a_mismatch_falls_back_for_everything(
     tmp_path: Path, small_blocks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from packtool.corpus import blocks
 from packtool.errors import DataError
 from packtool.warnings import PacktoolWarning
 from tests.stores import contents
-from tests.tokenizing.runs import TEXTS, fails, jsonl, run
+from tests.tokenizing.runs import TEXTS, fails, jsonl, run, special_texts
 
 
 @pytest.fixture
@@ -24,6 +24,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
+@special_texts
 def test_quarantine_keeps_every_bad_record_and_its_place(tmp_path: Path) -> None:
     lines = [json.dumps({"text": f"good {n} " * 5}).encode() for n in range(200)]
     for at, bad in ((3, b'{"text": 1}'), (77, b"nonsense"), (150, b'{"text": "\xff"}'), (199, b'{"text": "\\udc00"}')):

@@ -1,0 +1,97 @@
+"""What a block held and what became of it: counted span by span, and balanced."""
+
+from __future__ import annotations
+
+import msgspec
+
+from packtool.corpus.filters import DocumentCounts
+from packtool.corpus.pages import Packed
+from packtool.errors import DataError
+
+
+class SpanCounts(msgspec.Struct):
+    """What one span held, or the sum of several.
+
+    Attributes:
+        file: its number.
+        documents, tokens: that went to the store; EOS and BOS included.
+        empty: documents without a token.
+        records: lines, rows or files read.
+        bytes: read, uncompressed.
+        filtered: documents left out by filters.
+        rejected: records that can't be used, by reason.
+        special: special tokens in texts, by id.
+        lost: bytes at the end of damaged files, whose records nobody can count.
+        digest: of the file, where the span is all of it.
+        pages: that were read of a file that several blocks share.
+        read: documents that were read, whatever became of them.
+        encoded: ids that they have, EOS and BOS not included.
+    """
+
+    file: int
+    documents: int = 0
+    tokens: int = 0
+    empty: int = 0
+    records: int = 0
+    bytes: int = 0
+    filtered: DocumentCounts = msgspec.field(default_factory=DocumentCounts)
+    rejected: dict[str, int] = msgspec.field(default_factory=dict)
+    special: dict[str, int] = msgspec.field(default_factory=dict)
+    lost: int = 0
+    digest: str = ""
+    pages: Packed = b""
+    read: int = 0
+    encoded: int = 0
+
+    @property
+    def rejects(self) -> int:
+        """Records that can't be used, whatever the reason."""
+        return sum(self.rejected.values())
+
+    def add(self, other: SpanCounts) -> None:
+        """Add another span's counts to these."""
+        for name in ("documents", "tokens", "empty", "records", "bytes", "lost", "read", "encoded"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("documents", "words", "characters", "tokens", "empty"):
+            setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
+        for code, count in other.rejected.items():
+            self.rejected[code] = self.rejected.get(code, 0) + count
+        for token, count in other.special.items():
+            self.special[token] = self.special.get(token, 0) + count
+        self.digest = other.digest
+
+    def require_balance(self, added: int) -> None:
+        """What was read is stored, empty or filtered; what was encoded is stored or filtered.
+
+        Args:
+            added: tokens that every stored document has beside its own: EOS, and BOS if there is one.
+
+        Raises:
+            DataError: it does not add up, which means a defect in packtool.
+        """
+        gone = self.filtered
+        filtered = gone.tokens - added * (gone.documents - gone.empty)
+        for equation, left, right in (
+            ("documents read = stored + empty + filtered", self.read, self.documents + self.empty + gone.documents),
+            ("text tokens = stored + filtered", self.encoded, self.tokens - added * self.documents + filtered),
+        ):
+            if left != right:
+                what = f"the ledger does not balance: {equation}, but {left} is not {right}"
+                remedy = "do not use this output; report it with the command line"
+                raise DataError("ledger-unbalanced", what, remedy=remedy)
+
+    def flat(self) -> dict[str, int]:
+        """The counts as a manifest has them."""
+        return {
+            "documents": self.documents,
+            "tokens": self.tokens,
+            "empty": self.empty,
+            "filtered": self.filtered.documents,
+            "filtered_words": self.filtered.words,
+            "filtered_characters": self.filtered.characters,
+            "filtered_tokens": self.filtered.tokens,
+            "rejected": self.rejects,
+            **{f"rejected_{code.replace('-', '_')}": self.rejected[code] for code in sorted(self.rejected)},
+            **({"special_tokens": sum(self.special.values())} if self.special else {}),
+            **({"lost_bytes": self.lost} if self.lost else {}),
+        }
