@@ -96,17 +96,25 @@ def main() -> None:
             for each in figures
         ],
     )  # fmt: skip
-    starts = [measured(python, "start", large, 2)["first_batch"] for _ in range(options.rounds)]
+    starts = {}
+    for workers in (1, 2):
+        found_seconds = [measured(python, "start", large, workers)["first_batch"] for _ in range(options.rounds)]
+        starts[workers] = statistics.median(found_seconds)
     opens = [measured(python, "open", many)["open"] for _ in range(options.rounds)]
     shards = len(list(many.glob("tokens-*.npy")))
     megabytes = sum(file.stat().st_size for file in large.glob("tokens-*.npy")) / 1e6
-    print(f"\nfirst batch of {megabytes:.0f} MB with 2 spawned workers: {statistics.median(starts):.2f} s")
+    print()
+    for workers, seconds in starts.items():
+        print(f"first batch of {megabytes:.0f} MB, {workers} spawned: {seconds:.2f} s")
     print(f"packtool.open of {shards} shards: {1000 * statistics.median(opens):.0f} ms")
     save(
         "loader",
         {
             "readers": figures,
-            "start": {"megabytes": megabytes, "workers": 2, "seconds": statistics.median(starts)},
+            "start": {
+                "megabytes": megabytes,
+                "spawned": [{"workers": workers, "seconds": seconds} for workers, seconds in starts.items()],
+            },
             "open": {"shards": shards, "seconds": statistics.median(opens)},
         },
     )

@@ -107,7 +107,7 @@ def measure(reader: str, path: Path, batch: int, workers: int, seconds: float) -
 
 
 def _cpu() -> float:
-    """CPU seconds of this process and of its living children."""
+    """CPU seconds of this process and of its children, those that ended included."""
     total = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -115,7 +115,7 @@ def _cpu() -> float:
         except OSError:
             continue
         if int(fields[2]) == _GROUP:
-            total += int(fields[11]) + int(fields[12])
+            total += sum(map(int, fields[11:15]))
     return total / 100
 
 
