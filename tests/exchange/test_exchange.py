@@ -18,7 +18,7 @@ from packtool.exchange.source import contents_of
 from packtool.options.names import EXPORTS, IMPORTS
 from packtool.storage.manifest import TokenizerInfo
 from packtool.storage.token_store import TokenStore
-from tests.exchange.streams import stream
+from tests.exchange.streams import rows_in_order, stream
 from tests.stores import EOS, TOKENIZER, contents, write_store
 
 BOTH = [name for name in EXPORTS if name in IMPORTS]
@@ -91,20 +91,6 @@ PACKS: dict[str, dict[str, Any]] = {
     "whole-batches": {"strategy": "buckets", "buckets": (8, 16, 32)},
 }
 REMAINDERS = {"batches": "pad", "whole-batches": "drop"}
-
-
-def rows_in_order(path: Path) -> list[np.ndarray[Any, Any]]:
-    """All rows as the trainer's reader gives them: batch by batch, where there are batches; those in none come last."""
-    dataset = packtool.open(path)
-    if isinstance(dataset, packtool.reading.Dataset):
-        return [*dataset]
-    if dataset.batches is None:
-        return [row for rows in dataset.buckets.values() for row in rows]
-    inside: dict[int, set[int]] = {length: set() for length in dataset.buckets}
-    for length, first, count in dataset.batches.tolist():
-        inside[length] |= set(range(first, first + count))
-    rest = [rows[n] for length, rows in dataset.buckets.items() for n in range(len(rows)) if n not in inside[length]]
-    return [row for batch in dataset for row in batch] + rest
 
 
 def made(store: Path, place: Path, kind: str) -> Path:

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import packtool
+from packtool.exchange import FORMATS
 from packtool.options.names import EXPORTS, IMPORTS
 from packtool.storage.token_store import TokenStore
+from tests.exchange.streams import rows_in_order
 from tests.stores import EOS, write_store
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +76,18 @@ def test_they_read_rows(peers: Path, store: Path, tmp_path: Path, name: str) -> 
         np.testing.assert_array_equal(found["lengths"], segments)
     elif name not in ("nanogpt", "llmc"):
         assert found["lengths"].tolist() == [LENGTH] * len(dataset)
+
+
+@pytest.mark.parametrize("name", [name for name in EXPORTS if FORMATS[name].several_lengths])
+def test_they_read_rows_of_several_lengths_batch_by_batch(peers: Path, store: Path, tmp_path: Path, name: str) -> None:
+    packtool.pack(store, tmp_path / "rows", strategy="buckets", buckets=(16, LENGTH, 2 * LENGTH), shard_tokens=1024)
+    packtool.shuffle(tmp_path / "rows", tmp_path / "batches", method="bucket", batch_tokens=256)
+    packtool.export(tmp_path / "batches", tmp_path / "out", format=name)
+    run(peers, "read", name, tmp_path / "out", tmp_path / "found.npz")
+    found = np.load(tmp_path / "found.npz")
+    rows = rows_in_order(tmp_path / "batches")
+    assert found["lengths"].tolist() == [len(row) for row in rows]
+    np.testing.assert_array_equal(found["tokens"], np.concatenate(rows))
 
 
 @pytest.mark.parametrize("name", IMPORTS)
