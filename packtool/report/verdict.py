@@ -173,7 +173,7 @@ def _cuts(entry: Trial) -> str:
     share = entry.metrics.avoidable_truncation_ratio
     if not share:
         return "no document that fits a row"
-    return f"{percent(share)} of those that fit ({percent(needless(entry))} of all)"
+    return f"{percent(share)} of the documents that fit a row ({percent(needless(entry))} of all)"
 
 
 def _sentence(text: str) -> str:
