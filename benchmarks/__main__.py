@@ -1,11 +1,13 @@
-"""All benchmarks, one after the other: `python -m benchmarks [NAME…]`. Takes an hour and some 30 GB of disk."""
+"""All benchmarks, one after the other: `python -m benchmarks [NAME…]`. Takes two hours and some 40 GB of disk."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-NAMES = ("tokenize", "families", "plan", "pack", "shuffle", "stats", "loader")
+NAMES = (
+    *("tokenize", "families", "provenance", "plan", "mix", "mixture", "pack", "shuffle", "stats", "loader", "soak"),
+)
 ALL_OF_IT = {"plan": ("--billion", "--optimize", "--peers")}
 
 

@@ -1,0 +1,122 @@
+"""A soak: tokenize, pack, shuffle and verify ten gigabytes, with memory sampled all the way.
+
+    python -m benchmarks.soak [--gigabytes 10] [--workers 2]
+
+The corpus is files of a gigabyte: the documents of benchmarks.tokenize in other orders, each with its file's number.
+Every quarter of a second the memory of all processes of a command is added up, without that which maps files: the system
+can take it back. A command whose last third peaks a tenth above its first two has grown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import WORK, packtool, save, table
+from benchmarks.tokenize import corpus, tokenizer
+
+EVERY = 0.25
+GROWN = 1.1
+
+
+def files(gigabytes: int) -> Path:
+    """A directory of so many files, kept from one run to the next."""
+    directory = WORK / f"soak-{gigabytes}"
+    if not directory.is_dir():
+        first, _ = corpus(1000)
+        lines = first.read_text(encoding="utf-8").splitlines()
+        made = directory.with_suffix(".part")
+        shutil.rmtree(made, ignore_errors=True)
+        made.mkdir()
+        for number in range(gigabytes):
+            random.Random(number).shuffle(lines)
+            with (made / f"{number:03d}.jsonl").open("w", encoding="utf-8") as file:
+                for line in lines:
+                    file.write(line.replace('"text": "', f'"text": "{number} ', 1) + "\n")
+        made.rename(directory)
+    return directory
+
+
+def anonymous(pid: int) -> int:
+    """Bytes of memory that map no file, of a process and all below it."""
+    total = 0
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("RssAnon:"):
+                total = int(line.split()[1]) << 10
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            total += sum(anonymous(int(child)) for child in (task / "children").read_text().split())
+    except (OSError, IndexError):
+        pass  # it has just ended
+    return total
+
+
+def sampled(command: list[str]) -> tuple[float, list[int], str]:
+    """Run a command; its seconds, samples of its memory, and what it printed."""
+    begin, found = time.perf_counter(), []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        ended = threading.Event()
+
+        def sample() -> None:
+            while not ended.wait(EVERY):
+                found.append(anonymous(process.pid))
+
+        thread = threading.Thread(target=sample)
+        thread.start()
+        assert process.stdout is not None
+        output = process.stdout.read()
+        status = process.wait()
+        ended.set()
+        thread.join()
+    if status:
+        raise SystemExit(f"failed with {status}: {' '.join(command)}")
+    return time.perf_counter() - begin, found, output
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gigabytes", type=int, default=10)
+    parser.add_argument("--workers", default="2")
+    options = parser.parse_args()
+
+    text, spec = files(options.gigabytes), tokenizer("50k")
+    store, packed, shuffled = (WORK / f"soak-{name}" for name in ("store", "packed", "shuffled"))
+    plain = ["--workers", options.workers, "--overwrite", "--json", "-q"]
+    stages = {
+        "tokenize": packtool("tokenize", text, "-o", store, "--tokenizer", spec, *plain),
+        "pack": packtool("pack", store, "-o", packed, "--strategy", "bfd", "-L", "2048", *plain),
+        "shuffle": packtool("shuffle", packed, "-o", shuffled, "--epoch", "1", "--memory", "1GiB", *plain),
+        "verify": packtool("verify", shuffled, "--json", "-q"),
+    }
+    rows: list[dict[str, Any]] = []
+    for name, command in stages.items():
+        seconds, found, output = sampled(command)
+        third = max(1, len(found) // 3)
+        first, last = max(found[: 2 * third], default=0), max(found[2 * third :], default=0)
+        rows.append(
+            {
+                "command": name,
+                "seconds": seconds,
+                "peak_mb": max(first, last) / 1e6,
+                "first_two_thirds_mb": first / 1e6,
+                "last_third_mb": last / 1e6,
+                "grown": last > GROWN * first,
+            }
+        )
+        if name == "tokenize":
+            counts = json.loads(output)["counts"]
+    table(list(rows[0]), [list(row.values()) for row in rows])
+    save("soak", {"gigabytes": options.gigabytes, "counts": counts, "rows": rows})
+    for path in (store, packed, shuffled):
+        shutil.rmtree(path)
+
+
+if __name__ == "__main__":
+    main()
