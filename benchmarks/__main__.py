@@ -6,7 +6,17 @@ import subprocess
 import sys
 
 NAMES = (
-    *("tokenize", "families", "provenance", "plan", "mix", "mixture", "pack", "shuffle", "stats", "loader", "soak"),
+    "tokenize",
+    "families",
+    "provenance",
+    "plan",
+    "mix",
+    "mixture",
+    "pack",
+    "shuffle",
+    "stats",
+    "loader",
+    "soak",
 )
 ALL_OF_IT = {"plan": ("--billion", "--optimize", "--peers")}
 

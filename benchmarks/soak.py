@@ -3,8 +3,8 @@
     python -m benchmarks.soak [--gigabytes 10] [--workers 2]
 
 The corpus is files of a gigabyte: the documents of benchmarks.tokenize in other orders, each with its file's number.
-Every quarter of a second the memory of all processes of a command is added up, without that which maps files: the system
-can take it back. A command whose last third peaks a tenth above its first two has grown.
+Every quarter of a second the memory of all processes of a command is added up, without that which maps files: the
+system can take it back. A command whose last third peaks a tenth above its first two has grown.
 """
 
 from __future__ import annotations
