@@ -77,7 +77,8 @@ def stats(options: StatsArguments) -> Report:
 def _is_dataset(path: str) -> bool:
     """Whether a directory is what a packtool command wrote, finished or not."""
     place = Path(path)
-    return (place / manifests.MANIFEST).exists() or (place / UNFINISHED).is_dir() or any(place.glob("tokens-*.npy"))
+    arrays = any(any(place.glob(pattern)) for pattern in ("*.npy", "bucket-*/*.npy"))
+    return arrays or (place / manifests.MANIFEST).exists() or (place / UNFINISHED).is_dir()
 
 
 def _measure(

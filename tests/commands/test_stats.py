@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.errors import UsageError
+from packtool.errors import DataError, UsageError
 from tests.commands.counted import make_store
 
 
@@ -71,3 +71,19 @@ def test_a_page_does_not_take_the_place_of_a_shard(tmp_path: Path) -> None:
     ):
         packtool.stats(store, html=store / "tokens-00000.npy")
     assert (store / "tokens-00000.npy").read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["rows", "buckets", "order"])
+def test_a_dataset_without_manifest_is_no_corpus(store: Path, tmp_path: Path, kind: str) -> None:
+    strategy = "decompose" if kind == "buckets" else "concat"
+    made = tmp_path / "made"
+    packtool.pack(store, made, strategy=strategy, sequence_length=8)
+    if kind == "order":
+        packtool.shuffle(made, tmp_path / "order", order_only=True)
+        made = tmp_path / "order"
+    if kind == "buckets":
+        packtool.shuffle(made, tmp_path / "buckets", method="bucket", batch_tokens=16)
+        made = tmp_path / "buckets"
+    (made / "manifest.json").unlink()
+    with pytest.raises(DataError, match=r"no manifest.json, so this is not a finished"):
+        packtool.stats(made)
