@@ -13,7 +13,7 @@ from packtool.commands.preview import Preview
 from packtool.report.packed import read_report
 from packtool.report.schema import PackedReport
 from packtool.storage import manifest as manifests
-from packtool.storage.manifest import DatasetEntry
+from packtool.storage.manifest import DatasetEntry, PackedManifest
 from packtool.storage.output import Output, prepare
 from packtool.storage.state import key_of, state_of
 from packtool.writing.memory import Budget
@@ -88,7 +88,8 @@ class DatasetJob:
         )
         if not place.finished:
             return place
-        report = read_report(place.path) if (place.path / manifests.REPORT).exists() else None
+        made = manifests.read(place.path)
+        report = read_report(place.path, made) if isinstance(made, PackedManifest) else None
         return DatasetResult(place.path, report, manifests.read_run(place.path), kept=True)
 
     def facts(self) -> dict[str, Any]:

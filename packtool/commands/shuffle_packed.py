@@ -26,7 +26,6 @@ from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.listing import listed
 from packtool.storage.manifest import OrderManifest, PackedManifest, Shuffle
 from packtool.storage.packed import BATCHES, LENGTHS, ORDER, PackedDataset
-from packtool.storage.reading import problem_with
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob, BucketWriter
 from packtool.writing.estimate import ORDER_REST_BYTES, REST_BYTES
@@ -238,11 +237,8 @@ def _report(
 
     Without segments nothing can be counted anew, but where whole rows moved the counts are what they were.
     """
+    before = read_report(dataset.path, manifest)  # the manifest still has the one of the source
     if not tallies and all(plan.unit == plan.sequence_length for plan in plans):
-        entry = manifest.report  # still the one of the source
-        if problem := problem_with(dataset.path, entry.name, entry.bytes, entry.xxh3_128):
-            raise problem
-        before = read_report(dataset.path)
         return msgspec.structs.replace(before, options=msgspec.to_builtins(manifest.options), shuffle=manifest.shuffle)
     return report_of_rows(
         tallies,
@@ -250,6 +246,6 @@ def _report(
         strategy=manifest.strategy,
         options=manifest.options,
         shuffle=manifest.shuffle,
-        sources=read_report(dataset.path).sources,
+        sources=before.sources,
         source_mix=mix,
     )

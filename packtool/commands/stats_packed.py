@@ -79,7 +79,7 @@ def _sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
     manifest, names = dataset.manifest, input_names(dataset.path, dataset.manifest.inputs)
     if dataset.has_segments:
         return packed_sources(manifest.inputs, manifest.store_documents, dataset.lengths(), manifest.choice, names)
-    reported = read_report(dataset.path).sources
+    reported = read_report(dataset.path, manifest).sources
     return [msgspec.structs.replace(source, name=name) for source, name in zip(reported, names, strict=False)]
 
 

@@ -51,7 +51,8 @@ def check_packed(dataset: PackedDataset, stores: Sequence[Path | str]) -> None:
 
 def _check_report(dataset: PackedDataset) -> None:
     """The report repeats what the manifest says."""
-    manifest, report = dataset.manifest, read_report(dataset.path)
+    manifest = dataset.manifest
+    report = read_report(dataset.path, manifest)
     for name in ("strategy", "options", "shuffle", "ledger"):
         if getattr(report, name) != getattr(manifest, name):
             what = f"its {name} is not the manifest's"
@@ -61,7 +62,8 @@ def _check_report(dataset: PackedDataset) -> None:
 
 def _check_sources(dataset: PackedDataset) -> None:
     """What the report says of each store follows from the manifest and the lengths."""
-    manifest, reported = dataset.manifest, read_report(dataset.path).sources
+    manifest = dataset.manifest
+    reported = read_report(dataset.path, manifest).sources
     expected = packed_sources(manifest.inputs, manifest.store_documents, dataset.lengths(), manifest.choice)
     if reported and reported != expected:
         what, where = "its sources are not the manifest's", str(dataset.path / manifest.report.name)

@@ -26,7 +26,7 @@ from packtool.report.schema import (
     RowFigures,
 )
 from packtool.storage import manifest as manifests
-from packtool.storage.manifest import Shuffle
+from packtool.storage.manifest import PackedManifest, Shuffle
 
 _QUANTILES = {"p01": 0.01, "p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99}
 _BARS = 32  # bars of a histogram, at most
@@ -73,13 +73,13 @@ def report_of_rows(
     )
 
 
-def read_report(directory: Path) -> PackedReport:
+def read_report(directory: Path, manifest: PackedManifest) -> PackedReport:
     """The contents of a packed dataset's `report.json`.
 
     Raises:
-        DataError: it is damaged.
+        DataError: it is missing, or not what was written.
     """
-    return manifests.read_report(directory, PackedReport)
+    return manifests.read_report(directory, manifest.report, PackedReport)
 
 
 def lengths_of(counts: LengthCounts, unit: str) -> Lengths:

@@ -19,7 +19,7 @@ import xxhash
 from packtool.errors import DataError
 from packtool.storage.consistency import require_consistent
 from packtool.storage.files import write_bytes
-from packtool.storage.reading import decode, read_file
+from packtool.storage.reading import decode, problem_with, read_file
 from packtool.storage.schema import (
     EXPORT,
     FORMAT_VERSION,
@@ -123,9 +123,20 @@ def write_report(directory: Path, report: msgspec.Struct) -> InputEntry:
     return InputEntry(REPORT, len(data), xxhash.xxh3_128_hexdigest(data))
 
 
-def read_report(directory: Path, kind: type[_Content]) -> _Content:
-    """The contents of a finished output's `report.json`, of this type."""
-    return _facts(directory / REPORT, kind)
+def read_report(directory: Path, entry: InputEntry, kind: type[_Content]) -> _Content:
+    """The contents of a finished output's `report.json`, of this type.
+
+    Args:
+        directory: of the dataset.
+        entry: of the report in its manifest.
+        kind: what the report is.
+
+    Raises:
+        DataError: it is missing, or not what was written.
+    """
+    if problem := problem_with(directory, entry.name, entry.bytes, entry.xxh3_128):
+        raise problem
+    return _facts(directory / entry.name, kind)
 
 
 def read_run(directory: Path) -> dict[str, Any]:
