@@ -50,6 +50,7 @@ check: $(BIN)/installed
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/python -m pip check
 
 test-slow: $(BIN)/installed $(TORCH)/installed
 	$(PYTEST) -m "slow and not torch"
