@@ -152,7 +152,9 @@ def test_several_stores_are_one_corpus(tmp_path: Path, store: Path) -> None:
     one = packtool.pack(store, tmp_path / "one", strategy="concat", sequence_length=16)
     two = packtool.pack([web, code], tmp_path / "two", strategy="concat", sequence_length=16)
     assert [source.documents for source in two.report.sources] == [6, len(LENGTHS) - 6]
-    assert msgspec.structs.replace(one.report, sources=two.report.sources) == two.report
+    assert (
+        msgspec.structs.replace(one.report, sources=two.report.sources, source_mix=two.report.source_mix) == two.report
+    )
     names = ["tokens-00000.npy", "segments-00000.npy", "segment_offsets-00000.npy", "lengths.npy"]
     assert all((tmp_path / "one" / n).read_bytes() == (tmp_path / "two" / n).read_bytes() for n in names)
     manifest = PackedDataset(tmp_path / "two").manifest
