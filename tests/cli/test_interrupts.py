@@ -79,21 +79,20 @@ def test_in_the_middle_of_a_shard(
 
 WORKERS = """
 import multiprocessing.process, sys
-from packtool import executor
+from packtool import forked
 from packtool.corpus import blocks
 from packtool.cli import main
 
-start = executor.submit
-def started(*arguments):
-    for number, result in start(*arguments):
+run = forked.run
+def started(*arguments, **options):
+    for number, result in run(*arguments, **options):
         print("working", flush=True)
         yield number, result
 
-executor.submit = started
+forked.run = started
 blocks.block_bytes = lambda files: 1 << 18
-if __name__ == "__main__":
-    multiprocessing.process.current_process()._config["semprefix"] = sys.argv[1]  # to tell ours from others'
-    main(sys.argv[2:])
+multiprocessing.process.current_process()._config["semprefix"] = sys.argv[1]  # to tell ours from others'
+main(sys.argv[2:])
 """
 
 
