@@ -79,23 +79,25 @@ class HomogeneityCounts:
         if not held.all():
             before = offsets_of(held.view(np.uint8))
             length, counts = length[held], before[rows.offsets[1:]] - before[rows.offsets[:-1]]
-        times = np.ones(len(counts), np.int64) if times is None else times
-        times, counts = times[counts > 0], counts[counts > 0]
+        if not counts.all():
+            times, counts = None if times is None else times[counts > 0], counts[counts > 0]
         if not len(counts):
             return
         first = offsets_of(counts)[:-1]
         log = _logs(length)
         of_row = np.add.reduceat(log, first)
         mean, rest = np.divmod(of_row, counts)
-        self.rows += int(times.sum())
-        self.segments += int(counts @ times)
+        self.rows += _count(times, len(counts))
+        self.segments += _product(counts, times)
         self.log += _product(of_row, times)
         self.log_squares += _product(np.add.reduceat(log * log, first), times)
         # The square may exceed 64 bits, its quotient does not.
         self.row_squares += _product((of_row + rest) * mean + rest * rest // counts, times)
         several = counts > 2
-        self.rows_of_several += int(times[several].sum())
-        self.equal_but_one += int(times[several][equal_but_one(length, first[several], counts[several])].sum())
+        of_several = None if times is None else times[several]
+        self.rows_of_several += _count(of_several, int(np.count_nonzero(several)))
+        alike = equal_but_one(length, first[several], counts[several])
+        self.equal_but_one += _count(None if of_several is None else of_several[alike], int(np.count_nonzero(alike)))
 
     def __iadd__(self, other: HomogeneityCounts) -> HomogeneityCounts:
         """Add the counts of other rows."""
@@ -118,9 +120,16 @@ class HomogeneityCounts:
         )
 
 
-def _product(values: I64, times: I64) -> int:
-    """Sum of values × times, which may exceed 64 bits; neither does."""
-    high, low = np.divmod(values, 1 << 24)
+def _count(times: I64 | None, rows: int) -> int:
+    """How many rows these are."""
+    return rows if times is None else int(times.sum())
+
+
+def _product(values: I64, times: I64 | None) -> int:
+    """Sum of values × times, which may exceed 64 bits; neither does, nor is it negative."""
+    high, low = values >> 24, values & ((1 << 24) - 1)
+    if times is None:
+        return (int(high.sum()) << 24) + int(low.sum())
     return (int(high @ times) << 24) + int(low @ times)
 
 

@@ -66,7 +66,7 @@ class Rounds(NamedTuple):
 
 _SMALL = 1 << 18
 _MANY = Rounds((24, 64), 400, (1024, 24))
-_FEW_ROUNDS = Rounds((2, 10), 32, (64, 24))
+_FEW_ROUNDS = Rounds((2, 10), 32, (40, 20))
 
 
 class RowSegments(NamedTuple):
