@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 import packtool
 from packtool.errors import UsageError
 from packtool.warnings import PacktoolWarning
-from tests.tokenizing.runs import TEXTS, documents, fails, jsonl, reference, run
+from tests.tokenizing.runs import TEXTS, corpus_of_every_kind, documents, fails, reference, run
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    folder = tmp_path / "corpus"
-    (folder / "deep").mkdir(parents=True)
-    raw = jsonl(TEXTS)
-    (folder / "a.jsonl").write_bytes(raw)
-    (folder / "b.jsonl.gz").write_bytes(gzip.compress(raw) + gzip.compress(raw))
-    (folder / "c.jsonl.bz2").write_bytes(bz2.compress(raw))
-    (folder / "d.jsonl.xz").write_bytes(lzma.compress(raw))
-    with pa.CompressedOutputStream(str(folder / "misnamed.jsonl"), "zstd") as out:
-        out.write(raw)
-    parquet.write_table(pa.table({"text": TEXTS}), folder / "deep" / "e.parquet", row_group_size=3)
-    (folder / ".hidden").write_text("no")
-    return folder
+    return corpus_of_every_kind(tmp_path / "corpus", TEXTS)
 
 
 def test_a_file_named_twice_is_read_twice_and_said_so(tmp_path: Path) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import json
-import lzma
 import os
 import signal
 import subprocess
@@ -25,23 +23,22 @@ from packtool.storage import manifest as manifests
 from packtool.storage.token_store import TokenStore
 from packtool.warnings import PacktoolWarning
 from tests.stores import contents
-from tests.tokenizing.runs import ASSET, TEXTS, documents, fails, jsonl, reference, run, special_texts
+from tests.tokenizing.runs import (
+    ASSET,
+    TEXTS,
+    corpus_of_every_kind,
+    documents,
+    fails,
+    jsonl,
+    reference,
+    run,
+    special_texts,
+)
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    folder = tmp_path / "corpus"
-    (folder / "deep").mkdir(parents=True)
-    raw = jsonl(TEXTS)
-    (folder / "a.jsonl").write_bytes(raw)
-    (folder / "b.jsonl.gz").write_bytes(gzip.compress(raw) + gzip.compress(raw))
-    (folder / "c.jsonl.bz2").write_bytes(bz2.compress(raw))
-    (folder / "d.jsonl.xz").write_bytes(lzma.compress(raw))
-    with pa.CompressedOutputStream(str(folder / "misnamed.jsonl"), "zstd") as out:
-        out.write(raw)
-    parquet.write_table(pa.table({"text": TEXTS}), folder / "deep" / "e.parquet", row_group_size=3)
-    (folder / ".hidden").write_text("no")
-    return folder
+    return corpus_of_every_kind(tmp_path / "corpus", TEXTS)
 
 
 @pytest.mark.parametrize("encoder", ["auto", "tokenizers"])

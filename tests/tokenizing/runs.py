@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from tokenizers import Tokenizer
 
 import packtool
 from packtool.errors import PacktoolError
 from packtool.storage.token_store import TokenStore
+from tests.corpus.archives import zstd
 
 ASSET = Path(packtool.__file__).parent / "assets" / "tokenizer.json"
 TEXTS = [
@@ -38,6 +44,20 @@ def documents(store: Path) -> list[list[int]]:
 
 def jsonl(texts: list[Any], field: str = "text") -> bytes:
     return b"".join(json.dumps({"id": n, field: text}).encode() + b"\n" for n, text in enumerate(texts))
+
+
+def corpus_of_every_kind(folder: Path, texts: list[str]) -> Path:
+    """The same texts in every format and compression, also below, misnamed and hidden."""
+    (folder / "deep").mkdir(parents=True)
+    raw = jsonl(texts)
+    (folder / "a.jsonl").write_bytes(raw)
+    (folder / "b.jsonl.gz").write_bytes(gzip.compress(raw) + gzip.compress(raw))
+    (folder / "c.jsonl.bz2").write_bytes(bz2.compress(raw))
+    (folder / "d.jsonl.xz").write_bytes(lzma.compress(raw))
+    (folder / "misnamed.jsonl").write_bytes(zstd(raw))
+    parquet.write_table(pa.table({"text": texts}), folder / "deep" / "e.parquet", row_group_size=3)
+    (folder / ".hidden").write_text("no")
+    return folder
 
 
 def run(inputs: Any, output: Path, **options: Any) -> packtool.commands.tokenize.TokenizeResult:

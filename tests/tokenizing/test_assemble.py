@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import json
-import lzma
 import os
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 import xxhash
-from pyarrow import parquet
 
 from packtool.corpus import blocks
 from packtool.errors import DataError
 from packtool.storage import manifest as manifests
 from packtool.warnings import PacktoolWarning
-from tests.tokenizing.runs import ASSET, TEXTS, documents, fails, jsonl, run, special_texts
+from tests.tokenizing.runs import ASSET, TEXTS, corpus_of_every_kind, documents, fails, jsonl, run, special_texts
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    folder = tmp_path / "corpus"
-    (folder / "deep").mkdir(parents=True)
-    raw = jsonl(TEXTS)
-    (folder / "a.jsonl").write_bytes(raw)
-    (folder / "b.jsonl.gz").write_bytes(gzip.compress(raw) + gzip.compress(raw))
-    (folder / "c.jsonl.bz2").write_bytes(bz2.compress(raw))
-    (folder / "d.jsonl.xz").write_bytes(lzma.compress(raw))
-    with pa.CompressedOutputStream(str(folder / "misnamed.jsonl"), "zstd") as out:
-        out.write(raw)
-    parquet.write_table(pa.table({"text": TEXTS}), folder / "deep" / "e.parquet", row_group_size=3)
-    (folder / ".hidden").write_text("no")
-    return folder
+    return corpus_of_every_kind(tmp_path / "corpus", TEXTS)
 
 
 @pytest.fixture
