@@ -1,10 +1,11 @@
-"""A soak: tokenize, pack, shuffle and verify ten gigabytes, with memory sampled all the way.
+"""A soak: tokenize, pack, shuffle and verify ten gigabytes, and parts of them, with memory sampled all the way.
 
-    python -m benchmarks.soak [--gigabytes 10] [--workers 2]
+    python -m benchmarks.soak [--gigabytes 2 5 10] [--workers 2]
 
 The corpus is files of a gigabyte: the documents of benchmarks.tokenize in other orders, each with its file's number.
-Every quarter of a second the memory of all processes of a command is added up, without that which maps files: the
-system can take it back. A command whose last third peaks a tenth above its first two has grown.
+Every tenth of a second the memory of all processes of a command is added up, without that which maps files: the
+system can take it back. A command's memory is flat where its peak is the same for every size; what it grows by is
+given in bytes a document, from the smallest size to the largest.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ from typing import Any
 from benchmarks.common import WORK, packtool, save, table
 from benchmarks.tokenize import corpus, tokenizer
 
-EVERY = 0.25
-GROWN = 1.1
+EVERY = 0.1
 
 
 def files(gigabytes: int) -> Path:
@@ -80,42 +80,47 @@ def sampled(command: list[str]) -> tuple[float, list[int], str]:
     return time.perf_counter() - begin, found, output
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gigabytes", type=int, default=10)
-    parser.add_argument("--workers", default="2")
-    options = parser.parse_args()
-
-    text, spec = files(options.gigabytes), tokenizer("50k")
+def soak(corpus: list[Path], workers: str) -> tuple[dict[str, int], list[dict[str, Any]]]:
+    """What a corpus holds, and the seconds and the peak of each command on it."""
     store, packed, shuffled = (WORK / f"soak-{name}" for name in ("store", "packed", "shuffled"))
-    plain = ["--workers", options.workers, "--overwrite", "--json", "-q"]
+    plain = ["--workers", workers, "--overwrite", "--json", "-q"]
     stages = {
-        "tokenize": packtool("tokenize", text, "-o", store, "--tokenizer", spec, *plain),
+        "tokenize": packtool("tokenize", *corpus, "-o", store, "--tokenizer", tokenizer("50k"), *plain),
         "pack": packtool("pack", store, "-o", packed, "--strategy", "bfd", "-L", "2048", *plain),
         "shuffle": packtool("shuffle", packed, "-o", shuffled, "--epoch", "1", "--memory", "1GiB", *plain),
         "verify": packtool("verify", shuffled, "--json", "-q"),
     }
-    rows: list[dict[str, Any]] = []
+    rows, counts = [], {}
     for name, command in stages.items():
         seconds, found, output = sampled(command)
-        third = max(1, len(found) // 3)
-        first, last = max(found[: 2 * third], default=0), max(found[2 * third :], default=0)
-        rows.append(
-            {
-                "command": name,
-                "seconds": seconds,
-                "peak_mb": max(first, last) / 1e6,
-                "first_two_thirds_mb": first / 1e6,
-                "last_third_mb": last / 1e6,
-                "grown": last > GROWN * first,
-            }
-        )
+        rows.append({"command": name, "seconds": seconds, "peak_mb": max(found, default=0) / 1e6})
         if name == "tokenize":
             counts = json.loads(output)["counts"]
-    table(list(rows[0]), [list(row.values()) for row in rows])
-    save("soak", {"gigabytes": options.gigabytes, "counts": counts, "rows": rows})
     for path in (store, packed, shuffled):
         shutil.rmtree(path)
+    return counts, rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gigabytes", type=int, nargs="+", default=[2, 5, 10])
+    parser.add_argument("--workers", default="2")
+    options = parser.parse_args()
+
+    sizes = sorted(options.gigabytes)
+    corpus = sorted(files(sizes[-1]).iterdir())
+    soaks = [(size, *soak(corpus[:size], options.workers)) for size in sizes]
+    documents = [counts["documents"] for _, counts, _ in soaks]
+    rows = []
+    for each in zip(*(rows for _, _, rows in soaks), strict=True):
+        row = {"command": each[0]["command"]}
+        for size, one in zip(sizes, each, strict=True):
+            row |= {f"seconds_{size}_gb": one["seconds"], f"peak_mb_{size}_gb": one["peak_mb"]}
+        grown = 1e6 * (each[-1]["peak_mb"] - each[0]["peak_mb"])
+        row["bytes_a_document"] = grown / max(1, documents[-1] - documents[0])
+        rows.append(row)
+    table(list(rows[0]), [list(row.values()) for row in rows])
+    save("soak", {"gigabytes": sizes, "counts": soaks[-1][1], "rows": rows})
 
 
 if __name__ == "__main__":

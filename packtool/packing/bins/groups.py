@@ -16,6 +16,7 @@ INDEX_BITS = 22
 RANDOM_BITS = 16
 _RANK_BITS = 18  # a row length has up to 24 bits, so 18 of 64 are left to order groups of one sum
 _SMALL_INDEX_BITS = 18  # 32 bits hold both a sum and an index where rows and blocks are not large
+_EVEN = np.uint64(0x0000FFFF0000FFFF)
 _LOG_SCALE = 1 << 8  # steps of log length in an octave
 
 
@@ -53,8 +54,11 @@ def somewhere_inside(start: I64, counts: I64, draws: np.random.Philox) -> I64:
 
     The mean of four draws: groups of half a row meet others made of other lengths more often than single segments do.
     """
-    some = _bytes(8 * len(start), draws).view("<u2").reshape(-1, 4).sum(1, dtype=np.int64)
-    inside: I64 = start + np.minimum(1 + (some * (counts - 1) >> 18), counts - 1)
+    some: U64 = draws.random_raw(len(start))
+    some = (some & _EVEN) + (some >> np.uint64(16) & _EVEN)  # two sums of two draws each
+    some = (some & LOW) + (some >> HALF)
+    inside = counts - 1
+    inside = start + np.minimum(1 + (some.view(np.int64) * inside >> 18), inside)
     return inside
 
 
