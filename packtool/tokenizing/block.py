@@ -26,9 +26,8 @@ from packtool.plan import I64
 from packtool.storage.files import FileEntry, sync_directory, write_bytes
 from packtool.storage.manifest import InputEntry, TokenizerInfo
 from packtool.tokenizing.choose import EncoderRecipe, load_encoder
-from packtool.tokenizing.counts import SpanCounts
+from packtool.tokenizing.counts import SpanCounts, count_ids
 from packtool.tokenizing.encode import Parts, encoded, joined, require_ids, stored, utf8_of
-from packtool.tokenizing.encoders import U32
 from packtool.tokenizing.rejects import RejectLog
 from packtool.tokenizing.store_writer import ShardWriter, WrittenShard
 from packtool.tokenizing.verify import Verified
@@ -205,7 +204,8 @@ def _read_span(
             sources = origins(span.file, counts.records, batch.numbers, batch.documents, utf8)
         done = 0
         for ids, lengths, ends in parts:
-            _count_special(context, ids, counts)
+            for special, times in count_ids(ids, context.special_ids):
+                counts.special[str(special)] = counts.special.get(str(special), 0) + times
             ended = slice(done, done + sum(ends))
             columns = [values[ended] for values in batch.columns]
             added, empty = writer.add(ids, lengths, ends, None if sources is None else sources[ended], columns)
@@ -266,17 +266,6 @@ def _counted(parts: Iterable[Parts], counts: SpanCounts) -> Iterator[Parts]:
     for part in parts:
         counts.encoded += len(part[0])
         yield part
-
-
-def _count_special(context: Context, ids: U32, counts: SpanCounts) -> None:
-    """Count the special tokens that occur in texts."""
-    if not context.special_ids:
-        return
-    likely = ids[ids >= context.special_ids[0]]
-    if len(likely):
-        found, times = np.unique(likely[np.isin(likely, context.special_ids)], return_counts=True)
-        for number, each in zip(found.tolist(), times.tolist(), strict=True):
-            counts.special[str(number)] = counts.special.get(str(number), 0) + each
 
 
 def _reject(

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
+
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from packtool.corpus.filters import DocumentCounts
 from packtool.corpus.pages import Packed
 from packtool.errors import DataError
+
+_RANGES = 4
+"""Ranges of ids to look for one by one; special tokens are neighbours in nearly every vocabulary."""
 
 
 class SpanCounts(msgspec.Struct):
@@ -95,3 +103,29 @@ class SpanCounts(msgspec.Struct):
             **({"special_tokens": sum(self.special.values())} if self.special else {}),
             **({"lost_bytes": self.lost} if self.lost else {}),
         }
+
+
+def count_ids(ids: npt.NDArray[np.uint32], wanted: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Those of the wanted ids (ascending) that occur, and how often.
+
+    >>> list(count_ids(np.array([5, 0, 7, 5, 9], np.uint32), (5, 6, 9)))
+    [(5, 2), (9, 1)]
+    """
+    for low, high in _ranges(wanted):
+        inside = ids - np.uint32(low) <= np.uint32(high - low)  # what is below becomes very large
+        if inside.any():
+            found, times = np.unique(ids[inside], return_counts=True)
+            chosen = np.isin(found, wanted)
+            yield from zip(found[chosen].tolist(), times[chosen].tolist(), strict=True)
+
+
+@functools.cache
+def _ranges(wanted: tuple[int, ...]) -> list[tuple[int, int]]:
+    """First and last of consecutive numbers; of all, where that makes too many ranges.
+
+    >>> _ranges((1, 2, 3, 9)), _ranges((1, 3, 5, 7, 9))
+    ([(1, 3), (9, 9)], [(1, 9)])
+    """
+    ends = [place for place, number in enumerate(wanted) if number + 1 not in wanted[place + 1 : place + 2]]
+    found = [(wanted[before], wanted[end]) for before, end in zip([0, *(end + 1 for end in ends)], ends, strict=False)]
+    return found if len(found) <= _RANGES else [(wanted[0], wanted[-1])]

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import packtool
 from packtool.corpus.filters import DocumentCounts
 from packtool.errors import DataError
+from packtool.tokenizing.counts import count_ids
 from tests.tokenizing.runs import jsonl
 
 
@@ -42,3 +46,9 @@ def test_what_a_filter_takes_is_part_of_the_account(
     with pytest.raises(DataError, match=message):
         packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "o", workers=1, **options)
     assert not (tmp_path / "o" / "manifest.json").exists()
+
+
+@given(st.lists(st.integers(0, 40)), st.sets(st.integers(0, 40)))
+def test_ids_are_counted_as_one_counts_by_hand(ids: list[int], wanted: set[int]) -> None:
+    found = list(count_ids(np.array(ids, np.uint32), tuple(sorted(wanted))))
+    assert found == [(number, ids.count(number)) for number in sorted(wanted) if number in ids]

@@ -57,8 +57,8 @@ def somewhere_inside(start: I64, counts: I64, draws: np.random.Philox) -> I64:
     some: U64 = draws.random_raw(len(start))
     some = (some & _EVEN) + (some >> np.uint64(16) & _EVEN)  # two sums of two draws each
     some = (some & LOW) + (some >> HALF)
-    inside = counts - 1
-    inside = start + np.minimum(1 + (some.view(np.int64) * inside >> 18), inside)
+    most = counts - 1
+    inside: I64 = start + np.minimum(1 + (some.view(np.int64) * most >> 18), most)
     return inside
 
 
