@@ -49,7 +49,6 @@ ELSEWHERE = {
     "commands/write_corpus.py": "the last step of `pack`: commands/test_pack.py",
     "comparing/counting/": "every counter against the rows it does not list: comparing/counting/test_counting.py",
     "corpus/fields.py": "ids and columns of every format: commands/test_fields.py",
-    "corpus/json_values.py": "values of every kind in a line: corpus/test_jsonl.py",
     "corpus/long_string.py": "strings in pieces: corpus/test_jsonl.py",
     "corpus/tables.py": "CSV and TSV: commands/test_fields.py",
     "exchange/": "laws over every format, to files and back: exchange/test_exchange.py",
