@@ -17,8 +17,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import typer
 
 import packtool
+from packtool.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -134,3 +136,19 @@ def test_the_site_has_every_page() -> None:
     listed = {f"{name}.{'rst' if '/' in name else 'md'}" for name in re.findall(r"^([a-z/-]+)$", index, re.MULTILINE)}
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.*")}
     assert {page for page in pages if page.endswith((".md", ".rst"))} == listed | {"index.md"}
+
+
+ELSEWHERE_OPTIONS = {
+    "--peers": "of a benchmark",
+    "--block-size": "of other tools",
+    "--num-proc": "of other tools",
+    "--max-bucket": "an example of a new option",
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_options_that_pages_name_exist(page: Path) -> None:
+    commands = typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
+    known = {flag for command in commands for each in command.params for flag in (*each.opts, *each.secondary_opts)}
+    named = set(re.findall(r"`(--[a-z][a-z0-9-]*)[ `]", FENCE.sub("", page.read_text(encoding="utf-8"))))
+    assert named - known - set(ELSEWHERE_OPTIONS) == set()

@@ -72,7 +72,8 @@ def _parameter(each: Declared) -> inspect.Parameter:
     if option.positional:
         info: Any = typer.Argument(**what)
     else:
-        flags = f"{each.flag}/--no-{each.flag.removeprefix('--')}" if each.default is True else each.flag
+        negates = option.kind is FLAG and each.default is not False  # it is on, or the strategy decides
+        flags = f"{each.flag}/--no-{each.flag.removeprefix('--')}" if negates else each.flag
         what["show_default"] = option.default or bool(each.default)
         if each.name in CALLBACKS:
             what |= {"callback": CALLBACKS[each.name], "is_eager": True}

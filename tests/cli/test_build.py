@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 from packtool.cli import app, run
 from tests.cli.running import ENVIRONMENT
@@ -37,6 +38,12 @@ def test_help_fits_and_has_an_example(
     for option in ("--quiet", "--json") if command not in ("info", "doctor", "show", "find") else ("--json",):
         if command != "show":
             assert option in text
+
+
+def test_what_a_strategy_decides_can_be_turned_off() -> None:
+    [pack] = [each for each in typer.main.get_command(app).commands.values() if each.name == "pack"]  # type: ignore[attr-defined]
+    [mix_rows] = [each for each in pack.params if each.name == "mix_rows"]
+    assert (mix_rows.opts, mix_rows.secondary_opts) == (["--mix-rows"], ["--no-mix-rows"])
 
 
 @pytest.mark.parametrize("command", [name for name in commands() if name in ("tokenize", "pack", "shuffle", "stats")])
