@@ -31,8 +31,9 @@ _FITS = {BEFORE: re.compile("[ \\n]"), AT: re.compile(r" (?=[^\W\d_])")}
 """What follows the letter after which a text may be cut."""
 _REACHES = {False: re.compile(r"[^\W\d_]\s"), True: re.compile(r"[^\W\d_](?:\s|\Z)")}
 """What an added token must not have: it would reach over a cut, or, if it strips, take the whitespace after it."""
-_JOINS = re.compile(r"(?:[^\W\d_]|<0x[0-9A-F]{2}>)[ ▁\n]")
-"""A letter, or a byte of one, and a space or newline, as entries of SentencePiece write them."""
+_JOINS = re.compile(r"[ ▁\n](?:(?<=[^\W\d_].)|(?<=<0x[0-9A-F]{2}>.))", re.DOTALL)
+"""A letter, or a byte of one, and a space or newline, as entries of SentencePiece write them; found by its end, since
+most entries have none."""
 
 
 def cut_of(spec: Mapping[str, Any]) -> str:
