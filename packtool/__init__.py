@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from packtool.commands.find import find as find
     from packtool.commands.import_ import import_ as import_
     from packtool.commands.info import info as info
+    from packtool.commands.merge import merge as merge
     from packtool.commands.pack import pack as pack
     from packtool.commands.run import run as run
     from packtool.commands.show import show as show
@@ -32,6 +33,7 @@ _PUBLIC = {
     "export": "packtool.commands.export",
     "import_": "packtool.commands.import_",
     "info": "packtool.commands.info",
+    "merge": "packtool.commands.merge",
     "open": "packtool.reading",
     "pack": "packtool.commands.pack",
     "run": "packtool.commands.run",
@@ -50,6 +52,7 @@ __all__ = [
     "find",
     "import_",
     "info",
+    "merge",
     "open",
     "pack",
     "run",

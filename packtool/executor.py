@@ -30,6 +30,9 @@ Result = TypeVar("Result")
 Advance = Callable[[int], object]
 
 _advance: Advance | None = None
+_script: ModuleType | None = None
+_hidden: list[int] = []  # one item for each thread that starts processes now
+_hiding = threading.Lock()
 
 
 class Pool(Protocol):
@@ -172,11 +175,18 @@ def without_script() -> Iterator[None]:
     What they run is packtool's own. A script would otherwise have to be guarded by ``if __name__ == "__main__"``, or
     would begin anew in each of them.
     """
-    script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+    global _script
+    with _hiding:
+        if not _hidden:
+            _script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+        _hidden.append(1)
     try:
         yield
     finally:
-        sys.modules["__main__"] = script
+        with _hiding:
+            _hidden.pop()
+            if not _hidden and _script is not None:
+                sys.modules["__main__"] = _script
 
 
 @contextmanager

@@ -94,15 +94,14 @@ def make(directory: Path, **more: Any) -> dict[str, str]:
     """Every golden output under a directory, and the digest of each file: of names such as ``bfd/tokens-00000.npy``.
 
     Args:
-        more: options for every `pack` and `shuffle` with segments.
+        more: options for every `pack` and `shuffle`.
     """
     corpus = directory / "corpus.jsonl"
     corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts()), encoding="utf-8")
     packtool.tokenize([corpus], directory / "tokenized", workers=1)
     store = write_store(directory / "store", LENGTHS, per_shard=40)
     for name, options in PACKED.items():
-        added = more if options.get("segments", True) else {}
-        packtool.pack(store, directory / name, **{"workers": 2, **options, **added})
+        packtool.pack(store, directory / name, **{"workers": 2, **options, **more})
     for name, (source, options) in SHUFFLED.items():
         packtool.shuffle(directory / source if source else store, directory / f"shuffled-{name}", **{**options, **more})
     made = [directory / "tokenized", *(directory / name for name in PACKED)]

@@ -15,7 +15,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "packtool"
 
 LAYERS = (
-    ("errors", "sizes", "warnings", "clock", "progress", "executor", "installing", "call", "temporary"),
+    ("errors", "sizes", "warnings", "clock", "progress", "executor", "installing", "call", "share", "temporary"),
     ("cluster", "forked"),
     ("options",),
     ("plan",),

@@ -23,6 +23,7 @@ from packtool.cli import (
     find,
     import_,
     info,
+    merge,
     pack,
     show,
     shuffle,
@@ -50,6 +51,7 @@ app = typer.Typer(
 app.command("tokenize", cls=Command, short_help="Text files to a token store.")(tokenize.command)
 app.command("pack", cls=Command, short_help="Token stores to rows of equal length.")(pack.command)
 app.command("shuffle", cls=Command, short_help="Another order or another epoch, exact at any size.")(shuffle.command)
+app.command("merge", cls=Command, short_help="One dataset of what tasks (--task) wrote.")(merge.command)
 app.command("export", cls=Command, short_help="Documents or rows in another trainer's format.")(export.command)
 app.command("import", cls=Command, short_help="Token ids of other tools as a token store.")(import_.command)
 app.command("stats", cls=Command, short_help="Measure a corpus or dataset; compare strategies.")(stats.command)

@@ -15,6 +15,7 @@ from packtool.errors import PacktoolError, visible
 if TYPE_CHECKING:
     from packtool.commands.export import ExportResult
     from packtool.commands.import_ import ImportResult
+    from packtool.commands.part import Part
     from packtool.commands.preview import Preview, SeenFile
     from packtool.metrics import Metrics
     from packtool.report.schema import PackedReport
@@ -57,6 +58,14 @@ def show(
         typer.echo(finished(path) if kept else done)
         if report is not None:
             typer.echo(f"More: packtool stats {shlex.quote(str(path))}")
+
+
+def show_part(path: Path, part: Part, *, quiet: bool, json: bool) -> None:
+    """Print what a task with a share of the work did."""
+    if json:
+        print_json({"schema_version": 1, "path": str(path), **asdict(part)})
+    elif not quiet:
+        typer.echo(f"{path}: {part}. When all tasks are done: packtool merge {shlex.quote(str(path))}")
 
 
 def finished(path: Path) -> str:

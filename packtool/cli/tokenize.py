@@ -35,6 +35,16 @@ def command(values: Values, terminal: Terminal) -> None:
         from packtool.cli.results import show_preview
 
         show_preview(result.preview, overwrite=values["overwrite"], json=terminal.json)
+    else:
+        show_store(result, terminal)
+
+
+def show_store(result: TokenizeResult, terminal: Terminal) -> None:
+    """Print what became of texts."""
+    if result.part is not None:
+        from packtool.cli.results import show_part
+
+        show_part(result.path, result.part, quiet=terminal.quiet, json=terminal.json)
     elif terminal.json:
         from packtool.cli.results import print_json
 
@@ -61,12 +71,15 @@ def summary(result: TokenizeResult) -> str:
     documents, tokens, seconds = counts["documents"], counts["tokens"], max(run["written"]["wall"], 1e-3)
     now = run["this_run"]
     earlier = f" ({show_bytes(run['text_bytes'] - now['text_bytes'])} by an earlier run)"
+    speed = (
+        f"{show_bytes(now['text_bytes'] / seconds)}/s, {now['tokens'] / seconds:,.0f} tokens/s "
+        f"with {plural(run['workers'], 'worker')}"
+    )
+    done = f"{show_bytes(run['text_bytes'])}{earlier * (now['text_bytes'] < run['text_bytes'])} in {seconds:.1f} s"
     lines = [
         f"{plural(documents, 'document')}, {plural(tokens, 'token')}, "
         f"{tokens / max(documents, 1):,.1f} tokens per document",
-        f"{show_bytes(run['text_bytes'])}{earlier * (now['text_bytes'] < run['text_bytes'])} in {seconds:.1f} s: "
-        f"{show_bytes(now['text_bytes'] / seconds)}/s, {now['tokens'] / seconds:,.0f} tokens/s "
-        f"with {plural(run['workers'], 'worker')}",
+        f"{done}: {speed}" if now["text_bytes"] else done,
         f"encoder {run['encoder']} ({run['encoder_why']}); {plural(run['texts_checked'], 'text')} cross-checked",
     ]
     left_out = {name: counts[name] for name in ("empty", "filtered", "rejected") if counts[name]}

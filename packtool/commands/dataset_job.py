@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from packtool import __version__
 from packtool.clock import Clock
+from packtool.commands.part import Part, require_all
 from packtool.commands.preview import Preview
 from packtool.report.packed import read_report
 from packtool.report.schema import PackedReport
+from packtool.share import Share
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import DatasetEntry, PackedManifest
 from packtool.storage.output import Output, prepare
 from packtool.storage.state import key_of, state_of
+from packtool.writing.buckets import Written
 from packtool.writing.memory import Budget
 
 
@@ -29,6 +32,7 @@ class DatasetResult:
         run: what `run.json` holds: workers, wall and CPU seconds; empty after a dry run.
         preview: what would be written, after a dry run.
         kept: it was finished before, and nothing was done.
+        part: what a task with a share of the work did; there is no report then.
     """
 
     path: Path
@@ -36,9 +40,10 @@ class DatasetResult:
     run: dict[str, Any]
     preview: Preview | None = None
     kept: bool = False
+    part: Part | None = None
 
     def __repr__(self) -> str:
-        what = self.preview or self.report or "an order"
+        what = self.preview or self.part or self.report or "an order"
         return f"<DatasetResult: {self.path}, {what}{', kept' if self.kept else ''}>"
 
 
@@ -53,6 +58,8 @@ class DatasetJob:
         budget: memory and threads.
         check_input, overwrite, resume, dry_run, quiet: as the command takes them.
         clock: started with the command.
+        share: of the work that this run does; None for all of it.
+        arguments: of the command, for `merge`.
     """
 
     command: str
@@ -65,6 +72,8 @@ class DatasetJob:
     dry_run: bool
     quiet: bool
     clock: Clock
+    share: Share | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def input_entries(self) -> list[DatasetEntry]:
         """The inputs as manifests identify them."""
@@ -84,13 +93,34 @@ class DatasetJob:
                 self.output, None, {}, Preview(self.command, self.output, found, figures(), ("bytes",))
             )
         place = prepare(
-            self.output, self.command, key=key, inputs=self.inputs, overwrite=self.overwrite, resume=self.resume
+            self.output,
+            self.command,
+            key=key,
+            inputs=self.inputs,
+            overwrite=self.overwrite,
+            resume=self.resume,
+            share=self.share,
+            arguments=self.arguments,
         )
         if not place.finished:
             return place
         made = manifests.read(place.path)
         report = read_report(place.path, made) if isinstance(made, PackedManifest) else None
         return DatasetResult(place.path, report, manifests.read_run(place.path), kept=True)
+
+    def part(self, place: Output, written: Written) -> DatasetResult | None:
+        """What a task with a share of the work returns; None where this run has all of it.
+
+        Raises:
+            DataError: it merges what tasks did, and pieces are missing.
+        """
+        if self.share is None:
+            return None
+        if self.share.merges:
+            require_all(place.path, written.missing, written.pieces, place.tasks)
+            return None
+        here = sum(map(self.share.has, range(written.pieces)))
+        return DatasetResult(place.path, None, {}, part=Part(str(self.share), here, written.pieces))
 
     def facts(self) -> dict[str, Any]:
         """What goes to `run.json`."""

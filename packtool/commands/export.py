@@ -82,7 +82,7 @@ def export(options: ExportArguments) -> ExportResult:
         manifest = manifests.read(output)
         assert isinstance(manifest, ExportManifest)
         return ExportResult(output, manifest, manifests.read_run(output), kept=True)
-    with InputCheck(contents.files() if options.check_input else ()) as check:
+    with InputCheck(dict(enumerate(contents.files() if options.check_input else ()))) as check:
         files = _write(place, chosen, contents, check, quiet=options.quiet)
         check.require_sound()
     manifest = _manifest(source, chosen, contents, files, place.staged)

@@ -12,6 +12,7 @@ from typing import Any
 from packtool.errors import DataError
 from packtool.options.call import takes
 from packtool.options.info import InfoArguments
+from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.listing import listed
 from packtool.storage.manifest import (
@@ -23,7 +24,7 @@ from packtool.storage.manifest import (
     StoreManifest,
 )
 from packtool.storage.publish import UNFINISHED
-from packtool.storage.state import State, read_call, read_state
+from packtool.storage.state import State, read_begun, read_call, read_state
 
 MOST_FILES = 10_000
 """Files of a directory that packtool did not write that are counted."""
@@ -167,8 +168,11 @@ def _unfinished(path: Path) -> Info:
     files = [child for child in path.rglob("*") if child.is_file()]
     facts = {"begun by": f"packtool {command}", "files": len(files), "bytes": sum(f.stat().st_size for f in files)}
     quoted = shlex.quote(str(path))
-    call = read_call(path)
-    if call.startswith("packtool run "):
+    call, begun = read_call(path), read_begun(path)
+    if begun is not None and begun.tasks:
+        facts["begun by"] += f" --task, {plural(begun.tasks, 'task')}"
+        following = [f"packtool merge {quoted}"]
+    elif call.startswith("packtool run "):
         following = [call]
     elif call:
         call = call.replace(" --overwrite", "").replace(" --resume", "")

@@ -14,8 +14,10 @@ from packtool.cluster import Cluster
 from packtool.commands.choose import choose
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.pack_options import check_options, describe, padding_id
+from packtool.commands.part import share_of
 from packtool.commands.write_corpus import write_corpus
 from packtool.executor import available_cpus
+from packtool.options.again import again
 from packtool.options.call import takes
 from packtool.options.pack import PackArguments
 from packtool.plan import Plan
@@ -58,6 +60,8 @@ def pack(options: PackArguments) -> DatasetResult:
         dry_run=options.dry_run,
         quiet=options.quiet,
         clock=clock,
+        share=share_of(options),
+        arguments=again(options),
     )
     corpus = Corpus(job.inputs)
     choice = choose(corpus, options)

@@ -21,9 +21,6 @@ def check_options(options: PackArguments) -> Strategy:
     """
     chosen = packing.strategy(options.strategy)
     check(chosen, options)
-    if options.scheduler is not None and not options.segments:
-        what = "the workers of a cluster are counted by their segment tables, which --no-segments leaves out"
-        raise UsageError("bad-option", what, remedy="leave one of them out", where="--scheduler")
     return chosen
 
 

@@ -10,10 +10,12 @@ from packtool import shuffling
 from packtool.clock import Clock
 from packtool.cluster import Cluster
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
+from packtool.commands.part import share_of
 from packtool.commands.shuffle_packed import require_atoms, with_batches, write_order, write_rows
 from packtool.commands.shuffle_store import write_partial, write_rotation
 from packtool.errors import UsageError
 from packtool.executor import available_cpus
+from packtool.options.again import again
 from packtool.options.call import takes
 from packtool.options.check import check_taken
 from packtool.options.shared import DEFAULT_SEED
@@ -58,6 +60,8 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         dry_run=options.dry_run,
         quiet=options.quiet,
         clock=Clock(),
+        share=share_of(options),
+        arguments=again(options),
     )
     manifest = manifests.read(Path(options.source))
     _require_kind(chosen, manifest, str(options.source), order_only=options.order_only)

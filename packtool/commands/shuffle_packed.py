@@ -145,7 +145,7 @@ def _require_sound_atoms(job: DatasetJob, dataset: PackedDataset) -> None:
         DataError: one is not what the manifest says.
     """
     if job.check_input:
-        with InputCheck(dataset.atom_files()) as check:
+        with InputCheck(dict(enumerate(dataset.atom_files()))) as check:
             check.require_sound()
 
 
@@ -165,8 +165,8 @@ def write_rows(
         return place
     plans = stored_plans(dataset, record.atom_size)
     lengths = dataset.lengths() if dataset.has_segments else None
-    writer = BucketWriter(place, lengths, base.options["shard_tokens"], lengths is not None, job.budget)
-    buckets, tallies = writer.write(
+    writer = BucketWriter(place, lengths, base.options["shard_tokens"], lengths is not None, job.budget, job.share)
+    written = writer.write(
         [
             BucketJob(plan.bucket.entry.directory, PackedSource(plan, base.pad_id), shuffle)
             for plan, shuffle in zip(plans, _shuffles(plans, base.shuffle, record), strict=True)
@@ -175,6 +175,9 @@ def write_rows(
         job.command,
         quiet=job.quiet,
     )
+    if (part := job.part(place, written)) is not None:
+        return part
+    buckets, tallies = written.buckets, written.tallies
     _require_same(base.ledger, tallies, str(dataset.path))
     options = base.options if record.atom_size is None else {**base.options, "atom_size": record.atom_size}
     manifest = msgspec.structs.replace(base, packtool_version=__version__, options=options, shuffle=record)

@@ -14,6 +14,7 @@ from packtool import __version__, executor
 from packtool.clock import Clock
 from packtool.cluster import Cluster
 from packtool.commands.inputs import find_files, warn_of_repeats
+from packtool.commands.part import Part, require_all, share_of
 from packtool.commands.preview import Preview, SeenFile
 from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin
@@ -23,13 +24,14 @@ from packtool.corpus.open import is_remote
 from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CorpusFile, Span
 from packtool.errors import PacktoolError, UsageError
+from packtool.options.again import again
 from packtool.options.call import takes
 from packtool.options.declare import flag, names_recorded
 from packtool.options.tokenize import TokenizeArguments
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage import output as outputs
-from packtool.storage.files import write_bytes
+from packtool.storage.files import write_shared
 from packtool.storage.manifest import StoreManifest
 from packtool.storage.names import OFFSET, ORIGIN
 from packtool.storage.state import key_of, state_of
@@ -40,7 +42,7 @@ from packtool.tokenizing.assemble import assemble
 from packtool.tokenizing.choose import choose, recipe, reference_if_small
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
 from packtool.tokenizing.estimate import estimate
-from packtool.tokenizing.job import Job
+from packtool.tokenizing.job import Job, read_fallback, write_fallback
 from packtool.tokenizing.special import marked
 from packtool.warnings import warn
 
@@ -59,6 +61,7 @@ class TokenizeResult:
         run: facts of this run, as in its run.json: seconds, encoder and why, texts cross-checked, per-file counts.
         preview: what would be read and written, after a dry run; counts and run are empty then.
         kept: it was finished before, and nothing was done.
+        part: what a task with a share of the work did; counts and run are empty then.
     """
 
     path: Path
@@ -66,10 +69,11 @@ class TokenizeResult:
     run: dict[str, Any]
     preview: Preview | None = None
     kept: bool = False
+    part: Part | None = None
 
     def __repr__(self) -> str:
         held = ", ".join(plural(self.counts[name], name[:-1]) for name in ("documents", "tokens") if self.counts)
-        return f"<TokenizeResult: {self.path}, {self.preview or held}{', kept' if self.kept else ''}>"
+        return f"<TokenizeResult: {self.path}, {self.preview or self.part or held}{', kept' if self.kept else ''}>"
 
 
 @takes(TokenizeArguments)
@@ -84,6 +88,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     inputs = [options.inputs] if isinstance(options.inputs, str | Path) else list(options.inputs)
     filters = Filters(options.min_words, options.min_chars, options.max_chars, options.min_tokens, options.max_tokens)
     _check_options(inputs, options)
+    share = share_of(options)
     fields = _fields(options)
     loaded = load.load(
         options.tokenizer,
@@ -108,6 +113,8 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         inputs=[each for each in _read(inputs, found) if each != STDIN and not is_remote(each)],
         overwrite=options.overwrite,
         resume=options.resume,
+        share=share,
+        arguments=again(options),
     )
     if out.finished:
         return _finished(out)
@@ -117,8 +124,10 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         files = list(map(_found_from_anywhere, files))
     if options.encoder == "auto" and not any(file.compression or file.format == "parquet" for file in files):
         encoder_name, why = reference_if_small(encoder_name, why, sum(file.bytes for file in files), len(loaded.data))
+    if given_up := read_fallback(out.work):
+        encoder_name, why = "tokenizers", given_up
     log.info("encoder %s: %s", encoder_name, why)
-    write_bytes(out.work / "tokenizer.json", loaded.data)
+    write_shared(out.work / "tokenizer.json", loaded.data)
     context = tasks.Context(
         work=str(out.work.absolute()),
         tokenizer=loaded.info,
@@ -135,24 +144,37 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     )
     workers = options.workers or executor.available_cpus()
     cluster = None if options.scheduler is None else Cluster(options.scheduler, workers, "tokenize")
-    job = Job(context, files, workers, options.quiet, cluster)
+    job = Job(context, files, workers, options.quiet, cluster, share)
+    if given_up:
+        job.start_again("tokenizers")
     try:
-        try:
-            job.run()
-        except (EncoderMismatchError, EncoderUnsuitableError) as error:
-            if options.encoder == "gigatoken":
-                raise
-            why = error.what
-            if isinstance(error, EncoderMismatchError):
-                remedy = "nothing is lost: tokenizers encodes everything instead, only slower"
-                warn("encoder-fallback", why, remedy=remedy, where=error.where)
-            job.start_again("tokenizers")
-            job.run()
+        why = _run(job, out, options.encoder, why)
     except PacktoolError:
-        if not job.results:
+        if share is None and not job.results:
             out.discard()  # nothing there that a resumed run could use
         raise
+    if share is not None and not share.merges:
+        return TokenizeResult(out.path, {}, {}, part=Part(str(share), job.pieces_here, job.pieces))
+    if share is not None:
+        require_all(out.path, job.missing(), job.pieces, out.tasks)
     return TokenizeResult(out.path, *assemble(out, job, recorded, loaded.files, why, clock))
+
+
+def _run(job: Job, out: outputs.Output, encoder: str, why: str) -> str:
+    """Do what is to do, with the slower encoder if need be; why that encoder ran which did."""
+    try:
+        job.run()
+    except (EncoderMismatchError, EncoderUnsuitableError) as error:
+        if encoder == "gigatoken":
+            raise
+        why = error.what
+        if isinstance(error, EncoderMismatchError):
+            remedy = "nothing is lost: tokenizers encodes everything instead, only slower"
+            warn("encoder-fallback", why, remedy=remedy, where=error.where)
+        write_fallback(out.work, why)
+        job.start_again("tokenizers")
+        job.run()
+    return why
 
 
 def _read(inputs: Sequence[Path | str], found: Sequence[Sequence[CorpusFile] | None]) -> list[str]:
@@ -192,6 +214,9 @@ def _check_options(inputs: Sequence[Path | str], options: TokenizeArguments) -> 
     stdin = sum(str(each) == STDIN for each in inputs)
     if stdin > 1:
         raise UsageError("stdin-twice", "standard input is named twice", remedy="name it once", where=STDIN)
+    if stdin and options.task is not None:
+        remedy = "write it to a file first"
+        raise UsageError("stdin-no-resume", "standard input can't be shared out", remedy=remedy, where="--task")
     if stdin and options.resume:
         remedy = "write it to a file first, or give --overwrite"
         raise UsageError("stdin-no-resume", "standard input can't be resumed", remedy=remedy, where="--resume")

@@ -53,8 +53,8 @@ def write_corpus(
         choice: which documents `corpus` has, its file not written yet; None for each of them once.
     """
     lengths, pad_id, with_segments = corpus.lengths(), options["pad_id"], options["segments"]
-    writer = BucketWriter(output, lengths, options["shard_tokens"], with_segments, job.budget)
-    buckets, tallies = writer.write(
+    writer = BucketWriter(output, lengths, options["shard_tokens"], with_segments, job.budget, job.share)
+    written = writer.write(
         [
             BucketJob(
                 bucket_directory(plan.sequence_length) if multi_bucket else "",
@@ -67,6 +67,9 @@ def write_corpus(
         job.command,
         quiet=job.quiet,
     )
+    if (part := job.part(output, written)) is not None:
+        return part
+    buckets, tallies = written.buckets, written.tallies
     chosen = None if choice is None else choice.text()
     ledger = balance(corpus.tokens, corpus.documents, plans, [tally.accounts() for tally in tallies], chosen)
     inputs = job.input_entries()

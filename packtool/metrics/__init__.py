@@ -9,7 +9,7 @@ from packtool.metrics.lengths import LengthCounts
 from packtool.metrics.mixing import BatchMix, Mixed, Mixing, SourceMixing, Spread
 from packtool.metrics.sliding import Sliding
 from packtool.metrics.summary import DocumentsPerRow, Metrics, measure
-from packtool.metrics.tally import Accounts, Tally
+from packtool.metrics.tally import Accounts, Tally, TallyCounts
 
 __all__ = [
     "Accounts",
@@ -25,6 +25,7 @@ __all__ = [
     "SourceMixing",
     "Spread",
     "Tally",
+    "TallyCounts",
     "balance",
     "measure",
     "require_balance",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +17,22 @@ _COUNTS = (
 )
 
 _FEW = 1 << 12
+
+
+class TallyCounts(msgspec.Struct, frozen=True):
+    """The counts of a tally alone: to be written down, or sent to another process.
+
+    Attributes:
+        counts, homogeneity: single counts by name.
+        piece_lengths, documents_in_row: the histograms, as the values that occur and how often.
+        overlaps: documents with tokens in more than one row, ascending.
+    """
+
+    counts: dict[str, int]
+    homogeneity: dict[str, int]
+    piece_lengths: tuple[list[int], list[int]]
+    documents_in_row: tuple[list[int], list[int]]
+    overlaps: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +185,40 @@ class Tally:
             self._name(np.flatnonzero(other._overlaps))
         return self
 
+    def counts(self) -> TallyCounts:
+        """All counts so far; `of` makes a tally of them again.
+
+        >>> tally = Tally(lengths=np.array([4]), sequence_length=4)
+        >>> segment = Segments(np.array([0]), np.array([0]), np.array([4]), np.array([0]), np.array([0, 1]))
+        >>> tally.add(segment)
+        >>> Tally.of(tally.counts(), tally.lengths, 4).accounts() == tally.accounts()
+        True
+        """
+        return TallyCounts(
+            counts={name: getattr(self, name) for name in _COUNTS},
+            homogeneity=dict(vars(self.homogeneity)),
+            piece_lengths=_listed(self.piece_lengths),
+            documents_in_row=_listed(self.documents_in_row),
+            overlaps=self._named_documents().tolist(),
+        )
+
+    @classmethod
+    def of(cls, counts: TallyCounts, lengths: Ints, sequence_length: int) -> Tally:
+        """A tally with these counts, of the same dataset."""
+        tally = cls(lengths, sequence_length)
+        for name, value in counts.counts.items():
+            setattr(tally, name, value)
+        for name, value in counts.homogeneity.items():
+            setattr(tally.homogeneity, name, value)
+        for histogram, (values, times) in (
+            (tally.piece_lengths, counts.piece_lengths),
+            (tally.documents_in_row, counts.documents_in_row),
+        ):
+            histogram[values] = times
+        if counts.overlaps:
+            tally._name(np.array(counts.overlaps, np.int64))
+        return tally
+
     def _name(self, documents: I64) -> None:
         """Take note of documents with tokens in more than one row: by number while they are few."""
         self._named.append(documents)
@@ -180,6 +231,12 @@ class Tally:
         for documents in self._named:
             self._overlaps[documents] = True
         self._named.clear()
+
+    def _named_documents(self) -> I64:
+        """Documents with tokens in more than one row, ascending."""
+        if self._overlaps is not None:
+            return np.flatnonzero(self.overlaps)
+        return np.unique(np.concatenate([np.empty(0, np.int64), *self._named]))
 
     @property
     def overlaps(self) -> npt.NDArray[np.bool_]:
@@ -199,6 +256,12 @@ class Tally:
             output=self.rows * self.sequence_length,
             rows=self.rows,
         )
+
+
+def _listed(histogram: I64) -> tuple[list[int], list[int]]:
+    """The values that occur, and how often."""
+    values = np.flatnonzero(histogram)
+    return values.tolist(), histogram[values].tolist()
 
 
 def _weighted(values: I64, times: I64, most: int) -> I64:

@@ -36,6 +36,7 @@ from packtool.options.shared import (
     Resume,
     Scheduler,
     Seed,
+    Task,
     Workers,
 )
 
@@ -307,6 +308,7 @@ class PackArguments(PackOptions):
     memory: Memory = None
     workers: Workers = None
     scheduler: Scheduler = None
+    task: Task = None
     check_input: CheckInput = True
     overwrite: Overwrite = False
     resume: Resume = False

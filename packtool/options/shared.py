@@ -37,6 +37,16 @@ Scheduler = Annotated[
         default="this machine's processes",
     ),
 ]
+Task = Annotated[
+    str | None,
+    Option(
+        TEXT,
+        "Do one of several shares of the work, such as 3/8, and no more: once all are done, packtool merge OUTPUT.",
+        metavar="I/N",
+        default="all of it",
+        in_file=False,
+    ),
+]
 Memory = Annotated[
     str | int | None,
     Option(SIZE, "Memory for tokens; beyond it they move twice.", default="half of the machine's"),

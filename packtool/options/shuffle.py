@@ -19,6 +19,7 @@ from packtool.options.shared import (
     Quiet,
     Resume,
     Scheduler,
+    Task,
     Workers,
 )
 
@@ -120,6 +121,7 @@ class ShuffleArguments:
     memory: Annotated[str | int, Option(SIZE, "Memory for tokens, such as 512MiB; beyond it they move twice.")] = "1GiB"
     workers: Workers = None
     scheduler: Scheduler = None
+    task: Task = None
     check_input: CheckInput = True
     overwrite: Overwrite = False
     resume: Resume = False

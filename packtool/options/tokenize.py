@@ -18,6 +18,7 @@ from packtool.options.shared import (
     Quiet,
     Resume,
     Scheduler,
+    Task,
     Tokenizer,
     Workers,
 )
@@ -122,6 +123,7 @@ class TokenizeArguments:
     ] = "auto"
     workers: Workers = None
     scheduler: Scheduler = None
+    task: Task = None
     overwrite: Overwrite = False
     resume: Resume = False
     dry_run: DryRun = False

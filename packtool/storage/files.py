@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import secrets
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -156,6 +157,40 @@ def write_bytes(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
     partial.replace(path)
     sync_directory(path.parent)
+
+
+def write_shared(path: Path, data: bytes) -> None:
+    """As `write_bytes`, where several processes may write the same file at the same time."""
+    written = _write_apart(path, data)
+    written.replace(path)
+    sync_directory(path.parent)
+
+
+def write_once(path: Path, data: bytes) -> bool:
+    """As `write_shared`, for the first of several processes alone; whether it was this one."""
+    written = _write_apart(path, data)
+    try:
+        path.hardlink_to(written)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        if path.exists():
+            return False
+        written.replace(path)
+    finally:
+        written.unlink(missing_ok=True)
+    sync_directory(path.parent)
+    return True
+
+
+def _write_apart(path: Path, data: bytes) -> Path:
+    """Write a small file durably, under a name that nobody else uses."""
+    apart = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
+    with os.fdopen(create(apart), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    return apart
 
 
 def sync_directory(path: Path) -> None:

@@ -1,10 +1,14 @@
-"""One writer for an output: a lock that the system lets go of when its holder ends, however it ends."""
+"""One writer for an output: a lock that the system lets go of when its holder ends, however it ends.
+
+Tasks that write one output together share its lock, and each has one of its own, so that none runs twice at once.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import socket
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +20,7 @@ from packtool.storage.reading import decode
 from packtool.warnings import warn
 
 LOCK = "lock"
+_OF_TASK = "task-{:05d}.lock"
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -34,62 +39,85 @@ class Lock:
     """A lock that is held, until `release` or the end of the process.
 
     Args:
-        path: of the lock file.
-        handle: open file that holds it.
+        held: open files that hold it, and those of their paths that go with it.
+
+    Attributes:
+        shared: others may hold it, too.
     """
 
-    def __init__(self, path: Path, handle: int) -> None:
-        self._path = path
-        self._handle: int | None = handle
+    def __init__(self, held: Iterable[tuple[int, Path | None]]) -> None:
+        self._held = list(held)
+        self.shared = any(path is None for _, path in self._held)
 
     def release(self) -> bool:
-        """Remove its file and let go of it; whether it was still held."""
-        handle, self._handle = self._handle, None
-        if handle is None:
-            return False
-        with suppress(OSError):
-            self._path.unlink()
-        os.close(handle)
-        return True
+        """Remove its files and let go of it; whether it was still held."""
+        held, self._held = self._held, []
+        for handle, path in reversed(held):
+            with suppress(OSError):
+                if path is not None:
+                    path.unlink()
+            os.close(handle)
+        return bool(held)
 
 
-def take(directory: Path, command: str) -> Lock:
+def take(directory: Path, command: str, task: int = 0) -> Lock:
     """Take the lock in a directory, which is created if need be.
+
+    Args:
+        command: for the message to those who would, too.
+        task: of several that write there together; 0 for a run that writes alone.
 
     Raises:
         DataError: another run holds it.
     """
     path = directory / LOCK
+    if not task:
+        return Lock([(_sign(_take(path, fcntl.LOCK_EX), command), path)])
+    shared = _take(path, fcntl.LOCK_SH)
+    try:
+        own = directory / _OF_TASK.format(task)
+        return Lock([(shared, None), (_sign(_take(own, fcntl.LOCK_EX), command), own)])
+    except BaseException:
+        os.close(shared)
+        raise
+
+
+def _take(path: Path, kind: int) -> int:
+    """An open file that holds a lock of this kind."""
     while True:
-        directory.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         except FileNotFoundError:
             continue  # a run that ended just now removed the directory
         try:
-            _lock(handle, path)
+            _lock(handle, path, kind)
         except BaseException:
             os.close(handle)
             raise
         if _still_there(handle, path):
-            break
+            return handle
         os.close(handle)  # its holder ended just now, and removed it
+
+
+def _sign(handle: int, command: str) -> int:
+    """Write down who holds a lock."""
     holder = Holder(command, os.getpid(), socket.gethostname(), datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"))
     os.ftruncate(handle, 0)
     os.pwrite(handle, msgspec.json.encode(holder), 0)
-    return Lock(path, handle)
+    return handle
 
 
-def _lock(handle: int, path: Path) -> None:
+def _lock(handle: int, path: Path, kind: int) -> None:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise _in_use(handle, path) from None
+        raise _in_use(handle, path, kind) from None
     except OSError as error:
         # Some network file systems have no locks. The process that the file names tells as much as can be told.
         holder = _holder(handle)
         if holder is not None and holder.host == socket.gethostname() and _lives(holder.process):
-            raise _in_use(handle, path) from None
+            raise _in_use(handle, path, kind) from None
         what = f"this file system has no locks ({error.strerror}), so a second run here would not be noticed"
         remedy = "make sure that no other run writes to this output"
         if holder is not None and holder.host != socket.gethostname():
@@ -97,10 +125,26 @@ def _lock(handle: int, path: Path) -> None:
         warn("no-locks", what, remedy=remedy, where=str(path.parent.parent))
 
 
-def _in_use(handle: int, path: Path) -> DataError:
-    who = _holder(handle) or "another run of packtool"
+def _in_use(handle: int, path: Path, kind: int) -> DataError:
+    tasks = _tasks_at_work(path.parent) if kind == fcntl.LOCK_EX and path.name == LOCK else []
+    who = (tasks[0] if tasks else _holder(handle)) or "another run of packtool"
     remedy = "wait until it has ended, or choose another output"
     return DataError("output-in-use", f"{who} is writing here", remedy=remedy, where=str(path.parent.parent))
+
+
+def _tasks_at_work(directory: Path) -> list[Holder]:
+    """Those that share the lock of a directory."""
+    found = []
+    for path in sorted(directory.glob(_OF_TASK.format(0).replace("00000", "*"))):
+        with suppress(OSError):
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                found += [holder for holder in [_holder(handle)] if holder is not None]
+            finally:
+                os.close(handle)
+    return found
 
 
 def _holder(handle: int) -> Holder | None:

@@ -2,7 +2,8 @@
 
 While a command runs, everything that it writes lies in `unfinished/` inside the output, the dataset itself in
 `unfinished/dataset`. `finish` puts it in its place, in place of the dataset that `--overwrite` was to replace. What was
-killed on the way can be resumed if options and inputs still have the same key.
+killed on the way can be resumed if options and inputs still have the same key. So can several tasks go on with it at
+the same time, each with its share of the pieces, until `merge` finishes it.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from typing import Any, ParamSpec, TypeVar
 
 from packtool.call import typed
 from packtool.errors import DataError, UsageError
+from packtool.share import Share
 from packtool.storage import lock
 from packtool.storage import manifest as manifests
-from packtool.storage.files import write_bytes
+from packtool.storage.files import write_bytes, write_once
 from packtool.storage.lock import Lock
 from packtool.storage.publish import (
     STAGED,
@@ -33,7 +35,7 @@ from packtool.storage.publish import (
     require_no_links,
     require_removable,
 )
-from packtool.storage.state import Begun, State, entries_of, read_state, read_state_file, require_same
+from packtool.storage.state import Begun, State, entries_of, read_begun, read_state, read_state_file, require_same
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -52,6 +54,7 @@ class Output:
         state: command and key.
         resumed: an earlier run with the same key stopped here; its pieces are in `work`.
         finished: an earlier run with the same key finished here; there is nothing left to do.
+        tasks: how many were begun to share the work; 0 where one run does all of it.
         lock: held while this run works; None where there is nothing to do.
     """
 
@@ -61,6 +64,7 @@ class Output:
     state: State
     resumed: bool
     finished: bool
+    tasks: int = 0
     lock: Lock | None = None
 
     def finish(self, manifest: manifests.Manifest, run: Mapping[str, Any] | None = None) -> None:
@@ -83,7 +87,7 @@ class Output:
 
     def release(self) -> None:
         """Let others write here. Doing it again does no harm."""
-        if self.lock is not None and self.lock.release():
+        if self.lock is not None and self.lock.release() and not self.lock.shared:
             for directory in (self.staged, self.work, self.path):
                 with suppress(OSError):
                     directory.rmdir()  # if there is nothing in it
@@ -112,8 +116,10 @@ def prepare(
     inputs: Iterable[Path | str] = (),
     overwrite: bool = False,
     resume: bool = False,
+    share: Share | None = None,
+    arguments: Mapping[str, Any] | None = None,
 ) -> Output:
-    """Make sure that `command` may write to `path`, and nobody else does; create it.
+    """Make sure that `command` may write to `path`, and nobody else does but other tasks; create it.
 
     Args:
         path: output directory.
@@ -123,10 +129,13 @@ def prepare(
         overwrite: replace the dataset that is there, once the new one is whole, and forget what an unfinished run left.
             Nothing else there is ever removed.
         resume: go on with what an earlier run with the same key left there; an empty output simply starts.
+        share: of the work that this task does, beside others that are not waited for, or the merge of what they did; it
+            always goes on with what is there.
+        arguments: of the command, with which `merge` calls it again.
 
     Raises:
-        UsageError: both `overwrite` and `resume`; output inside an input or the other way round; not empty;
-            unfinished or finished with another key; other files than packtool's.
+        UsageError: both `overwrite` and `resume`, or `overwrite` and `share`; output inside an input or the other way
+            round; not empty; unfinished or finished with another key; other files than packtool's.
         DataError: not a directory, or it can't be created; another run writes there.
     """
     if not str(path):
@@ -134,20 +143,28 @@ def prepare(
     path, state = Path(path), State(command, key)
     if overwrite and resume:
         raise UsageError("overwrite-and-resume", "--overwrite and --resume exclude each other", remedy="give one")
+    if share is not None:
+        if overwrite:
+            what = "can't be combined with --task, since every task would remove what the others did"
+            raise UsageError("bad-option", what, remedy="remove the output first", where="--overwrite")
+        resume = True
+    task = 0 if share is None else share.number
     _refuse_overlap(path, inputs)
     work = path / UNFINISHED
-    resumed, finished = _decide(path, state, overwrite=overwrite, resume=resume)  # before anything is written there
+    # Before anything is written there.
+    resumed, finished = _decide(path, state, overwrite=overwrite, resume=resume, shared=share is not None)
     if finished and not work.exists():
         return Output(path, work, work / STAGED, state, resumed, finished)
     try:
-        held = lock.take(work, command)
+        held = lock.take(work, f"{command} --task {share}" if task else command, task)
     except OSError as error:
-        raise DataError(
-            "output-not-writable", f"can't be written ({error.strerror})", remedy="choose another", where=str(path)
-        ) from None
-    output = Output(path, work, work / STAGED, state, resumed, finished, held)
+        raise _not_writable(path, error) from None
+    output = Output(path, work, work / STAGED, state, resumed, finished, lock=held)
     try:
-        output = _claim(output, overwrite=overwrite, resume=resume)
+        if share is not None and task:
+            output = _join(output, share, arguments or {})
+        else:
+            output = _claim(output, overwrite=overwrite, resume=resume)
     except BaseException:
         output.release()
         raise
@@ -171,18 +188,44 @@ def _claim(output: Output, *, overwrite: bool, resume: bool) -> Output:
         return output
     if overwrite:
         remove_work(path)
+    before = read_begun(path) if resumed else None
+    begun = before if before is not None and before.tasks else Begun(output.state.command, output.state.key, typed())
     try:
         output.staged.mkdir(exist_ok=True)
-        begun = Begun(output.state.command, output.state.key, typed())
         write_bytes(output.work / STATE, manifests.encode(begun))
     except OSError as error:
-        raise DataError(
-            "output-not-writable", f"can't be written ({error.strerror})", remedy="choose another", where=str(path)
-        ) from None
-    return output
+        raise _not_writable(path, error) from None
+    return replace(output, tasks=begun.tasks)
 
 
-def _decide(path: Path, state: State, *, overwrite: bool, resume: bool) -> tuple[bool, bool]:
+def _join(output: Output, share: Share, arguments: Mapping[str, Any]) -> Output:
+    """What `prepare` does once a task shares the lock."""
+    path = output.path
+    if is_staged(path):
+        what = "all tasks are done, and a merge was interrupted"
+        raise DataError("not-merged", what, remedy=f"run packtool merge {path}", where=str(path))
+    begun = Begun(output.state.command, output.state.key, typed(), share.count, dict(arguments))
+    try:
+        output.staged.mkdir(exist_ok=True)
+        if not output.finished and not output.resumed:
+            write_once(output.work / STATE, manifests.encode(begun))
+    except OSError as error:
+        raise _not_writable(path, error) from None
+    _, finished = _decide(path, output.state, overwrite=False, resume=True, shared=True)
+    found = read_begun(path)
+    if not finished and found is not None and found.tasks != share.count:
+        what = f"begun as {found.tasks} tasks" if found.tasks else "begun by a run without --task"
+        remedy = f"give --task I/{found.tasks}" if found.tasks else "give --resume instead of --task to go on with it"
+        raise UsageError("resume-differs", what, remedy=remedy, where=str(path))
+    return replace(output, resumed=True, finished=finished, tasks=share.count)
+
+
+def _not_writable(path: Path, error: OSError) -> DataError:
+    what = f"can't be written ({error.strerror})"
+    return DataError("output-not-writable", what, remedy="choose another", where=str(path))
+
+
+def _decide(path: Path, state: State, *, overwrite: bool, resume: bool, shared: bool = False) -> tuple[bool, bool]:
     """Whether a run goes on here with what an earlier one left, and whether that one had finished.
 
     Raises:
@@ -195,7 +238,7 @@ def _decide(path: Path, state: State, *, overwrite: bool, resume: bool) -> tuple
         return False, False
     require_no_links(path)
     if resume:
-        return True, require_same(path, state)
+        return True, require_same(path, state, *(["remove the output"] if shared else []))
     if overwrite:
         if not is_staged(path):
             require_removable(path)

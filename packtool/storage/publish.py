@@ -35,14 +35,14 @@ _ARRAY = r"[a-z_]+(-\d{5,})?\.npy"
 _BUCKET = r"(bucket-\d{5,}/)?"
 _TOKENIZER = "|".join(map(re.escape, (TOKENIZER, *TOKENIZER_CONFIGS)))
 _SCRATCH = re.compile(
-    rf"({STATE}|{LOCK}|{WHOLE}|{_REPLACED}|tokenizer\.json|stdin"
+    rf"({STATE}|{LOCK}|task-\d{{5,}}\.lock|{WHOLE}|{_REPLACED}|tokenizer\.json|fallback\.json|stdin"
     rf"|{STAGED}/({_BUCKET}{_ARRAY}|{EXPORTED}|{COLUMNS}|{_TOKENIZER}|{manifests.RUN}|{manifests.REPORT}"
     rf"|{re.escape(REJECTED)})"
     rf"|order-\d{{5,}}\.keys"
-    rf"|(part|file)-\d{{5,}}\.json"
+    rf"|(part|file|digest|input)-\d{{5,}}\.json"
     rf"|block-\d{{6,}}(\.json|(\.[a-z0-9_]{{8}})?/({_ARRAY}|{COLUMNS}|{re.escape(REJECTED)}))"
     rf"|shards/{_BUCKET}shard-\d{{5,}}\.json"
-    rf"|partitions/{_BUCKET}partitions-\d+/(\d{{5,}}-\d{{2,}}\.atoms|task-\d{{2,}}\.json))({re.escape(PARTIAL)})?"
+    rf"|partitions/{_BUCKET}partitions-\d+/(\d{{5,}}-\d{{2,}}\.atoms|task-\d{{2,}}\.json))((\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})?"
 )
 
 

@@ -166,6 +166,9 @@ class MappedFile:
     array: np.ndarray[Any, Any]
     xxh3_128: str
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _map_again, (self.path.absolute(), self.array.shape, self.array.dtype.str, self.xxh3_128)
+
     def hash_of_header(self) -> xxhash.xxh3_128:
         """A hash that was given the file's header, to go on with its `bytes`."""
         return xxhash.xxh3_128(npy_header(self.array.dtype, self.array.shape))
@@ -182,6 +185,11 @@ class MappedFile:
         """
         if digest != self.xxh3_128:
             raise _changed(self.path)
+
+
+def _map_again(path: Path, shape: tuple[int, ...], dtype: str, xxh3_128: str) -> MappedFile:
+    """The same file, in another process."""
+    return MappedFile(path, open_array(path.parent, FileEntry(path.name, shape, 0, xxh3_128), dtype), xxh3_128)
 
 
 def _difference(header: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:

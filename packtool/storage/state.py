@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from packtool.storage.lock import LOCK
 from packtool.storage.publish import STAGED, STATE, UNFINISHED
 from packtool.storage.reading import decode, read_file
 
+_BEFORE_STATE = re.compile(rf"{LOCK}|task-\d+\.lock|{STATE}(\.[0-9a-f]{{8}})?{re.escape(PARTIAL)}")
+"""What a command may leave that was killed before it could write down its key."""
+
 
 class State(msgspec.Struct, frozen=True):
     """Which command works here (or worked, in `run.json`), and the key of its options and inputs."""
@@ -25,9 +29,17 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Begun(State, frozen=True):
-    """The state and, for the user who asks how to go on, the command line that began the work."""
+    """The state, and how to go on.
+
+    Attributes:
+        call: the command line that began the work.
+        tasks: how many share it; 0 where one run does all of it.
+        arguments: of the command, for `merge`, where tasks share it.
+    """
 
     call: str = ""
+    tasks: int = 0
+    arguments: dict[str, Any] = {}
 
 
 def key_of(*parts: Any) -> str:
@@ -37,10 +49,16 @@ def key_of(*parts: Any) -> str:
 
 def read_call(path: Path) -> str:
     """The command line that began the unfinished work at `path`; empty if that is not known."""
+    begun = read_begun(path)
+    return "" if begun is None else begun.call
+
+
+def read_begun(path: Path) -> Begun | None:
+    """What is unfinished at `path`; None if that is not known."""
     try:
-        return decode(read_file(path / UNFINISHED / STATE), Begun).call
+        return decode(read_file(path / UNFINISHED / STATE), Begun)
     except (OSError, ValueError, PacktoolError):
-        return ""
+        return None
 
 
 def read_state(path: Path) -> State | None:
@@ -78,14 +96,14 @@ def entries_of(path: Path) -> list[str]:
     """What the directory holds; nothing, if a command was killed there before it could write down its key."""
     names = sorted(entry.name for entry in path.iterdir()) if path.exists() else []
     if names == [UNFINISHED] and (path / UNFINISHED).is_dir() and not (path / UNFINISHED).is_symlink():
-        left = {entry.name for entry in (path / UNFINISHED).iterdir()}
-        if left <= {LOCK, STATE + PARTIAL, STAGED} and not any((path / UNFINISHED).glob(f"{STAGED}/*")):
+        left = {e.name for e in (path / UNFINISHED).iterdir() if not _BEFORE_STATE.fullmatch(e.name)}
+        if left <= {STAGED} and not any((path / UNFINISHED).glob(f"{STAGED}/*")):
             return []
     return names
 
 
-def require_same(path: Path, state: State) -> bool:
-    """Check that what lies in `path` has the same state; whether it is finished."""
+def require_same(path: Path, state: State, anew: str = "give --overwrite") -> bool:
+    """Check that what lies in `path` has the same state; whether it is finished. `anew`: how to start again."""
     finished, unfinished = _finished_state(path), read_state_file(path / UNFINISHED / STATE)
     if finished == state:
         _require_whole(path)
@@ -97,14 +115,14 @@ def require_same(path: Path, state: State) -> bool:
         raise UsageError(
             "nothing-to-resume",
             "not empty, and not the output of an interrupted run",
-            remedy="give --overwrite, or another output",
+            remedy=f"{anew}, or give another output",
             where=str(path),
         )
     if found.command != state.command:
         what = f"written by packtool {found.command}, not by packtool {state.command}"
     else:
         what = "begun with other options or inputs"
-    remedy = "give the same ones, or --overwrite to start again"
+    remedy = f"give the same ones, or {anew} to start again"
     raise UsageError("resume-differs", what, remedy=remedy, where=str(path))
 
 

@@ -23,7 +23,7 @@ from packtool.corpus.records import Block, CorpusFile, RecordBatch, Reject, Span
 from packtool.corpus.walk import shown
 from packtool.errors import DataError
 from packtool.plan import I64
-from packtool.storage.files import FileEntry, sync_directory, write_bytes
+from packtool.storage.files import FileEntry, sync_directory, write_shared
 from packtool.storage.manifest import InputEntry, TokenizerInfo
 from packtool.tokenizing.choose import EncoderRecipe, load_encoder
 from packtool.tokenizing.counts import SpanCounts, count_ids
@@ -72,7 +72,8 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One block: its spans, and the file of each. Without spans: hash the (one) file, which several blocks share."""
+    """One block: its number and spans, and the file of each. Without spans: hash the file of this number, which several
+    blocks share."""
 
     number: int
     spans: Block
@@ -121,6 +122,11 @@ def block_record(work: Path, number: int) -> Path:
     return work / f"block-{number:06d}.json"
 
 
+def digest_record(work: Path, number: int) -> Path:
+    """The file that says what a file that several blocks share was found to be."""
+    return work / f"digest-{number:05d}.json"
+
+
 def forget(work: Path, numbers: Container[int]) -> None:
     """Leave nothing of the blocks that are to be done, or done again."""
     for entry in list(work.glob("block-*")):
@@ -133,10 +139,12 @@ def forget(work: Path, numbers: Container[int]) -> None:
 
 def run(context: Context, task: Task) -> BlockResult | FileDigest:
     """Run one task; running it again gives the same files. The digest alone where the task has no spans."""
+    work = Path(context.work)
     if not task.spans:
         pages = Pages()
-        return FileDigest(file_digest(task.files[0], pages), pages.packed())
-    work = Path(context.work)
+        digest = FileDigest(file_digest(task.files[0], pages), pages.packed())
+        write_shared(digest_record(work, task.number), msgspec.json.encode(digest))
+        return digest
     directory = block_directory(work, task.number)
     # On a cluster, a task whose worker was taken for dead runs twice at once: each time in a directory of its own.
     attempt = Path(tempfile.mkdtemp(prefix=f"{directory.name}.", dir=work))
@@ -167,7 +175,7 @@ def run(context: Context, task: Task) -> BlockResult | FileDigest:
         shutil.rmtree(attempt)  # the same files are there already
     facts = ("none", 0, 0) if encoder is None else (encoder.name, encoder.checked, encoder.truncated)
     result = BlockResult(*facts, counts, writer.shards, log.entry())
-    write_bytes(block_record(work, task.number), msgspec.json.encode(result))
+    write_shared(block_record(work, task.number), msgspec.json.encode(result))
     return result
 
 

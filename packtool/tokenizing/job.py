@@ -17,20 +17,37 @@ from packtool.corpus.pages import agree
 from packtool.corpus.records import Block, CorpusFile
 from packtool.corpus.source import OTHER_BYTES, changed
 from packtool.progress import Progress
+from packtool.share import Share
+from packtool.storage.files import write_shared
 from packtool.storage.reading import decode, problem_with, read_file
 from packtool.tokenizing import block as tasks
+
+_FALLBACK = "fallback.json"
 
 
 class Job:
     """The blocks of a run: those finished earlier, and those still to do.
 
+    A file that several blocks share is hashed as a whole by a piece of its own; these pieces come before the blocks.
+
+    Args:
+        share: of the pieces to do; None for all.
+
     Attributes:
         results: of the blocks that are done, by number.
-        earlier: numbers of those that an earlier run had done.
+        digests: of the files that several blocks share, by number.
+        earlier: numbers of the blocks that an earlier run had done.
+        pieces, pieces_here: how many there are, in all and in this run's share.
     """
 
     def __init__(
-        self, context: tasks.Context, files: list[CorpusFile], workers: int, quiet: bool, cluster: Cluster | None = None
+        self,
+        context: tasks.Context,
+        files: list[CorpusFile],
+        workers: int,
+        quiet: bool,
+        cluster: Cluster | None = None,
+        share: Share | None = None,
     ) -> None:
         self.context = context
         self.files = files
@@ -41,11 +58,31 @@ class Job:
         self._cluster = cluster
         self._blocks = blocks.plan(files)
         self._work = Path(context.work)
+        self._split = sorted({block[0].file for block in self._blocks if not block[0].whole})
+        self.pieces = len(self._split) + len(self._blocks)
+        self._mine = frozenset(range(self.pieces) if share is None else filter(share.has, range(self.pieces)))
+        self.pieces_here = len(self._mine)
+        known = self._mine if share is None or not share.merges else range(self.pieces)
+        for piece, number in enumerate(self._split):
+            if piece in known and (digest := self._hashed(number)) is not None:
+                self.digests[number] = digest
+        numbers = [number for number in range(len(self._blocks)) if self._piece(number) in known]
         with ThreadPoolExecutor(workers, thread_name_prefix="packtool") as pool:
-            finished = pool.map(self._finished, range(len(self._blocks)))
-            self.results |= {number: result for number, result in enumerate(finished) if result is not None}
-        tasks.forget(self._work, set(range(len(self._blocks))) - self.results.keys())
+            finished = zip(numbers, pool.map(self._finished, numbers), strict=True)
+            self.results |= {number: result for number, result in finished if result is not None}
+        if share is None or not share.merges:
+            tasks.forget(self._work, set(numbers) - self.results.keys())
         self.earlier = frozenset(self.results)
+
+    def _piece(self, block: int) -> int:
+        return len(self._split) + block
+
+    def _hashed(self, number: int) -> tasks.FileDigest | None:
+        """What an earlier run found a file to be."""
+        try:
+            return decode(read_file(tasks.digest_record(self._work, number)), tasks.FileDigest)
+        except (FileNotFoundError, ValueError):
+            return None
 
     def _finished(self, number: int) -> tasks.BlockResult | None:
         """What an earlier run made of a block; None where that is not, or no longer, as it was written."""
@@ -69,26 +106,35 @@ class Job:
         recipe = msgspec.structs.replace(self.context.recipe, encoder=encoder)
         self.context = msgspec.structs.replace(self.context, recipe=recipe)
 
+    def missing(self) -> list[int]:
+        """The pieces that are still to do, whoever does them."""
+        split = [piece for piece, number in enumerate(self._split) if number not in self.digests]
+        return split + [self._piece(n) for n in range(len(self._blocks)) if n not in self.results]
+
     def run(self) -> None:
-        """Do what is still to do."""
-        split = sorted({block[0].file for block in self._blocks if not block[0].whole} - self.digests.keys())
-        todo = [tasks.Task(-1, (), (self.files[number],)) for number in split]
-        for number, block in enumerate(self._blocks):
-            if number not in self.results:
+        """Do what is still to do of this run's share."""
+        todo, left = [], 0
+        for piece in sorted(self._mine.intersection(self.missing())):
+            if piece < len(self._split):
+                todo.append(tasks.Task(self._split[piece], (), (self.files[self._split[piece]],)))
+            else:
+                number = piece - len(self._split)
+                block = self._blocks[number]
                 todo.append(tasks.Task(number, block, tuple(self.files[span.file] for span in block)))
-        total = sum(file.bytes for file in self.files)
-        left = sum(self._bytes(block) for n, block in enumerate(self._blocks) if n not in self.results)
+                left += self._bytes(block)
+        done = sum(self._bytes(self._blocks[number]) for number in self.results)
         with (
-            Progress(total, "tokenize", initial=total - left, quiet=self._quiet) as progress,
+            Progress(done + left, "tokenize", initial=done, quiet=self._quiet) as progress,
             closing(self._results(todo, progress)) as results,
         ):
             for number, result in results:
                 if isinstance(result, tasks.FileDigest):
-                    self.digests[split[number]] = result
+                    self.digests[todo[number].number] = result
                 else:
                     self.results[todo[number].number] = result
                     progress.add_tokens(_tokens(result))
                     self._limit_errors()
+        self._limit_errors()
         self._require_unchanged()
 
     def _require_unchanged(self) -> None:
@@ -103,6 +149,7 @@ class Job:
                 whole = self.digests.get(span.file)
                 if whole is not None and not agree(whole.pages, span.pages):
                     tasks.block_record(self._work, number).unlink()
+                    tasks.digest_record(self._work, span.file).unlink(missing_ok=True)
                     wrong.append(span.file)
         if wrong:
             raise changed(self.files[min(wrong)], OTHER_BYTES)
@@ -141,6 +188,19 @@ class Job:
     def in_order(self) -> list[tuple[Path, tasks.BlockResult]]:
         """Each block's directory and result."""
         return [(tasks.block_directory(self._work, number), self.results[number]) for number in sorted(self.results)]
+
+
+def write_fallback(work: Path, why: str) -> None:
+    """Take note that the slower encoder has to encode all blocks: for tasks that begin later, and for a resumed run."""
+    write_shared(work / _FALLBACK, msgspec.json.encode(why))
+
+
+def read_fallback(work: Path) -> str:
+    """Why the slower encoder has to encode all blocks; empty where it need not."""
+    try:
+        return decode(read_file(work / _FALLBACK), str)
+    except (FileNotFoundError, ValueError):
+        return ""
 
 
 def _tokens(result: tasks.BlockResult) -> int:

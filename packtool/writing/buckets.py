@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,13 +11,15 @@ from pathlib import Path
 from packtool.metrics import Tally
 from packtool.plan import Ints, Plan
 from packtool.progress import Progress
+from packtool.share import Share
 from packtool.shuffling.atom import AtomShuffle
 from packtool.shuffling.permutation import order_by
 from packtool.storage.manifest import Bucket, PackedShard
 from packtool.storage.output import Output
+from packtool.storage.publish import STATE
 from packtool.storage.reading import MappedFile
 from packtool.writing.first_pass import partition
-from packtool.writing.input_check import InputCheck
+from packtool.writing.input_check import InputCheck, unchecked
 from packtool.writing.memory import Budget
 from packtool.writing.rows import OrderedRows, PlannedRows
 from packtool.writing.second_pass import PartitionedRows
@@ -42,6 +44,23 @@ class BucketJob:
 
 
 @dataclass(frozen=True)
+class Written:
+    """What became of the buckets.
+
+    Attributes:
+        buckets: what the manifest says of each.
+        tallies: of each one whose segments are known.
+        pieces: input files that are checked and shards that are written, in all.
+        missing: those that no task has done, where this run merges what tasks did.
+    """
+
+    buckets: list[Bucket]
+    tallies: list[Tally]
+    pieces: int
+    missing: list[int]
+
+
+@dataclass(frozen=True)
 class BucketWriter:
     """Writes the buckets of one dataset.
 
@@ -51,6 +70,7 @@ class BucketWriter:
         shard_tokens: a shard closes before it would exceed this many tokens.
         with_segments: write the segment table.
         budget: memory and threads. A source that exceeds it moves twice; the bytes do not depend on it.
+        share: of the pieces that this run does; None for all. Each token then moves once, whatever the budget.
     """
 
     output: Output
@@ -58,44 +78,57 @@ class BucketWriter:
     shard_tokens: int
     with_segments: bool
     budget: Budget
+    share: Share | None = None
 
-    def write(
-        self, jobs: Sequence[BucketJob], files: Iterable[MappedFile], label: str, *, quiet: bool
-    ) -> tuple[list[Bucket], list[Tally]]:
-        """Write all buckets.
+    def write(self, jobs: Sequence[BucketJob], files: Iterable[MappedFile], label: str, *, quiet: bool) -> Written:
+        """Write all buckets, or this run's share of them.
 
         Args:
             files: that the sources read, to be checked meanwhile; none to trust them.
             label: of the progress bar.
 
-        Returns:
-            What the manifest says of each bucket, and the tally of each one whose segments are known.
-
         Raises:
             DataError: a file is not what its manifest says.
         """
+        inputs, share = dict(enumerate(files)), self.share
+        pieces = len(inputs)
         buckets, tallies = [], []
+        missing = unchecked(self.output.work, pieces) if share is not None and share.merges else []
         tokens = sum(job.source.row_bytes // job.source.dtype.itemsize for job in jobs)
-        with Progress(sum(map(self._work, jobs)), label, tokens=tokens, quiet=quiet) as bar, InputCheck(files) as check:
+        with Progress(self._work(jobs), label, tokens=tokens, quiet=quiet) as bar, self._check(inputs) as check:
             for job in jobs:
-                shards, tally = self._write(job, check, bar.advance)
+                writer = self._writer(job, pieces, check, bar.advance)
+                if share is not None and share.merges:
+                    shards, tally, lacking = writer.collect(job.source.plan)
+                    missing += lacking
+                else:
+                    shards, tally = self._write(job, writer)
                 buckets.append(_described(job.directory, job.source.plan, shards))
                 tallies += [] if tally is None else [tally]
+                pieces += writer.count(job.source.plan)
             check.require_sound()
-        return buckets, tallies
+        return Written(buckets, tallies, pieces, missing)
 
-    def _work(self, job: BucketJob) -> int:
-        """Bytes of tokens that are moved."""
-        return job.source.row_bytes * (1 if self._moves_once(job) else 2)
+    def _check(self, inputs: Mapping[int, MappedFile]) -> InputCheck:
+        if self.share is not None:
+            here = {number: file for number, file in inputs.items() if self.share.has(number)}
+            return InputCheck(here, notes=self.output.work)
+        return InputCheck(inputs, where=self.budget.cluster, shared=(self.output.work / STATE).absolute())
+
+    def _work(self, jobs: Sequence[BucketJob]) -> int:
+        """Bytes of tokens that are moved; of one of several tasks, about."""
+        work = sum(job.source.row_bytes * (1 if self._moves_once(job) else 2) for job in jobs)
+        return work if self.share is None or self.share.merges else work // self.share.count
 
     def _moves_once(self, job: BucketJob) -> bool:
-        return job.shuffle is None or self.budget.cluster is not None or self.budget.holds(job.source)
+        elsewhere = self.budget.cluster is not None or self.share is not None
+        return job.shuffle is None or elsewhere or self.budget.holds(job.source)
 
-    def _write(
-        self, job: BucketJob, check: InputCheck, progress: Callable[[int], object]
-    ) -> tuple[list[PackedShard], Tally | None]:
-        scratch, cluster = self.output.work / "partitions" / job.directory, self.budget.cluster
-        writer = RowWriter(
+    def _writer(
+        self, job: BucketJob, first_piece: int, check: InputCheck, progress: Callable[[int], object]
+    ) -> RowWriter:
+        cluster = self.budget.cluster
+        return RowWriter(
             directory=self.output.staged / job.directory,
             dtype=job.source.dtype,
             shard_tokens=self.shard_tokens,
@@ -106,7 +139,12 @@ class BucketWriter:
             notes=self.output.work / "shards" / job.directory,
             check=check,
             elsewhere=None if cluster is None else partial(on_cluster, where=cluster),
+            share=self.share,
+            first_piece=first_piece,
         )
+
+    def _write(self, job: BucketJob, writer: RowWriter) -> tuple[list[PackedShard], Tally | None]:
+        scratch = self.output.work / "partitions" / job.directory
         written = writer.write(self._rows(job, writer, scratch))
         job.source.release()
         shutil.rmtree(scratch, ignore_errors=True)

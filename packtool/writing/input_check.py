@@ -2,28 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
 from threading import Event
 from types import TracebackType
 
-from packtool.storage.reading import MappedFile
+import msgspec
+
+from packtool import cluster
+from packtool.cluster import Cluster
+from packtool.errors import DataError
+from packtool.storage.files import write_shared
+from packtool.storage.reading import MappedFile, decode, read_file
 
 _BLOCK_BYTES = 1 << 24
 
 
+class _Note(msgspec.Struct, frozen=True):
+    """What a task found an input file to be: damaged in this way, or sound."""
+
+    damage: str = ""
+
+
 class InputCheck:
-    """Hashes files in a thread of its own, from when it is entered until it is left.
+    """Hashes files in a thread of its own, from when it is entered until it is left; on a cluster, as tasks of it.
 
     Nothing that was made of damaged input may be kept: what a resumed run would find waits in `keep` until all input is
-    known to be sound.
+    known to be sound. Of several tasks that share the work each hashes some of the files, and takes note of what it
+    finds in a directory that all see; `merge` needs all of these notes.
 
     Args:
-        files: what is read.
+        files: what is read, by number.
+        notes: that directory; None where one run checks all files.
+        where: the cluster; None for this process.
+        shared: a file that all workers of the cluster see.
     """
 
-    def __init__(self, files: Iterable[MappedFile]) -> None:
+    def __init__(
+        self,
+        files: Mapping[int, MappedFile],
+        *,
+        notes: Path | None = None,
+        where: Cluster | None = None,
+        shared: Path | None = None,
+    ) -> None:
         self._files = files
+        self._notes = notes
+        self._where = where
+        self._shared = shared
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="packtool-check")
         self._stopped = Event()
         self._done: Future[None]
@@ -58,11 +86,69 @@ class InputCheck:
             self._kept.pop(0)()
 
     def _run(self) -> None:
-        for file in self._files:
-            hashed = file.hash_of_header()
-            data = file.bytes()
-            for first in range(0, len(data), _BLOCK_BYTES):
-                if self._stopped.is_set():
-                    raise CancelledError
-                hashed.update(data[first : first + _BLOCK_BYTES])
-            file.require(hashed.hexdigest())
+        if self._notes is not None:
+            _require_undamaged(self._notes)
+        todo = {n: file for n, file in self._files.items() if self._notes is None or not _note(self._notes, n).exists()}
+        numbers = list(todo)
+        with closing(self._hashed(list(todo.values()))) as results:
+            for number, error in results:
+                if self._notes is not None:
+                    damage = "" if error is None else str(error)
+                    write_shared(_note(self._notes, numbers[number]), msgspec.json.encode(_Note(damage)))
+                if error is not None:
+                    raise error
+
+    def _hashed(self, files: list[MappedFile]) -> Generator[tuple[int, DataError | None], None, None]:
+        if self._where is None:
+            for number, file in enumerate(files):
+                yield number, hash_file(file, self._stopped)
+            return
+        assert self._shared is not None
+        for found in cluster.run(hash_file, files, self._where, shared=self._shared):
+            if self._stopped.is_set():
+                raise CancelledError
+            yield found
+
+
+def hash_file(file: MappedFile, stopped: Event | None = None) -> DataError | None:
+    """What is wrong with a file; None if nothing is."""
+    hashed = file.hash_of_header()
+    data = file.bytes()
+    for first in range(0, len(data), _BLOCK_BYTES):
+        if stopped is not None and stopped.is_set():
+            raise CancelledError
+        hashed.update(data[first : first + _BLOCK_BYTES])
+    try:
+        file.require(hashed.hexdigest())
+    except DataError as error:
+        return error
+    return None
+
+
+def unchecked(notes: Path, files: int) -> list[int]:
+    """Numbers of the input files that no task has found to be sound.
+
+    Raises:
+        DataError: one was damaged when a task read it.
+    """
+    _require_undamaged(notes)
+    return [number for number in range(files) if not _note(notes, number).exists()]
+
+
+def _require_undamaged(notes: Path) -> None:
+    for path in sorted(notes.glob("input-*.json")):
+        try:
+            damage = decode(read_file(path), _Note).damage
+        except (FileNotFoundError, ValueError):
+            continue
+        if damage:
+            raise DataError(
+                "input-was-damaged",
+                f"a task found damaged input, which others may have copied: {damage}",
+                remedy="restore the input, remove the output, and run all tasks again",
+                where=str(notes.parent),
+            )
+
+
+def _note(notes: Path, number: int) -> Path:
+    return notes / f"input-{number:05d}.json"

@@ -7,20 +7,23 @@ import io
 import pickle
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from packtool.errors import DataError
+from packtool.plan import Ints
 from packtool.writing.rows import PlannedRows
 
+SavedRows: TypeAlias = tuple[PlannedRows, Ints | None]
+"""Rows, and the lengths of all documents where segments are known."""
 _FILE = "rows.pickle"
 _LARGE = 1 << 12
 """Bytes from which an array is a file of its own."""
 
 
-def save_rows(rows: PlannedRows, directory: Path) -> str:
-    """Write rows to an empty directory, their arrays as `.npy` files.
+def save_rows(rows: SavedRows, directory: Path) -> str:
+    """Write rows and document lengths to an empty directory, their arrays as `.npy` files.
 
     Returns:
         What `load_rows` must be given to believe them.
@@ -32,7 +35,7 @@ def save_rows(rows: PlannedRows, directory: Path) -> str:
 
 
 @lru_cache(maxsize=4)
-def load_rows(directory: Path, digest: str) -> PlannedRows:
+def load_rows(directory: Path, digest: str) -> SavedRows:
     """Rows that `save_rows` wrote.
 
     Raises:
@@ -42,7 +45,7 @@ def load_rows(directory: Path, digest: str) -> PlannedRows:
     if hashlib.sha256(data).hexdigest() != digest:
         remedy = "start again with --overwrite"
         raise DataError("damaged-scratch", "changed since it was written", remedy=remedy, where=str(directory / _FILE))
-    rows: PlannedRows = _Unpickler(io.BytesIO(data), directory).load()
+    rows: SavedRows = _Unpickler(io.BytesIO(data), directory).load()
     return rows
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -13,16 +13,14 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
-from packtool.metrics import Tally
+from packtool.metrics import Tally, TallyCounts
 from packtool.plan import Ints, Plan, Segments
-from packtool.storage.files import write_bytes
+from packtool.share import Share
+from packtool.storage.files import write_shared
 from packtool.storage.manifest import PackedShard
-from packtool.storage.names import OFFSET, SEGMENT
 from packtool.storage.packed_writer import PackedShardWriter
 from packtool.storage.reading import decode, open_array, problem_with, read_file
-from packtool.storage.segment_table import from_table
 from packtool.writing.input_check import InputCheck
-from packtool.writing.layout import BATCH_TOKENS
 from packtool.writing.rows import PlannedRows
 from packtool.writing.source import Tokens
 from packtool.writing.threads import Check, in_threads
@@ -31,10 +29,17 @@ CLOSING = 2
 """Shards that may wait for the disk while as many as there are workers are being filled."""
 
 Shard: TypeAlias = tuple[PackedShard, Tally | None]
-Elsewhere: TypeAlias = (
-    "Callable[[RowWriter, PlannedRows, Sequence[tuple[int, int]]], AbstractContextManager[Iterator[Shard]]]"
-)
-"""Writes the shards of these ranges of rows, and gives them in order."""
+Ranges: TypeAlias = dict[int, tuple[int, int]]
+"""The rows of shards, by their number."""
+Elsewhere: TypeAlias = "Callable[[RowWriter, PlannedRows, Ranges], AbstractContextManager[Iterator[Shard]]]"
+"""Writes the shards of these rows, and gives them in order."""
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What is remembered of a finished shard."""
+
+    shard: PackedShard
+    tally: TallyCounts | None
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,8 @@ class RowWriter:
         notes: directory for notes on finished shards: a shard that has one there is not written again.
         check: whether the input is sound: until that is known, no note is written.
         elsewhere: has the shards written by other processes; None for threads of this one.
+        share: of the shards that this run does; None for all.
+        first_piece: number of the first shard among the pieces that are shared out.
     """
 
     directory: Path
@@ -64,24 +71,48 @@ class RowWriter:
     notes: Path
     check: InputCheck
     elsewhere: Elsewhere | None = None
+    share: Share | None = None
+    first_piece: int = 0
 
     def write(self, rows: PlannedRows) -> tuple[list[PackedShard], Tally | None]:
-        """Write all rows; return the shards in order and the tally of all rows."""
+        """Write all rows of this run's share; return its shards in order and the tally of their rows."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self.notes.mkdir(parents=True, exist_ok=True)
-        ranges = self._ranges(rows.plan)
-        total = self._tally(rows.plan.sequence_length)
+        ranges = {number: rows for number, rows in self._ranges(rows.plan).items() if self._has(number)}
+        total = self.tally(rows.plan.sequence_length)
         shards = []
         with self._written(rows, ranges) as written:
-            for number, (shard, tally) in enumerate(written):
+            for (number, (first, last)), (shard, tally) in zip(ranges.items(), written, strict=True):
                 shards.append(shard)
-                if shard.segments is not None or tally is None:  # else it could not be counted again
-                    self.check.keep(partial(self._finish, rows, number, shard, *ranges[number]))
+                note = Note(shard, None if tally is None else tally.counts())
+                self.check.keep(partial(self._finish, rows, number, note, first, last))
                 if total is not None and tally is not None:
                     total += tally
         return shards, total
 
-    def _written(self, rows: PlannedRows, ranges: list[tuple[int, int]]) -> AbstractContextManager[Iterator[Shard]]:
+    def collect(self, plan: Plan) -> tuple[list[PackedShard], Tally | None, list[int]]:
+        """The shards that tasks wrote, the tally of their rows, and the pieces that are missing or damaged."""
+        length, numbers = plan.sequence_length, self._ranges(plan)
+        total = self.tally(length)
+        shards, missing = [], []
+        with in_threads(lambda number, _: self.finished(number, length), numbers, workers=self.workers) as found:
+            for number, each in zip(numbers, found, strict=True):
+                if each is None:
+                    missing.append(self.first_piece + number)
+                    continue
+                shards.append(each[0])
+                if total is not None and each[1] is not None:
+                    total += each[1]
+        return shards, total, missing
+
+    def count(self, plan: Plan) -> int:
+        """How many shards there are in all."""
+        return len(self._ranges(plan))
+
+    def _has(self, number: int) -> bool:
+        return self.share is None or self.share.has(self.first_piece + number)
+
+    def _written(self, rows: PlannedRows, ranges: Ranges) -> AbstractContextManager[Iterator[Shard]]:
         """The shards in order, as they are written here or by the workers of a cluster."""
         if self.elsewhere is not None:
             return self.elsewhere(self, rows, ranges)
@@ -89,20 +120,21 @@ class RowWriter:
         busy = Semaphore(self.workers)
         return in_threads(
             lambda number, check: self._shard(busy, check, rows, number, *ranges[number]),
-            range(len(ranges)),
+            ranges,
             workers=self.workers + CLOSING,
         )
 
     def complete(self, plan: Plan) -> bool:
         """Whether an earlier run wrote all shards."""
-        return all(self._note(number).exists() for number in range(len(self._ranges(plan))))
+        return all(self._note(number).exists() for number in self._ranges(plan))
 
-    def _ranges(self, plan: Plan) -> list[tuple[int, int]]:
+    def _ranges(self, plan: Plan) -> Ranges:
         """The rows of each shard."""
         step = max(1, self.shard_tokens // plan.sequence_length)
-        return [(first, min(first + step, plan.rows)) for first in range(0, plan.rows, step)]
+        return dict(enumerate((first, min(first + step, plan.rows)) for first in range(0, plan.rows, step)))
 
-    def _tally(self, sequence_length: int) -> Tally | None:
+    def tally(self, sequence_length: int) -> Tally | None:
+        """Nothing counted yet; None where rows can't be counted."""
         return None if self.lengths is None else Tally(self.lengths, sequence_length)
 
     def _shard(self, busy: Semaphore, check: Check, rows: PlannedRows, number: int, first: int, last: int) -> Shard:
@@ -110,7 +142,7 @@ class RowWriter:
         finished = self.finished(number, sequence_length)
         if finished is not None:
             return finished
-        tally = self._tally(sequence_length)
+        tally = self.tally(sequence_length)
 
         def count(segments: Segments | None, tokens: Tokens) -> None:
             check()
@@ -131,38 +163,28 @@ class RowWriter:
         )
         return shard, tally
 
-    def _finish(self, rows: PlannedRows, number: int, shard: PackedShard, first: int, last: int) -> None:
+    def _finish(self, rows: PlannedRows, number: int, note: Note, first: int, last: int) -> None:
         """Take note of a shard, so that a resumed run has it."""
-        write_bytes(self._note(number), msgspec.json.encode(shard))
+        write_shared(self._note(number), msgspec.json.encode(note))
         rows.written(first, last)
 
     def _note(self, number: int) -> Path:
         return self.notes / f"shard-{number:05d}.json"
 
     def finished(self, number: int, sequence_length: int) -> Shard | None:
-        """A shard that an earlier run wrote, and its tally from its segment table; None where it is not as written."""
+        """A shard that an earlier run wrote, and its tally; None where it is not as written."""
         try:
-            shard = decode(read_file(self._note(number)), PackedShard)
+            note = decode(read_file(self._note(number)), Note)
         except (FileNotFoundError, ValueError):
             return None
+        shard = note.shard
         for entry in (shard.tokens, shard.segments, shard.segment_offsets, shard.atoms):
             if entry is not None and problem_with(self.directory, entry.name, entry.bytes, entry.xxh3_128):
                 return None
         self.progress(open_array(self.directory, shard.tokens, self.dtype).nbytes)
-        return shard, self.count(shard, sequence_length)
-
-    def count(self, shard: PackedShard, sequence_length: int) -> Tally | None:
-        """The tally of a shard from its segment table; None where it has none."""
-        tally = self._tally(sequence_length)
-        if tally is None or shard.segments is None or shard.segment_offsets is None:
-            return None
-        table = open_array(self.directory, shard.segments, SEGMENT)
-        offsets = open_array(self.directory, shard.segment_offsets, OFFSET)
-        step = max(1, BATCH_TOKENS // sequence_length)
-        for first in range(0, shard.tokens.shape[0], step):
-            near = offsets[first : first + step + 1]
-            tally.add(from_table(table[near[0] : near[-1]], near - near[0]))
-        return tally
+        if self.lengths is None or note.tally is None:
+            return shard, None
+        return shard, Tally.of(note.tally, self.lengths, sequence_length)
 
 
 def write_shard(

@@ -38,6 +38,7 @@ from packtool.options.kinds import (
     TEXT_OR_NUMBER,
     WEIGHTS,
 )
+from packtool.options.merge import MergeArguments
 from packtool.options.names import METHODS, STRATEGIES
 from packtool.options.pack import PackArguments
 from packtool.options.run import RunArguments
@@ -51,6 +52,7 @@ COMMANDS: dict[str, type] = {
     "export": ExportArguments,
     "import_": ImportArguments,
     "info": InfoArguments,
+    "merge": MergeArguments,
     "run": RunArguments,
     "show": ShowArguments,
     "find": FindArguments,

@@ -61,7 +61,7 @@ def test_partitions_go_when_their_rows_are_written(store: Path, tmp_path: Path) 
     (shuffle,) = atom_shuffles([plan], seed=42)
     source = PackedSource(plan, 0)
     budget = memory.Budget(50_000, 1)
-    with InputCheck([]) as check:
+    with InputCheck({}) as check:
         partitions = first_pass.partition(
             source, shuffle.keys(), tmp_path / "scratch", budget=budget, progress=lambda _: None, input_check=check
         )

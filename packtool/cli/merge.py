@@ -1,0 +1,33 @@
+"""`packtool merge`."""
+
+from __future__ import annotations
+
+from packtool.cli.build import Values, typer_command
+from packtool.options.merge import MergeArguments
+from packtool.options.terminal import Terminal
+
+
+@typer_command(MergeArguments, ("progress", "quiet", "verbose", "json"))
+def command(values: Values, terminal: Terminal) -> None:
+    """Put together what the tasks of tokenize, pack or shuffle did with --task: the same bytes as one run.
+
+    Holds every piece against its checksum. Where one is missing or damaged it says which tasks to run again, and writes
+    nothing.
+
+    \b
+    Examples:
+    packtool merge store
+    packtool merge packed -j 8
+    """
+    from packtool.cli import results
+    from packtool.cli.tokenize import show_store
+    from packtool.commands.merge import merge
+    from packtool.commands.tokenize import TokenizeResult
+
+    result = merge(**values)
+    if isinstance(result, TokenizeResult):
+        show_store(result, terminal)
+    else:
+        results.show(result.path, result.report, result.run, kept=result.kept, quiet=terminal.quiet, json=terminal.json)
+        if not terminal.quiet and not terminal.json:
+            results.show_sources(result.report, result.path)

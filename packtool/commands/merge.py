@@ -1,0 +1,57 @@
+"""`merge`: what tasks did, as one dataset. It makes their call again, which then does no piece itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from packtool.commands.dataset_job import DatasetResult
+from packtool.commands.pack import pack
+from packtool.commands.shuffle import shuffle
+from packtool.commands.tokenize import TokenizeResult, tokenize
+from packtool.errors import DataError, UsageError
+from packtool.options.call import takes
+from packtool.options.merge import MergeArguments
+from packtool.report.packed import read_report
+from packtool.share import MERGE
+from packtool.storage import manifest as manifests
+from packtool.storage.manifest import PackedManifest, StoreManifest
+from packtool.storage.state import read_begun
+
+_COMMANDS: dict[str, Callable[..., TokenizeResult | DatasetResult]] = {
+    "tokenize": tokenize,
+    "pack": pack,
+    "shuffle": shuffle,
+}
+
+
+@takes(MergeArguments)
+def merge(options: MergeArguments) -> TokenizeResult | DatasetResult:
+    """Put together what the tasks of a command did with `task`. Doing it again does no harm.
+
+    Raises:
+        UsageError: nothing there was begun by tasks; options or inputs have changed since.
+        DataError: pieces are missing; naming the tasks to be run again.
+    """
+    output = Path(options.output)
+    begun = read_begun(output)
+    if begun is not None and begun.tasks and begun.command in _COMMANDS:
+        more = {"task": MERGE, "workers": options.workers, "quiet": options.quiet}
+        return _COMMANDS[begun.command](**begun.arguments, output=output, **more)
+    if not output.exists():
+        raise DataError("missing-input", "no such directory", remedy="check the path", where=str(output))
+    if begun is None and (output / manifests.MANIFEST).exists() and (kept := _finished(output)) is not None:
+        return kept
+    what = "not begun by tasks" if begun is None else f"begun by packtool {begun.command} without --task"
+    remedy = "give it the output of tasks" if begun is None else "go on with --resume"
+    raise UsageError("nothing-to-merge", what, remedy=remedy, where=str(output))
+
+
+def _finished(output: Path) -> TokenizeResult | DatasetResult | None:
+    """What was merged before; None where something else lies there."""
+    manifest, run = manifests.read(output), manifests.read_run(output)
+    if isinstance(manifest, StoreManifest):
+        return TokenizeResult(output, manifest.counts, run, kept=True)
+    if isinstance(manifest, PackedManifest):
+        return DatasetResult(output, read_report(output, manifest), run, kept=True)
+    return None

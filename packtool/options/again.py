@@ -1,0 +1,40 @@
+"""The arguments of a call as JSON has them, so that the call can be made again, from another directory and machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from packtool.options.declare import declared
+from packtool.options.kinds import PATH, PATHS
+
+_OF_ONE_CALL = ("output", "overwrite", "resume", "dry_run", "quiet", "workers", "memory", "scheduler", "task")
+"""Where a call writes, and how it goes about it."""
+_PERHAPS_PATHS = ("tokenizer",)
+
+
+def again(arguments: object) -> dict[str, Any]:
+    """The arguments that what is written depends on, but for defaults; local paths are absolute.
+
+    >>> from packtool.options.pack import PackArguments
+    >>> again(PackArguments(["/a", "/b"], "c", strategy="bfd", max_repetition=0.5, workers=3))
+    {'stores': ['/a', '/b'], 'strategy': 'bfd', 'max_repetition': 0.5}
+    """
+    found = {}
+    for name, each in declared(type(arguments)).items():
+        value = getattr(arguments, name)
+        if name in _OF_ONE_CALL or (not each.required and value == each.default):
+            continue
+        path = each.option.kind in (PATH, PATHS) or (name in _PERHAPS_PATHS and Path(str(value)).exists())
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            found[name] = [_plain(item, path=path) for item in value]
+        else:
+            found[name] = _plain(value, path=path)
+    return found
+
+
+def _plain(value: Any, *, path: bool) -> Any:
+    if path and value is not None and "://" not in str(value) and str(value) != "-":
+        return str(Path(value).absolute())
+    return value if value is None or isinstance(value, str | int | float) else str(value)
