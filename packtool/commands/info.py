@@ -170,7 +170,7 @@ def _unfinished(path: Path) -> Info:
     quoted = shlex.quote(str(path))
     call, begun = read_call(path), read_begun(path)
     if begun is not None and begun.tasks:
-        facts["begun by"] += f" --task, {plural(begun.tasks, 'task')}"
+        facts["begun by"] = f"packtool {command} --task, {plural(begun.tasks, 'task')}"
         following = [f"packtool merge {quoted}"]
     elif call.startswith("packtool run "):
         following = [call]
