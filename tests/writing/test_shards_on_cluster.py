@@ -34,7 +34,7 @@ def anyone(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             saved_rows.load_rows.cache_clear()
             for _ in range(2):
                 elsewhere, same = pickle.loads(pickle.dumps((function, task)))
-                ((_, result),) = executor.run(elsewhere, [same], on_advance=options["on_advance"])
+                ((_, result),) = executor.run(elsewhere, [same], on_advance=options.get("on_advance"))
             yield number, result
 
     monkeypatch.setattr(cluster, "run", run)
