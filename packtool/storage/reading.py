@@ -167,7 +167,7 @@ class MappedFile:
     xxh3_128: str
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _map_again, (self.path.absolute(), self.array.shape, self.array.dtype.str, self.xxh3_128)
+        return _map_again, (self.path.absolute(), self.array.shape, self.array.dtype, self.xxh3_128)
 
     def hash_of_header(self) -> xxhash.xxh3_128:
         """A hash that was given the file's header, to go on with its `bytes`."""
@@ -187,7 +187,7 @@ class MappedFile:
             raise _changed(self.path)
 
 
-def _map_again(path: Path, shape: tuple[int, ...], dtype: str, xxh3_128: str) -> MappedFile:
+def _map_again(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], xxh3_128: str) -> MappedFile:
     """The same file, in another process."""
     return MappedFile(path, open_array(path.parent, FileEntry(path.name, shape, 0, xxh3_128), dtype), xxh3_128)
 
