@@ -11,8 +11,8 @@ import os
 import threading
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -108,8 +108,7 @@ def run(
     from distributed import KilledWorker
     from distributed.client import FutureCancelledError
 
-    with _client(cluster.scheduler, cluster.workers) as client:
-        pool = _Named(client, f"{cluster.label}-{uuid.uuid4().hex[:8]}")
+    with _client(cluster.scheduler, cluster.workers) as client, _named(client, cluster.label) as pool:
         at_once = 2 * max(1, sum(client.nthreads().values()))
         try:
             for number, (result, done) in executor.submit(pool, OnWorker(function, shared), tasks, at_once):
@@ -131,23 +130,75 @@ def run(
             ) from None
 
 
+@contextmanager
+def _named(client: Client, label: str) -> Iterator[_Named]:
+    """A pool of tasks; those that nobody waits for any more are taken back in the end."""
+    named = _Named(client, f"{label}-{uuid.uuid4().hex[:8]}")
+    try:
+        yield named
+    finally:
+        with suppress(Exception):  # the scheduler may be what is gone
+            named.pool.shutdown(wait=False)
+
+
 class _Named:
     """Dask's executor, with keys that name tasks."""
 
     def __init__(self, client: Client, label: str) -> None:
-        self._pool = client.get_executor(pure=False, retries=2)
+        self.pool = client.get_executor(pure=False, retries=2)
         self._label = label
         self._submitted = 0
 
     def submit(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
         number, self._submitted = self._submitted, self._submitted + 1
-        future: Future[Any] = self._pool.submit(function, task, key=f"{self._label}-{number:06d}")
+        future: Future[Any] = self.pool.submit(function, task, key=f"{self._label}-{number:06d}")
         return future
+
+
+@dataclass
+class _Kept:
+    """What is open until the outermost `kept` ends."""
+
+    clients: dict[tuple[str, int], Client] = field(default_factory=dict)
+    stack: ExitStack = field(default_factory=ExitStack)
+    users: int = 0
+
+
+_kept = _Kept()
+_opening = threading.Lock()
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Connections and clusters of `LOCAL` that are opened meanwhile stay open, and serve all that runs in it."""
+    with _opening:
+        _kept.users += 1
+    try:
+        yield
+    finally:
+        with _opening:
+            _kept.users -= 1
+            if not _kept.users:
+                _kept.clients.clear()
+                _kept.stack.pop_all().close()
 
 
 @contextmanager
 def _client(scheduler: str, workers: int) -> Iterator[Client]:
     """A client of the scheduler; of a cluster of its own for `LOCAL`."""
+    with ExitStack() as alone:
+        with _opening:
+            client = _kept.clients.get((scheduler, workers))
+            if client is None:
+                client = (_kept.stack if _kept.users else alone).enter_context(_connected(scheduler, workers))
+                if _kept.users:
+                    _kept.clients[scheduler, workers] = client
+        yield client
+
+
+@contextmanager
+def _connected(scheduler: str, workers: int) -> Iterator[Client]:
+    """A new client, or a new cluster and its client."""
     try:
         from distributed import Client, LocalCluster
     except ImportError:
@@ -162,8 +213,8 @@ def _client(scheduler: str, workers: int) -> Iterator[Client]:
     if scheduler == LOCAL:
         with (
             executor.without_script(),  # also where a worker that died is started again
-            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
-            Client(cluster) as client,
+            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
+            closing(Client(cluster)) as client,  # not its own block, which must end in the thread that began it
         ):
             yield client
         return
@@ -177,5 +228,5 @@ def _client(scheduler: str, workers: int) -> Iterator[Client]:
             remedy="check the address, and that the scheduler is running",
             where=scheduler,
         ) from None
-    with client:
+    with closing(client):
         yield client

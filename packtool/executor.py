@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
+from queue import SimpleQueue
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -133,21 +134,24 @@ def submit(
     pool: Pool, function: Callable[[Task], Result], tasks: Sequence[Task], at_once: int
 ) -> Iterator[tuple[int, Result]]:
     """Hand tasks to a pool, so many at once, and yield (task number, result) as they finish; see `run`."""
-    from concurrent.futures import FIRST_COMPLETED, wait
-
     running: dict[Future[Result], int] = {}
     failed: dict[int, BaseException] = {}
+    finished: SimpleQueue[Future[Result]] = SimpleQueue()
     waiting = iter(enumerate(tasks))
     while True:
         if not failed:
             for number, task in islice(waiting, at_once - len(running)):
                 with starting():
-                    running[pool.submit(function, task)] = number
+                    future = pool.submit(function, task)
+                running[future] = number
+                future.add_done_callback(finished.put)
         elif all(number > min(failed) for number in running.values()):
             raise failed[min(failed)]
         if not running:
             return
-        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        done = [finished.get()]
+        while not finished.empty():
+            done.append(finished.get())
         for future in sorted(done, key=running.__getitem__):
             number = running.pop(future)
             error = future.exception()

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from packtool import cluster
 from packtool.cluster import OnWorker
 from packtool.errors import DataError, PacktoolError
 from packtool.storage import manifest as manifests
+from tests.stores import contents
 from tests.test_executor import fail_from_three, square
 
 PACKED: dict[str, Any] = {"strategy": "bfd", "sequence_length": 512, "shard_tokens": 1 << 21}
@@ -62,6 +64,29 @@ def test_dask_is_loaded_only_when_asked_for(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], cwd=tmp_path, check=True)
 
 
+def test_what_is_open_serves_until_the_outermost_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+
+    @contextmanager
+    def connected(scheduler: str, workers: int) -> Iterator[Any]:
+        events.append(f"open {scheduler}")
+        yield object()
+        events.append(f"close {scheduler}")
+
+    monkeypatch.setattr(cluster, "_connected", connected)
+    with cluster._client("a", 1):
+        pass
+    assert events == ["open a", "close a"], "alone"
+    events.clear()
+    with cluster.kept():
+        with cluster.kept(), cluster._client("a", 1) as one, ThreadPoolExecutor(1) as pool:
+            assert pool.submit(lambda: cluster._client("a", 1).__enter__()).result() is one
+        with cluster._client("a", 1) as again, cluster._client("b", 1):
+            assert again is one
+    assert events == ["open a", "open b", "close b", "close a"]
+    assert not cluster._kept.clients
+
+
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ten blocks of text, and `expected`, their store."""
@@ -87,6 +112,37 @@ def test_a_cluster_of_its_own(corpus: Path, tmp_path: Path) -> None:
     assert _files(tmp_path / "packed") == _files(corpus / "packed")
     packtool.shuffle(corpus / "packed", tmp_path / "shuffled", epoch=1, **local)
     assert _files(tmp_path / "shuffled") == _files(corpus / "shuffled")
+
+
+@pytest.mark.slow
+def test_one_cluster_for_a_run(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of three lengths and the checks of their input, too; then `stats` on text."""
+    opened, connected = [], cluster._connected
+    monkeypatch.setattr(cluster, "_connected", lambda *where: opened.append(where) or connected(*where))
+    (tmp_path / "all.toml").write_text(
+        f'[tokenize]\ninput = "{corpus}/part-0.jsonl"\n'
+        '[pack]\nstrategy = "length-buckets"\nbuckets = "128,256,512"\nsegments = false\n'
+        "[shuffle]\nepoch = 1\n"
+    )
+    packtool.run(tmp_path / "all.toml", output=tmp_path / "expected")
+    packtool.run(tmp_path / "all.toml", output=tmp_path / "found", scheduler="local", workers=2)
+    assert opened == [("local", 2)]
+    for name in ("tokens", "packed", "shuffled"):
+        assert contents(tmp_path / "found" / name) == contents(tmp_path / "expected" / name)
+    text = corpus / "part-0.jsonl"
+    assert packtool.stats(text, compare="bfd", sequence_length=512, scheduler="local", workers=2).lengths == (
+        packtool.stats(text, compare="bfd", sequence_length=512).lengths
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 4])
+def test_any_number_of_workers(corpus: Path, tmp_path: Path, workers: int) -> None:
+    local: dict[str, Any] = {"scheduler": "local", "workers": workers}
+    packtool.tokenize(sorted(corpus.glob("*.jsonl")), tmp_path / "tokens", **local)
+    assert _files(tmp_path / "tokens") == _files(corpus / "expected")
+    packtool.pack(corpus / "expected", tmp_path / "packed", **PACKED, **local)
+    assert _files(tmp_path / "packed") == _files(corpus / "packed")
 
 
 @pytest.mark.slow

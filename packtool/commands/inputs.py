@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from packtool.corpus.discover import find
+from packtool.corpus.open import is_remote
 from packtool.corpus.records import CorpusFile
 from packtool.corpus.walk import shown
 from packtool.warnings import warn
@@ -48,3 +51,9 @@ def warn_of_repeats(files: Sequence[CorpusFile]) -> None:
         )
         remedy = "name each file once, unless it is meant"
         warn("input-named-twice", what, remedy=remedy, where=shown(repeated[0][-1]))
+
+
+def found_from_anywhere(file: CorpusFile) -> CorpusFile:
+    """A file as a worker with another working directory finds it."""
+    location = file.location if is_remote(file.location) else str(Path(file.location).absolute())
+    return msgspec.structs.replace(file, location=location)

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from packtool import packing
+from packtool import cluster, packing
 from packtool.clock import Clock
 from packtool.cluster import Cluster
 from packtool.commands.choose import choose
@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 
 
 @takes(PackArguments)
+@cluster.kept()
 @one_writer
 def pack(options: PackArguments) -> DatasetResult:
     """Pack token stores into rows.

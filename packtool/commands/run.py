@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from packtool import config, packing, shuffling
+from packtool import cluster, config, packing, shuffling
 from packtool.clock import Clock
 from packtool.commands import pipeline
 from packtool.commands.pack_options import check_options
@@ -57,6 +57,7 @@ Announce = Callable[[int, int, Stage], None]
 
 
 @takes(RunArguments)
+@cluster.kept()
 def run(options: RunArguments) -> list[StageResult]:
     """Run the stages of a configuration file, in order.
 
@@ -75,8 +76,9 @@ def run(options: RunArguments) -> list[StageResult]:
         if options.announce is not None:
             options.announce(number, len(planned), stage)
         values = {"quiet": options.quiet, **stage.options}
-        if options.workers is not None and "workers" in declared(STAGES[stage.name]):
-            values.setdefault("workers", options.workers)
+        for name in ("workers", "scheduler"):
+            if getattr(options, name) is not None and name in declared(STAGES[stage.name]):
+                values.setdefault(name, getattr(options, name))
         try:
             if options.dry_run:
                 results.append(_preview(stage, values, results, options.overwrite))

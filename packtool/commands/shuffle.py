@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from packtool import shuffling
+from packtool import cluster, shuffling
 from packtool.clock import Clock
 from packtool.cluster import Cluster
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
@@ -30,6 +30,7 @@ from packtool.writing.memory import Budget
 
 
 @takes(ShuffleArguments)
+@cluster.kept()
 @one_writer
 def shuffle(options: ShuffleArguments) -> DatasetResult:
     """Write the rows of a dataset in another order.

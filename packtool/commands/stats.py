@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from packtool import cluster
 from packtool.commands.stats_corpus import CorpusOptions
 from packtool.commands.stats_documents import corpus_report, store_report
 from packtool.commands.stats_packed import packed_report
@@ -24,6 +25,7 @@ from packtool.storage.publish import UNFINISHED
 
 
 @takes(StatsArguments)
+@cluster.kept()
 def stats(options: StatsArguments) -> Report:
     """Measure what lies at `path`.
 
@@ -66,7 +68,12 @@ def stats(options: StatsArguments) -> Report:
         _refuse_order(options.order)
         _require_one(paths)
         how_to_read = CorpusOptions(
-            options.tokenizer, options.eos_token, options.text_field or "text", options.format, options.workers
+            options.tokenizer,
+            options.eos_token,
+            options.text_field or "text",
+            options.format,
+            options.workers,
+            options.scheduler,
         )
         report = corpus_report(paths[0], how_to_read, tried, options.batch_size, size, quiet=options.quiet)
     if html is not None:

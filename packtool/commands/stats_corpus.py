@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from packtool import executor
-from packtool.commands.inputs import find_files
+from packtool import cluster, executor
+from packtool.cluster import Cluster
+from packtool.commands.inputs import find_files, found_from_anywhere
 from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin
 from packtool.corpus.filters import size
@@ -30,6 +31,7 @@ from packtool.tokenizing.pieces import pieces
 from packtool.tokenizing.verify import Verified
 from packtool.warnings import warn
 
+_SHARED = "shared"
 _ENCODE_CHARS = 1 << 21  # handed to the encoder at once
 
 
@@ -43,6 +45,7 @@ class CorpusOptions(msgspec.Struct, frozen=True):
         text_field: name of the text field or column.
         format: of all files; None to tell by name and content.
         workers: processes; None for all processors.
+        scheduler: of a cluster to read them on; None for this machine.
     """
 
     tokenizer: str | Path | None = None
@@ -50,6 +53,7 @@ class CorpusOptions(msgspec.Struct, frozen=True):
     text_field: str = "text"
     format: str | None = None
     workers: int | None = None
+    scheduler: str | None = None
 
 
 class CorpusLengths(msgspec.Struct):
@@ -75,10 +79,19 @@ class _Context(msgspec.Struct, frozen=True):
     encoder: str
 
 
+class _How(msgspec.Struct, frozen=True):
+    """Where blocks are read: by processes here, or on a cluster, whose workers see the folder."""
+
+    workers: int
+    where: Cluster | None
+    folder: Path
+    quiet: bool
+
+
 class _Measured(msgspec.Struct):
-    words: list[int]
-    characters: list[int]
-    tokens: list[int]
+    words: I64
+    characters: I64
+    tokens: I64
     rejected: dict[str, int]
 
 
@@ -104,27 +117,37 @@ def corpus_lengths(location: str, options: CorpusOptions, *, tokens: bool, quiet
             context = _Context(options.text_field, str(folder / "tokenizer.json"), choose(loaded.spec)[0])
             info = loaded.info
         workers = options.workers or executor.available_cpus()
+        where = None
+        if options.scheduler is not None:
+            where = Cluster(options.scheduler, workers, "stats")
+            files = list(map(found_from_anywhere, files))
+            (folder / _SHARED).touch()
+        how = _How(workers, where, folder, quiet)
         try:
-            measured = _run(context, files, workers, quiet)
+            measured = _run(context, files, how)
         except (EncoderMismatchError, EncoderUnsuitableError) as error:
             warn(
                 "encoder-fallback", error.what, remedy="the ids are the same, but tokenizers is slower", where=location
             )
-            measured = _run(msgspec.structs.replace(context, encoder="tokenizers"), files, workers, quiet)
+            measured = _run(msgspec.structs.replace(context, encoder="tokenizers"), files, how)
     return _join(measured, files, info, location)
 
 
-def _run(context: _Context, files: Sequence[CorpusFile], workers: int, quiet: bool) -> list[_Measured]:
+def _run(context: _Context, files: Sequence[CorpusFile], how: _How) -> list[_Measured]:
     plan = blocks.plan(files)
     tasks = [Task(n, block, tuple(files[span.file] for span in block)) for n, block in enumerate(plan)]
     found: dict[int, _Measured] = {}
     function = functools.partial(_measure, context)
-    with (
-        Progress(sum(file.bytes for file in files), "stats", quiet=quiet) as progress,
-        closing(executor.run(function, tasks, workers=workers, on_advance=progress.advance)) as results,  # type: ignore[type-var]
-    ):
-        for number, result in results:
-            found[number] = result
+    with Progress(sum(file.bytes for file in files), "stats", quiet=how.quiet) as progress:
+        results: Iterator[tuple[int, _Measured]]
+        if how.where is None:
+            results = executor.run(function, tasks, workers=how.workers, on_advance=progress.advance)
+        else:
+            shared = how.folder / _SHARED
+            results = cluster.run(function, tasks, how.where, shared=shared, on_advance=progress.advance)
+        with closing(results):  # type: ignore[type-var]
+            for number, result in results:
+                found[number] = result
     return [found[number] for number in range(len(tasks))]
 
 
@@ -133,18 +156,21 @@ def _measure(context: _Context, task: Task) -> _Measured:
     if context.tokenizer is not None:
         encoder = _encoder(context.tokenizer, context.encoder)
         encoder.restart()
-    out = _Measured([], [], [], {})
+    words: list[int] = []
+    characters: list[int] = []
+    tokens: list[int] = []
+    rejected: dict[str, int] = {}
     for span, file in zip(task.spans, task.files, strict=True):
         for batch in SpanReader(file, span, context.text_field):
             sizes = [size(document) for document in batch.documents]
-            out.words += [words for words, _ in sizes]
-            out.characters += [characters for _, characters in sizes]
+            words += [found for found, _ in sizes]
+            characters += [found for _, found in sizes]
             if encoder is not None:
-                out.tokens += _tokens(batch.documents, encoder)
+                tokens += _tokens(batch.documents, encoder)
             for reject in batch.rejects:
-                out.rejected[reject.code] = out.rejected.get(reject.code, 0) + 1
+                rejected[reject.code] = rejected.get(reject.code, 0) + 1
             executor.advance(batch.progress)
-    return out
+    return _Measured(np.array(words, np.int64), np.array(characters, np.int64), np.array(tokens, np.int64), rejected)
 
 
 @functools.lru_cache(maxsize=1)
@@ -180,7 +206,7 @@ def _join(
     measured: Sequence[_Measured], files: Sequence[CorpusFile], info: TokenizerInfo | None, location: str
 ) -> CorpusLengths:
     def column(name: str) -> Any:
-        return np.array([value for part in measured for value in getattr(part, name)], np.int64)
+        return np.concatenate([np.empty(0, np.int64), *(getattr(part, name) for part in measured)])
 
     characters = column("characters")
     tokens = None if info is None else column("tokens")

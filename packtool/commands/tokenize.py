@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from packtool import __version__, executor
+from packtool import __version__, cluster, executor
 from packtool.clock import Clock
 from packtool.cluster import Cluster
-from packtool.commands.inputs import find_files, warn_of_repeats
+from packtool.commands.inputs import find_files, found_from_anywhere, warn_of_repeats
 from packtool.commands.part import Part, require_all, share_of
 from packtool.commands.preview import Preview, SeenFile
 from packtool.corpus import blocks
@@ -77,6 +75,7 @@ class TokenizeResult:
 
 
 @takes(TokenizeArguments)
+@cluster.kept()
 @outputs.one_writer
 def tokenize(options: TokenizeArguments) -> TokenizeResult:
     """Tokenize text files into a token store.
@@ -121,7 +120,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     files = [file for group in found for file in group or [copy_stdin(out.work, options.format)]]
     warn_of_repeats(files)
     if options.scheduler is not None:
-        files = list(map(_found_from_anywhere, files))
+        files = list(map(found_from_anywhere, files))
     if options.encoder == "auto" and not any(file.compression or file.format == "parquet" for file in files):
         encoder_name, why = reference_if_small(encoder_name, why, sum(file.bytes for file in files), len(loaded.data))
     if given_up := read_fallback(out.work):
@@ -143,8 +142,8 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         special_ids=_special_ids(loaded) if options.special_tokens == "token" and options.ids_field is None else (),
     )
     workers = options.workers or executor.available_cpus()
-    cluster = None if options.scheduler is None else Cluster(options.scheduler, workers, "tokenize")
-    job = Job(context, files, workers, options.quiet, cluster, share)
+    where = None if options.scheduler is None else Cluster(options.scheduler, workers, "tokenize")
+    job = Job(context, files, workers, options.quiet, where, share)
     if given_up:
         job.start_again("tokenizers")
     try:
@@ -225,12 +224,6 @@ def _check_options(inputs: Sequence[Path | str], options: TokenizeArguments) -> 
 def _identity(files: Sequence[CorpusFile] | None) -> list[tuple[str, int, int]] | None:
     """What must not change between an interrupted run and the one that goes on."""
     return None if files is None else [(file.name, file.bytes, file.modified) for file in files]
-
-
-def _found_from_anywhere(file: CorpusFile) -> CorpusFile:
-    """A file as a worker with another working directory finds it."""
-    location = file.location if is_remote(file.location) else str(Path(file.location).absolute())
-    return msgspec.structs.replace(file, location=location)
 
 
 def _seen(file: CorpusFile, fields: Fields, *, look: bool) -> SeenFile:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from packtool.options.declare import Option
 from packtool.options.kinds import FLAG, PATH, PATHS
-from packtool.options.shared import DryRun, Many, Quiet, Workers
+from packtool.options.shared import DryRun, Many, Quiet, Scheduler, Workers
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class RunArguments:
         ),
     ] = None
     workers: Workers = None
+    scheduler: Scheduler = None
     overwrite: Annotated[bool, Option(FLAG, "Make anew what was made with other options or inputs.")] = False
     dry_run: DryRun = False
     quiet: Quiet = True

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from packtool.options.declare import Option
 from packtool.options.kinds import COUNT, COUNT_LISTS, COUNTS, NAMES, PATH, PATHS, SHARES, TEXT, TEXT_OR_ID
 from packtool.options.names import STRATEGIES
-from packtool.options.shared import Many, Quiet, Workers
+from packtool.options.shared import Many, Quiet, Scheduler, Workers
 
 Share = str | float | Fraction
 
@@ -129,4 +129,5 @@ class StatsArguments:
         Option(TEXT, "Text files: jsonl, parquet, text or lines.", metavar="NAME", default="by content"),
     ] = None
     workers: Workers = None
+    scheduler: Scheduler = None
     quiet: Quiet = True
