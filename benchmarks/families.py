@@ -2,11 +2,12 @@
 
     python -m benchmarks.families [--megabytes 110] [--names llama2,gemma3]
 
-The tokenizer files are those of `make test-tokenizers`. English and code is the corpus of benchmarks.tokenize. Text of
-many languages is what packages ship: the translations of Django and Plone from PyPI, and from Debian manual pages, a
-handbook and the names and descriptions of the Unicode CLDR in their languages, without markup, a document a file, in
-an order drawn with a fixed seed; files that are nearly all ASCII are left out. It needs `apt-get` and `dpkg-deb`,
-and is as large as asked for or as what they ship.
+Beside it is `encode_batch_fast` of `tokenizers` on the first 4 MB of the same text, in memory, without the time that it
+takes to load, on one thread. The tokenizer files are those of `make test-tokenizers`; English and code is the corpus of
+benchmarks.tokenize. Text of many languages is what packages ship: the translations of Django and Plone from PyPI, and
+from Debian manual pages, a handbook and the names and descriptions of the Unicode CLDR in their languages, without
+markup, a document a file, in an order drawn with a fixed seed; files that are nearly all ASCII are left out. It needs
+`apt-get` and `dpkg-deb`, and is as large as asked for or as what they ship.
 """
 
 from __future__ import annotations
@@ -35,8 +36,25 @@ DEBIAN = (
 )
 NAMES = (
     *("gemma3", "llama2", "mistral v3", "deepseek_v3", "smollm 2 (made)", "olmo 2", "gpt-neox", "qwen3", "llama3"),
-    *("gptoss", "command_r_plus", "internlm2"),
+    *("gptoss", "command_r_plus", "internlm2", *fetch.UNIGRAM),
 )
+REFERENCE_MB = 4
+REFERENCE = """
+import json, os, sys, time
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+from tokenizers import Tokenizer
+tokenizer = Tokenizer.from_file(sys.argv[1])
+texts, size = [], 0
+for line in open(sys.argv[2], encoding="utf-8"):
+    texts.append(json.loads(line)["text"])
+    size += len(texts[-1].encode())
+    if size > float(sys.argv[3]):
+        break
+began = time.process_time()
+for at in range(0, len(texts), 100):
+    tokenizer.encode_batch_fast(texts[at : at + 100], add_special_tokens=False)
+print(size / 1e6 / (time.process_time() - began))
+"""
 _MARKUP = re.compile(r"<[^>]*>|&\w+;|^\.\\\".*$|^\.\w+ ?|\\f.|\\-", re.MULTILINE)
 _TRANSLATED = re.compile(r'^msgstr(?:\[\d\])? ((?:".*"\s*)+)', re.MULTILINE)
 
@@ -90,16 +108,21 @@ def _translations(text: str) -> str:
 
 
 def measure(name: str, path: Path, size: int) -> dict[str, Any]:
-    """MB per CPU second of the whole command, one worker, and its peak memory."""
+    """MB per CPU second of the whole command, one worker, beside those of `tokenizers`, and its peak memory."""
     spec = WORK / "family.json"
     spec.write_bytes(fetch.tokenizer(name))
     out = fresh(WORK / "store")
-    eos = [] if name != "command_r_plus" else ["--eos-token", "<EOS_TOKEN>"]
+    token = {"command_r_plus": "<EOS_TOKEN>", **dict.fromkeys(fetch.UNIGRAM, "</s>")}.get(name)
+    eos = [] if token is None else ["--eos-token", token]
     command = packtool("tokenize", path, "-o", out, "--tokenizer", spec, "--workers", "1", "--json", "-q", *eos)
     done = run([*command, "--overwrite"])
     facts = json.loads(done.output)["run"]
+    speed = size / 1e6 / done.cpu
+    library = float(run([sys.executable, "-c", REFERENCE, spec, path, str(REFERENCE_MB * 10**6)]).output)
     return {
-        "mb_per_cpu_s": size / 1e6 / done.cpu,
+        "mb_per_cpu_s": speed,
+        "tokenizers_mb_per_cpu_s": library,
+        "times": speed / library,
         "peak_mb": done.peak_mb,
         "encoder": facts["encoder"],
         "texts_checked": facts["texts_checked"],
@@ -117,13 +140,17 @@ def main() -> None:
         for name in options.names.split(",")
         for text, (path, size) in corpora.items()
     ]
-    table(
-        ("tokenizer", "text", "MB", "MB/CPU s", "peak MB", "encoder"),
-        [
-            tuple(row[key] for key in ("tokenizer", "text", "text_mb", "mb_per_cpu_s", "peak_mb", "encoder"))
-            for row in rows
-        ],
-    )
+    shown = {
+        "tokenizer": "tokenizer",
+        "text": "text",
+        "text_mb": "MB",
+        "mb_per_cpu_s": "MB/CPU s",
+        "tokenizers_mb_per_cpu_s": "tokenizers",
+        "times": "times",
+        "peak_mb": "peak MB",
+        "encoder": "encoder",
+    }
+    table(list(shown.values()), [tuple(row[key] for key in shown) for row in rows])
     save("families", {"corpus": __doc__, "rows": rows})
 
 

@@ -12,6 +12,7 @@ PACKAGES = {
     "hub": "huggingface_hub",
     "optimize": "scipy",
     "torch": "torch",
+    "unigram": "splintr-rs",
 }
 """What each extra installs."""
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from packtool.commands.doctor import MODULES
+
 PACKAGE = Path(__file__).parents[1] / "packtool"
 
 LAYERS = (
@@ -79,7 +81,7 @@ LIGHT = (
 """Loaded by `packtool --help`."""
 LIGHT_MAY_USE = ("packtool.call", "packtool.cli", "packtool.errors", "packtool.options", "packtool.sizes", "typer")
 # Typer loads rich to draw the help; that is its own affair.
-HEAVY = ("numpy", "pyarrow", "tokenizers", "gigatoken", "tqdm", "msgspec", "scipy", "xxhash")
+HEAVY = ("numpy", "pyarrow", "tokenizers", "gigatoken", "tqdm", "msgspec", "scipy", "splintr", "xxhash")
 
 
 def module_name(path: Path) -> str:
@@ -209,6 +211,7 @@ def test_what_is_imported_is_declared() -> None:
     extras = project["optional-dependencies"]
     required = {re.split(r"[^\w-]", line)[0] for line in project["dependencies"]}
     optional = {re.split(r"[^\w-]", line)[0] for name in extras if name != "dev" for line in extras[name]}
+    optional = {MODULES.get(name, name) for name in optional}
 
     def third_party(*, top_level: bool) -> set[str]:
         # packtool.torch is for those who have it.

@@ -35,9 +35,12 @@ OPTIONAL = {
     "distributed": "--scheduler, a cluster of machines",
     "huggingface_hub": "tokenizers by hub id",
     "scipy": "pack --optimize",
+    "splintr-rs": "fast encoder for Unigram tokenizers",
     "torch": "packtool.torch, the loader for PyTorch",
 }
 """Package: what it is for."""
+MODULES = {"splintr-rs": "splintr"}
+"""Package: what to import, where that has another name."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +74,11 @@ def doctor() -> list[Check]:
 
 
 def _package(name: str, purpose: str, remedy: str, absent: str) -> Check:
+    module = MODULES.get(name, name)
     try:
-        importlib.import_module(name)
+        importlib.import_module(module)
     except ImportError as error:
-        broken = absent if isinstance(error, ModuleNotFoundError) and error.name == name else "broken"
+        broken = absent if isinstance(error, ModuleNotFoundError) and error.name == module else "broken"
         return Check(name, broken, f"{error}; {purpose}", remedy)
     return Check(name, "ok", f"{metadata.version(name)}; {purpose}")
 

