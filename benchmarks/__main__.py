@@ -16,6 +16,8 @@ NAMES = (
     "shuffle",
     "stats",
     "loader",
+    "cluster",
+    "scaling",
     "soak",
 )
 ALL_OF_IT = {"plan": ("--billion", "--optimize", "--peers")}
