@@ -10,9 +10,9 @@ import numpy.typing as npt
 from packtool.comparing.counting.counted import Counted
 from packtool.metrics import Tally
 from packtool.packing import PackOptions
-from packtool.plan import I64, PADDING, Ints, Segments, offsets_of, ranges
+from packtool.plan import I64, PADDING, Ints, Segments, offsets_of
 
-_BATCH = 1 << 16  # documents that are counted at a time
+_BATCH = 1 << 16  # documents that a stream takes at a time, about
 
 
 def concat(lengths: Ints, options: PackOptions) -> list[Counted] | None:
@@ -28,13 +28,13 @@ def concat(lengths: Ints, options: PackOptions) -> list[Counted] | None:
 def length_buckets(lengths: Ints, options: PackOptions) -> list[Counted] | None:
     """A stream for each bucket."""
     sizes = tuple(sorted(options.bucket_sizes))
-    totals = np.zeros(len(sizes), np.int64)
-    for first in range(0, len(lengths), _BATCH):
-        batch = lengths[first : first + _BATCH]
+    totals, batch_size = np.zeros(len(sizes), np.int64), _BATCH * len(sizes)
+    for first in range(0, len(lengths), batch_size):
+        batch = lengths[first : first + batch_size]
         totals += np.bincount(_bucket_of(batch, sizes), batch, minlength=len(sizes)).astype(np.int64)
     streams = [_Stream(lengths, size, int(total), options.remainder) for size, total in zip(sizes, totals, strict=True)]
-    for first in range(0, len(lengths), _BATCH):
-        batch = lengths[first : first + _BATCH]
+    for first in range(0, len(lengths), batch_size):
+        batch = lengths[first : first + batch_size]
         bucket = _bucket_of(batch, sizes)
         for number, stream in enumerate(streams):
             stream.add(batch[bucket == number])
