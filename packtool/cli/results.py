@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from packtool.errors import PacktoolError, visible
+from packtool.errors import PacktoolError, named, visible
 
 if TYPE_CHECKING:
     from packtool.commands.export import ExportResult
@@ -120,7 +120,7 @@ def show_preview(preview: Preview, *, overwrite: bool, json: bool) -> None:
             {
                 "schema_version": 1,
                 "command": preview.command,
-                "path": str(preview.output),
+                "path": named(str(preview.output)),
                 "found": preview.found,
                 "free_bytes": preview.free_bytes,
                 **preview.figures,
@@ -158,15 +158,16 @@ def describe_preview(preview: Preview, *, overwrite: bool) -> str:
     """
     from packtool.sizes import show_bytes
 
+    output = named(str(preview.output))
     *figures, size = describe_figures(preview.figures, estimated=preview.estimated)
-    text = f"packtool {preview.command} would write {preview.output}: {', '.join([*figures, size])} "
+    text = f"packtool {preview.command} would write {output}: {', '.join([*figures, size])} "
     text += f"({show_bytes(preview.free_bytes)} free)."
     if preview.found == "finished":
-        return f"{preview.output} is finished already; with --resume nothing would be done.\n{text}"
+        return f"{output} is finished already; with --resume nothing would be done.\n{text}"
     if preview.found == "unfinished":
-        return f"{preview.output} holds unfinished work of the same kind; --resume would go on with it.\n{text}"
+        return f"{output} holds unfinished work of the same kind; --resume would go on with it.\n{text}"
     if preview.found == "other" and not overwrite:
-        return f"{preview.output} holds something else, so it would be refused without --overwrite.\n{text}"
+        return f"{output} holds something else, so it would be refused without --overwrite.\n{text}"
     return text
 
 

@@ -16,8 +16,8 @@ from packtool.report.schema import PackedReport
 from packtool.share import Share
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import DatasetEntry, PackedManifest
-from packtool.storage.output import Output, prepare
-from packtool.storage.state import key_of, state_of
+from packtool.storage.output import Output, lies_at, prepare
+from packtool.storage.state import key_of
 from packtool.writing.buckets import Written
 from packtool.writing.memory import Budget
 
@@ -88,7 +88,7 @@ class DatasetJob:
         """
         key = key_of(__version__, *options, self.input_entries())
         if self.dry_run:
-            found = state_of(self.output, self.command, key)
+            found = lies_at(self.output, self.command, key)
             return DatasetResult(
                 self.output, None, {}, Preview(self.command, self.output, found, figures(), ("bytes",))
             )

@@ -11,6 +11,7 @@ import msgspec
 
 from packtool import exchange
 from packtool.clock import Clock
+from packtool.commands.places import with_places
 from packtool.commands.preview import Preview
 from packtool.errors import DataError
 from packtool.exchange.files import Place, Written
@@ -23,8 +24,8 @@ from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import ExportManifest, PackedManifest, StoreManifest
-from packtool.storage.output import Output, one_writer, prepare
-from packtool.storage.state import key_of, state_of
+from packtool.storage.output import Output, lies_at, one_writer, prepare
+from packtool.storage.state import key_of
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.input_check import InputCheck
 
@@ -54,6 +55,7 @@ class ExportResult:
 
 
 @takes(ExportArguments)
+@with_places("source", output=True)
 @one_writer
 def export(options: ExportArguments) -> ExportResult:
     """Write the documents of a token store, or the rows of a packed dataset, for another tool to read.
@@ -75,7 +77,7 @@ def export(options: ExportArguments) -> ExportResult:
         kept = manifests.read(source).tokenizer_files  # type: ignore[union-attr]
         size = round(contents.tokens * each) + 8 * contents.sequences + sum(entry.bytes for entry in kept)
         figures = {contents.kind: contents.sequences, "tokens": contents.tokens, "bytes": size}
-        found = state_of(output, "export", key)
+        found = lies_at(output, "export", key)
         return ExportResult(output, None, {}, Preview("export", output, found, figures, ("bytes",)))
     place = prepare(output, "export", key=key, inputs=[source], overwrite=options.overwrite, resume=options.resume)
     if place.finished:

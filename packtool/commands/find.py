@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from packtool.commands.origin import Origins, stores_beside
+from packtool.commands.places import with_places
 from packtool.errors import UsageError
 from packtool.options.call import takes
 from packtool.options.find import FindArguments
@@ -55,6 +56,7 @@ class FindResult:
 
 
 @takes(FindArguments)
+@with_places("path", "store")
 def find(options: FindArguments) -> FindResult:
     """The rows of a packed dataset that hold the document of an id, or of an input file and line.
 

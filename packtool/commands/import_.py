@@ -11,6 +11,7 @@ import numpy as np
 
 from packtool import exchange
 from packtool.clock import Clock
+from packtool.commands.places import with_places
 from packtool.commands.preview import Preview
 from packtool.errors import DataError, UsageError
 from packtool.exchange.documents import Counts, documents
@@ -26,8 +27,8 @@ from packtool.storage import manifest as manifests
 from packtool.storage.files import HEADER_BYTES
 from packtool.storage.manifest import ExportManifest, InputEntry, StoreManifest, TokenizerInfo, TokenShard
 from packtool.storage.names import OFFSET
-from packtool.storage.output import Output, one_writer, prepare
-from packtool.storage.state import key_of, state_of
+from packtool.storage.output import Output, lies_at, one_writer, prepare
+from packtool.storage.state import key_of
 from packtool.storage.token_store import token_dtype
 from packtool.storage.tokenizer_files import read_tokenizer, write_tokenizer
 
@@ -56,6 +57,7 @@ class ImportResult:
 
 
 @takes(ImportArguments)
+@with_places(output=True)
 @one_writer
 def import_(options: ImportArguments) -> ImportResult:
     """Make a token store of token ids that another tool has written.
@@ -87,7 +89,7 @@ def import_(options: ImportArguments) -> ImportResult:
         figures["bytes"] += 2 * HEADER_BYTES * (len(files) + figures["tokens"] // SHARD_TOKENS)
         estimated = ("tokens", "bytes")
         return ImportResult(
-            output, {}, {}, Preview("import", output, state_of(output, "import", key), figures, estimated)
+            output, {}, {}, Preview("import", output, lies_at(output, "import", key), figures, estimated)
         )
     place = prepare(
         output, "import", key=key, inputs=[*inputs, *every], overwrite=options.overwrite, resume=options.resume

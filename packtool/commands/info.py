@@ -9,9 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from packtool.commands.places import with_places
 from packtool.errors import DataError
 from packtool.options.call import takes
 from packtool.options.info import InfoArguments
+from packtool.places.mirror import size_of
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.listing import listed
@@ -55,6 +57,7 @@ class Info:
 
 
 @takes(InfoArguments)
+@with_places("path")
 def info(options: InfoArguments) -> Info:
     """Tell what a path is.
 
@@ -84,7 +87,7 @@ def _is_output(path: Path) -> bool:
 
 def _finished(path: Path, manifest: Manifest) -> Info:
     files = list(listed(manifest))
-    missing = [file.name for file in files if not _has_size(path / file.name, file.bytes)]
+    missing = [file.name for file in files if size_of(path / file.name) != file.bytes]
     quoted = shlex.quote(str(path))
     facts: dict[str, Any] = {}
     following: list[str] = []
@@ -156,10 +159,6 @@ def _order_of(shuffle: Shuffle) -> str:
 
 def _is_shard(name: str) -> bool:
     return name.rpartition("/")[2].startswith("tokens-")
-
-
-def _has_size(path: Path, size: int) -> bool:
-    return path.is_file() and path.stat().st_size == size
 
 
 def _unfinished(path: Path) -> Info:

@@ -15,6 +15,7 @@ from packtool.commands.choose import choose
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.pack_options import check_options, describe, padding_id
 from packtool.commands.part import share_of
+from packtool.commands.places import with_places
 from packtool.commands.write_corpus import write_corpus
 from packtool.executor import available_cpus
 from packtool.options.again import again
@@ -34,6 +35,7 @@ log = logging.getLogger(__name__)
 
 @takes(PackArguments)
 @cluster.kept()
+@with_places("stores", output=True)
 @one_writer
 def pack(options: PackArguments) -> DatasetResult:
     """Pack token stores into rows.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from packtool.commands.origin import Origins, stores_beside
+from packtool.commands.places import with_places
 from packtool.errors import UsageError
 from packtool.options.call import takes
 from packtool.options.show import ShowArguments
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 
 @takes(ShowArguments)
+@with_places("path", "store")
 def show(options: ShowArguments) -> Row:
     """One row of a packed dataset.
 

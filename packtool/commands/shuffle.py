@@ -11,6 +11,7 @@ from packtool.clock import Clock
 from packtool.cluster import Cluster
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.part import share_of
+from packtool.commands.places import with_places
 from packtool.commands.shuffle_packed import require_atoms, with_batches, write_order, write_rows
 from packtool.commands.shuffle_store import write_partial, write_rotation
 from packtool.errors import UsageError
@@ -31,6 +32,7 @@ from packtool.writing.memory import Budget
 
 @takes(ShuffleArguments)
 @cluster.kept()
+@with_places("source", output=True)
 @one_writer
 def shuffle(options: ShuffleArguments) -> DatasetResult:
     """Write the rows of a dataset in another order.

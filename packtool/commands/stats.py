@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from packtool import cluster
+from packtool.commands.places import with_places
 from packtool.commands.stats_corpus import CorpusOptions
 from packtool.commands.stats_documents import corpus_report, store_report
 from packtool.commands.stats_packed import packed_report
@@ -26,6 +27,7 @@ from packtool.storage.publish import UNFINISHED
 
 @takes(StatsArguments)
 @cluster.kept()
+@with_places("path", "order", corpus="path")
 def stats(options: StatsArguments) -> Report:
     """Measure what lies at `path`.
 

@@ -13,12 +13,12 @@ from packtool.clock import Clock
 from packtool.cluster import Cluster
 from packtool.commands.inputs import find_files, found_from_anywhere, warn_of_repeats
 from packtool.commands.part import Part, require_all, share_of
+from packtool.commands.places import with_places
 from packtool.commands.preview import Preview, SeenFile
 from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin
 from packtool.corpus.fields import Fields
 from packtool.corpus.filters import Filters
-from packtool.corpus.open import is_remote
 from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CorpusFile, Span
 from packtool.errors import PacktoolError, UsageError
@@ -26,13 +26,14 @@ from packtool.options.again import again
 from packtool.options.call import takes
 from packtool.options.declare import flag, names_recorded
 from packtool.options.tokenize import TokenizeArguments
+from packtool.places.url import is_remote
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage import output as outputs
 from packtool.storage.files import write_shared
 from packtool.storage.manifest import StoreManifest
 from packtool.storage.names import OFFSET, ORIGIN
-from packtool.storage.state import key_of, state_of
+from packtool.storage.state import key_of
 from packtool.storage.token_store import token_dtype
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing import load
@@ -76,6 +77,7 @@ class TokenizeResult:
 
 @takes(TokenizeArguments)
 @cluster.kept()
+@with_places(output=True)
 @outputs.one_writer
 def tokenize(options: TokenizeArguments) -> TokenizeResult:
     """Tokenize text files into a token store.
@@ -266,7 +268,7 @@ def _preview(
         + sum(map(len, loaded.files.values())),
     }
     output = Path(options.output)
-    found = state_of(output, "tokenize", key)
+    found = outputs.lies_at(output, "tokenize", key)
     seen = [_seen(file, fields, look=number < _SEEN_FILES) for number, file in enumerate(files)]
     estimated = ("documents", "tokens", "bytes")
     return TokenizeResult(output, {}, {}, Preview("tokenize", output, found, figures, estimated, files=seen))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from packtool.commands.places import with_places
 from packtool.commands.verify_packed import check_packed
 from packtool.errors import DataError, PacktoolError
 from packtool.options.call import takes
@@ -51,6 +52,7 @@ class VerifyResult:
 
 
 @takes(VerifyArguments)
+@with_places("path", "store")
 def verify(options: VerifyArguments) -> VerifyResult:
     """Check a token store, a packed dataset, an order or an export against its manifest.
 

@@ -10,8 +10,6 @@ from typing import Any
 from packtool.corpus.open import (
     PARQUET_MAGIC,
     SUFFIXES,
-    filesystem,
-    is_remote,
     looks_like_utf16,
     open_raw,
     open_stream,
@@ -20,6 +18,8 @@ from packtool.corpus.open import (
 from packtool.corpus.records import CorpusFile, UnusableFileError
 from packtool.corpus.walk import shown
 from packtool.errors import DataError
+from packtool.places.client import filesystem
+from packtool.places.url import is_remote
 
 FORMATS = ("jsonl", "parquet", "text", "lines", "csv", "tsv")
 _BY_SUFFIX = {

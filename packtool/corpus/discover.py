@@ -15,10 +15,10 @@ import msgspec
 
 from packtool.corpus import walk
 from packtool.corpus.classify import classify, suffix_format
-from packtool.corpus.open import is_remote
 from packtool.corpus.records import CorpusFile
 from packtool.corpus.walk import Entry, shown
 from packtool.errors import DataError, UsageError
+from packtool.places.url import is_remote
 
 STDIN = "-"
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import lzma
-import re
 import zlib
 from typing import Any, Protocol
 
 from packtool.corpus.decompress import Members
 from packtool.corpus.records import UnusableFileError
 from packtool.corpus.zstd import Zstd
-from packtool.errors import DataError
+from packtool.places.client import filesystem
+from packtool.places.url import is_remote
 
 _MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -24,10 +24,6 @@ SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz"
 _STEP = 1 << 15
 """Bytes decompressed at once."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-
-
-_clients: dict[str, Any] = {}
-"""One for each bucket: making one takes a connection, or several."""
 
 
 class Readable(Protocol):
@@ -54,55 +50,6 @@ def sniff(head: bytes) -> str:
 
 def _skippable_zstd(head: bytes) -> bool:
     return len(head) >= 4 and 0x50 <= head[0] <= 0x5F and head[1:4] == b"\x2a\x4d\x18"
-
-
-def is_remote(location: str) -> bool:
-    """Whether it is a URL of an object store rather than a local path.
-
-    >>> is_remote("s3://bucket/a.jsonl"), is_remote("a.jsonl")
-    (True, False)
-    """
-    scheme, separator, _ = location.partition("://")
-    return bool(separator) and scheme.isalnum()
-
-
-def filesystem(location: str) -> tuple[Any, str]:
-    """The `pyarrow.fs` file system of a URL, and the path in it.
-
-    Raises:
-        DataError: no such file system, or its client is missing.
-    """
-    from pyarrow import fs
-
-    base, path = _in_store(location)
-    if base in _clients:
-        return _clients[base], path
-    try:
-        store, found = fs.FileSystem.from_uri(location)
-    except Exception as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-        raise DataError(
-            "no-such-store",
-            f"can't open this object store ({first})",
-            remedy="check the URL, the credentials and the network; hf:// needs the package huggingface_hub",
-            where=location,
-        ) from None
-    if base and str(found) == path:
-        _clients[base] = store
-    return store, str(found)
-
-
-def _in_store(location: str) -> tuple[str, str]:
-    """What files of one client have in common, and the path in it; "" where only the client can tell.
-
-    >>> _in_store("s3://bucket/a/b.jsonl"), _in_store("s3://bucket/a%20b?region=x")
-    (('s3://bucket', 'bucket/a/b.jsonl'), ('', ''))
-    """
-    scheme, _, rest = location.partition("://")
-    if not re.fullmatch(r"[\w./-]+", rest, re.ASCII):
-        return "", ""
-    host = rest.partition("/")[0]
-    return f"{scheme}://{host}", rest
 
 
 def open_raw(location: str) -> Any:

@@ -7,11 +7,13 @@ from typing import Any, NoReturn
 
 import xxhash
 
-from packtool.corpus.open import filesystem, is_remote, open_raw
+from packtool.corpus.open import open_raw
 from packtool.corpus.pages import PagedFile, Pages
 from packtool.corpus.records import CorpusFile
 from packtool.corpus.walk import shown
 from packtool.errors import DataError
+from packtool.places.client import filesystem
+from packtool.places.url import is_remote
 
 _DRAIN = 1 << 22
 OTHER_BYTES = "it was read twice, and held other bytes each time"

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from packtool.corpus.open import filesystem
 from packtool.errors import DataError
+from packtool.places.client import filesystem, patiently
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -104,14 +104,11 @@ def remote(base: str, *, also_hidden: bool) -> list[Entry]:
     from pyarrow import fs
 
     store, path = filesystem(base)
-    try:
-        info = store.get_file_info(path)
-        if info.type == fs.FileType.File:
-            return [Entry(PurePosixPath(path).name, base)]
-        selected: list[Any] = store.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
-    except OSError as error:
-        what = str(error).splitlines()[0].rstrip(".")
-        raise DataError("store-unreachable", what, remedy="check the URL and the network", where=base) from None
+    info = patiently(lambda: store.get_file_info(path), base)
+    if info.type == fs.FileType.File:
+        return [Entry(PurePosixPath(path).name, base)]
+    selector = fs.FileSelector(path, recursive=True, allow_not_found=True)
+    selected: list[Any] = patiently(lambda: store.get_file_info(selector), base)
     entries = []
     for each in sorted(selected, key=lambda each: str(each.path)):
         name = str(PurePosixPath(each.path).relative_to(path))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
 from packtool.errors import UsageError
 from packtool.options.declare import Declared, declared
-from packtool.options.kinds import COUNT, COUNT_LISTS, COUNTS, NUMBER, PATH, PATHS
+from packtool.options.kinds import COUNT, COUNT_LISTS, COUNTS, NUMBER, PATH, PATHS, PLACE, PLACES
 from packtool.options.names import listed
 
 _NUMBERS = (NUMBER, COUNT, COUNTS, COUNT_LISTS)
 _LARGEST = (1 << 63) - 1
+_URL = re.compile("(s3|gs|hf):/")
 
 
 def check_values(arguments: object) -> None:
@@ -82,8 +84,11 @@ def out_of_range(name: str, value: object, low: int, high: int | None) -> UsageE
 
 
 def _check_value(each: Declared, value: Any) -> None:
-    if each.option.kind in (PATH, PATHS) and str(value) == "":  # Path("") would be the working directory
+    if each.option.kind in (PATH, PATHS, PLACE, PLACES) and str(value) == "":  # Path("") would be the working directory
         raise UsageError("bad-option", "an empty name", remedy="give a path", where=each.flag)
+    if each.option.kind in (PATH, PATHS) and _URL.match(str(value)):
+        what, remedy = "does not take the URL of an object store", "give a local path"
+        raise UsageError("unsupported-store", what, remedy=remedy, where=each.flag)
     option = each.option
     high = option.high
     if high is None and option.kind in _NUMBERS and isinstance(value, int):

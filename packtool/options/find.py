@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from packtool.options.declare import Option
-from packtool.options.kinds import PATH, PATHS, TEXT
+from packtool.options.kinds import PLACE, PLACES, TEXT
 from packtool.options.shared import Many
 
 
@@ -15,7 +15,7 @@ from packtool.options.shared import Many
 class FindArguments:
     """The arguments of `packtool.find`."""
 
-    path: Annotated[Path | str, Option(PATH, "A packed dataset.", metavar="DATASET", positional=True)]
+    path: Annotated[Path | str, Option(PLACE, "A packed dataset.", metavar="DATASET", positional=True)]
     record: Annotated[
         str,
         Option(
@@ -29,7 +29,7 @@ class FindArguments:
     store: Annotated[
         Many,
         Option(
-            PATHS,
+            PLACES,
             "The store it was packed from; repeatable, in the same order.",
             metavar="STORE",
             default="found by its digest, beside the dataset or in the working directory",

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from packtool.options.declare import Option
 from packtool.options.kinds import PATHS, TEXT
 from packtool.options.names import IMPORTS, listed
-from packtool.options.shared import DryRun, EosToken, Many, Output, Overwrite, Quiet, Resume
+from packtool.options.shared import DryRun, EosToken, Many, Output, Overwrite, Quiet, Resume, Staging
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class ImportArguments:
         str | None,
         Option(TEXT, "Column or field of the ids.", metavar="NAME", default="input_ids, tokens, token_ids or ids"),
     ] = None
+    staging: Staging = None
     overwrite: Overwrite = False
     resume: Resume = False
     dry_run: DryRun = False

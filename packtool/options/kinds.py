@@ -121,4 +121,6 @@ WEIGHTS = Kind(
 NAMES = Kind("a list of strings", "NAME,...", list[str] | str, _parse_names, many=True)
 PATH = Kind("a path, as a string", "PATH", str)
 PATHS = Kind("a path, as a string, or a list of them", "PATH", list[str] | str, repeated=True)
+PLACE = Kind("a path or URL, as a string", "PATH", str)
+PLACES = Kind("a path or URL, as a string, or a list of them", "PATH", list[str] | str, repeated=True)
 GLOBS = Kind("a pattern, as a string, or a list of them", "GLOB", list[str] | str, repeated=True)

@@ -15,7 +15,7 @@ from packtool.options.kinds import (
     FLAG,
     NUMBER,
     PATH,
-    PATHS,
+    PLACES,
     SHARE,
     TEXT,
     TEXT_OR_ID,
@@ -36,6 +36,7 @@ from packtool.options.shared import (
     Resume,
     Scheduler,
     Seed,
+    Staging,
     Task,
     Workers,
 )
@@ -219,7 +220,7 @@ class PackArguments(PackOptions):
 
     stores: Annotated[
         Many,
-        Option(PATHS, "Token stores, in the order their documents are numbered.", metavar="STORE", positional=True),
+        Option(PLACES, "Token stores, in the order their documents are numbered.", metavar="STORE", positional=True),
     ]
     output: Output
     _: KW_ONLY
@@ -310,6 +311,7 @@ class PackArguments(PackOptions):
     scheduler: Scheduler = None
     task: Task = None
     check_input: CheckInput = True
+    staging: Staging = None
     overwrite: Overwrite = False
     resume: Resume = False
     dry_run: DryRun = False

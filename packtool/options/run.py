@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from packtool.options.declare import Option
-from packtool.options.kinds import FLAG, PATH, PATHS
+from packtool.options.kinds import FLAG, PATH, PLACES
 from packtool.options.shared import DryRun, Many, Quiet, Scheduler, Workers
 
 
@@ -20,7 +20,7 @@ class RunArguments:
         Path | str, Option(PATH, "TOML file with the tables of the stages.", metavar="CONFIG.toml", positional=True)
     ]
     _: KW_ONLY
-    input: Annotated[Many, Option(PATHS, "Corpus to tokenize (or stores to pack); repeatable.", short="-i")] = ()
+    input: Annotated[Many, Option(PLACES, "Corpus to tokenize (or stores to pack); repeatable.", short="-i")] = ()
     output: Annotated[
         Path | str | None,
         Option(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import FLAG, NUMBER, PATH, SIZE, TEXT, TEXT_OR_ID
+from packtool.options.kinds import FLAG, NUMBER, PATH, PLACE, SIZE, TEXT, TEXT_OR_ID
 
 LARGEST_ROW = 1 << 24
 """The longest row (and atom) that is planned: planning time and memory grow with it."""
@@ -15,7 +15,18 @@ LARGEST_SEED = (1 << 64) - 1
 
 Many = Sequence[Path | str] | Path | str
 
-Output = Annotated[Path | str, Option(PATH, "Directory to write; must be empty or new.", short="-o", metavar="DIR")]
+Output = Annotated[
+    Path | str, Option(PLACE, "Directory or URL to write; must be empty or new.", short="-o", metavar="DIR")
+]
+Staging = Annotated[
+    Path | str | None,
+    Option(
+        PATH,
+        "Local directory for what is fetched from URLs, and written until it is uploaded.",
+        metavar="DIR",
+        default="in the user's cache",
+    ),
+]
 Seed = Annotated[int, Option(NUMBER, "Seed of every random choice.", low=0, high=LARGEST_SEED)]
 DEFAULT_SEED = 42
 Workers = Annotated[

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from packtool.options.declare import Option
-from packtool.options.kinds import COUNT, NUMBER, PATH, PATHS, TEXT
+from packtool.options.kinds import COUNT, NUMBER, PLACE, PLACES, TEXT
 from packtool.options.shared import Many
 
 
@@ -15,7 +15,7 @@ from packtool.options.shared import Many
 class ShowArguments:
     """The arguments of `packtool.show`."""
 
-    path: Annotated[Path | str, Option(PATH, "A packed dataset.", metavar="DATASET", positional=True)]
+    path: Annotated[Path | str, Option(PLACE, "A packed dataset.", metavar="DATASET", positional=True)]
     row: Annotated[int, Option(NUMBER, "Number of the row, from 0; -1 is the last.", short="-r")] = 0
     bucket: Annotated[
         int | None, Option(COUNT, "Length of its rows, where the dataset has several.", unit="tokens")
@@ -31,7 +31,7 @@ class ShowArguments:
     store: Annotated[
         Many,
         Option(
-            PATHS,
+            PLACES,
             "Name file and line of each segment, by the stores that were packed.",
             metavar="STORE",
             default="found by their digests, beside the dataset or in the working directory",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import COUNT, FLAG, NUMBER, PATH, SIZE, TEXT
+from packtool.options.kinds import COUNT, FLAG, NUMBER, PLACE, SIZE, TEXT
 from packtool.options.names import METHODS, listed
 from packtool.options.shared import (
     LARGEST_ROW,
@@ -19,6 +19,7 @@ from packtool.options.shared import (
     Quiet,
     Resume,
     Scheduler,
+    Staging,
     Task,
     Workers,
 )
@@ -31,7 +32,7 @@ class ShuffleArguments:
     source: Annotated[
         Path | str,
         Option(
-            PATH,
+            PLACE,
             "A packed dataset; for --method partial a token store, or with --order-only what it made of one.",
             metavar="SOURCE",
             positional=True,
@@ -123,6 +124,7 @@ class ShuffleArguments:
     scheduler: Scheduler = None
     task: Task = None
     check_input: CheckInput = True
+    staging: Staging = None
     overwrite: Overwrite = False
     resume: Resume = False
     dry_run: DryRun = False

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import COUNT, COUNT_LISTS, COUNTS, NAMES, PATH, PATHS, SHARES, TEXT, TEXT_OR_ID
+from packtool.options.kinds import COUNT, COUNT_LISTS, COUNTS, NAMES, PATH, PLACE, PLACES, SHARES, TEXT, TEXT_OR_ID
 from packtool.options.names import STRATEGIES
 from packtool.options.shared import Many, Quiet, Scheduler, Workers
 
@@ -23,7 +23,7 @@ class StatsArguments:
     path: Annotated[
         Many,
         Option(
-            PATHS,
+            PLACES,
             "Text files as tokenize reads them, a packed dataset, or token stores (several are packed together).",
             metavar="PATH",
             positional=True,
@@ -110,7 +110,7 @@ class StatsArguments:
     ] = None
     order: Annotated[
         Path | str | None,
-        Option(PATH, "Packed dataset: measure it in this order, from shuffle --order-only.", metavar="DIR"),
+        Option(PLACE, "Packed dataset: measure it in this order, from shuffle --order-only.", metavar="DIR"),
     ] = None
     tokenizer: Annotated[
         str | Path | None,

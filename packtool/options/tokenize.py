@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import COUNT, FLAG, GLOBS, NAMES, NUMBER, PATHS, SIZE, TEXT, TEXT_OR_ID
+from packtool.options.kinds import COUNT, FLAG, GLOBS, NAMES, NUMBER, PLACES, SIZE, TEXT, TEXT_OR_ID
 from packtool.options.shared import (
     DryRun,
     EosToken,
@@ -18,6 +18,7 @@ from packtool.options.shared import (
     Quiet,
     Resume,
     Scheduler,
+    Staging,
     Task,
     Tokenizer,
     Workers,
@@ -32,7 +33,7 @@ class TokenizeArguments:
     inputs: Annotated[
         Many,
         Option(
-            PATHS,
+            PLACES,
             "Files, directories, globs or URLs (s3://, gs://, hf://); - is standard input.",
             metavar="INPUT",
             positional=True,
@@ -124,6 +125,7 @@ class TokenizeArguments:
     workers: Workers = None
     scheduler: Scheduler = None
     task: Task = None
+    staging: Staging = None
     overwrite: Overwrite = False
     resume: Resume = False
     dry_run: DryRun = False

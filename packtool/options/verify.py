@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from packtool.options.declare import Option
-from packtool.options.kinds import PATH, PATHS
+from packtool.options.kinds import PLACE, PLACES
 from packtool.options.shared import Many, Quiet
 
 
@@ -16,11 +16,11 @@ class VerifyArguments:
     """The arguments of `packtool.verify`."""
 
     path: Annotated[
-        Path | str, Option(PATH, "A token store, packed dataset, order or export.", metavar="PATH", positional=True)
+        Path | str, Option(PLACE, "A token store, packed dataset, order or export.", metavar="PATH", positional=True)
     ]
     _: KW_ONLY
     store: Annotated[
         Many,
-        Option(PATHS, "Also compare all rows with the store they were packed from; repeatable.", metavar="STORE"),
+        Option(PLACES, "Also compare all rows with the store they were packed from; repeatable.", metavar="STORE"),
     ] = ()
     quiet: Quiet = True

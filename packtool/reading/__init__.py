@@ -19,19 +19,30 @@ from typing import Any
 import numpy as np
 
 from packtool.reading.batch import Batch, make_batch
+from packtool.reading.cache import CACHE_BYTES, cache_of, located
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.orders import Recipe
 
 __all__ = ["Batch", "BucketDataset", "Dataset", "make_batch", "open"]
 
 
-def open(path: str | Path, *, order: str | Path | None = None, dtype: Any = None) -> Dataset | BucketDataset:
+def open(
+    path: str | Path,
+    *,
+    order: str | Path | None = None,
+    dtype: Any = None,
+    cache: str | Path | None = None,
+    cache_bytes: str | int = CACHE_BYTES,
+) -> Dataset | BucketDataset:
     """Open a packed dataset for reading. Files are mapped when they are first read.
 
     Args:
+        path: a directory, or a URL such as ``s3://bucket/packed``.
         order: what ``packtool shuffle --order-only`` wrote for this dataset; rows and batches then follow it.
         dtype: of the tokens; by default as stored (uint16 or uint32), read-only and without copies. With ``"int64"``
             rows are copies, as a model's embedding takes them.
+        cache: where files of a URL are kept once they were read, by default in the user's cache directory.
+        cache_bytes: how much of each dataset is kept there; what was fetched first makes room.
 
     Raises:
         DataError: it is missing, unfinished or damaged; the order was made for another dataset.
@@ -39,8 +50,9 @@ def open(path: str | Path, *, order: str | Path | None = None, dtype: Any = None
     """
     return open_recipe(
         Recipe(
-            path=Path(path).absolute(),
-            order=None if order is None else Path(order).absolute(),
+            path=located(path),
+            order=None if order is None else located(order),
             dtype=None if dtype is None else np.dtype(dtype).str,
+            cache=cache_of(cache, cache_bytes),
         )
     )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.plan import I64
+from packtool.reading.cache import CACHE_BYTES, Cache, cache_of, directory_of
 from packtool.reading.rows import ReorderedRows, RotatedRows, RowPlan, Rows
 from packtool.reading.shards import Files, StoredRows
 from packtool.shuffling.atom import atom_shuffles
@@ -44,16 +44,18 @@ class Recipe:
     """What opens a dataset, here or in another process.
 
     Attributes:
-        path: absolute.
-        order: directory of an order; None for none.
+        path: absolute, or a URL.
+        order: directory or URL of an order; None for none.
         dtype: of the tokens that are handed out; None as stored.
         epoch: an order to compute; None for none.
+        cache: for what lies at a URL.
     """
 
-    path: Path
-    order: Path | None = None
+    path: str
+    order: str | None = None
     dtype: str | None = None
     epoch: Epoch | None = None
+    cache: Cache = field(default_factory=lambda: cache_of(None, CACHE_BYTES))
 
 
 @dataclass(frozen=True)
@@ -72,25 +74,27 @@ def read(recipe: Recipe) -> Opened:
         DataError: it is missing, unfinished or damaged; the order was made for another dataset.
         UsageError: not a packed dataset; not an order; the epoch can't be computed.
     """
-    manifest = manifests.read(recipe.path)
+    path = directory_of(recipe.path, recipe.cache)
+    manifest = manifests.read(path)
     if not isinstance(manifest, PackedManifest):
         raise UsageError(
             "not-packed",
             f"{manifests.describe(manifest)}, where a packed dataset is needed",
             remedy="give what packtool pack or packtool shuffle wrote",
-            where=str(recipe.path),
+            where=recipe.path,
         )
-    files, stored_dtype = Files(recipe.path), np.dtype(manifest.dtype)
+    files, stored_dtype = Files(path), np.dtype(manifest.dtype)
     stored = [StoredRows(files, bucket, stored_dtype) for bucket in manifest.buckets]
     dtype = None if recipe.dtype is None else np.dtype(recipe.dtype)
     if recipe.order is not None:
-        order, orders = read_order(recipe.order, recipe.path)
+        directory = directory_of(recipe.order, recipe.cache)
+        order, orders = read_order(directory, path)
         if order.shuffle.method == "partial":
-            require_rotation(orders[0], order.shuffle, manifest, str(recipe.order))
+            require_rotation(orders[0], order.shuffle, manifest, recipe.order)
             return Opened(manifest, [_rotated(stored[0], manifest, orders[0], dtype)], None)
         plans = _plans(stored, manifest, order.shuffle.atom_size)
-        require_orders(recipe.order, order, orders, plans)
-        table = None if order.batches is None else read_batches(recipe.order, order.batches, manifest.buckets)
+        require_orders(directory, order, orders, plans)
+        table = None if order.batches is None else read_batches(directory, order.batches, manifest.buckets)
         return Opened(manifest, _ordered(plans, orders, manifest, dtype), table)
     if recipe.epoch is not None:
         table = None if single(manifest) else _batches(stored, recipe.epoch)
@@ -102,7 +106,7 @@ def read(recipe: Recipe) -> Opened:
             return Opened(manifest, [_rotated(stored[0], manifest, drawn, dtype)], None)
         plans = _plans(stored, manifest, None)
         return Opened(manifest, _ordered(plans, _computed(plans, manifest, recipe), manifest, dtype), table)
-    table = None if manifest.batches is None else read_batches(recipe.path, manifest.batches, manifest.buckets)
+    table = None if manifest.batches is None else read_batches(path, manifest.batches, manifest.buckets)
     return Opened(manifest, [Rows(each, dtype) for each in stored], table)
 
 

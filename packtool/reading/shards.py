@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError
+from packtool.places.mirror import is_mirror, size_of
 from packtool.plan import I64, Segments, offsets_of, ranges
 from packtool.storage.contents import require_atoms, require_rows, require_segments
 from packtool.storage.files import FileEntry
@@ -25,6 +26,8 @@ from packtool.storage.segment_table import from_table, no_segments
 
 MAPPED = 256
 """Files that one dataset keeps mapped at once."""
+FETCHED = 12
+"""As many where they come from an object store: one that was removed to make room goes when it is not mapped."""
 
 Array = npt.NDArray[Any]
 
@@ -38,19 +41,18 @@ class Files:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.array: Callable[[str, FileEntry, np.dtype[Any]], Array] = lru_cache(MAPPED)(
-            lambda directory, entry, dtype: open_array(subdirectory(path, directory), entry, dtype)
-        )
+        self.array: Callable[[str, FileEntry, np.dtype[Any]], Array] = lru_cache(
+            FETCHED if is_mirror(path) else MAPPED
+        )(lambda directory, entry, dtype: open_array(subdirectory(path, directory), entry, dtype))
 
     def check(self, directory: str, entry: FileEntry) -> None:
         """Make sure that a file is there and as long as the manifest says; its contents are read when needed."""
         file = self.path / directory / entry.name
-        try:
-            found = file.stat().st_size
-        except FileNotFoundError:
+        found = size_of(file)
+        if found is None:
             raise DataError(
                 "missing-shard", "named in the manifest, but not there", remedy="make it again", where=str(file)
-            ) from None
+            )
         if found != entry.bytes:
             raise DataError(
                 "damaged-shard",

@@ -7,6 +7,7 @@ batch. What any process reads depends on k alone, which is what makes order and 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.reading.batch import Batch, make_batch
+from packtool.reading.cache import CACHE_BYTES, cache_of, located
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.orders import Recipe
 
@@ -28,7 +30,7 @@ class Stream:
     It pickles by path; a worker process opens an epoch when it is first asked for a sample of it, and keeps one open.
 
     Args:
-        source: path of a packed dataset.
+        source: path or URL of a packed dataset.
         epochs: how often every sample comes.
         shuffle: each epoch in its own order, as ``packtool shuffle --seed --epoch`` writes it, computed; else every
             epoch in stored order.
@@ -36,6 +38,7 @@ class Stream:
         orders: instead, for each epoch what ``packtool shuffle --order-only`` wrote.
         batch_tokens: for rows of several lengths: tokens in a batch; by default as the dataset's own batches.
         drop_rest: for rows of several lengths: rows that do not fill a batch are in none.
+        cache, cache_bytes: as of `packtool.open`.
         options: of `packtool.reading.make_batch`.
 
     Attributes:
@@ -53,6 +56,8 @@ class Stream:
         orders: Sequence[str | Path] | None = None,
         batch_tokens: int | None = None,
         drop_rest: bool = False,
+        cache: str | Path | None = None,
+        cache_bytes: str | int = CACHE_BYTES,
         **options: Any,
     ) -> None:
         if epochs < 1:
@@ -64,12 +69,12 @@ class Stream:
                 remedy="give one order for each epoch",
                 where="orders",
             )
-        self.recipe = Recipe(Path(source).absolute())
+        self.recipe = Recipe(located(source), cache=cache_of(cache, cache_bytes))
         self.epochs = epochs
         self.options = options
         self._shuffle = shuffle
         self._seed = seed
-        self._orders = None if orders is None else [Path(order).absolute() for order in orders]
+        self._orders = None if orders is None else [located(order) for order in orders]
         self._batch_tokens = batch_tokens
         self._drop_rest = drop_rest
         self._opened: tuple[int, Dataset | BucketDataset] | None = None
@@ -145,7 +150,7 @@ class Stream:
 
     def _open(self, number: int) -> Dataset | BucketDataset:
         if self._orders is not None:
-            return open_recipe(Recipe(self.recipe.path, self._orders[number]))
+            return open_recipe(replace(self.recipe, order=self._orders[number]))
         dataset = open_recipe(self.recipe)
         if isinstance(dataset, BucketDataset) and (self._shuffle or dataset.batches is None):
             epoch = number if self._shuffle else 0

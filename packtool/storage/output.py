@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -19,8 +19,10 @@ from typing import Any, ParamSpec, TypeVar
 
 from packtool.call import typed
 from packtool.errors import DataError, UsageError
+from packtool.places.mirror import fetch_all
+from packtool.places.staging import Upload, upload_of
 from packtool.share import Share
-from packtool.storage import lock
+from packtool.storage import lock, remote
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes, write_once
 from packtool.storage.lock import Lock
@@ -35,7 +37,16 @@ from packtool.storage.publish import (
     require_no_links,
     require_removable,
 )
-from packtool.storage.state import Begun, State, entries_of, read_begun, read_state, read_state_file, require_same
+from packtool.storage.state import (
+    Begun,
+    State,
+    entries_of,
+    read_begun,
+    read_state,
+    read_state_file,
+    require_same,
+    state_of,
+)
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -78,6 +89,8 @@ class Output:
         write_bytes(self.staged / manifests.RUN, manifests.encode(facts))
         manifests.write(self.work, manifest, WHOLE)
         publish(self.path)
+        if (upload := upload_of(self.path)) is not None:
+            remote.publish(self.path, upload)
         self.discard()
 
     def discard(self) -> None:
@@ -140,7 +153,7 @@ def prepare(
     """
     if not str(path):
         raise UsageError("bad-option", "an empty name", remedy="give a directory", where="--output")
-    path, state = Path(path), State(command, key)
+    path, state, inputs = Path(path), State(command, key), list(inputs)
     if overwrite and resume:
         raise UsageError("overwrite-and-resume", "--overwrite and --resume exclude each other", remedy="give one")
     if share is not None:
@@ -151,9 +164,13 @@ def prepare(
     task = 0 if share is None else share.number
     _refuse_overlap(path, inputs)
     work = path / UNFINISHED
+    upload = upload_of(path)
+    if upload is not None and remote.decide(upload, state, overwrite=overwrite, resume=resume):
+        remote.stand_for(path, upload)
+        return Output(path, work, work / STAGED, state, resumed=True, finished=True)
     # Before anything is written there.
     resumed, finished = _decide(path, state, overwrite=overwrite, resume=resume, shared=share is not None)
-    if finished and not work.exists():
+    if finished and not work.exists() and upload is None:
         return Output(path, work, work / STAGED, state, resumed, finished)
     try:
         held = lock.take(work, f"{command} --task {share}" if task else command, task)
@@ -165,12 +182,29 @@ def prepare(
             output = _join(output, share, arguments or {})
         else:
             output = _claim(output, overwrite=overwrite, resume=resume)
+        _reach(output, upload, inputs, resume=resume)
     except BaseException:
         output.release()
         raise
     if (stack := _held.get()) is not None:
         stack.callback(output.release)
     return output
+
+
+def _reach(output: Output, upload: Upload | None, inputs: Sequence[Path | str], *, resume: bool) -> None:
+    """Do what is left of a finished output, or have here what is needed to make it."""
+    if upload is not None:
+        remote.begin(output.path, upload, output.state, resume=resume)
+        if output.finished:
+            remote.publish(output.path, upload)
+    if not output.finished:
+        fetch_all(inputs)
+
+
+def lies_at(path: Path | str, command: str, key: str) -> str:
+    """What lies at an output, as `state_of` says it, without touching it."""
+    upload = upload_of(Path(path))
+    return state_of(path, command, key) if upload is None else remote.lies_at(upload, State(command, key))
 
 
 def _claim(output: Output, *, overwrite: bool, resume: bool) -> Output:

@@ -8,7 +8,7 @@ account for every token.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from packtool.storage.manifest import Bucket, PackedManifest
 from packtool.storage.names import BATCHES, LENGTHS, OFFSET, SEGMENT, bucket_directory
 from packtool.storage.names import ORDER_FILE as ORDER
 from packtool.storage.order import read_batches
-from packtool.storage.reading import MappedFile, open_array, release, subdirectory
+from packtool.storage.reading import MappedFile, held, open_all, open_array, release, subdirectory
 from packtool.storage.segment_table import from_table, no_segments
 
 __all__ = [
@@ -62,10 +62,12 @@ class PackedBucket:
         self.sequence_length = entry.sequence_length
         self.dtype = dtype
         self.rows = entry.rows
-        self.shards = [open_array(self.path, s.tokens, dtype) for s in entry.shards]
-        self.first_rows = offsets_of(np.array([len(s) for s in self.shards], np.int64))
+        self.shards = open_all(
+            len(entry.shards), lambda number: open_array(self.path, entry.shards[number].tokens, dtype), self.path
+        )
+        self.first_rows = offsets_of(np.array([s.tokens.shape[0] for s in entry.shards], np.int64))
         self._lengths = lengths
-        self._tables: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] | None = None
+        self._tables: Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PackedBucket, (self._dataset.absolute(), self.entry, self.dtype, self._lengths)
@@ -94,7 +96,7 @@ class PackedBucket:
             counts.append(np.diff(near))
         return from_table(np.concatenate(parts), offsets_of(np.concatenate(counts)))
 
-    def checked_tables(self) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    def checked_tables(self) -> Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
         """Segment table and row offsets of each shard, all of them checked."""
         for number, (table, offsets) in enumerate(self.tables()):
             if len(offsets) and (offsets[0] != 0 or offsets[-1] != len(table)):
@@ -117,8 +119,8 @@ class PackedBucket:
 
     def release(self) -> None:
         """Give back the memory that maps the tokens and segments read so far."""
-        release(self.shards)
-        for tables in self._tables or ():
+        release(held(self.shards))
+        for tables in held(self._tables or ()):
             release(tables)
 
     def atom_offsets(self) -> I64 | None:
@@ -126,10 +128,10 @@ class PackedBucket:
         if self.entry.atom_units:
             return None
         begins = [np.empty(0, np.int64)]
-        for shard, rows, first in zip(self.entry.shards, self.shards, self.first_rows, strict=False):
+        for shard, first in zip(self.entry.shards, self.first_rows, strict=False):
             if shard.atoms is not None:
                 here = open_array(self.path, shard.atoms, OFFSET)
-                require_atoms(here, len(rows), str(self.path / shard.atoms.name))
+                require_atoms(here, shard.tokens.shape[0], str(self.path / shard.atoms.name))
                 begins.append(here + first)
         return np.concatenate([*begins, [self.rows]]).astype(np.int64)
 
@@ -150,21 +152,24 @@ class PackedBucket:
                 atoms = open_array(self.path, entry.atoms, OFFSET)
                 yield MappedFile(self.path / entry.atoms.name, atoms, entry.atoms.xxh3_128)
 
-    def tables(self) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    def tables(self) -> Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
         """Segment table and row offsets of each shard, memory-mapped.
 
         Raises:
             UsageError: the dataset was written with ``--no-segments``.
         """
         if self._tables is None:
-            tables = []
-            for shard in self.entry.shards:
-                if shard.segments is None or shard.segment_offsets is None:
-                    raise no_segments(self.path)
-                table = open_array(self.path, shard.segments, SEGMENT)
-                tables.append((table, open_array(self.path, shard.segment_offsets, OFFSET)))
-            self._tables = tables
+            if not self.has_segments:
+                raise no_segments(self.path)
+            self._tables = open_all(len(self.entry.shards), self._table, self.path)
         return self._tables
+
+    def _table(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        shard = self.entry.shards[number]
+        if shard.segments is None or shard.segment_offsets is None:
+            raise no_segments(self.path)
+        table = open_array(self.path, shard.segments, SEGMENT)
+        return table, open_array(self.path, shard.segment_offsets, OFFSET)
 
     def _ranges(self, first: int, last: int) -> list[tuple[int, int, int]]:
         """(shard, first, last row in it) of the shards that rows ``first:last`` touch."""

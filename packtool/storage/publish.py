@@ -34,10 +34,13 @@ _REPLACED = "replaced.json"
 _ARRAY = r"[a-z_]+(-\d{5,})?\.npy"
 _BUCKET = r"(bucket-\d{5,}/)?"
 _TOKENIZER = "|".join(map(re.escape, (TOKENIZER, *TOKENIZER_CONFIGS)))
+DATASET_FILE = (
+    rf"({_BUCKET}{_ARRAY}|{EXPORTED}|{COLUMNS}|{_TOKENIZER}|{manifests.RUN}|{manifests.REPORT}|{re.escape(REJECTED)})"
+)
+"""What the files of datasets are called."""
 _SCRATCH = re.compile(
     rf"({STATE}|{LOCK}|task-\d{{5,}}\.lock|{WHOLE}|{_REPLACED}|tokenizer\.json|fallback\.json|stdin"
-    rf"|{STAGED}/({_BUCKET}{_ARRAY}|{EXPORTED}|{COLUMNS}|{_TOKENIZER}|{manifests.RUN}|{manifests.REPORT}"
-    rf"|{re.escape(REJECTED)})"
+    rf"|{STAGED}/{DATASET_FILE}"
     rf"|order-\d{{5,}}\.keys"
     rf"|(part|file|digest|input)-\d{{5,}}\.json"
     rf"|block-\d{{6,}}(\.json|(\.[a-z0-9_]{{8}})?/({_ARRAY}|{COLUMNS}|{re.escape(REJECTED)}))"

@@ -13,7 +13,7 @@ import mmap
 import os
 import stat
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ import numpy.typing as npt
 import xxhash
 
 from packtool.errors import DataError
+from packtool.places.mirror import fetched, mirror_of
 from packtool.storage.files import HEADER_BYTES, FileEntry, npy_header
 
 _Content = TypeVar("_Content")
@@ -35,6 +36,9 @@ _C.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _C.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _FAILED = ctypes.c_void_p(-1).value
 _AGAIN = "make it again, or copy it again"
+_TRIES = 8
+"""How often a file is fetched that another process removes before it is opened, to make room for its own."""
+_HELD = 3
 LARGEST_JSON = 1 << 30
 """Bytes of the largest JSON file that is read: a manifest of more than a million shards."""
 
@@ -52,7 +56,7 @@ def open_inside(directory: Path, name: str) -> int:
     """
     path = directory / name
     try:
-        handle = os.open(path, _FLAGS)
+        handle = _opened(path)
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
@@ -67,6 +71,17 @@ def open_inside(directory: Path, name: str) -> int:
             where=str(path),
         )
     return handle
+
+
+def _opened(path: Path) -> int:
+    """As `os.open`; a file that lies in an object store is fetched first."""
+    for _ in range(_TRIES):
+        try:
+            return os.open(path, _FLAGS)
+        except FileNotFoundError:
+            if not fetched(path):
+                break
+    return os.open(path, _FLAGS)
 
 
 def require_inside(directory: Path, path: Path) -> None:
@@ -139,6 +154,52 @@ def open_array(directory: Path, entry: FileEntry, dtype: np.dtype[Any] | str) ->
             return _mapped(file.fileno(), expected)[HEADER_BYTES:].view(wanted).reshape(entry.shape)
     except FileNotFoundError:
         raise missing(path) from None
+
+
+class OnDemand(Sequence[_Content]):
+    """What is made of files that are fetched when they are needed; where room is short, the few that were read last.
+
+    Args:
+        count: how many there are.
+        make: of one, by its number.
+        most: how many are held.
+    """
+
+    def __init__(self, count: int, make: Callable[[int], _Content], most: int) -> None:
+        self._count = count
+        self._most = most
+        self._made: dict[int, _Content] = {}
+        self._make = make
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, number: Any) -> Any:
+        number = range(self._count)[number]
+        if isinstance(number, range):
+            return [self[each] for each in number]
+        if number not in self._made:
+            while len(self._made) >= self._most:
+                self._made.pop(next(iter(self._made)))
+            self._made[number] = self._make(number)
+        return self._made[number]
+
+    def made(self) -> list[_Content]:
+        """Those that are held."""
+        return list(self._made.values())
+
+
+def open_all(count: int, open_one: Callable[[int], _Content], directory: Path) -> Sequence[_Content]:
+    """Arrays of a dataset, opened now, so that what is wrong is found at once; one by one if they must be fetched."""
+    found = mirror_of(directory)
+    if found is None:
+        return [open_one(number) for number in range(count)]
+    return OnDemand(count, open_one, count if found[0].limit is None else _HELD)
+
+
+def held(arrays: Sequence[_Content]) -> Sequence[_Content]:
+    """Those of `open_all` that are open."""
+    return arrays.made() if isinstance(arrays, OnDemand) else arrays
 
 
 def _mapped(handle: int, size: int) -> npt.NDArray[np.uint8]:

@@ -6,6 +6,7 @@ A shard is two files: `tokens-NNNNN.npy` (1-D) and `offsets-NNNNN.npy` (n + 1 to
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from packtool.storage.contents import LONGEST_DOCUMENT, document_lengths
 from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.manifest import StoreManifest
 from packtool.storage.names import OFFSET, ORIGIN, shard_file, token_dtype
-from packtool.storage.reading import MappedFile, open_array, release
+from packtool.storage.reading import MappedFile, held, open_all, open_array, release
 
 __all__ = ["Corpus", "TokenStore", "token_dtype", "write_shard"]
 
@@ -82,9 +83,12 @@ class TokenStore:
         self.documents = manifest.counts["documents"]
         self.tokens = manifest.counts["tokens"]
         self.first_documents = np.array([s.first_document for s in manifest.shards] + [self.documents], np.int64)
-        self.shards = [open_array(self.path, s.tokens, self.dtype) for s in manifest.shards]
+        shards, count = manifest.shards, len(manifest.shards)
+        self.shards = open_all(
+            count, lambda number: open_array(self.path, shards[number].tokens, self.dtype), self.path
+        )
         self._origins: list[MappedFile] = []
-        self.offsets = [open_array(self.path, s.offsets, OFFSET) for s in manifest.shards]
+        self.offsets = open_all(count, lambda number: open_array(self.path, shards[number].offsets, OFFSET), self.path)
 
     def lengths(self) -> Ints:
         """Length of each document with its EOS, in tokens: uint32, in document order.
@@ -95,7 +99,9 @@ class TokenStore:
         out = np.empty(self.documents, np.uint32)
         for shard, first in enumerate(self.first_documents[:-1]):
             offsets = self.offsets[shard]
-            out[first : first + len(offsets) - 1] = document_lengths(offsets, len(self.shards[shard]), self._at(shard))
+            out[first : first + len(offsets) - 1] = document_lengths(
+                offsets, self.manifest.shards[shard].tokens.shape[0], self._at(shard)
+            )
             release([offsets])  # twice as much memory as the lengths, in all
         return out
 
@@ -204,7 +210,6 @@ class Corpus:
     def __init__(self, paths: Sequence[Path | str]) -> None:
         self.stores = [TokenStore(path) for path in paths]
         self._require_alike()
-        self.shards = [shard for store in self.stores for shard in store.shards]
         self.documents = sum(store.documents for store in self.stores)
         self.tokens = sum(store.tokens for store in self.stores)
         self.tokenizer = self.stores[0].manifest.tokenizer
@@ -216,6 +221,11 @@ class Corpus:
         self._behind: I64 | None = None
         self._lengths: Ints | None = None
         self._starts: I64 | None = None
+
+    @cached_property
+    def shards(self) -> list[np.ndarray[Any, Any]]:
+        """The tokens of all stores."""
+        return [shard for store in self.stores for shard in store.shards]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """By the paths of the stores: another process maps them itself."""
@@ -269,7 +279,8 @@ class Corpus:
 
     def release(self) -> None:
         """Give back the memory that maps the tokens and offsets read so far."""
-        release([*self.shards, *(offsets for store in self.stores for offsets in store.offsets)])
+        for store in self.stores:
+            release([*held(store.shards), *held(store.offsets)])
 
     def locate(self, document: I64) -> I64:
         """Place of each document's first token in the stream of all shards, one after the other."""

@@ -19,7 +19,7 @@ class Loader:
     Leaving the loop keeps the place: the next loop goes on from there. After the end it begins again.
 
     Args:
-        source: path of a packed dataset.
+        source: path or URL of a packed dataset.
         batch_size: rows in a global batch, over all ranks. Not for datasets of several lengths, which have
             `batch_tokens`.
         batch_tokens: for datasets of several lengths: tokens in a global batch; by default as its own batches.
@@ -33,7 +33,7 @@ class Loader:
             some ranks may be empty.
         fields: of a batch, from `FIELDS`; by default all of them.
         num_workers, multiprocessing_context, pin_memory, prefetch_factor: of PyTorch's `DataLoader`.
-        options: of `packtool.reading.make_batch`.
+        options: of `packtool.reading.make_batch`; `cache` and `cache_bytes`, as of `packtool.open`.
 
     Attributes:
         consumed: samples of the run before the next global batch. A global batch counts when the last of it is handed

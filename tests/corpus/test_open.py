@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from packtool.corpus import open as opening
 from packtool.corpus.records import Span
 from packtool.errors import DataError
+from packtool.places import client
 from tests.corpus.reading import find, read
 
 LINES = b"".join(b'{"text": "document %d"}\n' % n for n in range(20_000))
@@ -47,15 +47,15 @@ def test_one_client_for_all_files_of_a_bucket(tmp_path: Path, monkeypatch: pytes
             return original(location)
 
     monkeypatch.setattr(fs, "FileSystem", Counting)
-    monkeypatch.setattr(opening, "_clients", {})
+    monkeypatch.setattr(client, "_clients", {})
     for number in range(20):
         (tmp_path / f"{number}.jsonl").write_text('{"text": "a"}\n')
     (tmp_path / "a b.jsonl").write_text('{"text": "a"}\n')
     for number in range(20):
-        store, path = opening.filesystem(f"file://{tmp_path}/{number}.jsonl")
+        store, path = client.filesystem(f"file://{tmp_path}/{number}.jsonl")
         assert path == f"{tmp_path}/{number}.jsonl"
         assert store.get_file_info(path).size == 14
     assert len(made) == 1
-    store, path = opening.filesystem(f"file://{tmp_path}/a%20b.jsonl")
+    store, path = client.filesystem(f"file://{tmp_path}/a%20b.jsonl")
     assert store.get_file_info(path).size == 14
     assert len(made) == 2, "only the client knows what this means"

@@ -30,6 +30,8 @@ from packtool.options.kinds import (
     NUMBER,
     PATH,
     PATHS,
+    PLACE,
+    PLACES,
     SHARE,
     SHARES,
     SIZE,
@@ -75,6 +77,8 @@ PLAIN = {
     NAMES: {str, Sequence[str]},
     PATH: {str, Path},
     PATHS: {str, Path, Sequence[Path | str]},
+    PLACE: {str, Path},
+    PLACES: {str, Path, Sequence[Path | str]},
     GLOBS: {Sequence[str]},
 }
 """The types that values of each kind may have in Python."""

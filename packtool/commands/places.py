@@ -1,0 +1,152 @@
+"""Commands on datasets in object stores: they get local directories that stand for URLs; their results name URLs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from packtool.commands.preview import Preview
+from packtool.errors import UsageError, named
+from packtool.places import staging, transfer
+from packtool.places.url import as_typed, dataset_url, is_remote
+from packtool.storage import manifest as manifests
+from packtool.storage.publish import UNFINISHED
+from packtool.storage.remote import mirror
+from packtool.temporary import temporary_directory
+
+Options = TypeVar("Options")
+Result = TypeVar("Result")
+
+READ_BYTES = 4 << 30
+"""Arrays that a command keeps on disk that reads a dataset of a store and writes none, beside those it has open."""
+
+
+def with_places(
+    *reads: str, output: bool = False, corpus: str = ""
+) -> Callable[[Callable[[Options], Result]], Callable[[Options], Result]]:
+    """Let a command take URLs of datasets.
+
+    Args:
+        reads: its options that name datasets.
+        output: it has the options `output` and `staging`, and what it reads lies in the staging directory, too.
+        corpus: of `reads`, the option that may name text files instead, which the command reads where they are.
+    """
+
+    def decorate(command: Callable[[Options], Result]) -> Callable[[Options], Result]:
+        @functools.wraps(command)
+        def run(options: Options) -> Result:
+            given: Any = options
+            target = as_typed(given.output) if output else ""
+            there = {name: _listed(getattr(given, name)) for name in reads}
+            if not is_remote(target) and not any(is_remote(url) for urls in there.values() for url in urls):
+                return command(options)
+            if getattr(given, "task", None) is not None:
+                raise UsageError(
+                    "unsupported-store",
+                    "tasks of one command share local directories, not those of an object store",
+                    remedy="give directories on a shared file system, and copy the result",
+                    where="--task",
+                )
+            with ExitStack() as stack:
+                root = _root(given, stack) if output else stack.enter_context(temporary_directory())
+                limit = None if output else READ_BYTES
+                changed: dict[str, Any] = {}
+                if is_remote(target):
+                    target = dataset_url(target)
+                    _refuse_overlap(target, [url for urls in there.values() for url in urls])
+                    changed["output"] = staging.stage_output(target, root, quiet=given.quiet)
+                used = [changed["output"]] if changed else []
+                for name, urls in there.items():
+                    if not any(map(is_remote, urls)):
+                        continue
+                    local = [_local(url, root, limit, given, plain=name == corpus) for url in urls]
+                    used += [each for each, url in zip(local, urls, strict=True) if each != url]
+                    many = isinstance(getattr(given, name), list | tuple)
+                    changed[name] = local if many else local[0]
+                if output:
+                    stack.push(lambda failed, *_: _clean(used, changed.get("output", given.output), failed))
+                result = command(replace(given, **changed))
+            return cast("Result", told(result))
+
+        return run
+
+    return decorate
+
+
+def _listed(value: Any) -> list[str]:
+    if value is None:
+        return []
+    return [as_typed(each) for each in (value if isinstance(value, list | tuple) else [value])]
+
+
+def _root(options: Any, stack: ExitStack) -> Path:
+    """The staging directory: as given, else in the user's cache."""
+    return staging.cache_directory() if options.staging is None else Path(options.staging)
+
+
+def _local(url: str, root: Path, limit: int | None, options: Any, *, plain: bool) -> Path | str:
+    """The directory that stands for a dataset; what is not at a URL as it is."""
+    if not is_remote(url) or (plain and not _is_dataset(url)):
+        return url
+    return mirror(dataset_url(url), root, limit=limit, quiet=getattr(options, "quiet", True)).path
+
+
+def _is_dataset(url: str) -> bool:
+    try:
+        return transfer.size_of(f"{dataset_url(url)}/{manifests.MANIFEST}") is not None
+    except UsageError:
+        return False  # a pattern, or a store of text files alone
+
+
+def _refuse_overlap(target: str, inputs: Sequence[str]) -> None:
+    for url in inputs:
+        source = url.rstrip("/")
+        if target == source or target.startswith(f"{source}/") or source.startswith(f"{target}/"):
+            what = "the output is the input" if target == source else f"the output and the input {url} overlap"
+            raise UsageError("output-overlaps-input", what, remedy="choose an output elsewhere", where=target)
+
+
+def _clean(used: Sequence[Any], output: Path | str, failed: object) -> None:
+    """Remove local files, but those that a resumed run would need."""
+    if failed is not None and (Path(output) / UNFINISHED).exists():
+        return
+    for path in used:
+        if failed is None or not (Path(path) / manifests.MANIFEST).exists() or path != output:
+            staging.remove(Path(path))
+
+
+def told(result: Any) -> Any:
+    """A result in which directories that stand for URLs are called by these.
+
+    >>> from packtool.errors import names
+    >>> names["/cache/17/packed"] = "s3://bucket/packed"
+    >>> told([Path("/cache/17/packed"), "packtool verify /cache/17/packed", 3]), names.clear()
+    (['s3://bucket/packed', 'packtool verify s3://bucket/packed', 3], None)
+    """
+    out = result
+    if isinstance(result, str):
+        out = named(result)
+    elif isinstance(result, Path) and named(str(result)) != str(result):
+        out = named(str(result))
+    elif isinstance(result, list):
+        out = [told(each) for each in result]
+    elif isinstance(result, dict):
+        out = {key: told(value) for key, value in result.items()}
+    elif isinstance(result, msgspec.Struct):
+        out = msgspec.structs.replace(result, **dict(_changed(result, result.__struct_fields__)))
+    elif is_dataclass(result) and not isinstance(result, type | Preview):  # a preview asks how much room there is
+        out = replace(result, **dict(_changed(result, [field.name for field in fields(result)])))
+    return out
+
+
+def _changed(result: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    for name in names:
+        before = getattr(result, name)
+        if (after := told(before)) is not before:
+            yield name, after

@@ -1,0 +1,61 @@
+"""Datasets of object stores, for training: files are fetched when they are first read, and kept while there is room."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from packtool.places.mirror import is_mirror
+from packtool.places.staging import cache_directory
+from packtool.places.url import as_typed, dataset_url, is_remote
+from packtool.sizes import parse_bytes
+from packtool.storage.remote import mirror
+
+CACHE_BYTES = "32GiB"
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Where files of object stores are kept on this machine; processes may share it.
+
+    Attributes:
+        directory: absolute.
+        bytes: of the arrays of one dataset that stay there. The file that is being fetched comes on top, and those that
+            processes have open while others take their place.
+    """
+
+    directory: Path
+    bytes: int
+
+
+def cache_of(directory: str | Path | None, size: str | int) -> Cache:
+    """As a user asks for it: by default in the user's cache directory.
+
+    >>> cache_of("/scratch", "1GiB")
+    Cache(directory=PosixPath('/scratch'), bytes=1073741824)
+    """
+    return Cache(cache_directory() if directory is None else Path(directory).absolute(), parse_bytes(size))
+
+
+def located(path: str | Path) -> str:
+    """A path that is the same everywhere on this machine, or a URL."""
+    typed = as_typed(path)
+    return dataset_url(typed) if is_remote(typed) else str(Path(path).absolute())
+
+
+_opened: dict[tuple[str, Cache], Path] = {}
+
+
+def directory_of(location: str, cache: Cache) -> Path:
+    """The directory of a dataset, or the one that stands for it.
+
+    Raises:
+        DataError: nothing is there, or it is damaged; the store refuses it.
+    """
+    if not is_remote(location):
+        return Path(location)
+    known = _opened.get((location, cache))
+    if known is None or not is_mirror(known):
+        known = mirror(location, cache.directory, "datasets", limit=cache.bytes).path
+        _opened[location, cache] = known
+    return known

@@ -1,0 +1,112 @@
+"""Commands on datasets in a bucket give what they give on local disks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.errors import DataError, UsageError
+from tests.places.bucket import Bucket
+from tests.stores import contents, write_store
+
+LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12]
+PACK = {"strategy": "bfd", "sequence_length": 16, "shard_tokens": 64}
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bucket:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made = Bucket(monkeypatch)
+    made.put_all(write_store(tmp_path / "store", LENGTHS), "store")
+    return made
+
+
+def require_same(bucket: Bucket, path: str, directory: Path) -> None:
+    expected = contents(directory)
+    assert {name for name in bucket.names(path) if name != "run.json"} == set(expected)
+    for name, data in expected.items():
+        assert bucket.get(f"{path}/{name}") == data, name
+
+
+def left(tmp_path: Path) -> list[Path]:
+    return [file for file in (tmp_path / "cache").rglob("*") if file.is_file()]
+
+
+def test_pack_and_shuffle_in_a_bucket_have_the_bytes_of_local_runs(bucket: Bucket, tmp_path: Path) -> None:
+    packtool.pack(tmp_path / "store", tmp_path / "packed", **PACK)
+    packtool.shuffle(tmp_path / "packed", tmp_path / "shuffled", epoch=3)
+    packed = packtool.pack("s3://bucket/store", "s3://bucket/packed", **PACK)
+    assert str(packed.path) == "s3://bucket/packed"
+    require_same(bucket, "packed", tmp_path / "packed")
+    packtool.shuffle("s3://bucket/packed", tmp_path / "here", epoch=3)
+    assert contents(tmp_path / "here") == contents(tmp_path / "shuffled")
+    packtool.shuffle(tmp_path / "packed", "s3://bucket/shuffled", epoch=3, staging=tmp_path / "stage")
+    require_same(bucket, "shuffled", tmp_path / "shuffled")
+    assert packtool.shuffle("s3://bucket/packed", "s3://bucket/shuffled", epoch=3, resume=True).kept
+    assert left(tmp_path) == []
+    assert not (tmp_path / "stage").exists()
+    for name, kind in (("store", "token store"), ("packed", "packed dataset")):
+        found = packtool.verify(f"s3://bucket/{name}")
+        assert (str(found.path), found.problems) == (f"s3://bucket/{name}", [])
+        told = packtool.info(f"s3://bucket/{name}")
+        assert (str(told.path), told.kind, told.state) == (f"s3://bucket/{name}", kind, "whole")
+        assert all(str(tmp_path) not in each for each in told.next)
+    assert packtool.verify("s3://bucket/packed", store="s3://bucket/store").problems == []
+    row = packtool.show("s3://bucket/packed", row=1)
+    assert row.segments == packtool.show(tmp_path / "packed", row=1, store=[]).segments
+    dataset = packtool.open("s3://bucket/packed", cache=tmp_path / "datasets")
+    assert (dataset[:] == packtool.open(tmp_path / "packed")[:]).all()
+
+
+def test_what_a_small_question_needs_is_not_more_than_that(bucket: Bucket, tmp_path: Path) -> None:
+    packtool.pack(tmp_path / "store", "s3://bucket/packed", **PACK)
+    bucket.requests.clear()
+    packtool.info("s3://bucket/packed")
+    packtool.stats("s3://bucket/packed")
+    packtool.stats("s3://bucket/store")
+    packtool.pack("s3://bucket/store", tmp_path / "packed", dry_run=True, **PACK)
+    assert not [path for method, path in bucket.requests if method == "get" and "/tokens-" in path]
+
+
+def test_a_problem_is_told_of_the_url(bucket: Bucket, tmp_path: Path) -> None:
+    data = bucket.get("store/tokens-00001.npy")
+    bucket.put("store/tokens-00001.npy", data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(DataError) as error:
+        packtool.pack("s3://bucket/store", tmp_path / "packed", **PACK)
+    assert (error.value.code, error.value.where) == ("wrong-checksum", "s3://bucket/store/tokens-00001.npy")
+    (problem,) = packtool.verify("s3://bucket/store").problems
+    assert (problem.code, problem.where) == ("wrong-checksum", "s3://bucket/store/tokens-00001.npy")
+
+
+def test_outputs_that_overlap_inputs_are_refused(bucket: Bucket) -> None:
+    for output in ("s3://bucket/store", "s3://bucket/store/packed", "s3://bucket/store/"):
+        with pytest.raises(UsageError) as error:
+            packtool.pack("s3://bucket/store", output, overwrite=True, **PACK)
+        assert error.value.code == "output-overlaps-input"
+
+
+def test_options_that_take_no_url_say_so(bucket: Bucket, tmp_path: Path) -> None:
+    for call in (
+        lambda: packtool.import_("s3://bucket/a", tmp_path / "o", format="megatron"),
+        lambda: packtool.run("run.toml", output="s3://bucket/a"),
+        lambda: packtool.stats(tmp_path / "store", html="s3://bucket/page.html"),
+        lambda: packtool.pack(tmp_path / "store", tmp_path / "o", staging="s3://bucket/stage", **PACK),
+        lambda: packtool.pack(tmp_path / "store", "hf://datasets/o", **PACK),
+    ):
+        with pytest.raises(UsageError) as error:
+            call()
+        assert error.value.code == "unsupported-store"
+    assert not Path("s3:").exists()
+
+
+def test_tokenize_writes_to_a_bucket_and_resumes_there(bucket: Bucket, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A river runs east.\n")
+    for target in (tmp_path / "tokens", "s3://bucket/tokens"):
+        packtool.tokenize(tmp_path / "a.txt", target, workers=1)
+    require_same(bucket, "tokens", tmp_path / "tokens")
+    assert packtool.tokenize(tmp_path / "a.txt", "s3://bucket/tokens", workers=1, resume=True).kept
+    assert np.load(tmp_path / "tokens" / "tokens-00000.npy").size
+    assert left(tmp_path) == []
