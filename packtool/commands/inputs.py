@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 
 from packtool.corpus.discover import find
-from packtool.corpus.open import is_remote
 from packtool.corpus.records import CorpusFile
 from packtool.corpus.walk import shown
+from packtool.places.url import is_remote
 from packtool.warnings import warn
 
 
