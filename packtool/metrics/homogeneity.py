@@ -141,8 +141,8 @@ def _quotient(values: I64, counts: I64) -> I64:
 
 
 def _logs(length: I64) -> I64:
-    """Logs of lengths, in whole steps; looked up where that is quicker than to work them out."""
-    if len(length) < len(_KNOWN_LOGS) or int(length.max()) >= len(_KNOWN_LOGS):
+    """Logs of lengths, in whole steps; looked up, unless some length is not in the table."""
+    if int(length.max()) >= len(_KNOWN_LOGS):
         return _exact_logs(length)
     known: I64 = _KNOWN_LOGS[length]
     return known
