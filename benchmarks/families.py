@@ -1,6 +1,7 @@
 """`tokenize` with real tokenizers: MB of text per CPU second, on English and code, and on text of many languages.
 
     python -m benchmarks.families [--megabytes 110] [--names llama2,gemma3]
+    python -m benchmarks.families --parts [--names llama2,gemma3]
 
 Beside it is `encode_batch_fast` of `tokenizers` on the first 4 MB of the same text, in memory, without the time that it
 takes to load, on one thread. The tokenizer files are those of `make test-tokenizers`; English and code is the corpus of
@@ -54,6 +55,33 @@ began = time.process_time()
 for at in range(0, len(texts), 100):
     tokenizer.encode_batch_fast(texts[at : at + 100], add_special_tokens=False)
 print(size / 1e6 / (time.process_time() - began))
+"""
+PARTS = """
+import json, sys, time
+from packtool.tokenizing.choose import choose, recipe
+from packtool.tokenizing.encoders import ReferenceEncoder
+from packtool.tokenizing.gigatoken import GigatokenEncoder
+from packtool.tokenizing.load import vocabulary_size
+from packtool.tokenizing.spec import parse
+data = open(sys.argv[1], "rb").read()
+spec = parse(data)
+known = recipe(spec, choose(spec)[0], vocabulary_size(spec, data))
+clock = [time.process_time()]
+reference = ReferenceEncoder(data)
+clock.append(time.process_time())
+encoder = GigatokenEncoder(data, known.shape, known.vocab_size, spell=lambda each: reference.encode([each])[0])
+clock.append(time.process_time())
+batches, size = [[]], 0
+for line in open(sys.argv[2], encoding="utf-8"):
+    batches[-1].append(json.loads(line)["text"])
+    size += len(batches[-1][-1].encode())
+    if sum(map(len, batches[-1])) > 1 << 21:
+        batches.append([])
+began = time.process_time()
+for batch in batches:
+    encoder.encode(batch)
+alone = size / 1e6 / (time.process_time() - began)
+print(json.dumps({"tokenizers_load_s": clock[1] - clock[0], "gigatoken_load_s": clock[2] - clock[1], "alone": alone}))
 """
 _MARKUP = re.compile(r"<[^>]*>|&\w+;|^\.\\\".*$|^\.\w+ ?|\\f.|\\-", re.MULTILINE)
 _TRANSLATED = re.compile(r'^msgstr(?:\[\d\])? ((?:".*"\s*)+)', re.MULTILINE)
@@ -129,11 +157,27 @@ def measure(name: str, path: Path, size: int) -> dict[str, Any]:
     }
 
 
+def parts(name: str, path: Path) -> dict[str, Any]:
+    """CPU seconds to load each library, and MB per CPU second of gigatoken alone, on our batches in memory."""
+    spec = WORK / "family.json"
+    spec.write_bytes(fetch.tokenizer(name))
+    found: dict[str, Any] = json.loads(run([sys.executable, "-c", PARTS, spec, path]).output)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=int, default=110)
     parser.add_argument("--names", default=",".join(NAMES))
+    parser.add_argument("--parts", action="store_true", help="what loading takes, and the encoder alone")
     options = parser.parse_args()
+    if options.parts:
+        path, _ = corpus(options.megabytes)
+        found = {name: parts(name, path) for name in options.names.split(",")}
+        header = ("tokenizers_load_s", "gigatoken_load_s", "alone")
+        table(("tokenizer", *header), [(name, *(each[key] for key in header)) for name, each in found.items()])
+        save("families_parts", {"rows": found})
+        return
     corpora = {"English and code": corpus(options.megabytes), "many languages": languages(options.megabytes)}
     rows = [
         {"tokenizer": name, "text": text, "text_mb": size / 1e6, **measure(name, path, size)}
