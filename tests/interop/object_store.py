@@ -161,8 +161,21 @@ def failing(endpoint: str, fault: Fault) -> Iterator[tuple[str, list[str]]]:
             pass
 
         def _body(self) -> bytes:
+            if self.headers.get("Transfer-Encoding", "") == "chunked":
+                return b"".join(self._chunks())
             length = int(self.headers.get("Content-Length") or 0)
             return self.rfile.read(length) if length else b""
+
+        def _chunks(self) -> Iterator[bytes]:
+            """A body whose length is not known at first, as it came."""
+            size = 1
+            while size:
+                line = self.rfile.readline()
+                size = int(line.partition(b";")[0], 16)
+                yield line + (self.rfile.read(size + 2) if size else b"")
+            while (line := self.rfile.readline()) not in (b"\r\n", b""):
+                yield line
+            yield b"\r\n"
 
         def _pass(self) -> None:
             body = self._body()
@@ -196,13 +209,13 @@ def failing(endpoint: str, fault: Fault) -> Iterator[tuple[str, list[str]]]:
         do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}", seen
     finally:
         server.shutdown()
-        server.server_close()
         thread.join()
 
 
