@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -187,6 +187,10 @@ def failing(endpoint: str, fault: Fault) -> Iterator[tuple[str, list[str]]]:
                 self._answer(what, {}, b"" if self.command == "HEAD" else _ERROR)
                 return
             connection = HTTPConnection(target, timeout=60)
+            with closing(connection):
+                self._forward(connection, body)
+
+        def _forward(self, connection: HTTPConnection, body: bytes) -> None:
             connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
             for name, value in self.headers.items():  # Host stays as it was signed
                 connection.putheader(name, value)
@@ -194,7 +198,6 @@ def failing(endpoint: str, fault: Fault) -> Iterator[tuple[str, list[str]]]:
             reply = connection.getresponse()
             data = reply.read()
             self._answer(reply.status, dict(reply.getheaders()), data)
-            connection.close()
 
         def _answer(self, status: int, headers: dict[str, str], data: bytes) -> None:
             self.send_response(status)
@@ -216,6 +219,7 @@ def failing(endpoint: str, fault: Fault) -> Iterator[tuple[str, list[str]]]:
         yield f"http://127.0.0.1:{server.server_address[1]}", seen
     finally:
         server.shutdown()
+        server.server_close()
         thread.join()
 
 
