@@ -39,8 +39,11 @@ def read_column(directory: Path, entry: InputEntry, name: str) -> Any:
 
     if problem := problem_with(directory, entry.name, entry.bytes, entry.xxh3_128):
         raise problem
+    data = pa.BufferReader(read_file(directory / entry.name))
     try:
-        return parquet.read_table(io.BytesIO(read_file(directory / entry.name)), columns=[name]).column(name)
+        # Threads of Arrow that are just about to end when the process ends abort it, now and then.
+        with parquet.ParquetFile(data, pre_buffer=False) as file:
+            return file.read(columns=[name], use_threads=False).column(name)
     except (pa.ArrowException, KeyError) as error:
         what, where = f"has no column {name!r} ({error})", str(directory / entry.name)
         raise DataError("bad-columns", what, remedy="make the dataset again", where=where) from None

@@ -13,6 +13,8 @@ from packtool.exchange.files import Place, Written
 from packtool.exchange.formats import tables
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
 
+_OPTIONS = pa.ipc.IpcReadOptions(use_threads=False)
+
 
 def part(place: Place, contents: Contents, part: Part) -> list[Written]:
     with place.create(f"train-{part.number:05d}.arrow") as out:
@@ -39,10 +41,10 @@ def _batches(file: pa.MemoryMappedFile) -> Iterator[pa.RecordBatch]:
     magic = file.read(6)
     file.seek(0)
     if magic == b"ARROW1":
-        reader = pa.ipc.open_file(file)
+        reader = pa.ipc.open_file(file, options=_OPTIONS)
         yield from (reader.get_batch(number) for number in range(reader.num_record_batches))
     else:
-        yield from pa.ipc.open_stream(file)
+        yield from pa.ipc.open_stream(file, options=_OPTIONS)
 
 
 FORMAT = Format(

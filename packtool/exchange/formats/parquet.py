@@ -30,7 +30,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
         with pq.ParquetFile(path) as file:
             name = tables.column(file.schema_arrow.names, options.field, str(path))
             before, ids, held = 0, 0, _ids(file.metadata, name)
-            for batch in file.iter_batches(_ROWS, columns=[name]):
+            for batch in file.iter_batches(_ROWS, columns=[name], use_threads=False):
                 found = tables.found(batch, before, name, str(path))
                 before, ids = before + batch.num_rows, ids + len(found.tokens)
                 yield replace(found, share=min(ids / max(held, 1), 1.0))
