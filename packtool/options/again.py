@@ -7,10 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from packtool.options.declare import declared
-from packtool.options.kinds import PATH, PATHS
+from packtool.options.kinds import PATH, PATHS, PLACE, PLACES
 
-_OF_ONE_CALL = ("output", "overwrite", "resume", "dry_run", "quiet", "workers", "memory", "scheduler", "task")
+_OF_ONE_CALL = (
+    "output",
+    "overwrite",
+    "resume",
+    "dry_run",
+    "quiet",
+    "workers",
+    "memory",
+    "scheduler",
+    "task",
+    "staging",
+)
 """Where a call writes, and how it goes about it."""
+_PATHS = (PATH, PATHS, PLACE, PLACES)
 _PERHAPS_PATHS = ("tokenizer",)
 
 
@@ -19,14 +31,14 @@ def again(arguments: object) -> dict[str, Any]:
 
     >>> from packtool.options.pack import PackArguments
     >>> again(PackArguments(["/a", "/b"], "c", strategy="bfd", max_repetition=0.5, workers=3))
-    {'stores': ['/a', '/b'], 'strategy': 'bfd', 'max_repetition': 0.5}
+    {'stores': ['/a', '/b'], 'strategy': 'bfd', 'max_repetition': '1/2'}
     """
     found = {}
     for name, each in declared(type(arguments)).items():
         value = getattr(arguments, name)
         if name in _OF_ONE_CALL or (not each.required and value == each.default):
             continue
-        path = each.option.kind in (PATH, PATHS) or (name in _PERHAPS_PATHS and Path(str(value)).exists())
+        path = each.option.kind in _PATHS or (name in _PERHAPS_PATHS and Path(str(value)).exists())
         if isinstance(value, Sequence) and not isinstance(value, str):
             found[name] = [_plain(item, path=path) for item in value]
         else:
@@ -35,6 +47,9 @@ def again(arguments: object) -> dict[str, Any]:
 
 
 def _plain(value: Any, *, path: bool) -> Any:
-    if path and value is not None and "://" not in str(value) and str(value) != "-":
-        return str(Path(value).absolute())
+    if path and value is not None and str(value) != "-":
+        from packtool.places.url import as_typed, is_remote
+
+        location = as_typed(value)
+        return location if is_remote(location) else str(Path(location).absolute())
     return value if value is None or isinstance(value, str | int | float) else str(value)
