@@ -14,7 +14,7 @@ from packtool.commands.choose_options import holdout_of, parse_tokens, shard_of,
 from packtool.errors import UsageError
 from packtool.options.pack import PackArguments
 from packtool.plan import I64, Ints
-from packtool.selecting.mixture import epochs_of, passes
+from packtool.selecting.mixture import epochs_of, of_kept, passes
 from packtool.storage.manifest import Choice, ChosenSource, LeftOut
 from packtool.storage.schema import NOT_DRAWN
 from packtool.storage.token_store import Corpus, TokenStore
@@ -42,7 +42,7 @@ def choose(corpus: Corpus, options: PackArguments) -> Choice | None:
     ends = np.cumsum([store.documents for store in stores])[:-1]
     lengths: list[Ints] = np.split(corpus.stored_lengths(), ends)  # read once: what is chosen is looked up in them
     kept, removed = documents_left(stores, names, lengths, options, asked.get("sample_interval", 0))
-    tokens = [int(each[documents].sum(dtype=np.int64)) for each, documents in zip(lengths, kept, strict=True)]
+    tokens = [int(of_kept(each, documents).sum(dtype=np.int64)) for each, documents in zip(lengths, kept, strict=True)]
     epochs = epochs_of(weights, dict(zip(names, tokens, strict=True)), budget, Fraction(options.max_epochs))
     chosen = [
         passes(each, documents, epochs[name], options.seed)
@@ -70,8 +70,10 @@ def _source(
     """The account of one store: every document of it is left out for one reason, or packed."""
     once = np.zeros(len(lengths), np.bool_)
     once[chosen] = True
-    not_drawn = np.zeros(len(lengths), np.bool_)
-    not_drawn[kept] = ~once[kept]
+    not_drawn = ~once
+    if len(kept) < len(lengths):
+        not_drawn[:] = False
+        not_drawn[kept] = ~once[kept]
     left_out = {
         reason: LeftOut(int(np.count_nonzero(mask)), int(lengths[mask].sum(dtype=np.int64)))
         for reason, mask in {**removed, NOT_DRAWN: not_drawn}.items()

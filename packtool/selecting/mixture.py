@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from packtool.plan import I64, Ints, offsets_of
 from packtool.shuffling.permutation import SELECTION, keys, order_by
 
 Keys = npt.NDArray[np.uint64]
+Value = TypeVar("Value", bound=np.generic)
 
 
 def passes(lengths: Ints, kept: I64, epochs: Fraction, seed: int) -> I64:
@@ -34,8 +36,14 @@ def passes(lengths: Ints, kept: I64, epochs: Fraction, seed: int) -> I64:
     whole, part = divmod(epochs, 1)
     chosen = [kept] * whole
     if part and len(kept):
-        chosen.append(kept[_smallest(keys(seed, SELECTION, 0, 0, len(lengths))[kept], lengths[kept], part)])
+        drawn = keys(seed, SELECTION, 0, 0, len(lengths))
+        chosen.append(kept[_smallest(of_kept(drawn, kept), of_kept(lengths, kept), part)])
     return np.concatenate([np.empty(0, np.int64), *chosen])
+
+
+def of_kept(values: npt.NDArray[Value], kept: I64) -> npt.NDArray[Value]:
+    """The values of the documents that are kept, ascending; often that is all of them, and nothing is copied."""
+    return values if len(kept) == len(values) else values[kept]
 
 
 def _smallest(drawn: Keys, lengths: Ints, part: Fraction) -> npt.NDArray[np.bool_]:
