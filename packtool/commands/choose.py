@@ -70,10 +70,9 @@ def _source(
     """The account of one store: every document of it is left out for one reason, or packed."""
     once = np.zeros(len(lengths), np.bool_)
     once[chosen] = True
-    not_drawn = ~once
-    if len(kept) < len(lengths):
-        not_drawn[:] = False
-        not_drawn[kept] = ~once[kept]
+    not_drawn = np.zeros(len(lengths), np.bool_)
+    not_drawn[kept] = True
+    not_drawn &= ~once
     left_out = {
         reason: LeftOut(int(np.count_nonzero(mask)), int(lengths[mask].sum(dtype=np.int64)))
         for reason, mask in {**removed, NOT_DRAWN: not_drawn}.items()
