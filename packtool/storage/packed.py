@@ -20,10 +20,11 @@ from packtool.plan import I64, Ints, Segments, offsets_of
 from packtool.storage import manifest as manifests
 from packtool.storage.contents import require_atoms, require_rows, require_segments
 from packtool.storage.manifest import Bucket, PackedManifest
+from packtool.storage.maps import release
 from packtool.storage.names import BATCHES, LENGTHS, OFFSET, SEGMENT, bucket_directory
 from packtool.storage.names import ORDER_FILE as ORDER
 from packtool.storage.order import read_batches
-from packtool.storage.reading import MappedFile, held, open_all, open_array, release, subdirectory
+from packtool.storage.reading import MappedFile, held, open_all, open_array, subdirectory
 from packtool.storage.segment_table import from_table, no_segments
 
 __all__ = [

@@ -6,35 +6,26 @@ dataset, and an array is mapped only where its header is, byte for byte, the one
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import io
-import mmap
 import os
 import stat
-import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import xxhash
 
 from packtool.errors import DataError
 from packtool.places.mirror import fetched, mirror_of
 from packtool.storage.files import HEADER_BYTES, FileEntry, npy_header
+from packtool.storage.maps import mapped
 
 _Content = TypeVar("_Content")
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-_C = ctypes.CDLL(None, use_errno=True)  # for maps that are not Python's
-_C.mmap.restype = ctypes.c_void_p
-_C.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-_C.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-_C.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_FAILED = ctypes.c_void_p(-1).value
 _AGAIN = "make it again, or copy it again"
 _TRIES = 8
 """How often a file is fetched that another process removes before it is opened, to make room for its own."""
@@ -151,7 +142,7 @@ def open_array(directory: Path, entry: FileEntry, dtype: np.dtype[Any] | str) ->
                 raise _damaged(path, f"has {size} bytes, but an array of shape {entry.shape} has {expected}")
             if expected == HEADER_BYTES:
                 return np.empty(entry.shape, wanted)
-            return _mapped(file.fileno(), expected)[HEADER_BYTES:].view(wanted).reshape(entry.shape)
+            return mapped(file.fileno(), expected)[HEADER_BYTES:].view(wanted).reshape(entry.shape)
     except FileNotFoundError:
         raise missing(path) from None
 
@@ -200,17 +191,6 @@ def open_all(count: int, open_one: Callable[[int], _Content], directory: Path) -
 def held(arrays: Sequence[_Content]) -> Sequence[_Content]:
     """Those of `open_all` that are open."""
     return arrays.made() if isinstance(arrays, OnDemand) else arrays
-
-
-def _mapped(handle: int, size: int) -> npt.NDArray[np.uint8]:
-    """The bytes of an open file, mapped. Unlike a map of Python's own, it keeps no file open: a dataset may have more
-    shards than a process may have open files. Unlike one of pyarrow's, it loads nothing into a trainer's workers."""
-    address = _C.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, handle, 0)
-    if address == _FAILED:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    data = (ctypes.c_ubyte * size).from_address(address)
-    weakref.finalize(data, _C.munmap, address, size).atexit = False  # arrays may be read until the very end
-    return np.frombuffer(memoryview(data).toreadonly(), np.uint8)
 
 
 @dataclass(frozen=True)
@@ -275,16 +255,6 @@ def _damaged(path: Path, what: str) -> DataError:
 def missing(path: Path) -> DataError:
     """The error for a file that a manifest names and that is not there."""
     return DataError("missing-shard", "named in the manifest, but not there", remedy=_AGAIN, where=str(path))
-
-
-def release(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
-    """Give back the memory that maps these arrays' files; what is read again is mapped again."""
-    for array in arrays:
-        buffer: Any = array
-        while isinstance(buffer, np.ndarray):
-            buffer = buffer.base
-        if isinstance(buffer, memoryview):
-            _C.madvise(ctypes.addressof(buffer.obj), len(buffer), mmap.MADV_DONTNEED)  # type: ignore[arg-type]
 
 
 def problem_with(directory: Path, name: str, size: int, xxh3_128: str) -> DataError | None:

@@ -19,8 +19,9 @@ from packtool.storage.columns import read_column
 from packtool.storage.contents import LONGEST_DOCUMENT, document_lengths
 from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.manifest import StoreManifest
+from packtool.storage.maps import release
 from packtool.storage.names import OFFSET, ORIGIN, shard_file, token_dtype
-from packtool.storage.reading import MappedFile, held, open_all, open_array, release
+from packtool.storage.reading import MappedFile, held, open_all, open_array
 
 __all__ = ["Corpus", "TokenStore", "token_dtype", "write_shard"]
 

@@ -1,0 +1,51 @@
+"""Files mapped to memory. Unlike a map of Python's own, one of these keeps no file open: a dataset may have more shards
+than a process may have open files. Unlike one of pyarrow's, it loads nothing into a trainer's workers."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_C = ctypes.CDLL(None, use_errno=True)
+_C.mmap.restype = ctypes.c_void_p
+_C.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_C.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_C.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_FAILED = ctypes.c_void_p(-1).value
+
+
+def mapped(handle: int, size: int, *, writable: bool = False) -> npt.NDArray[np.uint8]:
+    """The first bytes of an open file, which may be closed at once.
+
+    Args:
+        size: how many, at least one.
+        writable: what is written to the array goes to the file.
+
+    Raises:
+        OSError: the system refuses.
+    """
+    access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
+    address = _C.mmap(None, size, access, mmap.MAP_SHARED, handle, 0)
+    if address == _FAILED:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    data = (ctypes.c_ubyte * size).from_address(address)
+    weakref.finalize(data, _C.munmap, address, size).atexit = False  # arrays may be read until the very end
+    view = memoryview(data)
+    return np.frombuffer(view if writable else view.toreadonly(), np.uint8)
+
+
+def release(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
+    """Give back the memory that maps these arrays' files; what is read again is mapped again."""
+    for array in arrays:
+        buffer: Any = array
+        while isinstance(buffer, np.ndarray):
+            buffer = buffer.base
+        if isinstance(buffer, memoryview):
+            _C.madvise(ctypes.addressof(buffer.obj), len(buffer), mmap.MADV_DONTNEED)  # type: ignore[arg-type]
