@@ -22,9 +22,9 @@ from typing import Any
 import msgspec
 
 from packtool.errors import DataError, PacktoolError, UsageError
-from packtool.options import STAGES
 from packtool.options.check import suggest
 from packtool.options.declare import Declared, declared
+from packtool.options.stages import STAGES
 from packtool.options.terminal import Terminal
 
 INPUT = "input"

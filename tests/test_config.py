@@ -9,8 +9,8 @@ import pytest
 
 from packtool.config import Table, read
 from packtool.errors import DataError, PacktoolError, UsageError
-from packtool.options import STAGES
 from packtool.options.pack import PackArguments
+from packtool.options.stages import STAGES
 
 
 def tables(tmp_path: Path, text: str | bytes) -> list[Table]:

@@ -80,8 +80,19 @@ LIGHT = (
 )
 """Loaded by `packtool --help`."""
 LIGHT_MAY_USE = ("packtool.call", "packtool.cli", "packtool.errors", "packtool.options", "packtool.sizes", "typer")
-# Typer loads rich to draw the help; that is its own affair.
-HEAVY = ("numpy", "pyarrow", "tokenizers", "gigatoken", "tqdm", "msgspec", "scipy", "splintr", "xxhash")
+HEAVY = (
+    "pydantic",
+    "rich",
+    "numpy",
+    "pyarrow",
+    "tokenizers",
+    "gigatoken",
+    "tqdm",
+    "msgspec",
+    "scipy",
+    "splintr",
+    "xxhash",
+)
 
 
 def module_name(path: Path) -> str:
@@ -232,6 +243,16 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     result = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "[]\n")
     assert "packtool" in result.stdout
+
+
+def test_a_command_is_loaded_without_the_others() -> None:
+    program = (
+        "import sys; from packtool.cli import run; run(['pack', '--help']); "
+        "named = [name for name in sys.modules if name.endswith(('.pack', '.tokenize', '.stats', '.doctor'))]; "
+        "print(*named, file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert set(result.stderr.split()) == {"packtool.cli.pack", "packtool.options.pack"}
 
 
 def test_names_are_loaded_on_first_use() -> None:

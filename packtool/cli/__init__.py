@@ -1,7 +1,8 @@
 """The command line: thin shells over the functions in `packtool.commands`.
 
-Only Typer is imported here; each command imports what it needs when it runs, so that `--help` answers at once. One
-place turns errors into messages and exit codes: 0 done, 1 data or run time, 2 usage, 130 interrupted.
+Only Typer is imported here; a command is loaded when it is named, and imports what it needs when it runs, so that
+`--help` answers at once. One place turns errors into messages and exit codes: 0 done, 1 data or run time, 2 usage,
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -16,24 +17,8 @@ from typing import Annotated
 import typer
 
 from packtool import __version__, call
-from packtool.cli import (
-    doctor,
-    export,
-    failures,
-    find,
-    import_,
-    info,
-    merge,
-    pack,
-    show,
-    shuffle,
-    stats,
-    terminal,
-    tokenize,
-    verify,
-)
-from packtool.cli import run as run_command
-from packtool.cli.build import Command
+from packtool.cli import failures, terminal
+from packtool.cli.commands import Commands
 from packtool.cli.interrupts import INTERRUPTED, guard, interrupted
 
 BROKEN_PIPE = 141  # what a shell reports for a process that SIGPIPE ended
@@ -43,24 +28,12 @@ app = typer.Typer(
     help="Turn text corpora into training-ready token shards, with every token accounted for.",
     epilog="First steps: packtool tokenize corpus.jsonl -o tokens, then packtool pack tokens -o packed "
     "--strategy concat --sequence-length 2048. What a directory is, and what to do next: packtool info DIR.",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: twice as dense at 80 columns, and it needs no rich
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("tokenize", cls=Command, short_help="Text files to a token store.")(tokenize.command)
-app.command("pack", cls=Command, short_help="Token stores to rows of equal length.")(pack.command)
-app.command("shuffle", cls=Command, short_help="Another order or another epoch, exact at any size.")(shuffle.command)
-app.command("merge", cls=Command, short_help="One dataset of what tasks (--task) wrote.")(merge.command)
-app.command("export", cls=Command, short_help="Documents or rows in another trainer's format.")(export.command)
-app.command("import", cls=Command, short_help="Token ids of other tools as a token store.")(import_.command)
-app.command("stats", cls=Command, short_help="Measure a corpus or dataset; compare strategies.")(stats.command)
-app.command("show", cls=Command, short_help="One row of a packed dataset, decoded.")(show.command)
-app.command("find", cls=Command, short_help="The rows that hold a document.")(find.command)
-app.command("run", cls=Command, short_help="All stages from one TOML file, kept up to date.")(run_command.command)
-app.command("info", cls=Command, short_help="What a path is, and what to do next.")(info.command)
-app.command("verify", cls=Command, short_help="Check files, checksums, segments and ledger.")(verify.command)
-app.command("doctor", cls=Command, short_help="Versions, encoders, extras; what is missing.")(doctor.command)
 
 
 def _version(value: bool) -> None:

@@ -22,7 +22,25 @@ STAGE = ("config", "progress", "quiet", "verbose", "json")
 """What every stage of the way takes beside its arguments."""
 
 
-class Command(TyperCommand):
+class _Given:
+    """Values as they were typed."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """A value as it is: its kind parses it (`_parsed`), or its callback does."""
+        return () if value is None and param.nargs == -1 else value
+
+
+class AsTyped:
+    """Of a command or group: its options are not validated by Typer, which would load pydantic (0.13 s) for it."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for each in params:
+            vars(each)["get_runtime_param"] = _Given
+        return params
+
+
+class Command(AsTyped, TyperCommand):
     """A command whose help names its arguments plainly: ``STORE...``, not ``{STORE}...`` and ``<list[str]>``."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -98,7 +98,7 @@ def _from_typer(error: Any, names: set[str]) -> UsageError:
     elif "MissingParameter" in names:
         code, what, where = "missing-option", _need(error.param, command), _name(error.param)
     elif "BadParameter" in names:
-        code, what, where = "bad-option", _refusal(error), _name(error.param) if error.param else None
+        code, what, where = "bad-option", error.message.rstrip("."), _name(error.param) if error.param else None
     elif "BadOptionUsage" in names:
         code, what, where = "bad-option", "a value is missing after it", error.option_name
     else:
@@ -123,21 +123,3 @@ def _name(parameter: Any) -> str:
     """The long flag of an option, or an argument's metavar."""
     flags = [flag for flag in parameter.opts if flag.startswith("--")]
     return flags[0] if flags else str(parameter.metavar or parameter.name.upper())
-
-
-def _refusal(error: Any) -> str:
-    """Why a value was refused. Typer passes on what its validation library says, which is for programmers."""
-    cause = error.__cause__
-    details = cause.errors()[0] if hasattr(cause, "errors") else {}
-    given, limits = details.get("input"), details.get("ctx", {})
-    match details.get("type"):
-        case "int_parsing" | "int_type" | "int_from_float":
-            return f"{given!r} is not a whole number"
-        case "float_parsing" | "float_type":
-            return f"{given!r} is not a number"
-        case "greater_than_equal":
-            return f"{given} is below {limits['ge']}"
-        case "less_than_equal":
-            return f"{given} is above {limits['le']}"
-    message = str(error.format_message()).rstrip(".")
-    return message.partition("': ")[2] or message

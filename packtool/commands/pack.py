@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +71,7 @@ def pack(options: PackArguments) -> DatasetResult:
     record = (
         Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=0) if options.shuffle else None
     )
-    solver = version("scipy") if options.optimize else None
+    solver = _version_of("scipy") if options.optimize else None
     place = job.begin(
         strategy,
         described,
@@ -101,6 +100,12 @@ def pack(options: PackArguments) -> DatasetResult:
         facts=facts,
         choice=choice,
     )
+
+
+def _version_of(package: str) -> str:
+    from importlib.metadata import version  # reads mail headers, which takes long to load
+
+    return version(package)
 
 
 def _figures(corpus: Corpus, plans: Sequence[Plan], *, segments: bool) -> dict[str, int]:

@@ -16,13 +16,13 @@ from packtool.commands.pack_options import check_options
 from packtool.commands.pipeline import Stage
 from packtool.commands.preview import Preview
 from packtool.errors import PacktoolError, UsageError
-from packtool.options import STAGES
 from packtool.options.call import takes
 from packtool.options.check import check_taken, check_values
 from packtool.options.declare import declared
 from packtool.options.pack import PackArguments
 from packtool.options.run import RunArguments
 from packtool.options.shuffle import ShuffleArguments
+from packtool.options.stages import STAGES
 from packtool.storage.state import read_state
 
 log = logging.getLogger(__name__)

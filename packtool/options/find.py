@@ -1,7 +1,5 @@
 """What `find` takes."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated

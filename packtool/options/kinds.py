@@ -87,7 +87,7 @@ def _parse_lists(value: str | int | list[Any]) -> list[Any]:
 
 
 FLAG = Kind("true or false", "", bool)
-NUMBER = Kind("a whole number", "N", int)
+NUMBER = Kind("a whole number", "N", int, int)
 COUNT = Kind("a whole number, such as 2048 or 2k", "N", int | str, parse_count)
 COUNTS = Kind(
     "a list of whole numbers, such as 2048,8192", "N,...", list[int | str] | int | str, _parse_counts, many=True

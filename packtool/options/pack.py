@@ -1,7 +1,5 @@
 """What `pack` takes: the options of its strategies, and the others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction

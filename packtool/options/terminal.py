@@ -1,7 +1,5 @@
 """What the command line takes beside the arguments of the functions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal

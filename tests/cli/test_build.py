@@ -9,6 +9,7 @@ import pytest
 import typer
 
 from packtool.cli import app, run
+from packtool.cli.commands import SUMMARIES
 from tests.cli.running import ENVIRONMENT
 
 
@@ -23,7 +24,7 @@ def test_help_names_arguments_plainly(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def commands() -> list[str]:
-    return [str(command.name) for command in app.registered_commands]
+    return list(SUMMARIES)
 
 
 @pytest.mark.parametrize("command", commands())

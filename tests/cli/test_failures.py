@@ -66,7 +66,10 @@ from tests.stores import write_store
             ["pack", "store", "-o", "p", "--strategy", "concat", "--seed", "-1"],
             "[bad-option] --seed: -1 is out of range. Give a number from 0 to 2^64 - 1.",
         ),
-        (["pack", "store", "--seed", "x"], "[bad-option] --seed: 'x' is not a whole number. See packtool pack --help."),
+        (
+            ["pack", "store", "-o", "p", "--strategy", "concat", "--seed", "x"],
+            "[bad-option] --seed: 'x' is not a whole number. Give a whole number.",
+        ),
     ],
 )
 def test_usage_errors_are_one_line(

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 import packtool
-from packtool.cli import app
-from packtool.options import STAGES
+from packtool.cli.commands import SUMMARIES
 from packtool.options.declare import Declared, declared
 from packtool.options.export import ExportArguments
 from packtool.options.find import FindArguments
@@ -46,6 +45,7 @@ from packtool.options.pack import PackArguments
 from packtool.options.run import RunArguments
 from packtool.options.show import ShowArguments
 from packtool.options.shuffle import ShuffleArguments
+from packtool.options.stages import STAGES
 from packtool.options.terminal import Terminal
 from packtool.options.verify import VerifyArguments
 
@@ -93,7 +93,7 @@ def members(hint: Any) -> set[Any]:
 
 
 def test_every_command_is_declared() -> None:
-    names = {str(command.name).replace("import", "import_") for command in app.registered_commands}
+    names = {name.replace("import", "import_") for name in SUMMARIES}
     assert names - {"doctor"} == set(COMMANDS)
 
 

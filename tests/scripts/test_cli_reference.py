@@ -6,7 +6,7 @@ from pathlib import Path
 
 import cli_reference
 
-from packtool.cli import app
+from packtool.cli.commands import SUMMARIES
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -19,8 +19,8 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_it_has_every_command_and_option() -> None:
     text = cli_reference.reference()
-    for command in app.registered_commands:
-        assert f"## packtool {command.name}\n" in text
+    for name in SUMMARIES:
+        assert f"## packtool {name}\n" in text
     assert "| `-L, --sequence-length N` |  | Tokens in a row. |\n" in text
     assert "| `--shuffle / --no-shuffle` | `--shuffle` | Permute atoms, or keep corpus order. |\n" in text
     assert "| `--remainder pad\\|drop` | `pad` |" in text

@@ -1,0 +1,59 @@
+"""The commands by name, each loaded when it is named: a process needs the options of one."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from packtool.cli.build import AsTyped, Command
+
+SUMMARIES = {
+    "tokenize": "Text files to a token store.",
+    "pack": "Token stores to rows of equal length.",
+    "shuffle": "Another order or another epoch, exact at any size.",
+    "merge": "One dataset of what tasks (--task) wrote.",
+    "export": "Documents or rows in another trainer's format.",
+    "import": "Token ids of other tools as a token store.",
+    "stats": "Measure a corpus or dataset; compare strategies.",
+    "show": "One row of a packed dataset, decoded.",
+    "find": "The rows that hold a document.",
+    "run": "All stages from one TOML file, kept up to date.",
+    "info": "What a path is, and what to do next.",
+    "verify": "Check files, checksums, segments and ledger.",
+    "doctor": "Versions, encoders, extras; what is missing.",
+}
+
+
+class _Commands(Mapping[str, Any]):
+    """What Typer makes of the module `packtool.cli.NAME`."""
+
+    def __getitem__(self, name: str) -> Any:
+        summary = SUMMARIES[name]
+        module = importlib.import_module(f"packtool.cli.{'import_' if name == 'import' else name}")
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name, cls=Command, short_help=summary)(module.command)
+        return typer.main.get_command(alone)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(SUMMARIES)
+
+    def __len__(self) -> int:
+        return len(SUMMARIES)
+
+
+class Commands(AsTyped, TyperGroup):
+    """The group of all commands. Help on it loads none of them."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{**kwargs, "commands": _Commands()})
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(SUMMARIES.items()))
