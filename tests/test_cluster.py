@@ -27,6 +27,8 @@ from tests.stores import contents
 from tests.test_executor import fail_from_three, square
 
 PACKED: dict[str, Any] = {"strategy": "bfd", "sequence_length": 512, "shard_tokens": 1 << 21}
+BY_TASKS = "partitions/*/*.atoms"
+"""What tasks of the first pass have finished."""
 PATIENT = 60
 """Seconds after which something hangs."""
 
@@ -100,6 +102,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     packtool.tokenize(sorted(place.glob("*.jsonl")), place / "expected")
     packtool.pack(place / "expected", place / "packed", **PACKED)
     packtool.shuffle(place / "packed", place / "shuffled", epoch=1)
+    packtool.pack([place / "expected"] * 6, place / "large", **PACKED)
     return place
 
 
@@ -154,14 +157,16 @@ def test_the_first_error_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ["none", "a worker dies", "a worker is cut off", "the scheduler dies"])
-@pytest.mark.parametrize("what", ["tokenize", "pack"])
+@pytest.mark.parametrize("what", ["tokenize", "pack", "pack in two passes"])
 def test_bytes_are_the_same_after_every_fault(corpus: Path, tmp_path: Path, what: str, fault: str) -> None:
-    command = [sys.executable, "-m", "packtool", what, "-o", tmp_path / "out"]
+    command = [sys.executable, "-m", "packtool", what.split(maxsplit=1)[0], "-o", tmp_path / "out"]
     if what == "tokenize":
         command, expected, finished = [*command, *sorted(corpus.glob("*.jsonl"))], "expected", "block-*.json"
     else:
         options = ("--strategy", "bfd", "-L", "512", "--shard-tokens", str(1 << 21))
         command, expected, finished = [*command, corpus / "expected", *options], "packed", "dataset/tokens-*.npy"
+    if what == "pack in two passes":
+        command, expected, finished = [*command, *[corpus / "expected"] * 5, "--memory", "64MiB"], "large", BY_TASKS
     with _cluster(tmp_path) as (address, scheduler, workers):
         run = subprocess.Popen(
             [*map(str, command), "--scheduler", address], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True

@@ -46,10 +46,11 @@ WRITING = (
     "threads",
     "scratch",
     "order_parts",
+    "disk_arrays",
+    "elsewhere",
     "first_pass",
     "second_pass",
     "shards",
-    "saved_rows",
     "shards_on_cluster",
     "buckets",
 )

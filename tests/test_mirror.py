@@ -65,7 +65,6 @@ ELSEWHERE = {
     "tokenizing/estimate.py": "against what is written: commands/test_dry_run.py",
     "torch/samples.py": "needs PyTorch, as its user does: torch/test_loader.py",
     "writing/rotated_plan.py": "orders of the partial shuffle: commands/test_shuffle_store.py",
-    "writing/saved_rows.py": "rows from what a task finds on disk: writing/test_shards_on_cluster.py",
     "writing/packed_source.py": "rows from packed datasets are those from stores: writing/test_second_pass.py",
 }
 """Modules with no test file of their own, and where they are tested."""

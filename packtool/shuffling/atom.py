@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from packtool.plan import I64, Plan
 from packtool.shuffling.permutation import ATOM_ORDER, keys, permutation
 
 Keys = Callable[[int, int], npt.NDArray[np.uint64]]
-"""(first atom, number of atoms) to the keys that sort them; ties go by index."""
+"""(first atom, number of atoms) to the keys that sort them; ties go by index. Other processes may be given it."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class AtomShuffle:
         """What sorts the stored atoms into the new order, drawn as needed where they lie in corpus order."""
         if self.stored is not None:
             return ranked(self.order())
-        return lambda first, count: keys(self.seed, ATOM_ORDER, self.epoch, self.first + first, count)
+        return partial(_drawn, self)
 
 
 def atom_shuffles(plans: Sequence[Plan], *, seed: int, epoch: int = 0) -> list[AtomShuffle]:
@@ -80,4 +81,12 @@ def ranked(order: I64) -> Keys:
     """
     rank = np.empty(len(order), np.uint64)
     rank[order] = np.arange(len(order), dtype=np.uint64) << np.uint64(64 - len(order).bit_length())
-    return lambda first, count: rank[first : first + count]
+    return partial(_slice, rank)
+
+
+def _drawn(shuffle: AtomShuffle, first: int, count: int) -> npt.NDArray[np.uint64]:
+    return keys(shuffle.seed, ATOM_ORDER, shuffle.epoch, shuffle.first + first, count)
+
+
+def _slice(known: npt.NDArray[np.uint64], first: int, count: int) -> npt.NDArray[np.uint64]:
+    return known[first : first + count]

@@ -13,7 +13,6 @@ from packtool.plan import Ints, Plan
 from packtool.progress import Progress
 from packtool.share import Share
 from packtool.shuffling.atom import AtomShuffle
-from packtool.shuffling.permutation import order_by
 from packtool.storage.manifest import Bucket, PackedShard
 from packtool.storage.output import Output
 from packtool.storage.publish import STATE
@@ -70,7 +69,8 @@ class BucketWriter:
         shard_tokens: a shard closes before it would exceed this many tokens.
         with_segments: write the segment table.
         budget: memory and threads. A source that exceeds it moves twice; the bytes do not depend on it.
-        share: of the pieces that this run does; None for all. Each token then moves once, whatever the budget.
+        share: of the pieces that this run does; None for all. Each token then moves once, whatever the budget, since
+            no task may wait for the others.
     """
 
     output: Output
@@ -121,8 +121,7 @@ class BucketWriter:
         return work if self.share is None or self.share.merges else work // self.share.count
 
     def _moves_once(self, job: BucketJob) -> bool:
-        elsewhere = self.budget.cluster is not None or self.share is not None
-        return job.shuffle is None or elsewhere or self.budget.holds(job.source)
+        return job.shuffle is None or self.share is not None or self.budget.holds(job.source)
 
     def _writer(
         self, job: BucketJob, first_piece: int, check: InputCheck, progress: Callable[[int], object]
@@ -156,13 +155,11 @@ class BucketWriter:
         if shuffle is None or self._moves_once(job) or writer.complete(source.plan):
             order = None if shuffle is None else shuffle.order()
             return OrderedRows(source, order, sparing=not self.budget.holds(source))
-        keys = shuffle.keys()
         partitions = partition(
-            source, keys, scratch, budget=self.budget, progress=writer.progress, input_check=writer.check
+            source, shuffle, scratch, budget=self.budget, progress=writer.progress, input_check=writer.check
         )
-        # Where atoms differ in size, the plan lists them all in memory; so may the order.
-        order = None if source.plan.atom_offsets is None else order_by(keys(0, source.plan.movable_atoms))
-        return PartitionedRows(source, partitions, order)
+        # Where atoms differ in size, the plan lists them all; so may the order.
+        return PartitionedRows(partitions, None if source.plan.atom_offsets is None else shuffle.order())
 
 
 def _described(directory: str, plan: Plan, shards: list[PackedShard]) -> Bucket:

@@ -1,15 +1,17 @@
 """The first of two passes beyond memory: units in stored order, every atom to the partition that its key names.
 
 A partition holds the atoms whose keys have the same top bits, with their segments and tokens: small enough to be read
-and sorted in memory by the second pass. Tasks share the work; each appends to a file of its own for every partition, so
-one that was interrupted starts its own files again.
+and sorted in memory by the second pass. Tasks share the work, as threads or on the workers of a cluster; each fills a
+file of its own for every partition, so one that was interrupted begins anew.
 """
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,22 +21,24 @@ import msgspec
 import numpy as np
 import xxhash
 
+from packtool import cluster, executor
 from packtool.plan import I64, Plan, offsets_of, ranges
-from packtool.shuffling.atom import Keys
+from packtool.shuffling.atom import AtomShuffle, Keys
 from packtool.storage.files import write_bytes
 from packtool.storage.packed import SEGMENT
 from packtool.storage.reading import decode, read_file
 from packtool.storage.segment_table import to_table
 from packtool.writing import scratch
+from packtool.writing.elsewhere import save
 from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
 from packtool.writing.scratch import Atoms
 from packtool.writing.source import Source
-from packtool.writing.threads import Check, in_threads
+from packtool.writing.threads import in_threads
 
 _LAST = np.uint64(np.iinfo(np.uint64).max)
-_MOST_TASKS = 16
-_TASK_BYTES = 1 << 28
+_MOST_TASKS, _TASK_BYTES = 16, 1 << 28
+_MOST_ON_CLUSTER, _BYTES_ON_CLUSTER = 64, 1 << 26
 
 
 class PartitionContents(msgspec.Struct, frozen=True):
@@ -50,17 +54,42 @@ class PartitionContents(msgspec.Struct, frozen=True):
     xxh3_128: list[str]
 
 
+class Outline(Plan):
+    """The sizes of a plan whose segments lie with its atoms."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(
+            sequence_length=plan.sequence_length,
+            unit=plan.unit,
+            units=plan.units,
+            atom_units=plan.atom_units,
+            atom_offsets=plan.atom_offsets,
+            last_atom_stays=plan.last_atom_stays,
+        )
+
+    def segments(self, units: Any) -> Any:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
 class Partitions:
     """All atoms of a plan on disk.
 
     Attributes:
         directory: of the files.
+        plan: whose atoms they are.
+        dtype: of the tokens.
+        pad_id: what fills the last row.
+        with_segments: segments are known.
         tasks: what each task put there.
     """
 
     directory: Path
-    tasks: list[PartitionContents]
+    plan: Outline
+    dtype: np.dtype[Any]
+    pad_id: int
+    with_segments: bool
+    tasks: list[PartitionContents] = field(default_factory=list)
 
     def files(self, number: int) -> list[tuple[Path, str]]:
         """The files of a partition, in stored order, with their hashes."""
@@ -76,9 +105,62 @@ class Partitions:
             path.unlink(missing_ok=True)
 
 
+@dataclass(frozen=True)
+class FirstPass:
+    """A task of the first pass, in whatever process.
+
+    Attributes:
+        source: of the units.
+        keys: of the movable atoms.
+        directory: of the files; doing a task again gives the same ones.
+        ranges: first and last atom of each task.
+        bits: of a key that name its partition.
+        block_units: units to read at a time.
+    """
+
+    source: Source
+    keys: Keys
+    directory: Path
+    ranges: list[tuple[int, int]]
+    bits: int
+    block_units: int
+
+    def __call__(self, number: int) -> PartitionContents:
+        """On a worker that reports progress to whoever wants to know."""
+        return self.run(number, executor.advance, lambda: None)
+
+    def run(self, number: int, progress: Callable[[int], object], check: Callable[[], None]) -> PartitionContents:
+        """Fill the files of one task.
+
+        Args:
+            progress: told how many bytes of tokens were moved.
+            check: called now and then; raises if the task is to be given up.
+        """
+        counts = np.zeros((1 << self.bits, 3), np.int64)
+        hashes = [xxhash.xxh3_128() for _ in counts]
+        # A task whose worker was taken for dead runs twice at once: each time in a directory of its own.
+        with tempfile.TemporaryDirectory(prefix=f"task-{number:02d}.", dir=self.directory) as attempt:
+            for first, last in _blocks(self.source.plan, *self.ranges[number], self.block_units):
+                check()
+                for partition, atoms in _scatter(self.source, self.keys, first, last, self.bits):
+                    scratch.append(scratch_file(Path(attempt), partition, number), atoms, hashes[partition])
+                    counts[partition] += atoms.counts
+                progress(self.bytes(first, last))
+                self.source.release()
+            for path in Path(attempt).iterdir():
+                path.replace(self.directory / path.name)
+        by_kind = counts.T.tolist()
+        return PartitionContents(by_kind[0], by_kind[1], by_kind[2], [each.hexdigest() for each in hashes])
+
+    def bytes(self, first: int, last: int) -> int:
+        """Of the tokens of these atoms."""
+        units = _first_unit(self.source.plan, last) - _first_unit(self.source.plan, first)
+        return int(units) * self.source.unit_bytes
+
+
 def partition(
     source: Source,
-    keys: Keys,
+    shuffle: AtomShuffle,
     directory: Path,
     *,
     budget: Budget,
@@ -88,43 +170,49 @@ def partition(
     """Do the first pass. Tasks that an interrupted run finished are not done again.
 
     Args:
-        keys: of the movable atoms.
+        shuffle: whose keys name the partitions.
         directory: for scratch files; needs as much space as the tokens.
         progress: told how many bytes of tokens were moved.
         input_check: whether the input is sound: until that is known, no task counts as finished.
     """
     plan, bits = source.plan, budget.partition_bits(source)
-    directory = directory / f"partitions-{bits}"
+    most, each = (_MOST_TASKS, _TASK_BYTES) if budget.cluster is None else (_MOST_ON_CLUSTER, _BYTES_ON_CLUSTER)
+    tasks = _split(plan, max(1, min(most, plan.units * source.unit_bytes // each)))
+    directory = (directory / f"partitions-{bits}-{len(tasks)}").absolute()
     directory.mkdir(parents=True, exist_ok=True)
-    tasks = _split(plan, max(1, min(_MOST_TASKS, plan.units * source.unit_bytes // _TASK_BYTES)))
-
-    def run(number: int, check: Check) -> PartitionContents:
-        first, last = tasks[number]
-        note = _note(directory, number)
+    for left in directory.glob("task-*.*/"):
+        shutil.rmtree(left, ignore_errors=True)
+    first_pass = FirstPass(source, shuffle.keys(), directory, tasks, bits, budget.block_units(source))
+    done: dict[int, PartitionContents] = {}
+    for number, atoms in enumerate(tasks):
         with suppress(FileNotFoundError, ValueError):
-            finished = decode(read_file(note), PartitionContents)
-            progress(int(_first_unit(plan, last) - _first_unit(plan, first)) * source.unit_bytes)
-            return finished
-        for left in directory.glob(f"*-{number:02d}.atoms"):
-            left.unlink()
-        counts = np.zeros((1 << bits, 3), np.int64)
-        hashes = [xxhash.xxh3_128() for _ in counts]
-        for a, b in _blocks(plan, first, last, budget.block_units(source)):
-            check()
-            for partition, atoms in _scatter(source, keys, a, b, bits):
-                scratch.append(scratch_file(directory, partition, number), atoms, hashes[partition])
-                counts[partition] += atoms.counts
-            progress(int(_first_unit(plan, b) - _first_unit(plan, a)) * source.unit_bytes)
-            source.release()
-        by_kind = counts.T.tolist()
-        return PartitionContents(by_kind[0], by_kind[1], by_kind[2], [each.hexdigest() for each in hashes])
-
-    done = []
-    with in_threads(run, range(len(tasks)), workers=budget.workers) as results:
-        for number, contents in enumerate(results):
-            done.append(contents)
+            done[number] = decode(read_file(_note(directory, number)), PartitionContents)
+            progress(first_pass.bytes(*atoms))
+    todo = [number for number in range(len(tasks)) if number not in done]
+    with _done(first_pass, todo, budget, progress) as results:
+        for number, contents in results:
+            done[number] = contents
             input_check.keep(partial(_take_note, directory, number, contents))
-    return Partitions(directory, done)
+    contents_of = [done[number] for number in range(len(tasks))]
+    return Partitions(directory, Outline(plan), source.dtype, source.pad_id, source.segments is not None, contents_of)
+
+
+@contextmanager
+def _done(
+    first_pass: FirstPass, todo: list[int], budget: Budget, progress: Callable[[int], object]
+) -> Iterator[Iterator[tuple[int, PartitionContents]]]:
+    """What the tasks of these numbers put into partitions, as they finish: threads, or the workers of a cluster."""
+    if budget.cluster is None:
+        threads = in_threads(
+            lambda number, check: first_pass.run(number, progress, check), todo, workers=budget.workers
+        )
+        with threads as results:
+            yield zip(todo, results, strict=True)
+        return
+    with tempfile.TemporaryDirectory(prefix="plan.", dir=first_pass.directory.parent) as place:
+        saved = save(first_pass, Path(place))
+        with closing(cluster.run(saved, todo, budget.cluster, shared=saved.file, on_advance=progress)) as finished:
+            yield ((todo[at], contents) for at, contents in finished)
 
 
 def _note(directory: Path, task: int) -> Path:

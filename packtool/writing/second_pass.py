@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -19,22 +20,21 @@ from packtool.writing.first_pass import Partitions
 from packtool.writing.layout import Layout, unit_range
 from packtool.writing.rows import Batch, PlannedRows, rows_of
 from packtool.writing.scratch import Atoms, empty_atoms
-from packtool.writing.source import Source, Units
+from packtool.writing.source import Units
 
 
 class PartitionedRows(PlannedRows):
     """Rows read from partitions on disk. A range of rows holds one partition at a time.
 
     Args:
-        source: whose units lie in the partitions.
         partitions: from the first pass.
         order: of the atoms, where they differ in size; else None.
     """
 
-    def __init__(self, source: Source, partitions: Partitions, order: I64 | None) -> None:
-        self.plan = source.plan
-        self._source = source
-        self._layout = Layout(source.plan, order)
+    def __init__(self, partitions: Partitions, order: I64 | None) -> None:
+        self.plan = partitions.plan
+        self._layout = Layout(self.plan, order)
+        self._order = order
         self._partitions = partitions
         tasks = [[each.atoms, each.units, each.segments] for each in partitions.tasks]
         self._counts = np.array(tasks, np.int64).sum(0).T
@@ -44,11 +44,14 @@ class PartitionedRows(PlannedRows):
         self._rooms: list[Atoms] = []
         """Room for the largest partition, not in use: new memory costs more than reading does."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PartitionedRows, (self._partitions, self._order)
+
     def batches(self, first: int, last: int) -> Iterator[Batch]:
         reader = _Reader(self._partitions, self._counts, self._take_room())
         try:
             for a, b in self._layout.batches(first, last):
-                yield rows_of(self.plan, self._read(reader, *unit_range(self.plan, a, b)), self._source.pad_id)
+                yield rows_of(self.plan, self._read(reader, *unit_range(self.plan, a, b)), self._partitions.pad_id)
         finally:
             self._rooms.append(reader.room)
 
@@ -69,7 +72,7 @@ class PartitionedRows(PlannedRows):
         try:
             return self._rooms.pop()
         except IndexError:
-            return empty_atoms(*self._counts.max(0).tolist(), unit=self.plan.unit, dtype=self._source.dtype)
+            return empty_atoms(*self._counts.max(0).tolist(), unit=self.plan.unit, dtype=self._partitions.dtype)
 
     def _read(self, reader: _Reader, first: int, last: int) -> Units:
         """The units at places ``first:last`` of the new order."""
@@ -87,7 +90,7 @@ class PartitionedRows(PlannedRows):
                 tokens.append(np.take(some.atoms.tokens, unit, axis=0))
             first, number = stop, number + 1
         segments = None
-        if self._source.segments is not None:
+        if self._partitions.with_segments:
             segments = from_table(np.concatenate(tables), offsets_of(np.concatenate(counts)))
         return segments, tokens[0] if len(tokens) == 1 else np.concatenate(tokens)
 

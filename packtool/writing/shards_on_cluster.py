@@ -15,10 +15,10 @@ import numpy as np
 from packtool import cluster, executor
 from packtool.cluster import Cluster
 from packtool.metrics import Tally
-from packtool.plan import Segments
+from packtool.plan import Ints, Segments
 from packtool.storage.files import sync_directory
+from packtool.writing.elsewhere import save
 from packtool.writing.rows import PlannedRows
-from packtool.writing.saved_rows import load_rows, save_rows
 from packtool.writing.shards import Note, Ranges, RowWriter, Shard, write_shard
 from packtool.writing.source import Tokens
 
@@ -36,23 +36,24 @@ class ShardOnWorker:
     """Writes one shard, on a worker.
 
     Attributes:
-        rows: directory of what `save_rows` wrote: the rows, and the lengths of all documents, or None.
-        digest: of it.
+        rows: what is written.
+        lengths: of all documents; None where segments are not known.
+        scratch: directory for files that are not finished, on the file system of `directory`.
         directory: of the bucket.
         dtype: of the tokens.
         with_segments: write the segment table.
     """
 
-    rows: Path
-    digest: str
+    rows: PlannedRows
+    lengths: Ints | None
+    scratch: Path
     directory: Path
     dtype: str
     with_segments: bool
 
     def __call__(self, task: ShardTask) -> Note:
         """The shard, and the counts of its rows; writing it again gives the same files."""
-        rows, lengths = load_rows(self.rows, self.digest)
-        tally = None if lengths is None else Tally(lengths, rows.plan.sequence_length)
+        tally = None if self.lengths is None else Tally(self.lengths, self.rows.plan.sequence_length)
 
         def count(segments: Segments | None, tokens: Tokens) -> None:
             if tally is not None and segments is not None:
@@ -60,9 +61,9 @@ class ShardOnWorker:
             executor.advance(tokens.nbytes)
 
         # A task whose worker was taken for dead runs twice at once: each time in a directory of its own.
-        with tempfile.TemporaryDirectory(prefix=f"shard-{task.number:05d}.", dir=self.rows.parent) as attempt:
+        with tempfile.TemporaryDirectory(prefix=f"shard-{task.number:05d}.", dir=self.scratch) as attempt:
             shard = write_shard(
-                Path(attempt), *task, rows, np.dtype(self.dtype), count, with_segments=self.with_segments
+                Path(attempt), *task, self.rows, np.dtype(self.dtype), count, with_segments=self.with_segments
             )
             for entry in (shard.tokens, shard.segments, shard.segment_offsets, shard.atoms):
                 if entry is not None:
@@ -84,12 +85,13 @@ def on_cluster(writer: RowWriter, rows: PlannedRows, ranges: Ranges, where: Clus
         shards = {number: shard for number, shard in found if shard is not None}
     todo = [ShardTask(number, *ranges[number]) for number in ranges if number not in shards]
     with tempfile.TemporaryDirectory(prefix="plan.", dir=writer.notes) as scratch:
-        saved = Path(scratch).absolute() / "rows"
-        saved.mkdir()
-        digest = save_rows((rows, writer.lengths), saved)
-        task = ShardOnWorker(saved, digest, writer.directory.absolute(), writer.dtype.str, writer.with_segments)
-        shared = saved / "rows.pickle"
-        results = cluster.run(task, todo, where, shared=shared, on_advance=writer.progress)
+        unfinished = Path(scratch).absolute()
+        (unfinished / "rows").mkdir()
+        task = ShardOnWorker(
+            rows, writer.lengths, unfinished, writer.directory.absolute(), writer.dtype.str, writer.with_segments
+        )
+        saved = save(task, unfinished / "rows")
+        results = cluster.run(saved, todo, where, shared=saved.file, on_advance=writer.progress)
 
         def in_order() -> Iterator[Shard]:
             for number in ranges:

@@ -63,9 +63,9 @@ def test_partitions_go_when_their_rows_are_written(store: Path, tmp_path: Path) 
     budget = memory.Budget(50_000, 1)
     with InputCheck({}) as check:
         partitions = first_pass.partition(
-            source, shuffle.keys(), tmp_path / "scratch", budget=budget, progress=lambda _: None, input_check=check
+            source, shuffle, tmp_path / "scratch", budget=budget, progress=lambda _: None, input_check=check
         )
-    rows = PartitionedRows(source, partitions, None)
+    rows = PartitionedRows(partitions, None)
     counts = [len(list((tmp_path / "scratch").rglob("*.atoms")))]
     third = plan.rows // 3
     for written in [(2 * third, plan.rows), (0, third), (third, 2 * third)]:

@@ -13,10 +13,11 @@ import pytest
 import packtool
 from packtool import cluster, executor
 from packtool.errors import DataError
-from packtool.writing import saved_rows
+from packtool.writing import elsewhere, first_pass
 from packtool.writing.shards_on_cluster import ShardOnWorker, ShardTask
-from tests.stores import write_store
+from tests.stores import contents, write_store
 from tests.test_golden import RECORDED, make
+from tests.writing.cases import KINDS
 
 
 @pytest.fixture
@@ -31,10 +32,10 @@ def anyone(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         assert options["shared"].exists()
         for number, task in enumerate(tasks):
             seen.append(task)
-            saved_rows.load_rows.cache_clear()
+            elsewhere.load.cache_clear()
             for _ in range(2):
-                elsewhere, same = pickle.loads(pickle.dumps((function, task)))
-                ((_, result),) = executor.run(elsewhere, [same], on_advance=options.get("on_advance"))
+                there, same = pickle.loads(pickle.dumps((function, task)))
+                ((_, result),) = executor.run(there, [same], on_advance=options.get("on_advance"))
             yield number, result
 
     monkeypatch.setattr(cluster, "run", run)
@@ -77,10 +78,38 @@ def test_finished_shards_are_kept(anyone: list[Any], tmp_path: Path, monkeypatch
     packtool.verify(tmp_path / "out")
 
 
-def test_a_changed_plan_is_not_believed(tmp_path: Path) -> None:
-    digest = saved_rows.save_rows({"rows": 1}, tmp_path)  # type: ignore[arg-type]
-    assert saved_rows.load_rows(tmp_path, digest) == {"rows": 1}
-    saved_rows.load_rows.cache_clear()
-    (tmp_path / "rows.pickle").write_bytes(pickle.dumps("other"))
-    with pytest.raises(DataError, match=r"rows\.pickle: changed since it was written"):
-        saved_rows.load_rows(tmp_path, digest)
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_passes(anyone: list[Any], store: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_pass, "_BYTES_ON_CLUSTER", 4000)
+    options: dict[str, Any] = {**KINDS[kind], "shard_tokens": 64 * 60, "seed": 5}
+    beyond: dict[str, Any] = {"scheduler": "anyone", "memory": 20_000, "workers": 2}
+    packtool.pack(store, tmp_path / "expected", **options)
+    packtool.pack(store, tmp_path / "packed", **options, **beyond)
+    assert sum(isinstance(task, int) for task in anyone) > 2, "tasks of the first pass"
+    assert contents(tmp_path / "packed") == contents(tmp_path / "expected")
+    packtool.pack(store, tmp_path / "other", **{**options, "seed": 6})
+    packtool.shuffle(tmp_path / "other", tmp_path / "again", seed=5, **beyond)
+    assert contents(tmp_path / "again") == contents(tmp_path / "expected")
+    assert not (tmp_path / "packed" / "unfinished").exists()
+
+
+def test_what_the_first_pass_finished_is_kept(
+    anyone: list[Any], store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_pass, "_BYTES_ON_CLUSTER", 4000)
+    options: dict[str, Any] = {**KINDS["concat"], "memory": 20_000, "scheduler": "anyone"}
+    called = first_pass.FirstPass.__call__
+
+    def fail(self: first_pass.FirstPass, number: int) -> Any:
+        if number == 3:
+            raise DataError("x", "the worker fails", remedy="")
+        return called(self, number)
+
+    with monkeypatch.context() as patch, pytest.raises(DataError, match="the worker fails"):
+        patch.setattr(first_pass.FirstPass, "__call__", fail)
+        packtool.pack(store, tmp_path / "out", check_input=False, **options)
+    anyone.clear()
+    packtool.pack(store, tmp_path / "out", resume=True, check_input=False, **options)
+    assert 3 in anyone
+    assert 0 not in anyone
+    packtool.verify(tmp_path / "out")

@@ -1,0 +1,92 @@
+"""Functions for other processes: what they hold lies on disk, where its arrays are mapped by all that call them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from packtool.errors import DataError
+from packtool.writing.disk_arrays import DiskArray, file_of
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_FILE = "function.pickle"
+_LARGE = 1 << 12
+"""Bytes from which an array is a file of its own."""
+
+
+@dataclass(frozen=True)
+class Saved(Generic[Task, Result]):
+    """A function on disk, small enough to go with every task.
+
+    Attributes:
+        directory: that holds it.
+        digest: of what `save` wrote, so that nothing else is believed.
+    """
+
+    directory: Path
+    digest: str
+
+    def __call__(self, task: Task) -> Result:
+        """What the function makes of a task.
+
+        Raises:
+            DataError: it is not what `save` wrote.
+        """
+        result: Result = load(self.directory, self.digest)(task)
+        return result
+
+    @property
+    def file(self) -> Path:
+        """What every process that calls it must see."""
+        return self.directory / _FILE
+
+
+def save(function: Callable[[Task], Result], directory: Path) -> Saved[Task, Result]:
+    """Write a function to an empty directory; arrays that lie on disk already stay where they are."""
+    pickled = io.BytesIO()
+    _Pickler(pickled, directory).dump(function)
+    (directory / _FILE).write_bytes(pickled.getvalue())
+    return Saved(directory.absolute(), hashlib.sha256(pickled.getvalue()).hexdigest())
+
+
+@lru_cache(maxsize=4)
+def load(directory: Path, digest: str) -> Any:
+    """What `save` wrote, as long as it has this digest."""
+    data = (directory / _FILE).read_bytes()
+    if hashlib.sha256(data).hexdigest() != digest:
+        remedy = "start again with --overwrite"
+        raise DataError("damaged-scratch", "changed since it was written", remedy=remedy, where=str(directory / _FILE))
+    return _Unpickler(io.BytesIO(data)).load()
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, directory: Path) -> None:
+        super().__init__(file, protocol=5)
+        self._directory = directory.absolute()
+        self._arrays: dict[int, tuple[DiskArray, Any]] = {}  # keeps them alive, so that no other gets their id
+
+    def persistent_id(self, item: Any) -> tuple[Any, ...] | None:
+        if not isinstance(item, np.ndarray) or item.nbytes < _LARGE or item.dtype.hasobject:
+            return None
+        if id(item) not in self._arrays:
+            path = file_of(item)
+            if path is None:
+                path = self._directory / f"array-{len(self._arrays):03d}"
+                np.ascontiguousarray(item).tofile(path)
+            self._arrays[id(item)] = DiskArray(path, item.dtype, item.shape), item
+        return tuple(self._arrays[id(item)][0])
+
+
+class _Unpickler(pickle.Unpickler):
+    def persistent_load(self, place: tuple[Any, ...]) -> Any:
+        return DiskArray(*place).open()
