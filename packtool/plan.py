@@ -17,6 +17,8 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from packtool import room
+
 I64: TypeAlias = npt.NDArray[np.int64]
 Ints: TypeAlias = npt.NDArray[np.integer]
 
@@ -219,9 +221,7 @@ def offsets_of(counts: Ints) -> I64:
     >>> offsets_of(np.array([2, 0, 3]))
     array([0, 2, 2, 5])
     """
-    offsets = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets
+    return room.totals(len(counts), lambda first, last: counts[first:last])
 
 
 def ranges(first: I64, counts: I64, offsets: I64) -> I64:

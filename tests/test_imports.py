@@ -20,6 +20,7 @@ LAYERS = (
     ("errors", "sizes", "warnings", "clock", "progress", "executor", "installing", "call", "share", "temporary"),
     ("cluster", "forked", "places"),
     ("options",),
+    ("room",),
     ("plan",),
     ("shuffling",),
     ("packing", "metrics", "selecting"),
@@ -48,6 +49,7 @@ WRITING = (
     "order_parts",
     "disk_arrays",
     "elsewhere",
+    "planning",
     "first_pass",
     "second_pass",
     "shards",
@@ -59,6 +61,7 @@ BESIDE = ("errors", "sizes", "storage")
 """Rooms that others of the same layer may use, too."""
 PURE = (
     "packtool.plan",
+    "packtool.room",
     "packtool.writing.layout",
     "packtool.packing",
     "packtool.shuffling",

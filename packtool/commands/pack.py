@@ -28,6 +28,7 @@ from packtool.storage.output import one_writer
 from packtool.storage.token_store import Corpus
 from packtool.writing.estimate import bytes_of_plans
 from packtool.writing.memory import Budget
+from packtool.writing.planning import planned
 
 log = logging.getLogger(__name__)
 
@@ -82,24 +83,24 @@ def pack(options: PackArguments) -> DatasetResult:
     )
     if isinstance(place, DatasetResult):
         return place
-    plans = packing.plan(strategy, corpus.lengths(), options)
-    facts: dict[str, Any] = {"planned": clock.seconds()}
-    log.info("%s: %d documents planned in %.1f s", strategy, corpus.documents, facts["planned"]["wall"])
-    if proven := [plan.least_rows for plan in plans if plan.least_rows is not None]:
-        facts["least_rows"] = sum(proven)
-    return write_corpus(
-        job,
-        place,
-        corpus,
-        plans,
-        atom_shuffles(plans, seed=options.seed) if options.shuffle else [None] * len(plans),
-        strategy=strategy,
-        multi_bucket=chosen.multi_bucket,
-        options=described,
-        record=record,
-        facts=facts,
-        choice=choice,
-    )
+    with planned(strategy, corpus, options, job.budget, place.work) as plans:
+        facts: dict[str, Any] = {"planned": clock.seconds()}
+        log.info("%s: %d documents planned in %.1f s", strategy, corpus.documents, facts["planned"]["wall"])
+        if proven := [plan.least_rows for plan in plans if plan.least_rows is not None]:
+            facts["least_rows"] = sum(proven)
+        return write_corpus(
+            job,
+            place,
+            corpus,
+            plans,
+            atom_shuffles(plans, seed=options.seed) if options.shuffle else [None] * len(plans),
+            strategy=strategy,
+            multi_bucket=chosen.multi_bucket,
+            options=described,
+            record=record,
+            facts=facts,
+            choice=choice,
+        )
 
 
 def _version_of(package: str) -> str:

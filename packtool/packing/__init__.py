@@ -5,7 +5,7 @@ lengths ─windows─▶ lengths of a window ─strategy─▶ one plan for each
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 
 from packtool.errors import UsageError
@@ -14,7 +14,7 @@ from packtool.packing.options import PackOptions, Strategy, check, mixes
 from packtool.packing.plans.windows import in_windows
 from packtool.plan import Ints, Plan
 
-__all__ = ["STRATEGIES", "PackOptions", "Strategy", "plan", "plan_windows", "strategy"]
+__all__ = ["STRATEGIES", "PackOptions", "Strategy", "join_windows", "plan", "plan_window", "plan_windows", "strategy"]
 
 _found: list[Strategy] = [import_module(f"{__name__}.{name.replace('-', '_')}").STRATEGY for name in names.STRATEGIES]
 STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _found}
@@ -62,6 +62,15 @@ def plan(name: str, lengths: Ints, options: PackOptions) -> list[Plan]:
     parts = list(plan_windows(name, [lengths], options))
     if len(parts) < 2:
         return parts[0][1] if parts else chosen.plan(lengths, options)
+    return join_windows(parts, lengths)
+
+
+def join_windows(parts: Sequence[tuple[int, list[Plan]]], lengths: Ints) -> list[Plan]:
+    """The plans of consecutive windows, each with its first document, as those of the corpus.
+
+    Args:
+        lengths: of all documents.
+    """
     firsts = [first for first, _ in parts]
     buckets = zip(*(plans for _, plans in parts), strict=True)
     return [type(bucket[0]).join(bucket, lengths, firsts) for bucket in buckets]
@@ -83,11 +92,22 @@ def plan_windows(name: str, blocks: Iterable[Ints], options: PackOptions) -> Ite
     >>> [(first, rows.rows) for first, (rows,) in plan_windows("ffd", blocks, PackOptions(sequence_length=8))]
     [(0, 2)]
     """
-    chosen = strategy(name)
-    check(chosen, options)
-    mixed = mixes(chosen, options)
     first = 0
     for lengths in in_windows(blocks, options.window_tokens):
-        plans = chosen.plan(lengths, options)
-        yield first, [each.mixed(options.seed, first) for each in plans] if mixed else plans
+        yield first, plan_window(name, lengths, options, first)
         first += len(lengths)
+
+
+def plan_window(name: str, lengths: Ints, options: PackOptions, first: int) -> list[Plan]:
+    """The plans of one window, which count documents from it.
+
+    Args:
+        name: a windowed strategy.
+        lengths: of its documents.
+        options: what the strategy takes.
+        first: its first document.
+    """
+    chosen = strategy(name)
+    check(chosen, options)
+    plans = chosen.plan(lengths, options)
+    return [each.mixed(options.seed, first) for each in plans] if mixes(chosen, options) else plans

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from packtool import room
 from packtool.errors import UsageError
 from packtool.packing.options import PackOptions, Strategy
-from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of
+from packtool.plan import I64, Ints, Plan, Segments, index_type
 
 
 class PowerPlan(Plan):
@@ -32,18 +33,22 @@ class PowerPlan(Plan):
     def __init__(
         self, sequence_length: int, lengths: Ints, *, longest: bool, dropped: int = 0, eos_omitted: int = 0
     ) -> None:
-        here = np.flatnonzero(lengths >= sequence_length if longest else lengths & sequence_length)
-        rows = lengths[here].astype(np.int64) // sequence_length if longest else np.ones(len(here), np.int64)
+        here = room.where(
+            len(lengths),
+            lambda a, b: lengths[a:b] >= sequence_length if longest else lengths[a:b] & sequence_length,
+            index_type(len(lengths)),
+        )
+        before = room.totals(len(here), lambda a, b: lengths[here[a:b]] // sequence_length) if longest else None
         super().__init__(
             sequence_length=sequence_length,
             unit=sequence_length,
-            units=int(rows.sum()),
+            units=len(here) if before is None else int(before[-1]),
             dropped=dropped,
             eos_omitted=eos_omitted,
         )
         self._lengths = lengths
-        self._documents = here.astype(index_type(len(lengths)))
-        self._before: I64 | None = offsets_of(rows) if longest else None
+        self._documents = here
+        self._before: I64 | None = before
 
     def segments(self, units: Ints) -> Segments:
         units = np.asarray(units, np.int64)
@@ -80,9 +85,12 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
             where="--min-bucket",
         )
     row_lengths = [1 << power for power in range(bottom.bit_length() - 1, top.bit_length())]
-    rest = lengths & (bottom - 1)
-    cut = int(np.count_nonzero(rest))
-    dropped = int(rest.sum(dtype=np.int64)) - cut
+    cut = dropped = 0
+    for first, last in room.blocks(len(lengths)):
+        rest = lengths[first:last] & (bottom - 1)
+        cut += int(np.count_nonzero(rest))
+        dropped += int(rest.sum(dtype=np.int64))
+    dropped -= cut
     shortest = PowerPlan(bottom, lengths, longest=bottom == top, dropped=dropped, eos_omitted=cut)
     return [shortest, *(PowerPlan(length, lengths, longest=length == top) for length in row_lengths[1:])]
 

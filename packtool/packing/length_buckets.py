@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from packtool import room
 from packtool.packing.options import PackOptions, Strategy
 from packtool.packing.plans.stream import StreamPlan
-from packtool.plan import Ints, Plan, index_type, offsets_of
+from packtool.plan import Ints, Plan, index_type
 
 
 def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
@@ -20,16 +21,16 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     >>> small.segments(np.arange(small.rows)).document, large.rows
     (array([0, 2, 2]), 4)
     """
-    sizes = options.bucket_sizes
-    bucket = np.searchsorted(np.array(sizes[:-1], np.int64), lengths).astype(np.uint8 if len(sizes) < 256 else np.int64)
-    plans: list[Plan] = []
-    for i, sequence_length in enumerate(sizes):
-        documents = np.flatnonzero(bucket == i).astype(index_type(len(lengths)))
-        ends = offsets_of(lengths[documents])
-        plans.append(
-            StreamPlan(sequence_length, sequence_length, ends, documents=documents, remainder=options.remainder)
+    limits = np.array(options.bucket_sizes[:-1], np.int64)
+
+    def stream(bucket: int, sequence_length: int) -> Plan:
+        documents = room.where(
+            len(lengths), lambda a, b: np.searchsorted(limits, lengths[a:b]) == bucket, index_type(len(lengths))
         )
-    return plans
+        ends = room.totals(len(documents), lambda a, b: lengths[documents[a:b]])
+        return StreamPlan(sequence_length, sequence_length, ends, documents=documents, remainder=options.remainder)
+
+    return [stream(bucket, size) for bucket, size in enumerate(options.bucket_sizes)]
 
 
 STRATEGY = Strategy(

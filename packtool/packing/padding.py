@@ -6,11 +6,14 @@ Paper: Optimizing Packing and Shuffling Strategies for Enhanced Performance in G
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from packtool import room
 from packtool.errors import UsageError
 from packtool.packing.options import PackOptions, Strategy
-from packtool.plan import INSERTED_EOS, Ints, Plan, Segments, offsets_of
+from packtool.plan import I64, INSERTED_EOS, Ints, Plan, Segments, offsets_of
 
 
 class PaddingPlan(Plan):
@@ -28,13 +31,22 @@ class PaddingPlan(Plan):
     def __init__(self, lengths: Ints, sequence_length: int, atom_size: int, remainder: str = "pad") -> None:
         unit = min(atom_size, sequence_length)
         atom_units = atom_size // unit
-        full, tail = np.divmod(lengths.astype(np.int64) - 1, atom_size - 1)
-        tail_units = -(-tail // unit)
+
+        def cut(first: int, last: int) -> tuple[I64, I64]:
+            """Full atoms of documents, and the units of their tails."""
+            full, tail = np.divmod(lengths[first:last].astype(np.int64) - 1, atom_size - 1)
+            return full, -(-tail // unit)
+
         self._lengths = lengths
         self._atom_size = atom_size
         self._unit = unit
-        self._before = offsets_of(full * atom_units + tail_units)
-        ends_full = int(np.count_nonzero((tail == 0) & (full > 0)))
+        self._before = room.totals(len(lengths), lambda a, b: (found := cut(a, b))[0] * atom_units + found[1])
+        tails = ends_full = full_atoms = 0
+        for first, last in room.blocks(len(lengths)):
+            full, tail_units = cut(first, last)
+            full_atoms += int(full.sum())
+            ends_full += int(np.count_nonzero((tail_units == 0) & (full > 0)))
+            tails += int(np.count_nonzero(tail_units))
         units = int(self._before[-1])
         kept = units if remainder == "pad" else units - units % (sequence_length // unit)
         lost = self.segments(np.arange(kept, units))
@@ -46,8 +58,8 @@ class PaddingPlan(Plan):
             units=kept,
             dropped=int(lost.length[stored].sum()) - omitted,
             eos_omitted=len(lengths) - ends_full + omitted,
-            eos_inserted=int(full.sum()) - ends_full - int((~stored).sum()),
-            atom_offsets=offsets_of(_atom_units(full, tail_units, atom_units)) if atom_units > 1 else None,
+            eos_inserted=full_atoms - ends_full - int((~stored).sum()),
+            atom_offsets=_atom_offsets(cut, len(lengths), full_atoms + tails, atom_units) if atom_units > 1 else None,
         )
 
     def segments(self, units: Ints) -> Segments:
@@ -74,14 +86,19 @@ class PaddingPlan(Plan):
         return columns
 
 
-def _atom_units(full: Ints, tail_units: Ints, full_units: int) -> Ints:
-    """Units of each atom: a document's full atoms, then its tail."""
-    atoms = full + (tail_units > 0)
-    offsets = offsets_of(atoms)
-    units = np.full(offsets[-1], full_units)
-    tails = np.flatnonzero(tail_units)
-    units[offsets[tails + 1] - 1] = tail_units[tails]
-    return units
+def _atom_offsets(cut: Callable[[int, int], tuple[I64, I64]], documents: int, atoms: int, full_units: int) -> I64:
+    """First unit of each atom, a document's full atoms, then its tail; then the number of units."""
+    out = room.empty(atoms + 1, np.int64)
+    out[0] = at = 0
+    for first, last in room.blocks(documents):
+        full, tail_units = cut(first, last)
+        offsets = offsets_of(full + (tail_units > 0))
+        units = out[at + 1 : at + 1 + int(offsets[-1])]
+        units[:] = full_units
+        tails = np.flatnonzero(tail_units)
+        units[offsets[tails + 1] - 1] = tail_units[tails]
+        at += len(units)
+    return np.cumsum(out, out=out)
 
 
 def plan(lengths: Ints, options: PackOptions) -> list[Plan]:

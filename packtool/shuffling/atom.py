@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from packtool import room
 from packtool.plan import I64, Plan
 from packtool.shuffling.permutation import ATOM_ORDER, keys, permutation
 
@@ -68,9 +69,10 @@ def reorder(stored: I64, wanted: I64) -> I64:
     >>> reorder(np.array([2, 0, 1]), np.array([0, 1, 2]))
     array([1, 2, 0])
     """
-    place = np.empty_like(stored)
-    place[stored] = np.arange(len(stored))
-    return place[wanted]
+    place = room.empty(len(stored), np.int64)
+    for first, last in room.blocks(len(stored)):
+        place[stored[first:last]] = np.arange(first, last)
+    return room.filled(len(wanted), np.int64, lambda a, b: place[wanted[a:b]])
 
 
 def ranked(order: I64) -> Keys:
@@ -79,8 +81,9 @@ def ranked(order: I64) -> Keys:
     >>> [int(key) >> 62 for key in ranked(np.array([2, 0, 1]))(0, 3)]
     [1, 2, 0]
     """
-    rank = np.empty(len(order), np.uint64)
-    rank[order] = np.arange(len(order), dtype=np.uint64) << np.uint64(64 - len(order).bit_length())
+    rank, unused = room.empty(len(order), np.uint64), np.uint64(64 - len(order).bit_length())
+    for first, last in room.blocks(len(order)):
+        rank[order[first:last]] = np.arange(first, last, dtype=np.uint64) << unused
     return partial(_slice, rank)
 
 

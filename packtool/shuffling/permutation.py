@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from packtool import room
 from packtool.plan import I64
 
 ATOM_ORDER = 1
@@ -67,7 +68,7 @@ def permutation(atoms: int, *, seed: int, epoch: int = 0, purpose: int = ATOM_OR
     Args:
         first: index of atom 0 in the stream of keys, where several sets of atoms share one stream.
     """
-    return order_by(keys(seed, purpose, epoch, first, atoms))
+    return order_by(room.filled(atoms, np.uint64, lambda a, b: keys(seed, purpose, epoch, first + a, b - a)))
 
 
 def order_by(drawn: npt.NDArray[np.uint64]) -> I64:
@@ -80,11 +81,13 @@ def order_by(drawn: npt.NDArray[np.uint64]) -> I64:
     array([3, 1, 0, 2])
     """
     low = np.uint64((1 << max(1, (len(drawn) - 1).bit_length())) - 1)
-    packed = (drawn & ~low) | np.arange(len(drawn), dtype=np.uint64)
+    packed = room.filled(len(drawn), np.uint64, lambda a, b: (drawn[a:b] & ~low) | np.arange(a, b, dtype=np.uint64))
     packed.sort()
     equal = np.zeros(len(drawn) + 1, np.bool_)
-    np.less_equal(packed[1:] ^ packed[:-1], low, out=equal[1:-1])
-    order = (packed & low).astype(np.int64)
+    for a, b in room.blocks(len(drawn) - 1):
+        np.less_equal(packed[a + 1 : b + 1] ^ packed[a:b], low, out=equal[a + 1 : b + 1])
+    packed &= low
+    order = packed.view(np.int64)
     unsure = np.flatnonzero(equal[1:] | equal[:-1])
     if len(unsure):
         indices = order[unsure]

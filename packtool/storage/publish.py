@@ -38,14 +38,20 @@ DATASET_FILE = (
     rf"({_BUCKET}{_ARRAY}|{EXPORTED}|{COLUMNS}|{_TOKENIZER}|{manifests.RUN}|{manifests.REPORT}|{re.escape(REJECTED)})"
 )
 """What the files of datasets are called."""
+_RANDOM = "[a-z0-9_]{8}"
+_SAVED = r"(function\.pickle|array-\d{3,}|planned-\d{5,})"
+_ATOMS = r"\d{5,}-\d{2,}\.atoms"
 _SCRATCH = re.compile(
     rf"({STATE}|{LOCK}|task-\d{{5,}}\.lock|{WHOLE}|{_REPLACED}|tokenizer\.json|fallback\.json|stdin"
     rf"|{STAGED}/{DATASET_FILE}"
     rf"|order-\d{{5,}}\.keys"
     rf"|(part|file|digest|input)-\d{{5,}}\.json"
-    rf"|block-\d{{6,}}(\.json|(\.[a-z0-9_]{{8}})?/({_ARRAY}|{COLUMNS}|{re.escape(REJECTED)}))"
+    rf"|block-\d{{6,}}(\.json|(\.{_RANDOM})?/({_ARRAY}|{COLUMNS}|{re.escape(REJECTED)}))"
     rf"|shards/{_BUCKET}shard-\d{{5,}}\.json"
-    rf"|partitions/{_BUCKET}partitions-\d+/(\d{{5,}}-\d{{2,}}\.atoms|task-\d{{2,}}\.json))((\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})?"
+    rf"|((shards|partitions)/{_BUCKET})?plan\.{_RANDOM}/((rows|planner|window-\d+\.{_RANDOM})/)?{_SAVED}"
+    rf"|shards/{_BUCKET}plan\.{_RANDOM}/shard-\d{{5,}}\.{_RANDOM}/{_ARRAY}"
+    rf"|partitions/{_BUCKET}partitions-\d+-\d+/((task-\d{{2,}}\.{_RANDOM}/)?{_ATOMS}|task-\d{{2,}}\.json)"
+    rf")((\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})?"
 )
 
 

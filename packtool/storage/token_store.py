@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from packtool import room
 from packtool.errors import DataError, UsageError
 from packtool.plan import I64, Ints, offsets_of
 from packtool.storage import manifest as manifests
@@ -97,7 +98,7 @@ class TokenStore:
         Raises:
             DataError: the offsets of a shard do not divide its tokens into documents.
         """
-        out = np.empty(self.documents, np.uint32)
+        out: Ints = room.empty(self.documents, np.uint32)
         for shard, first in enumerate(self.first_documents[:-1]):
             offsets = self.offsets[shard]
             out[first : first + len(offsets) - 1] = document_lengths(
@@ -229,11 +230,10 @@ class Corpus:
         return [shard for store in self.stores for shard in store.shards]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By the paths of the stores: another process maps them itself."""
+        """By the paths of the stores, which another process maps itself, and what was worked out of their offsets."""
+        known = ("documents", "tokens", "store_documents", "chosen", "_stored", "_behind", "_lengths", "_starts")
         paths = [store.path.absolute() for store in self.stores]
-        if self.chosen is None:
-            return Corpus, (paths,)
-        return _chosen, (paths, np.split(self.chosen, np.cumsum(self.store_documents)[:-1]))
+        return Corpus, (paths,), {name: getattr(self, name) for name in known}
 
     def _require_alike(self) -> None:
         first = self.stores[0]
@@ -265,7 +265,7 @@ class Corpus:
         """As `lengths`, of all documents of the stores, whatever was chosen of them."""
         if self._stored is None:
             found = [store.lengths() for store in self.stores]
-            self._stored = found[0] if len(found) == 1 else np.concatenate(found)
+            self._stored = found[0] if len(found) == 1 else room.joined(found, np.uint32, [0] * len(found))
         return self._stored
 
     def choose(self, documents: Sequence[I64]) -> None:
@@ -288,9 +288,3 @@ class Corpus:
         if self._starts is None:
             self._starts = offsets_of(self.stored_lengths())
         return self._starts[document if self._behind is None else self._behind[document]]
-
-
-def _chosen(paths: Sequence[Path], documents: Sequence[I64]) -> Corpus:
-    corpus = Corpus(paths)
-    corpus.choose(documents)
-    return corpus

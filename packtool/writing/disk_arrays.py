@@ -16,37 +16,44 @@ class DiskArray(NamedTuple):
     """Where an array lies.
 
     Attributes:
-        path: a file with its bytes and nothing else.
+        path: a file of array items and nothing else.
         dtype, shape: of the array.
+        offset: in bytes, where it begins in the file.
     """
 
     path: Path
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
+    offset: int = 0
 
     def open(self, *, writable: bool = False) -> np.ndarray[Any, Any]:
         """The array, mapped."""
-        size = self.dtype.itemsize * int(np.prod(self.shape))
+        end = self.offset + self.dtype.itemsize * int(np.prod(self.shape))
         with self.path.open("r+b" if writable else "rb") as file:
-            array = mapped(file.fileno(), size, writable=writable)
-        _files[address(array)] = self.path
-        weakref.finalize(array.base, _files.pop, address(array), None).atexit = False
-        return array.view(self.dtype).reshape(self.shape)
+            array = mapped(file.fileno(), end, writable=writable)
+        _files[_address(array)] = self.path
+        weakref.finalize(array.base, _files.pop, _address(array), None).atexit = False
+        return array[self.offset :].view(self.dtype).reshape(self.shape)
 
 
 _files: dict[int, Path] = {}
-"""What lies where in memory: the files of the arrays that are open."""
+"""What lies where in memory: the files of the arrays that are open, by the address of their first byte."""
 
 
-def address(array: np.ndarray[Any, Any]) -> int:
-    """Where an array begins in memory."""
+def place_of(array: np.ndarray[Any, Any]) -> DiskArray | None:
+    """Where an array lies on disk; None where it does not, or its file is gone."""
+    whole = array
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    path = _files.get(_address(whole))
+    if path is None or not array.flags.c_contiguous or not path.exists():
+        return None
+    return DiskArray(path, array.dtype, array.shape, _address(array) - _address(whole))
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
     found: int = array.__array_interface__["data"][0]
     return found
-
-
-def file_of(array: np.ndarray[Any, Any]) -> Path | None:
-    """The file that holds an array from its first byte; None where it lies elsewhere."""
-    return _files.get(address(array)) if array.flags.c_contiguous else None
 
 
 class ArraysOnDisk:

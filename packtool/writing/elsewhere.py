@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.writing.disk_arrays import DiskArray, file_of
+from packtool.writing.disk_arrays import DiskArray, place_of
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -42,8 +41,16 @@ class Saved(Generic[Task, Result]):
         Raises:
             DataError: it is not what `save` wrote.
         """
-        result: Result = load(self.directory, self.digest)(task)
+        result: Result = self.held()(task)
         return result
+
+    def held(self) -> Any:
+        """What is on disk.
+
+        Raises:
+            DataError: it is not what `save` wrote.
+        """
+        return load(self.directory, self.digest)
 
     @property
     def file(self) -> Path:
@@ -51,10 +58,10 @@ class Saved(Generic[Task, Result]):
         return self.directory / _FILE
 
 
-def save(function: Callable[[Task], Result], directory: Path) -> Saved[Task, Result]:
-    """Write a function to an empty directory; arrays that lie on disk already stay where they are."""
+def save(held: Any, directory: Path) -> Saved[Any, Any]:
+    """Write a function, or something else, to an empty directory; arrays that lie on disk stay where they are."""
     pickled = io.BytesIO()
-    _Pickler(pickled, directory).dump(function)
+    _Pickler(pickled, directory).dump(held)
     (directory / _FILE).write_bytes(pickled.getvalue())
     return Saved(directory.absolute(), hashlib.sha256(pickled.getvalue()).hexdigest())
 
@@ -79,11 +86,11 @@ class _Pickler(pickle.Pickler):
         if not isinstance(item, np.ndarray) or item.nbytes < _LARGE or item.dtype.hasobject:
             return None
         if id(item) not in self._arrays:
-            path = file_of(item)
-            if path is None:
-                path = self._directory / f"array-{len(self._arrays):03d}"
-                np.ascontiguousarray(item).tofile(path)
-            self._arrays[id(item)] = DiskArray(path, item.dtype, item.shape), item
+            place = place_of(item)
+            if place is None:
+                place = DiskArray(self._directory / f"array-{len(self._arrays):03d}", item.dtype, item.shape)
+                np.ascontiguousarray(item).tofile(place.path)
+            self._arrays[id(item)] = place, item
         return tuple(self._arrays[id(item)][0])
 
 

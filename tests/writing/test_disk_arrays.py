@@ -11,20 +11,26 @@ import numpy as np
 import pytest
 
 from packtool.writing import disk_arrays
-from packtool.writing.disk_arrays import ArraysOnDisk, DiskArray, file_of
+from packtool.writing.disk_arrays import ArraysOnDisk, DiskArray, place_of
 
 
 def test_what_is_written_is_in_the_file(tmp_path: Path) -> None:
     room = ArraysOnDisk(tmp_path / "arrays")
     first, second = room.empty(5, np.uint16), room.empty(3, np.int64)
     first[:], second[:] = range(5), 7
-    path = file_of(first)
-    assert path is not None
+    place = place_of(first)
+    assert place is not None
+    path = place.path
     assert np.fromfile(path, np.uint16).tolist() == [0, 1, 2, 3, 4]
     assert DiskArray(path, np.dtype("<u2"), (2, 2)).open().tolist() == [[0, 1], [2, 3]]
-    assert file_of(first[1:]) is None
-    assert file_of(first[::2]) is None
-    assert file_of(np.arange(4)) is None
+    later = place_of(first[2:])
+    assert later is not None
+    assert later.offset == 4
+    assert later.open().tolist() == [2, 3, 4]
+    assert place_of(first[::2]) is None
+    assert place_of(np.arange(4)) is None
+    path.unlink()
+    assert place_of(first) is None
 
 
 def test_files_are_forgotten_with_their_arrays(tmp_path: Path) -> None:

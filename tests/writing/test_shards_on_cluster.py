@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any
 import pytest
 
 import packtool
-from packtool import cluster, executor
+from packtool import cluster, executor, room
 from packtool.errors import DataError
+from packtool.storage import publish
 from packtool.writing import elsewhere, first_pass
+from packtool.writing.planning import Window
 from packtool.writing.shards_on_cluster import ShardOnWorker, ShardTask
 from tests.stores import contents, write_store
 from tests.test_golden import RECORDED, make
@@ -36,16 +39,23 @@ def anyone(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             for _ in range(2):
                 there, same = pickle.loads(pickle.dumps((function, task)))
                 ((_, result),) = executor.run(there, [same], on_advance=options.get("on_advance"))
+            work = next(each for each in options["shared"].parents if each.name == "unfinished")
+            for directory, _, files in os.walk(work):  # what a run that is killed here leaves behind
+                for file in files:
+                    name = str(Path(directory, file).relative_to(work))
+                    assert publish._SCRATCH.fullmatch(name), name
             yield number, result
 
     monkeypatch.setattr(cluster, "run", run)
     return seen
 
 
-def test_every_strategy_and_shuffle(anyone: list[Any], tmp_path: Path) -> None:
+def test_every_strategy_and_shuffle(anyone: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "LARGE", 1)
     recorded, found = json.loads(RECORDED.read_text(encoding="utf-8")), make(tmp_path, scheduler="anyone")
     assert {name: digest for name, digest in found.items() if digest != recorded[name]} == {}
     assert len(anyone) > 40
+    assert sum(isinstance(task, Window) for task in anyone) > 10
 
 
 def test_what_was_chosen_of_stores(anyone: list[Any], tmp_path: Path) -> None:

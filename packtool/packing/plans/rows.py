@@ -12,6 +12,7 @@ from typing import Self
 
 import numpy as np
 
+from packtool import room
 from packtool.packing.bins.mix import mix
 from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of, ranges
 
@@ -103,23 +104,22 @@ class RowsPlan(Plan):
     @classmethod
     def join(cls, plans: Sequence[Self], lengths: Ints, firsts: Sequence[int]) -> RowsPlan:
         """The plans of consecutive windows as one: all long rows, then all bins, both in the windows' order."""
-        kind = index_type(len(lengths))
-        long = [(plan._long.document.astype(kind) + kind(first)) for plan, first in zip(plans, firsts, strict=True)]
-        document = np.empty(sum(len(plan._bins.document) for plan in plans), kind)
-        segments = offsets_of(np.array([len(plan._bins.document) for plan in plans]))
-        for plan, first, at in zip(plans, firsts, segments, strict=False):
-            np.add(plan._bins.document, first, out=document[at : at + len(plan._bins.document)], casting="unsafe")
+        kind, none = index_type(len(lengths)), [0] * len(plans)
+        segments = offsets_of(np.array([len(plan._bins.document) for plan in plans]))[:-1].tolist()
         least = [plan.least_rows for plan in plans if plan.least_rows is not None]
         return cls(
             plans[0].sequence_length,
             lengths,
-            long=LongRows(np.concatenate(long), _chain([plan._long.offsets for plan in plans])),
+            long=LongRows(
+                room.joined((plan._long.document for plan in plans), kind, firsts),
+                _chain([plan._long.offsets for plan in plans]),
+            ),
             bins=Bins(
-                document,
+                room.joined((plan._bins.document for plan in plans), kind, firsts),
                 _chain([plan._bins.offsets for plan in plans]),
-                np.concatenate([plan._bins.listed + at for plan, at in zip(plans, segments, strict=False)]),
-                np.concatenate([plan._bins.start for plan in plans]),
-                np.concatenate([plan._bins.length for plan in plans]),
+                room.joined((plan._bins.listed for plan in plans), np.int64, segments),
+                room.joined((plan._bins.start for plan in plans), np.int64, none),
+                room.joined((plan._bins.length for plan in plans), np.int64, none),
             ),
             whole=plans[0]._whole,
             dropped=sum(plan.dropped for plan in plans),
@@ -237,4 +237,5 @@ class RowsPlan(Plan):
 
 def _chain(offsets: list[I64]) -> I64:
     """Offsets one after the other, each counted on from the one before."""
-    return offsets_of(np.concatenate([np.diff(each) for each in offsets]))
+    before = offsets_of(np.array([each[-1] for each in offsets]))[:-1].tolist()
+    return room.joined([offsets[0][:1], *(each[1:] for each in offsets)], np.int64, [0, *before])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from packtool import room
 from packtool.plan import I64, Ints, Plan, Segments, offsets_of, ranges
 
 _INDEXED_UNIT = 64
@@ -54,7 +55,7 @@ class StreamPlan(Plan):
         self._tokens = kept
         self._firsts: I64 | None = None
         if unit >= _INDEXED_UNIT:
-            self._firsts = self._first_document(np.arange(self.units + 1))
+            self._firsts = room.filled(self.units + 1, np.int64, lambda a, b: self._first_document(np.arange(a, b)))
 
     def _first_document(self, units: Ints) -> I64:
         """The document, by its place in the stream, that holds each unit's first token."""

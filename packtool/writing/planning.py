@@ -1,0 +1,99 @@
+"""Plans of a corpus: in memory, or where they might exceed it, window by window and on disk.
+
+Windows are planned by tasks of their own, in processes here or on a cluster; their plans are joined on disk, where
+threads and workers map them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from packtool import cluster, executor, packing, room
+from packtool.packing import PackOptions
+from packtool.packing.plans.windows import in_windows
+from packtool.plan import Ints, Plan
+from packtool.storage.token_store import Corpus
+from packtool.writing.disk_arrays import ArraysOnDisk
+from packtool.writing.elsewhere import Saved, save
+from packtool.writing.memory import Budget
+
+DOCUMENT_BYTES = 64
+"""Memory that planning takes for a document, at most, all of its arrays taken together."""
+
+
+class Window(NamedTuple):
+    """Documents ``first:last``, which are planned together."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class PlanWindow:
+    """Plans a window, in whatever process.
+
+    Attributes:
+        strategy: its name.
+        lengths: of all documents, mapped.
+        options: what the strategy takes.
+        directory: for the plans.
+    """
+
+    strategy: str
+    lengths: Ints
+    options: PackOptions
+    directory: Path
+
+    def __call__(self, window: Window) -> Saved[None, None]:
+        """The plans of a window, on disk."""
+        plans = packing.plan_window(self.strategy, self.lengths[slice(*window)], self.options, window.first)
+        return save(plans, Path(tempfile.mkdtemp(prefix=f"window-{window.first}.", dir=self.directory)))
+
+
+@contextmanager
+def planned(strategy: str, corpus: Corpus, options: PackOptions, budget: Budget, work: Path) -> Iterator[list[Plan]]:
+    """The plans of a corpus, one for each row length, as long as the block runs.
+
+    Args:
+        budget: what planning would take beyond its memory lies on disk, and with a cluster whatever workers share.
+        work: directory for what lies on disk.
+    """
+    if budget.cluster is None and corpus.documents * DOCUMENT_BYTES <= budget.memory:
+        yield packing.plan(strategy, corpus.lengths(), options)
+        return
+    with tempfile.TemporaryDirectory(prefix="plan.", dir=work) as scratch:
+        with room.made_by(ArraysOnDisk(Path(scratch)).empty):
+            plans = _plans(strategy, corpus.lengths(), options, budget, Path(scratch).absolute())
+            corpus.locate(np.empty(0, np.int64))  # makes the table that it needs
+        yield plans
+
+
+def _plans(strategy: str, lengths: Ints, options: PackOptions, budget: Budget, scratch: Path) -> list[Plan]:
+    chosen = packing.strategy(strategy)
+    windows = _windows(lengths, options) if chosen.windowed else []
+    if len(windows) < 2:
+        return packing.plan(strategy, lengths, options)
+    (scratch / "planner").mkdir()
+    task = save(PlanWindow(strategy, lengths, options, scratch), scratch / "planner")
+    if budget.cluster is None:
+        found = dict(executor.run(task, windows, workers=budget.workers))
+    else:
+        found = dict(cluster.run(task, windows, budget.cluster, shared=task.file))
+    return packing.join_windows(
+        [(window.first, found[number].held()) for number, window in enumerate(windows)], lengths
+    )
+
+
+def _windows(lengths: Ints, options: PackOptions) -> list[Window]:
+    windows, first = [], 0
+    for window in in_windows([lengths], options.window_tokens):
+        windows.append(Window(first, first + len(window)))
+        first += len(window)
+    return windows
