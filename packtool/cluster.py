@@ -56,10 +56,10 @@ class OnWorker(Generic[Task, Result]):
 
     Args:
         function: of a task.
-        shared: a file that every worker must see.
+        shared: a file that every worker must see; None where they share no directory.
     """
 
-    def __init__(self, function: Callable[[Task], Result], shared: Path) -> None:
+    def __init__(self, function: Callable[[Task], Result], shared: Path | None) -> None:
         self._function = function
         self._shared = shared
         self._version = __version__
@@ -70,7 +70,7 @@ class OnWorker(Generic[Task, Result]):
         if self._version != __version__:
             what = f"{here} has packtool {__version__}, but the command is packtool {self._version}"
             raise DataError("worker-differs", what, remedy="install the same version everywhere")
-        if not self._shared.exists():
+        if self._shared is not None and not self._shared.exists():
             remedy = "choose an output on a file system that all workers share"
             raise DataError("not-shared", f"{here} doesn't see it", remedy=remedy, where=str(self._shared))
         # Progress and encoders are one for each process, whatever number of threads the worker has.
@@ -90,13 +90,13 @@ def run(
     tasks: Sequence[Task],
     cluster: Cluster,
     *,
-    shared: Path,
+    shared: Path | None,
     on_advance: executor.Advance | None = None,
 ) -> Generator[tuple[int, Result], None, None]:
     """As `executor.run`, on the workers of a cluster.
 
     Args:
-        shared: a file that every worker must see.
+        shared: a file that every worker must see; None where they share no directory.
 
     Raises:
         PacktoolError: `no-cluster`, `cluster-lost`, `worker-died`, `worker-differs`, `not-shared`; what a task raised.

@@ -22,7 +22,6 @@ from packtool.options.export import ExportArguments
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
-from packtool.storage.files import write_bytes
 from packtool.storage.manifest import ExportManifest, PackedManifest, StoreManifest
 from packtool.storage.output import Output, lies_at, one_writer, prepare
 from packtool.storage.state import key_of
@@ -103,14 +102,27 @@ def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck
         for part in contents.parts:
             first = part.first_token * itemsize if chosen.shared else None
             done = _noted(output.work, part.number)
-            if done is None or not all(place.holds(file, first) for file in done):
+            if done is None or not all(_held(output, place, file, first) for file in done):
                 done = chosen.part(place, contents, part)
                 _require_counts(done, part, f"shard {part.number} of {contents.name}")
-                check.keep(partial(write_bytes, _note(output.work, part.number), manifests.encode(done)))
+                check.keep(partial(_keep, output, part.number, done))
+            if not chosen.shared:
+                output.delivery.send(output.staged, done)
             written.append(done)
             bar.advance(part.tokens * itemsize)
     files = [] if chosen.shared else [file for files in written for file in files]
     return files + (chosen.finish(place, contents, written) if chosen.finish else [])
+
+
+def _held(output: Output, place: Place, file: Written, first: int | None) -> bool:
+    """Whether a file of a part that an earlier run finished, or its region of a file, is still what was written."""
+    return place.holds(file, first) or (first is None and output.delivery.holds(output.staged, file))
+
+
+def _keep(output: Output, number: int, done: list[Written]) -> None:
+    """Take note of a part, so that a resumed run has it."""
+    output.delivery.settle(output.staged, done)
+    output.delivery.record(_note(output.work, number), manifests.encode(done))
 
 
 def _manifest(source: Path, chosen: Format, contents: Contents, files: list[Written], staged: Path) -> ExportManifest:

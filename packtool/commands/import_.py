@@ -122,11 +122,11 @@ def _read_all(
     with Progress(sum(sizes), "import", quiet=quiet) as bar:
         for number, file in enumerate(files):
             done = noted(place.work, number)
-            if done is None or not kept(place.staged, done):
+            if done is None or not kept(place, done):
                 counts = Counts()
                 found = documents(chosen.read(file, options), info.eos_id, info.vocab_size, counts, str(file))
-                done = store_file(place.staged, shards, found, counts, info.vocab_size)
-                note(place.work, number, done)
+                done = store_file(place, shards, found, counts, info.vocab_size)
+                note(place, number, done)
             finished.append(done)
             shards += len(done.shards)
             bar.advance(sizes[number])

@@ -30,7 +30,6 @@ from packtool.places.url import is_remote
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage import output as outputs
-from packtool.storage.files import write_shared
 from packtool.storage.manifest import StoreManifest
 from packtool.storage.names import OFFSET, ORIGIN
 from packtool.storage.state import key_of
@@ -128,7 +127,9 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     if given_up := read_fallback(out.work):
         encoder_name, why = "tokenizers", given_up
     log.info("encoder %s: %s", encoder_name, why)
-    write_shared(out.work / "tokenizer.json", loaded.data)
+    workers = options.workers or executor.available_cpus()
+    where = None if options.scheduler is None else Cluster(options.scheduler, workers, "tokenize")
+    out.delivery.record(out.work / "tokenizer.json", loaded.data)
     context = tasks.Context(
         work=str(out.work.absolute()),
         tokenizer=loaded.info,
@@ -142,10 +143,9 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         max_record_bytes=options.record_bytes,
         provenance=options.provenance,
         special_ids=_special_ids(loaded) if options.special_tokens == "token" and options.ids_field is None else (),
+        destination=None if where is None else out.delivery.destination,
     )
-    workers = options.workers or executor.available_cpus()
-    where = None if options.scheduler is None else Cluster(options.scheduler, workers, "tokenize")
-    job = Job(context, files, workers, options.quiet, where, share)
+    job = Job(context, files, workers, options.quiet, where, share, out.delivery)
     if given_up:
         job.start_again("tokenizers")
     try:
@@ -172,7 +172,7 @@ def _run(job: Job, out: outputs.Output, encoder: str, why: str) -> str:
         if isinstance(error, EncoderMismatchError):
             remedy = "nothing is lost: tokenizers encodes everything instead, only slower"
             warn("encoder-fallback", why, remedy=remedy, where=error.where)
-        write_fallback(out.work, why)
+        write_fallback(out.work, why, out.delivery)
         job.start_again("tokenizers")
         job.run()
     return why

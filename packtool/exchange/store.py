@@ -10,9 +10,9 @@ import numpy as np
 
 from packtool.exchange.documents import Counts, Ids
 from packtool.plan import I64, offsets_of
-from packtool.storage.files import FileEntry, write_bytes
+from packtool.storage.files import FileEntry
 from packtool.storage.manifest import encode
-from packtool.storage.reading import problem_with
+from packtool.storage.output import Output
 from packtool.storage.token_store import write_shard
 
 SHARD_TOKENS = 1 << 25
@@ -30,7 +30,7 @@ class ImportedFile(msgspec.Struct, frozen=True):
 
 
 def store_file(
-    directory: Path, first_shard: int, found: Iterable[tuple[Ids, I64]], counts: Counts, vocab_size: int
+    place: Output, first_shard: int, found: Iterable[tuple[Ids, I64]], counts: Counts, vocab_size: int
 ) -> ImportedFile:
     """Write the documents of one input as shards from `first_shard` on."""
     shards: list[tuple[FileEntry, FileEntry]] = []
@@ -40,7 +40,8 @@ def store_file(
     def close() -> None:
         if lengths and sum(map(len, lengths)):
             number = first_shard + len(shards)
-            shards.append(write_shard(directory, number, ids, offsets_of(np.concatenate(lengths)), vocab_size))
+            shards.append(write_shard(place.staged, number, ids, offsets_of(np.concatenate(lengths)), vocab_size))
+            place.delivery.send(place.staged, shards[-1])
         ids.clear()
         lengths.clear()
 
@@ -53,9 +54,10 @@ def store_file(
     return ImportedFile(shards, counts.documents, counts.tokens, counts.empty, counts.eos_added)
 
 
-def note(work: Path, number: int, done: ImportedFile) -> None:
+def note(place: Output, number: int, done: ImportedFile) -> None:
     """Remember that an input is finished."""
-    write_bytes(_path(work, number), encode(done))
+    place.delivery.settle(place.staged, _files(done))
+    place.delivery.record(_path(place.work, number), encode(done))
 
 
 def noted(work: Path, number: int) -> ImportedFile | None:
@@ -66,10 +68,13 @@ def noted(work: Path, number: int) -> ImportedFile | None:
         return None
 
 
-def kept(directory: Path, done: ImportedFile) -> bool:
+def kept(place: Output, done: ImportedFile) -> bool:
     """Whether the shards of an input are still what an earlier run wrote."""
-    files = [file for shard in done.shards for file in shard]
-    return all(problem_with(directory, each.name, each.bytes, each.xxh3_128) is None for each in files)
+    return all(place.delivery.holds(place.staged, each) for each in _files(done))
+
+
+def _files(done: ImportedFile) -> list[FileEntry]:
+    return [file for shard in done.shards for file in shard]
 
 
 def _path(work: Path, number: int) -> Path:

@@ -21,7 +21,7 @@ from packtool.places import transfer
 from packtool.progress import Progress
 
 FETCHING = ".fetching"
-"""Directory in a mirror for locks, and for files of which only a part is there."""
+"""Directory for locks, and for files of which only a part is there."""
 FILES_AT_ONCE = 3
 
 _mirrors: dict[str, Mirror] = {}
@@ -35,22 +35,37 @@ class Mirror:
         path: of the directory, absolute; created.
         limit: bytes of arrays to keep, beside those that are being read; None for all.
         quiet: no progress bar.
+        sizes: of every object below the URL, by name, if that is known.
 
     Attributes:
         sizes: of every object below the URL, by name.
         limit: as given.
     """
 
-    def __init__(self, url: str, path: Path, limit: int | None = None, *, quiet: bool = True) -> None:
+    def __init__(
+        self,
+        url: str,
+        path: Path,
+        limit: int | None = None,
+        *,
+        quiet: bool = True,
+        sizes: dict[str, int] | None = None,
+    ) -> None:
         self.url = url
         self.path = path
-        self.sizes: dict[str, int] = transfer.names_below(url)
+        self.sizes: dict[str, int] = transfer.names_below(url) if sizes is None else sizes
         self.limit = limit
         self._quiet = quiet
         self._digests: Mapping[str, tuple[int, str]] = {}
         self._inside = Lock()
-        (path / FETCHING).mkdir(parents=True, exist_ok=True)
+        self._fetching = path.parent / FETCHING
+        path.mkdir(parents=True, exist_ok=True)
+        self._fetching.mkdir(exist_ok=True)
         names[str(path)] = url
+
+    def url_of(self, name: str) -> str:
+        """Where a file comes from."""
+        return f"{self.url}/{name}"
 
     def expect(self, digests: Mapping[str, tuple[int, str]]) -> None:
         """From now on hold files against these sizes and checksums, and have those of them that are missing fetched."""
@@ -87,7 +102,7 @@ class Mirror:
                 stop.set()
                 pool.shutdown(cancel_futures=True)
                 if isinstance(error, FileNotFoundError):
-                    raise _missing(f"{self.url}/{name}") from None
+                    raise _missing(self.url_of(name)) from None
                 raise
 
     def _fetch(self, name: str, stop: Event) -> None:
@@ -101,12 +116,12 @@ class Mirror:
                 raise FileNotFoundError(file)
             if found != size:
                 what = f"has {found} bytes, but the manifest says {size}"
-                raise DataError("wrong-size", what, remedy=_AGAIN, where=f"{self.url}/{name}")
+                raise DataError("wrong-size", what, remedy=_AGAIN, where=self.url_of(name))
             self._make_room(size)
-            partial = self.path / FETCHING / _flat(name)
+            partial = self._fetching / _flat(name)
             hashed = xxhash.xxh3_128()
             with partial.open("wb") as out:
-                for block in transfer.download(f"{self.url}/{name}", size):
+                for block in transfer.download(self.url_of(name), size):
                     if stop.is_set():
                         raise transfer.StoppedError
                     hashed.update(block)
@@ -114,14 +129,14 @@ class Mirror:
             if digest is not None and hashed.hexdigest() != digest:
                 partial.unlink()
                 what = "its checksum differs from the manifest's: the file has changed since it was written"
-                raise DataError("wrong-checksum", what, remedy=_AGAIN, where=f"{self.url}/{name}")
-            file.parent.mkdir(exist_ok=True)
+                raise DataError("wrong-checksum", what, remedy=_AGAIN, where=self.url_of(name))
+            file.parent.mkdir(parents=True, exist_ok=True)
             partial.replace(file)
 
     @contextmanager
     def _one(self, name: str) -> Iterator[None]:
         """Only one thread of one process at a time goes on with a file."""
-        handle = os.open(self.path / FETCHING / f"{_flat(name)}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        handle = os.open(self._fetching / f"{_flat(name)}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield

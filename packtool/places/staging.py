@@ -1,12 +1,10 @@
 """Where datasets of object stores lie on local disks while a command works on them.
 
     STAGING/outputs/DIGEST/packed         what a command writes for s3://bucket/packed, until it is uploaded
-    STAGING/outputs/DIGEST/uploaded       the names and checksums of what was uploaded of it
     STAGING/inputs/DIGEST/tokens          what a command reads of s3://bucket/tokens
     STAGING/datasets/DIGEST/packed        what trainers read of s3://bucket/packed
 
-The last part of a URL is the name of the directory, since datasets are known by it. What is left after an interruption
-is what a resumed run goes on with.
+The last part of a URL is the name of the directory, since datasets are known by it.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ def directory_for(url: str, root: Path, kind: str, version: str = "") -> Path:
 
 
 def stage_output(url: str, root: Path, *, quiet: bool) -> Path:
-    """The local directory that stands for an output, until `publish` uploads it."""
+    """The local directory that stands for an output while it is written."""
     path = directory_for(url, root, "outputs")
     _outputs[str(path)] = Upload(url, quiet)
     names[str(path)] = url
@@ -65,28 +63,6 @@ def stage_output(url: str, root: Path, *, quiet: bool) -> Path:
 def upload_of(path: Path) -> Upload | None:
     """Where an output belongs; None where it stays."""
     return _outputs.get(str(path))
-
-
-def uploaded(path: Path) -> dict[str, str]:
-    """Names and checksums of the files of an output that were uploaded."""
-    try:
-        lines = (path.parent / "uploaded").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return {}
-    return {name: digest for digest, _, name in (line.partition(" ") for line in lines)}
-
-
-def note_uploaded(path: Path, name: str, digest: str) -> None:
-    """Remember that a file was uploaded. What was written last for a name counts."""
-    with (path.parent / "uploaded").open("a", encoding="utf-8") as file:
-        file.write(f"{digest} {name}\n")
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def forget_uploaded(path: Path) -> None:
-    """Begin anew."""
-    (path.parent / "uploaded").unlink(missing_ok=True)
 
 
 def remove(path: Path) -> None:

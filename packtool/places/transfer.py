@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from threading import Event
 from typing import Any
+
+import xxhash
 
 from packtool.errors import DataError
 from packtool.places.client import filesystem, patiently
@@ -17,39 +19,80 @@ PART_BYTES = 1 << 23
 """What is sent or fetched by one request."""
 AHEAD = 4
 """Parts of one object that are fetched at once."""
+COPY_BYTES = 5 << 30
+"""The largest object that stores copy by one request."""
 
 
 class StoppedError(Exception):
     """The transfer was given up."""
 
 
-def upload(file: Path, url: str, stop: Event) -> None:
+def upload(file: Path, url: str, stop: Event, xxh3_128: str | None = None) -> None:
     """Put a local file into a store, as a whole or not at all.
 
     Args:
         file: that nobody writes to.
         url: of the object; what it held before stays until all of the file is there.
         stop: when set, the upload is given up.
+        xxh3_128: of the file, as it was written; None to send what is there.
 
     Raises:
-        DataError: the store refuses it.
+        DataError: the store refuses it; the file has changed.
         StoppedError: it was given up.
     """
     store, path = filesystem(url)
-    patiently(lambda: _put(file, store, path, stop), url)
+    patiently(lambda: _put(_blocks(file, url, stop, xxh3_128), store, path), url)
     if (found := size_of(url)) != file.stat().st_size:
         what = f"has {found} bytes in the store, but {file.stat().st_size} were sent"
         raise DataError("store-unreachable", what, remedy="run the command again with --resume", where=url)
 
 
-def _put(file: Path, store: Any, path: str, stop: Event) -> None:
+def write(url: str, data: bytes) -> None:
+    """Make a small object.
+
+    Raises:
+        DataError: the store refuses it.
+    """
+    store, path = filesystem(url)
+    patiently(lambda: _put([data], store, path), url)
+
+
+def copy(source: str, target: str, size: int) -> None:
+    """Make an object that is the same as another one of the same store, whose bytes stay there unless they are many.
+
+    Raises:
+        FileNotFoundError: there is no such object.
+        DataError: the store refuses it.
+    """
+    store, path = filesystem(target)
+    if size > COPY_BYTES:
+        patiently(lambda: _put(download(source, size), store, path), target)
+    else:
+        patiently(lambda: store.copy_file(filesystem(source)[1], path), target)
+
+
+def _blocks(file: Path, url: str, stop: Event, xxh3_128: str | None) -> Iterator[bytes]:
+    """What a file holds, held against its checksum before the last of it is given."""
+    hashed, last = xxhash.xxh3_128(), b""
+    with file.open("rb") as source:
+        while block := source.read(PART_BYTES):
+            if stop.is_set():
+                raise StoppedError
+            hashed.update(block)
+            if last:
+                yield last
+            last = block
+    if xxh3_128 is not None and hashed.hexdigest() != xxh3_128:
+        what = "its checksum differs from when it was written: the file has changed on the disk"
+        raise DataError("wrong-checksum", what, remedy="check the disk, then run the command again", where=url)
+    yield last
+
+
+def _put(blocks: Iterable[bytes], store: Any, path: str) -> None:
     stream = store.open_output_stream(path, compression=None)
     try:
-        with file.open("rb") as source:
-            while block := source.read(PART_BYTES):
-                if stop.is_set():
-                    raise StoppedError
-                stream.write(block)
+        for block in blocks:
+            stream.write(block)
         stream.close()
     except BaseException:
         # The client completes the upload of what was written so far when a stream goes, unless it never goes.
@@ -122,5 +165,14 @@ def remove(url: str) -> None:
     store, path = filesystem(url)
     try:
         patiently(lambda: store.delete_file(path), url)
+    except FileNotFoundError:
+        return
+
+
+def remove_below(url: str) -> None:
+    """Remove every object below a URL; nothing happens where there is none."""
+    store, path = filesystem(url)
+    try:
+        patiently(lambda: store.delete_dir(path), url)
     except FileNotFoundError:
         return

@@ -38,21 +38,36 @@ DATASET_FILE = (
     rf"({_BUCKET}{_ARRAY}|{EXPORTED}|{COLUMNS}|{_TOKENIZER}|{manifests.RUN}|{manifests.REPORT}|{re.escape(REJECTED)})"
 )
 """What the files of datasets are called."""
+RECORD = (
+    rf"(fallback\.json|(part|file|digest|input)-\d{{5,}}\.json|block-\d{{6,}}\.json"
+    rf"|shards/{_BUCKET}shard-\d{{5,}}\.json)"
+)
+"""What the records of finished pieces are called, in `unfinished/`."""
 _RANDOM = "[a-z0-9_]{8}"
 _SAVED = r"(function\.pickle|array-\d{3,}|planned-\d{5,})"
 _ATOMS = r"\d{5,}-\d{2,}\.atoms"
 _SCRATCH = re.compile(
-    rf"({STATE}|{LOCK}|task-\d{{5,}}\.lock|{WHOLE}|{_REPLACED}|tokenizer\.json|fallback\.json|stdin"
+    rf"({STATE}|{LOCK}|task-\d{{5,}}\.lock|{WHOLE}|{_REPLACED}|tokenizer\.json|stdin|{RECORD}"
     rf"|{STAGED}/{DATASET_FILE}"
     rf"|order-\d{{5,}}\.keys"
-    rf"|(part|file|digest|input)-\d{{5,}}\.json"
-    rf"|block-\d{{6,}}(\.json|(\.{_RANDOM})?/({_ARRAY}|{COLUMNS}|{re.escape(REJECTED)}))"
-    rf"|shards/{_BUCKET}shard-\d{{5,}}\.json"
+    rf"|block-\d{{6,}}(\.{_RANDOM})?/({_ARRAY}|{COLUMNS}|{re.escape(REJECTED)})"
     rf"|((shards|partitions)/{_BUCKET})?plan\.{_RANDOM}/((rows|planner|window-\d+\.{_RANDOM})/)?{_SAVED}"
     rf"|shards/{_BUCKET}plan\.{_RANDOM}/shard-\d{{5,}}\.{_RANDOM}/{_ARRAY}"
     rf"|partitions/{_BUCKET}partitions-\d+-\d+/((task-\d{{2,}}\.{_RANDOM}/)?{_ATOMS}|task-\d{{2,}}\.json)"
     rf")((\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})?"
 )
+
+
+def is_ours(name: str) -> bool:
+    """Whether packtool may have written a file of this name in an output.
+
+    >>> is_ours("tokens-00000.npy"), is_ours("unfinished/state.json"), is_ours("notes.txt")
+    (True, True, False)
+    """
+    scratch = name.removeprefix(f"{UNFINISHED}/")
+    if scratch != name:
+        return _SCRATCH.fullmatch(scratch) is not None
+    return name == manifests.MANIFEST or re.fullmatch(DATASET_FILE, name) is not None
 
 
 def publish(path: Path) -> None:

@@ -1,38 +1,30 @@
-"""Datasets in object stores: what lies at a URL, a directory that stands for it, and how a finished output gets there.
+"""What lies at the URL of a dataset, a directory that stands for it, and whether a run may write there.
 
-An output is made whole in its staging directory first. Then its files are uploaded, several at once, each visible only
-when all of it is there; and the manifest last, so that a URL without one is no dataset. An object is replaced as a
-whole, too, but a dataset of many can't be: so that nobody reads a mixture, the manifest of a dataset that
-`--overwrite` replaces goes before the first new file comes. `unfinished.json` says meanwhile who is at work.
+Objects are replaced as a whole, a dataset of many can't be: a URL without a manifest is no dataset. While one is being
+written there, ``unfinished/state.json`` says by whom, as in a directory.
 """
 
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Lock
 
 import xxhash
 
-from packtool.call import typed
-from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.errors import DataError, UsageError
 from packtool.places import staging, transfer
 from packtool.places.mirror import Mirror
 from packtool.places.staging import Upload
-from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
 from packtool.storage.listing import listed
-from packtool.storage.publish import DATASET_FILE, STATE, UNFINISHED
+from packtool.storage.manifest import Manifest
+from packtool.storage.publish import DATASET_FILE, STAGED, STATE, UNFINISHED, is_ours
 from packtool.storage.reading import decode
-from packtool.storage.state import Begun, State
+from packtool.storage.state import State
 
-UPLOADS = 4
-"""Files that are uploaded at once."""
-_STATE = "unfinished.json"
-"""Says who is at work, as `unfinished/state.json` does in a directory."""
+_STATE = f"{UNFINISHED}/{STATE}"
 _AGAIN = "give --overwrite to make it again, or choose another output"
 
 
@@ -49,6 +41,18 @@ class Found:
     names: dict[str, int]
     finished: State | None
     unfinished: State | None
+
+    @property
+    def replacing(self) -> bool:
+        """Whether what is written there lies beside an older dataset until it is whole."""
+        return self.finished is not None or any(name.startswith(f"{UNFINISHED}/{STAGED}/") for name in self.names)
+
+    def work(self) -> dict[str, int]:
+        """What lies in `unfinished/`, or would if there was no older dataset."""
+        below = {n.removeprefix(f"{UNFINISHED}/"): b for n, b in self.names.items() if n.startswith(f"{UNFINISHED}/")}
+        if self.replacing:
+            return below
+        return below | {f"{STAGED}/{n}": b for n, b in self.names.items() if not n.startswith(f"{UNFINISHED}/")}
 
 
 def look(url: str) -> Found:
@@ -101,8 +105,6 @@ def _without_manifest(url: str, root: Path) -> Mirror:
         raise DataError("no-manifest", what, remedy=remedy, where=url)
     made.expect({})
     made.fetch(_STATE)
-    (made.path / UNFINISHED).mkdir(exist_ok=True)
-    (made.path / _STATE).replace(made.path / UNFINISHED / STATE)
     return made
 
 
@@ -110,16 +112,17 @@ def stand_for(path: Path, upload: Upload) -> None:
     """Let a staging directory stand for the dataset that is finished at its URL."""
     made = Mirror(upload.url, path)
     made.fetch(manifests.MANIFEST)
-    made.expect({each.name: (each.bytes, each.xxh3_128) for each in listed(manifests.read(path))})
+    manifest = manifests.read(path)
+    made.expect({each.name: (each.bytes, each.xxh3_128) for each in listed(manifest)})
+    tidy(upload.url, manifest)
 
 
-def decide(upload: Upload, state: State, *, overwrite: bool, resume: bool) -> bool:
+def decide(upload: Upload, found: Found, state: State, *, overwrite: bool, resume: bool) -> bool:
     """Whether an output is finished there already; if not, a run may write it.
 
     Raises:
         UsageError: something else lies there.
     """
-    found = look(upload.url)
     if not found.names:
         return False
     other = found.unfinished or found.finished
@@ -158,9 +161,8 @@ def _require_ours(url: str, found: Found) -> None:
     Raises:
         UsageError: naming an object.
     """
-    ours = {_STATE, manifests.MANIFEST, manifests.RUN}
     for name in sorted(found.names):
-        if name not in ours and not re.fullmatch(DATASET_FILE, name):
+        if not is_ours(name):
             what = f"holds {name}, which packtool did not write"
             remedy = "move it away, or choose another output"
             raise UsageError("output-has-other-files", what, remedy=remedy, where=url)
@@ -176,66 +178,12 @@ def lies_at(upload: Upload, state: State) -> str:
     return "other"
 
 
-def begin(path: Path, upload: Upload, state: State, *, resume: bool) -> None:
-    """Say at the URL who is at work. What an earlier run uploaded counts only where this one resumes it."""
-    if not resume:
-        staging.forget_uploaded(path)
-    note = path.parent / STATE
-    write_bytes(note, manifests.encode(Begun(state.command, state.key, typed())))
-    try:
-        transfer.upload(note, f"{upload.url}/{_STATE}", Event())
-    finally:
-        note.unlink()
-
-
-def publish(path: Path, upload: Upload) -> None:
-    """Upload a finished output, manifest last. Doing it again after it was interrupted does the rest.
-
-    Raises:
-        DataError: the store refuses it, or the local files are not whole.
-    """
-    url = upload.url
-    there = transfer.names_below(url)
-    files = {each.name: (each.bytes, each.xxh3_128) for each in listed(manifests.read(path))}
-    done = {name for name, digest in staging.uploaded(path).items() if name in files and files[name][1] == digest}
-    missing = [name for name, (size, _) in files.items() if name not in done or there.get(name) != size]
-    if missing or manifests.MANIFEST not in there:
-        if manifests.MANIFEST in there:
-            transfer.remove(f"{url}/{manifests.MANIFEST}")
-        _upload_all(path, upload, {name: files[name] for name in missing})
-        for name in (manifests.RUN, manifests.MANIFEST):
-            transfer.upload(path / name, f"{url}/{name}", Event())
-    for name in there.keys() - files.keys() - {manifests.RUN, manifests.MANIFEST}:
+def tidy(url: str, manifest: Manifest) -> None:
+    """Remove what does not belong to the finished dataset: of the work on it, and of one that lay there before."""
+    names = transfer.names_below(url)
+    files = {each.name for each in listed(manifest)}
+    for name in names.keys() - files - {manifests.RUN, manifests.MANIFEST}:
         if re.fullmatch(DATASET_FILE, name):
             transfer.remove(f"{url}/{name}")
-    transfer.remove(f"{url}/{_STATE}")
-
-
-def _upload_all(path: Path, upload: Upload, files: dict[str, tuple[int, str]]) -> None:
-    stop, noting = Event(), Lock()
-
-    def one(name: str) -> int:
-        transfer.upload(path / name, f"{upload.url}/{name}", stop)
-        with noting:
-            staging.note_uploaded(path, name, files[name][1])
-        return files[name][0]
-
-    with (
-        Progress(sum(size for size, _ in files.values()), "upload", quiet=upload.quiet) as bar,
-        ThreadPoolExecutor(UPLOADS) as pool,
-    ):
-        try:
-            for each in as_completed([pool.submit(one, name) for name in files]):
-                bar.advance(each.result())
-        except BaseException as error:
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            if isinstance(error, PacktoolError):
-                raise _with_resume(error) from None
-            raise
-
-
-def _with_resume(error: PacktoolError) -> PacktoolError:
-    """What is uploaded stays so."""
-    remedy = f"{error.remedy.removesuffix(', then run the command again')}, then run the command again with --resume"
-    return type(error)(error.code, error.what, remedy=remedy, where=error.where)
+    if any(name.startswith(f"{UNFINISHED}/") for name in names):
+        transfer.remove_below(f"{url}/{UNFINISHED}")

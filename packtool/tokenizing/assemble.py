@@ -45,19 +45,20 @@ def assemble(
     per_file: dict[int, SpanCounts] = {}
     with RejectJoiner(out.staged, [file.name for file in job.files]) as joiner:
         for directory, result in job.in_order():
-            joiner.add(directory)
+            if result.rejected is not None:
+                joiner.add(directory)
             first_record = per_file[result.spans[0].file].records if result.spans[0].file in per_file else 0
             for span in result.spans:
                 joiner.passed(span.file, span.records)
                 per_file.setdefault(span.file, SpanCounts(span.file)).add(span)
             for shard in result.shards:
-                tokens = _place(out.staged, directory, len(shards), shard.tokens)
-                offsets = _place(out.staged, directory, len(shards), shard.offsets)
-                origins = shard.documents and _place(out.staged, directory, len(shards), shard.documents)
+                tokens = _place(out, directory, len(shards), shard.tokens)
+                offsets = _place(out, directory, len(shards), shard.offsets)
+                origins = shard.documents and _place(out, directory, len(shards), shard.documents)
                 columns = shard.columns
                 if columns is not None:
                     name = columns_file(len(shards))
-                    _link(directory / columns.name, out.staged / name)
+                    out.delivery.place(directory, columns, out.staged / name)
                     columns = msgspec.structs.replace(columns, name=name)
                 shards.append(TokenShard(tokens, offsets, documents, origins, first_record, columns))
                 documents += shard.offsets.shape[0] - 1
@@ -90,15 +91,16 @@ def assemble(
         "files": [{"name": job.files[n].name, **counts.flat()} for n, counts in sorted(per_file.items())],
     }
     out.finish(manifest, run)
-    _warn(out.path, manifest.counts)
+    _warn(out.path, manifest)
     _warn_of_special(out.path, total.special, manifest.tokenizer.added_tokens)
     return manifest.counts, run
 
 
-def _warn(path: Path, counts: dict[str, int]) -> None:
+def _warn(path: Path, manifest: StoreManifest) -> None:
+    counts = manifest.counts
     if counts["rejected"]:
-        kept = path / REJECTED
-        remedy = f"see {kept}" if kept.exists() else "use --on-error quarantine to see which, with the reasons"
+        kept = manifest.rejected is not None
+        remedy = f"see {path / REJECTED}" if kept else "use --on-error quarantine to see which, with the reasons"
         what = f"{counts['rejected']:,} records could not be used"
         if counts.get("lost_bytes"):
             what += f", and {counts['lost_bytes']:,} bytes of damaged files are lost with all records in them"
@@ -123,16 +125,8 @@ def _warn_of_special(path: Path, found: Mapping[str, int], tokens: Mapping[str, 
     warn("special-tokens", what, remedy=remedy, where=str(path))
 
 
-def _place(store: Path, directory: Path, number: int, entry: FileEntry) -> FileEntry:
-    """Give one file of a shard its final name, by a link: until the store is whole, its block stays whole, too."""
+def _place(out: outputs.Output, directory: Path, number: int, entry: FileEntry) -> FileEntry:
+    """Give one file of a shard its final name."""
     name = shard_file(entry.name.partition("-")[0], number)
-    _link(directory / entry.name, store / name)
+    out.delivery.place(directory, entry, out.staged / name)
     return msgspec.structs.replace(entry, name=name)
-
-
-def _link(source: Path, target: Path) -> None:
-    target.unlink(missing_ok=True)
-    try:
-        target.hardlink_to(source)
-    except OSError:  # a file system without links: after an interruption the block is done again
-        source.rename(target)

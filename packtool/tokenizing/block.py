@@ -5,42 +5,27 @@ from __future__ import annotations
 import functools
 import shutil
 import tempfile
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container
 from pathlib import Path
-from typing import NoReturn
 
 import msgspec
-import numpy as np
 
-from packtool import executor
-from packtool.corpus.discover import STDIN
 from packtool.corpus.fields import Fields
 from packtool.corpus.filters import Filters
-from packtool.corpus.origins import origins
 from packtool.corpus.pages import Packed, Pages
-from packtool.corpus.read import SpanReader, file_digest, records_before
-from packtool.corpus.records import Block, CorpusFile, RecordBatch, Reject, Span
-from packtool.corpus.walk import shown
-from packtool.errors import DataError
-from packtool.plan import I64
+from packtool.corpus.read import file_digest
+from packtool.corpus.records import Block, CorpusFile
+from packtool.places import transfer
+from packtool.places.url import is_remote
 from packtool.storage.files import FileEntry, sync_directory, write_shared
 from packtool.storage.manifest import InputEntry, TokenizerInfo
+from packtool.storage.uploads import Destination
 from packtool.tokenizing.choose import EncoderRecipe, load_encoder
-from packtool.tokenizing.counts import SpanCounts, count_ids
-from packtool.tokenizing.encode import Parts, encoded, joined, require_ids, stored, utf8_of
+from packtool.tokenizing.counts import SpanCounts
 from packtool.tokenizing.rejects import RejectLog
+from packtool.tokenizing.span import read_span
 from packtool.tokenizing.store_writer import ShardWriter, WrittenShard
 from packtool.tokenizing.verify import Verified
-
-REMEDIES = {
-    "bad-field": "name another field, or give --on-error skip or quarantine",
-    "bad-ids": "name the field of ids and the tokenizer that made them, or give --on-error skip or quarantine",
-    "bad-table-row": "fix the row, or give --on-error skip or quarantine",
-    "missing-text": "name the field with --text-field, or give --on-error skip or quarantine",
-    "damaged-file": "get the file again, or give --on-error skip or quarantine",
-    "record-too-large": "raise --max-record-bytes, or give --on-error skip or quarantine",
-}
-_REMEDY = "fix the record, or give --on-error skip or quarantine"
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -57,6 +42,7 @@ class Context(msgspec.Struct, frozen=True):
         max_record_bytes: limit of a record, uncompressed.
         provenance: keep where documents came from.
         special_ids: of the special tokens to count in texts, ascending.
+        destination: where workers that do not share the directory send what they finish, and find the tokenizer.
     """
 
     work: str
@@ -69,6 +55,7 @@ class Context(msgspec.Struct, frozen=True):
     max_record_bytes: int
     provenance: bool
     special_ids: tuple[int, ...] = ()
+    destination: Destination | None = None
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -139,15 +126,30 @@ def forget(work: Path, numbers: Container[int]) -> None:
 
 def run(context: Context, task: Task) -> BlockResult | FileDigest:
     """Run one task; running it again gives the same files. The digest alone where the task has no spans."""
-    work = Path(context.work)
+    work, destination = Path(context.work), context.destination
     if not task.spans:
         pages = Pages()
         digest = FileDigest(file_digest(task.files[0], pages), pages.packed())
-        write_shared(digest_record(work, task.number), msgspec.json.encode(digest))
+        _record(context, digest_record(work, task.number), digest)
         return digest
     directory = block_directory(work, task.number)
     # On a cluster, a task whose worker was taken for dead runs twice at once: each time in a directory of its own.
-    attempt = Path(tempfile.mkdtemp(prefix=f"{directory.name}.", dir=work))
+    attempt = Path(tempfile.mkdtemp(prefix=f"{directory.name}.", dir=work if destination is None else None))
+    try:
+        result = _block(context, task, attempt)
+        if destination is not None:
+            destination.deliver(attempt, result.files(), directory)
+        else:
+            _move(attempt, directory)
+    finally:
+        if destination is not None:
+            shutil.rmtree(attempt, ignore_errors=True)
+    _record(context, block_record(work, task.number), result)
+    return result
+
+
+def _block(context: Context, task: Task, attempt: Path) -> BlockResult:
+    """A block, its files in a directory of this attempt."""
     encoder = prepare(context)
     if encoder is not None:
         encoder.restart()
@@ -162,10 +164,16 @@ def run(context: Context, task: Task) -> BlockResult | FileDigest:
             columns=context.fields.columns,
         )
         counts = [
-            _read_span(context, span, file, encoder, writer, log)
+            read_span(context, span, file, encoder, writer, log)
             for span, file in zip(task.spans, task.files, strict=True)
         ]
         writer.close()
+    facts = ("none", 0, 0) if encoder is None else (encoder.name, encoder.checked, encoder.truncated)
+    return BlockResult(*facts, counts, writer.shards, log.entry())
+
+
+def _move(attempt: Path, directory: Path) -> None:
+    """Make an attempt the block."""
     sync_directory(attempt)
     try:
         attempt.rename(directory)
@@ -173,135 +181,27 @@ def run(context: Context, task: Task) -> BlockResult | FileDigest:
         if not directory.exists():
             raise
         shutil.rmtree(attempt)  # the same files are there already
-    facts = ("none", 0, 0) if encoder is None else (encoder.name, encoder.checked, encoder.truncated)
-    result = BlockResult(*facts, counts, writer.shards, log.entry())
-    write_shared(block_record(work, task.number), msgspec.json.encode(result))
-    return result
+
+
+def _record(context: Context, path: Path, result: BlockResult | FileDigest) -> None:
+    """Say that a piece is finished; where it is sent elsewhere, there."""
+    data = msgspec.json.encode(result)
+    if context.destination is None:
+        write_shared(path, data)
+    else:
+        transfer.write(context.destination.of(path), data)
 
 
 def prepare(context: Context) -> Verified | None:
     """Load the encoder; it is kept for the next task, and shared with processes forked from this one. Ids need none."""
     if context.fields.ids:
         return None
-    return _encoder(Path(context.work) / "tokenizer.json", context.tokenizer.sha256, context.recipe)
+    file = Path(context.work) / "tokenizer.json"
+    place = str(file) if context.destination is None else context.destination.of(file)
+    return _encoder(place, context.tokenizer.sha256, context.recipe)
 
 
 @functools.lru_cache(maxsize=1)
-def _encoder(path: Path, sha256: str, recipe: EncoderRecipe) -> Verified:
+def _encoder(place: str, sha256: str, recipe: EncoderRecipe) -> Verified:
     del sha256  # part of the cache's key: another run in this process may use the same path
-    return load_encoder(recipe, path.read_bytes())
-
-
-def _read_span(
-    context: Context, span: Span, file: CorpusFile, encoder: Verified | None, writer: ShardWriter, log: RejectLog
-) -> SpanCounts:
-    counts = SpanCounts(span.file)
-    salvage = context.on_error != "fail"
-    reader = SpanReader(file, span, context.fields, limit=context.max_record_bytes, salvage=salvage)
-    for batch in reader:
-        if encoder is None:
-            require_ids(batch, context.tokenizer)
-        if batch.rejects:
-            reader.require_unchanged()
-            _reject(context, span, file, batch, counts, log)
-        before = writer.tokens
-        counts.read += len(batch.documents)
-        parts, utf8 = _filtered(context, batch, encoder, counts)
-        sources = None
-        if context.provenance:
-            sources = origins(span.file, counts.records, batch.numbers, batch.documents, utf8)
-        done = 0
-        for ids, lengths, ends in parts:
-            for special, times in count_ids(ids, context.special_ids):
-                counts.special[str(special)] = counts.special.get(str(special), 0) + times
-            ended = slice(done, done + sum(ends))
-            columns = [values[ended] for values in batch.columns]
-            added, empty = writer.add(ids, lengths, ends, None if sources is None else sources[ended], columns)
-            done += added + empty
-            counts.documents += added
-            counts.empty += empty
-        counts.tokens += writer.tokens - before
-        counts.records += batch.records
-        counts.bytes += batch.bytes
-        writer.close_full()
-        executor.advance(batch.progress)
-    counts.require_balance(_added(context))
-    counts.digest = reader.digest
-    if not span.whole and reader.pages is not None:
-        counts.pages = reader.pages.packed()
-    return counts
-
-
-def _filtered(
-    context: Context, batch: RecordBatch, encoder: Verified | None, counts: SpanCounts
-) -> tuple[Iterable[Parts], list[bytes | None]]:
-    """The ids of the documents that pass all filters, and their bytes; the others are counted and taken out."""
-    filters = context.filters
-    if encoder is not None and (kept := filters.kept(batch.documents)) is not None:
-        gone = sorted(set(range(len(batch.documents))) - set(kept))
-        dropped = [batch.documents[n] for n in gone]
-        _, sizes = joined(_counted(encoded(dropped, utf8_of(dropped, ids=False), encoder), counts))
-        counts.filtered.add(dropped, _stored_tokens(context, sizes))
-        batch.keep(kept)
-    utf8 = utf8_of(batch.documents, ids=encoder is None)
-    found = stored(batch.documents) if encoder is None else encoded(batch.documents, utf8, encoder)
-    parts = _counted(found, counts)
-    if not filters.by_tokens:
-        return parts, utf8
-    ids, lengths = joined(parts)
-    fits = filters.fit(_stored_tokens(context, lengths))
-    counts.filtered.add(
-        [document for document, fit in zip(batch.documents, fits, strict=True) if not fit],
-        _stored_tokens(context, lengths)[~fits],
-    )
-    left = np.flatnonzero(fits).tolist()
-    batch.keep(left)
-    return [(ids[np.repeat(fits, lengths)], lengths[fits], [True] * len(left))], [utf8[n] for n in left]
-
-
-def _stored_tokens(context: Context, lengths: I64) -> I64:
-    """Tokens that documents of so many ids have in a store, where EOS and BOS are added."""
-    return np.where(lengths > 0, lengths + _added(context), 0).astype(np.int64)
-
-
-def _added(context: Context) -> int:
-    """Tokens that a stored document has beside its own: EOS, and BOS if there is one."""
-    return 1 + (context.tokenizer.bos_id is not None)
-
-
-def _counted(parts: Iterable[Parts], counts: SpanCounts) -> Iterator[Parts]:
-    """The same parts, their ids counted as they come from the encoder."""
-    for part in parts:
-        counts.encoded += len(part[0])
-        yield part
-
-
-def _reject(
-    context: Context, span: Span, file: CorpusFile, batch: RecordBatch, counts: SpanCounts, log: RejectLog
-) -> None:
-    for reject in batch.rejects:
-        if context.on_error == "fail":
-            _fail(span, file, reject, counts.records)
-        counts.rejected[reject.code] = counts.rejected.get(reject.code, 0) + 1
-        counts.lost += reject.lost
-        log.add(span.file, reject, counts.records)
-        if context.max_errors is not None and log.count > context.max_errors:
-            raise too_many(context.max_errors)
-
-
-def _fail(span: Span, file: CorpusFile, reject: Reject, before: int) -> NoReturn:
-    where = STDIN if file.name == STDIN else shown(file.location)
-    if reject.record:
-        where += f":{records_before(file, span) + before + reject.record}"
-    remedy = REMEDIES.get(reject.code, _REMEDY)
-    raise DataError(reject.code, reject.reason, remedy=remedy, where=where)
-
-
-def too_many(limit: int) -> DataError:
-    """The error for more bad records than allowed."""
-    return DataError(
-        "too-many-errors",
-        f"more than {limit} records can't be used",
-        remedy="look at them with --on-error quarantine and a higher --max-errors",
-        where="--max-errors",
-    )
+    return load_encoder(recipe, transfer.read(place) if is_remote(place) else Path(place).read_bytes())

@@ -18,9 +18,10 @@ from packtool.corpus.records import Block, CorpusFile
 from packtool.corpus.source import OTHER_BYTES, changed
 from packtool.progress import Progress
 from packtool.share import Share
-from packtool.storage.files import write_shared
-from packtool.storage.reading import decode, problem_with, read_file
+from packtool.storage.delivery import Delivery
+from packtool.storage.reading import decode, read_file
 from packtool.tokenizing import block as tasks
+from packtool.tokenizing.span import too_many
 
 _FALLBACK = "fallback.json"
 
@@ -32,6 +33,7 @@ class Job:
 
     Args:
         share: of the pieces to do; None for all.
+        delivery: where finished blocks go; by default they stay.
 
     Attributes:
         results: of the blocks that are done, by number.
@@ -48,7 +50,9 @@ class Job:
         quiet: bool,
         cluster: Cluster | None = None,
         share: Share | None = None,
+        delivery: Delivery | None = None,
     ) -> None:
+        self.delivery = delivery or Delivery()
         self.context = context
         self.files = files
         self.workers = workers
@@ -91,10 +95,7 @@ class Job:
         except (FileNotFoundError, ValueError):
             return None
         directory = tasks.block_directory(self._work, number)
-        for file in result.files():
-            if problem_with(directory, file.name, file.bytes, file.xxh3_128):
-                return None
-        return result
+        return result if all(self.delivery.holds(directory, file) for file in result.files()) else None
 
     def start_again(self, encoder: str) -> None:
         """Forget what the other encoder did."""
@@ -113,6 +114,8 @@ class Job:
 
     def run(self) -> None:
         """Do what is still to do of this run's share."""
+        for number, found in self.results.items():
+            self._send(number, found)
         todo, left = [], 0
         for piece in sorted(self._mine.intersection(self.missing())):
             if piece < len(self._split):
@@ -130,12 +133,23 @@ class Job:
             for number, result in results:
                 if isinstance(result, tasks.FileDigest):
                     self.digests[todo[number].number] = result
+                    if self.context.destination is None:
+                        self.delivery.send(self._work, (), tasks.digest_record(self._work, todo[number].number))
                 else:
                     self.results[todo[number].number] = result
+                    self._send(todo[number].number, result)
                     progress.add_tokens(_tokens(result))
                     self._limit_errors()
         self._limit_errors()
         self._require_unchanged()
+
+    def _send(self, number: int, result: tasks.BlockResult) -> None:
+        """Let a finished block go, if no worker has done so."""
+        directory = tasks.block_directory(self._work, number)
+        if self.context.destination is not None and number not in self.earlier:
+            self.delivery.arrived(directory, result.files())
+        else:
+            self.delivery.send(directory, result.files(), tasks.block_record(self._work, number))
 
     def _require_unchanged(self) -> None:
         """Make sure that the digests of files that several blocks share are of the bytes that were tokenized.
@@ -148,8 +162,8 @@ class Job:
             for span in result.spans:
                 whole = self.digests.get(span.file)
                 if whole is not None and not agree(whole.pages, span.pages):
-                    tasks.block_record(self._work, number).unlink()
-                    tasks.digest_record(self._work, span.file).unlink(missing_ok=True)
+                    self.delivery.forget(tasks.block_record(self._work, number))
+                    self.delivery.forget(tasks.digest_record(self._work, span.file))
                     wrong.append(span.file)
         if wrong:
             raise changed(self.files[min(wrong)], OTHER_BYTES)
@@ -162,7 +176,7 @@ class Job:
             prepare = partial(tasks.prepare, self.context)
             yield from forked.run(function, todo, prepare, workers=self.workers, on_advance=progress.advance)
             return
-        shared = self._work / "tokenizer.json"
+        shared = self._work / "tokenizer.json" if self.context.destination is None else None
         yield from cluster.run(function, todo, self._cluster, shared=shared, on_advance=progress.advance)
 
     def _bytes(self, block: Block) -> int:
@@ -183,16 +197,16 @@ class Job:
     def _limit_errors(self) -> None:
         limit = self.context.max_errors
         if limit is not None and sum(span.rejects for r in self.results.values() for span in r.spans) > limit:
-            raise tasks.too_many(limit)
+            raise too_many(limit)
 
     def in_order(self) -> list[tuple[Path, tasks.BlockResult]]:
         """Each block's directory and result."""
         return [(tasks.block_directory(self._work, number), self.results[number]) for number in sorted(self.results)]
 
 
-def write_fallback(work: Path, why: str) -> None:
+def write_fallback(work: Path, why: str, delivery: Delivery) -> None:
     """Take note that the slower encoder has to encode all blocks: for tasks that begin later, and for a resumed run."""
-    write_shared(work / _FALLBACK, msgspec.json.encode(why))
+    delivery.record(work / _FALLBACK, msgspec.json.encode(why))
 
 
 def read_fallback(work: Path) -> str:

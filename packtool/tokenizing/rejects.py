@@ -17,6 +17,7 @@ from packtool.corpus.records import Reject
 from packtool.storage.files import create
 from packtool.storage.manifest import InputEntry
 from packtool.storage.names import REJECTED
+from packtool.storage.reading import open_inside
 
 
 class RejectedRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -116,11 +117,8 @@ class RejectJoiner:
         self._records: dict[int, int] = {}
 
     def add(self, directory: Path) -> None:
-        """Append the rejects of the block in `directory`."""
-        source = directory / REJECTED
-        if not source.exists():
-            return
-        with source.open("rb") as lines:
+        """Append the rejects of the block in `directory`, which has some."""
+        with os.fdopen(open_inside(directory, REJECTED), "rb") as lines:
             for record in lines:
                 entry = msgspec.json.decode(record, type=RejectedRecord)
                 number = int(entry.file)

@@ -137,6 +137,7 @@ class BucketWriter:
             progress=progress,
             notes=self.output.work / "shards" / job.directory,
             check=check,
+            delivery=self.output.delivery,
             elsewhere=None if cluster is None else partial(on_cluster, where=cluster),
             share=self.share,
             first_piece=first_piece,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from math import prod
 from pathlib import Path
 from threading import Semaphore
 from typing import Any, TypeAlias
@@ -16,10 +17,11 @@ import numpy as np
 from packtool.metrics import Tally, TallyCounts
 from packtool.plan import Ints, Plan, Segments
 from packtool.share import Share
-from packtool.storage.files import write_shared
+from packtool.storage.delivery import Delivery
+from packtool.storage.files import FileEntry
 from packtool.storage.manifest import PackedShard
 from packtool.storage.packed_writer import PackedShardWriter
-from packtool.storage.reading import decode, open_array, problem_with, read_file
+from packtool.storage.reading import decode, read_file
 from packtool.writing.input_check import InputCheck
 from packtool.writing.rows import PlannedRows
 from packtool.writing.source import Tokens
@@ -56,6 +58,7 @@ class RowWriter:
         progress: told how many bytes of tokens were written.
         notes: directory for notes on finished shards: a shard that has one there is not written again.
         check: whether the input is sound: until that is known, no note is written.
+        delivery: where finished shards and their notes go.
         elsewhere: has the shards written by other processes; None for threads of this one.
         share: of the shards that this run does; None for all.
         first_piece: number of the first shard among the pieces that are shared out.
@@ -70,6 +73,7 @@ class RowWriter:
     progress: Callable[[int], object]
     notes: Path
     check: InputCheck
+    delivery: Delivery = field(default_factory=Delivery)
     elsewhere: Elsewhere | None = None
     share: Share | None = None
     first_piece: int = 0
@@ -141,6 +145,7 @@ class RowWriter:
         sequence_length = rows.plan.sequence_length
         finished = self.finished(number, sequence_length)
         if finished is not None:
+            self.delivery.send(self.directory, files_of(finished[0]))
             return finished
         tally = self.tally(sequence_length)
 
@@ -161,11 +166,13 @@ class RowWriter:
             with_segments=self.with_segments,
             busy=busy,
         )
+        self.delivery.send(self.directory, files_of(shard))
         return shard, tally
 
     def _finish(self, rows: PlannedRows, number: int, note: Note, first: int, last: int) -> None:
         """Take note of a shard, so that a resumed run has it."""
-        write_shared(self._note(number), msgspec.json.encode(note))
+        self.delivery.settle(self.directory, files_of(note.shard))
+        self.delivery.record(self._note(number), msgspec.json.encode(note))
         rows.written(first, last)
 
     def _note(self, number: int) -> Path:
@@ -178,13 +185,18 @@ class RowWriter:
         except (FileNotFoundError, ValueError):
             return None
         shard = note.shard
-        for entry in (shard.tokens, shard.segments, shard.segment_offsets, shard.atoms):
-            if entry is not None and problem_with(self.directory, entry.name, entry.bytes, entry.xxh3_128):
-                return None
-        self.progress(open_array(self.directory, shard.tokens, self.dtype).nbytes)
+        if not all(self.delivery.holds(self.directory, entry) for entry in files_of(shard)):
+            return None
+        self.progress(prod(shard.tokens.shape) * self.dtype.itemsize)
         if self.lengths is None or note.tally is None:
             return shard, None
         return shard, Tally.of(note.tally, self.lengths, sequence_length)
+
+
+def files_of(shard: PackedShard) -> list[FileEntry]:
+    """The files of a shard."""
+    found = (shard.tokens, shard.segments, shard.segment_offsets, shard.atoms)
+    return [entry for entry in found if entry is not None]
 
 
 def write_shard(

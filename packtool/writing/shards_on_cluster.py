@@ -17,9 +17,10 @@ from packtool.cluster import Cluster
 from packtool.metrics import Tally
 from packtool.plan import Ints, Segments
 from packtool.storage.files import sync_directory
+from packtool.storage.uploads import Destination
 from packtool.writing.elsewhere import save
 from packtool.writing.rows import PlannedRows
-from packtool.writing.shards import Note, Ranges, RowWriter, Shard, write_shard
+from packtool.writing.shards import Note, Ranges, RowWriter, Shard, files_of, write_shard
 from packtool.writing.source import Tokens
 
 
@@ -42,6 +43,7 @@ class ShardOnWorker:
         directory: of the bucket.
         dtype: of the tokens.
         with_segments: write the segment table.
+        destination: where the worker sends the shard; None to leave it in the directory.
     """
 
     rows: PlannedRows
@@ -50,6 +52,7 @@ class ShardOnWorker:
     directory: Path
     dtype: str
     with_segments: bool
+    destination: Destination | None = None
 
     def __call__(self, task: ShardTask) -> Note:
         """The shard, and the counts of its rows; writing it again gives the same files."""
@@ -65,10 +68,12 @@ class ShardOnWorker:
             shard = write_shard(
                 Path(attempt), *task, self.rows, np.dtype(self.dtype), count, with_segments=self.with_segments
             )
-            for entry in (shard.tokens, shard.segments, shard.segment_offsets, shard.atoms):
-                if entry is not None:
+            if self.destination is not None:
+                self.destination.deliver(Path(attempt), files_of(shard), self.directory)
+            else:
+                for entry in files_of(shard):
                     (Path(attempt) / entry.name).replace(self.directory / entry.name)
-        sync_directory(self.directory)
+                sync_directory(self.directory)
         return Note(shard, None if tally is None else tally.counts())
 
 
@@ -83,12 +88,20 @@ def on_cluster(writer: RowWriter, rows: PlannedRows, ranges: Ranges, where: Clus
     with ThreadPoolExecutor(writer.workers, thread_name_prefix="packtool") as pool:
         found = zip(ranges, pool.map(lambda number: writer.finished(number, length), ranges), strict=True)
         shards = {number: shard for number, shard in found if shard is not None}
+    for shard, _ in shards.values():
+        writer.delivery.send(writer.directory, files_of(shard))
     todo = [ShardTask(number, *ranges[number]) for number in ranges if number not in shards]
     with tempfile.TemporaryDirectory(prefix="plan.", dir=writer.notes) as scratch:
         unfinished = Path(scratch).absolute()
         (unfinished / "rows").mkdir()
         task = ShardOnWorker(
-            rows, writer.lengths, unfinished, writer.directory.absolute(), writer.dtype.str, writer.with_segments
+            rows,
+            writer.lengths,
+            unfinished,
+            writer.directory.absolute(),
+            writer.dtype.str,
+            writer.with_segments,
+            writer.delivery.destination,
         )
         saved = save(task, unfinished / "rows")
         results = cluster.run(saved, todo, where, shared=saved.file, on_advance=writer.progress)
@@ -97,6 +110,7 @@ def on_cluster(writer: RowWriter, rows: PlannedRows, ranges: Ranges, where: Clus
             for number in ranges:
                 while number not in shards:
                     at, note = next(results)
+                    writer.delivery.arrived(writer.directory, files_of(note.shard))
                     tally = None
                     if writer.lengths is not None and note.tally is not None:
                         tally = Tally.of(note.tally, writer.lengths, length)

@@ -59,6 +59,14 @@ class Bucket:
         self._note("delete", path)
         self._fs.delete_file(path)
 
+    def delete_dir(self, path: str) -> None:
+        self._note("delete", path)
+        self._fs.delete_dir(path)
+
+    def copy_file(self, source: str, target: str) -> None:
+        self._note("copy", target)
+        self._fs.copy_file(source, target)
+
     def names(self, path: str) -> list[str]:
         found = self._fs.get_file_info(fs.FileSelector(f"bucket/{path}", recursive=True, allow_not_found=True))
         return sorted(each.path.removeprefix(f"/bucket/{path}/") for each in found if each.type == fs.FileType.File)

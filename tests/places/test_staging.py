@@ -18,18 +18,6 @@ def test_a_dataset_keeps_its_name_and_has_a_directory_of_its_own(tmp_path: Path)
     assert one == staging.directory_for("s3://bucket/a/packed", tmp_path, "outputs")
 
 
-def test_what_was_uploaded_is_remembered(tmp_path: Path) -> None:
-    path = tmp_path / "17" / "packed"
-    path.mkdir(parents=True)
-    assert staging.uploaded(path) == {}
-    staging.note_uploaded(path, "tokens 1.npy", "aa")
-    staging.note_uploaded(path, "b.npy", "bb")
-    staging.note_uploaded(path, "b.npy", "cc")
-    assert staging.uploaded(path) == {"tokens 1.npy": "aa", "b.npy": "cc"}
-    staging.forget_uploaded(path)
-    assert staging.uploaded(path) == {}
-
-
 def test_what_is_removed_takes_empty_directories_with_it(tmp_path: Path) -> None:
     root = tmp_path / "staging"
     one = staging.directory_for("s3://bucket/a", root, "inputs")
