@@ -262,7 +262,7 @@ def test_a_merge_that_was_killed(place: Path, monkeypatch: pytest.MonkeyPatch) -
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("packtool.storage.output.publish", killed)
+        patch.setattr("packtool.storage.delivery.publish", killed)
         packtool.merge("out")
     assert publish.is_staged(Path("out"))
     error = refused(packtool.pack, "store", "out", **PACK, task="1/1")

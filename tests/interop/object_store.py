@@ -19,6 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 KEY, SECRET = "packtool-test", "Zk3-a-secret-of-this-test"
+LARGE = ("--strategy", "bfd", "-L", "1024", "--shard-tokens", "524288", "--quiet")
+PACK = ("--strategy", "bfd", "-L", "64", "--shard-tokens", "16384", "--quiet")
 
 
 def environment(endpoint: str, *, secret: str = SECRET) -> dict[str, str]:
@@ -144,6 +146,34 @@ def packtool(*words: str | Path, env: dict[str, str], timeout: float = 240) -> s
     )
 
 
+def good(*words: str | Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a command that must succeed."""
+    done = packtool(*words, env=env)
+    assert done.returncode == 0, f"{done.returncode}: {done.stderr}"
+    return done
+
+
+def require_same(store: Client, path: str, directory: Path) -> None:
+    """The objects are the files, but for what may differ from run to run."""
+    files = sorted(str(file.relative_to(directory)) for file in directory.rglob("*") if file.is_file())
+    assert store.names(path) == files
+    for name in files:
+        if name != "run.json":
+            assert store.get(f"{path}/{name}") == (directory / name).read_bytes(), name
+
+
+def put(store: Client, directory: Path, path: str) -> None:
+    """Make the files of a directory objects."""
+    for file in directory.rglob("*"):
+        if file.is_file():
+            store.put(f"{path}/{file.relative_to(directory)}", file.read_bytes())
+
+
+def left(env: dict[str, str]) -> list[Path]:
+    """What is left in the cache."""
+    return [file for file in Path(env["XDG_CACHE_HOME"]).rglob("*") if file.is_file()]
+
+
 Fault = Callable[[str, str, int], "int | float | None"]
 """What to do with a request: method, path and number; a status answers at once, a float waits so many seconds."""
 
@@ -211,8 +241,13 @@ def failing(endpoint: str, fault: Fault) -> Iterator[tuple[str, list[str]]]:
 
         do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *what: object) -> None:
+            """Whoever asked was killed."""
+
+    server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

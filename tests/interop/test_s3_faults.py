@@ -1,0 +1,138 @@
+"""Stores that fail, refuse, dawdle or lie, and commands that are killed."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import pytest
+
+from packtool.places import transfer
+from tests.interop.object_store import (
+    KEY,
+    PACK,
+    SECRET,
+    environment,
+    failing,
+    good,
+    packtool,
+    put,
+    require_same,
+)
+
+pytestmark = pytest.mark.interop
+
+
+def test_with_wrong_credentials_there_is_one_clear_line_without_them(there, env, endpoint, tmp_path):
+    wrong = {**env, **environment(endpoint, secret="Xq9-not-the-right-one")}
+    for words in (
+        ("tokenize", f"{there}/data", "-o", tmp_path / "a"),
+        ("tokenize", Path("docs/index.md"), "--format", "text", "-o", "s3://corpus/denied"),
+        ("pack", f"{there}/tokens", "-o", tmp_path / "b", *PACK),
+        ("verify", f"{there}/packed"),
+        ("info", f"{there}/packed"),
+    ):
+        done = packtool(*words, env=wrong)
+        assert done.returncode == 1, words
+        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+        assert done.stderr.startswith("packtool: error[store-denied]: s3://corpus/"), done.stderr
+        for secret in (KEY, SECRET, "Xq9-not-the-right-one"):
+            assert secret not in done.stderr
+    found = [path for path in tmp_path.rglob("*") if path.is_file() and b"Xq9-not" in path.read_bytes()]
+    assert found == []
+
+
+def test_credentials_in_a_url_are_refused_and_not_repeated(env, tmp_path):
+    for words in (("tokenize", "s3://k3y:s3cret@corpus/a", "-o", tmp_path / "a"), ("info", "s3://k3y:s3cret@corpus/a")):
+        done = packtool(*words, env=env)
+        assert done.returncode == 2
+        assert "error[secret-in-url]: s3://…@corpus: the URL holds credentials" in done.stderr
+        assert "s3cret" not in done.stderr
+        assert "k3y" not in done.stderr
+
+
+def test_a_store_that_fails_now_and_then_is_asked_again(there, store, env, endpoint, local):
+    def often(method, address, number):
+        return 503 if number % 4 == 0 else (500 if number % 9 == 0 else None)
+
+    with failing(endpoint, often) as (proxy, seen):
+        through = {**env, "AWS_ENDPOINT_URL": proxy}
+        good("tokenize", f"{there}/data", "-o", "s3://corpus/often/tokens", "--quiet", env=through)
+        good("pack", "s3://corpus/often/tokens", "-o", "s3://corpus/often/packed", *PACK, env=through)
+        good("verify", "s3://corpus/often/packed", env=through)
+        assert len(seen) > 60
+    require_same(store, "corpus/often/packed", local / "packed")
+
+
+def test_a_store_that_fails_for_good_is_one_clear_line_and_the_work_is_kept(there, store, env, endpoint, local):
+    url = "s3://corpus/broken/packed"
+
+    def broken(method, address, number):
+        return 503 if "tokens-00001" in address and "/broken/" in address and method in ("PUT", "POST") else None
+
+    words = ("pack", f"{there}/tokens", "-o", url, *PACK)
+    with failing(endpoint, broken) as (proxy, _):
+        done = packtool(*words, env={**env, "AWS_ENDPOINT_URL": proxy})
+    assert done.returncode == 1
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert f"error[store-unreachable]: {url}/tokens-00001.npy: the store failed" in done.stderr
+    assert "with --resume" in done.stderr
+    assert "manifest.json" not in store.names("corpus/broken/packed")
+    assert "tokens-00001.npy" not in store.names("corpus/broken/packed")
+    good(*words, "--resume", env=env)
+    require_same(store, "corpus/broken/packed", local / "packed")
+
+
+def test_a_slow_store_is_waited_for(there, store, env, endpoint, local):
+    with failing(endpoint, lambda *_: 0.4) as (proxy, _):
+        good(
+            "tokenize",
+            f"{there}/data",
+            "-o",
+            "s3://corpus/slow/tokens",
+            "--quiet",
+            env={**env, "AWS_ENDPOINT_URL": proxy},
+        )
+    require_same(store, "corpus/slow/tokens", local / "tokens")
+
+
+def test_objects_are_not_believed_more_than_files(store, env, local, tmp_path):
+    put(store, local / "packed", "corpus/hostile/packed")
+    whole = store.get("corpus/hostile/packed/tokens-00000.npy")
+    url = "s3://corpus/hostile/packed"
+    name = f"{url}/tokens-00000.npy"
+    for data, code in (
+        (whole[:-1] + bytes([whole[-1] ^ 1]), "wrong-checksum"),
+        (whole[:-2], "wrong-size"),
+        (None, "missing-shard"),
+    ):
+        if data is None:
+            store.fs.delete_file("corpus/hostile/packed/tokens-00000.npy")
+        else:
+            store.put("corpus/hostile/packed/tokens-00000.npy", data)
+        done = packtool("verify", url, env=env)
+        assert done.returncode == 1
+        assert name in done.stdout + done.stderr
+        done = packtool("shuffle", url, "-o", tmp_path / "o", "--epoch", "3", "--overwrite", "--quiet", env=env)
+        assert done.returncode == 1
+        assert f"error[{code}]: {name}: " in done.stderr, done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_an_upload_that_is_given_up_leaves_what_was_there(store, env, monkeypatch, tmp_path):
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    store.put("corpus/given-up", b"before")
+    (tmp_path / "file").write_bytes(bytes(3 * transfer.PART_BYTES))
+
+    class AfterOnePart:
+        asked = 0
+
+        def is_set(self):
+            self.asked += 1
+            return self.asked > 2
+
+    with pytest.raises(transfer.StoppedError):
+        transfer.upload(tmp_path / "file", "s3://corpus/given-up", AfterOnePart())
+    gc.collect()
+    assert store.get("corpus/given-up") == b"before"
