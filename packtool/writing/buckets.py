@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from packtool.storage.manifest import Bucket, PackedShard
 from packtool.storage.output import Output
 from packtool.storage.publish import STATE
 from packtool.storage.reading import MappedFile
+from packtool.writing.disk_arrays import arrays_on_disk
 from packtool.writing.first_pass import partition
 from packtool.writing.input_check import InputCheck, unchecked
 from packtool.writing.memory import Budget
@@ -145,7 +147,8 @@ class BucketWriter:
 
     def _write(self, job: BucketJob, writer: RowWriter) -> tuple[list[PackedShard], Tally | None]:
         scratch = self.output.work / "partitions" / job.directory
-        written = writer.write(self._rows(job, writer, scratch))
+        with nullcontext() if self.budget.holds(job.source) else arrays_on_disk(self.output.work):
+            written = writer.write(self._rows(job, writer, scratch))
         job.source.release()
         shutil.rmtree(scratch, ignore_errors=True)
         return written

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from packtool import room
 from packtool.storage.maps import mapped
 
 
@@ -54,6 +58,19 @@ def place_of(array: np.ndarray[Any, Any]) -> DiskArray | None:
 def _address(array: np.ndarray[Any, Any]) -> int:
     found: int = array.__array_interface__["data"][0]
     return found
+
+
+@contextmanager
+def arrays_on_disk(work: Path) -> Iterator[Path]:
+    """Large arrays that this thread makes meanwhile lie on disk, in a directory that goes when the block ends.
+
+    Args:
+        work: where to make it.
+    """
+    with tempfile.TemporaryDirectory(prefix="plan.", dir=work) as name:
+        scratch = Path(name).absolute()
+        with room.made_by(ArraysOnDisk(scratch).empty):
+            yield scratch
 
 
 class ArraysOnDisk:

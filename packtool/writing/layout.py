@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from packtool import room
 from packtool.plan import I64, PADDING, Plan, Segments, offsets_of, ranges
 
 BATCH_TOKENS = 1 << 22
@@ -29,12 +30,13 @@ class Layout:
     def __init__(self, plan: Plan, order: I64 | None = None) -> None:
         self.plan = plan
         if order is not None and plan.last_atom_stays:
-            order = np.append(order, plan.movable_atoms)
+            order = room.joined([order, np.array([plan.movable_atoms])], np.int64, [0, 0])
         self.order = order
         self.rows = plan.rows
         self._places: I64 | None = None
         if order is not None and plan.atom_offsets is not None:
-            self._places = offsets_of(np.diff(plan.atom_offsets)[order])
+            offsets = plan.atom_offsets
+            self._places = room.totals(len(order), lambda a, b: offsets[order[a:b] + 1] - offsets[order[a:b]])
 
     def units(self, first: int, last: int) -> I64:
         """The plan's units at places ``first:last`` of the new order."""

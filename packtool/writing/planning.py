@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from packtool import cluster, executor, packing, room
+from packtool import cluster, executor, packing
 from packtool.packing import PackOptions
 from packtool.packing.plans.windows import in_windows
 from packtool.plan import Ints, Plan
 from packtool.storage.token_store import Corpus
-from packtool.writing.disk_arrays import ArraysOnDisk
+from packtool.writing.disk_arrays import arrays_on_disk
 from packtool.writing.elsewhere import Saved, save
 from packtool.writing.memory import Budget
 
@@ -68,10 +68,9 @@ def planned(strategy: str, corpus: Corpus, options: PackOptions, budget: Budget,
     if budget.cluster is None and corpus.documents * DOCUMENT_BYTES <= budget.memory:
         yield packing.plan(strategy, corpus.lengths(), options)
         return
-    with tempfile.TemporaryDirectory(prefix="plan.", dir=work) as scratch:
-        with room.made_by(ArraysOnDisk(Path(scratch)).empty):
-            plans = _plans(strategy, corpus.lengths(), options, budget, Path(scratch).absolute())
-            corpus.locate(np.empty(0, np.int64))  # makes the table that it needs
+    with arrays_on_disk(work) as scratch:
+        plans = _plans(strategy, corpus.lengths(), options, budget, scratch)
+        corpus.locate(np.empty(0, np.int64))  # makes the table that it needs
         yield plans
 
 

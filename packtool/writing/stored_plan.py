@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool.plan import I64, Ints, Segments, between, offsets_of, ranges
+from packtool import room
+from packtool.plan import I64, Ints, Segments, between, index_type, offsets_of, ranges
 from packtool.storage.bucket_plan import BucketPlan
 from packtool.storage.packed import SEGMENT, PackedBucket, PackedDataset
 from packtool.storage.segment_table import from_table
@@ -39,11 +40,17 @@ class StoredPlan(BucketPlan):
 
     @cached_property
     def _table(self) -> npt.NDArray[Any]:
-        return np.concatenate([np.empty(0, SEGMENT), *(table for table, _ in self.bucket.checked_tables())])
+        table, at = room.empty(sum(len(part) for part, _ in self.bucket.tables()), SEGMENT), 0
+        for part, _ in self.bucket.checked_tables():
+            table[at : at + len(part)] = part
+            at += len(part)
+        return table
 
     @cached_property
     def _row_offsets(self) -> I64:
-        return offsets_of(np.concatenate([np.empty(0, np.int64), *(np.diff(o) for _, o in self.bucket.tables())]))
+        parts = [np.zeros(1, np.int64), *(offsets[1:] for _, offsets in self.bucket.tables())]
+        before = offsets_of(np.array([len(table) for table, _ in self.bucket.tables()], np.int64))
+        return room.joined(parts, np.int64, [0, *before[:-1].tolist()])
 
     @cached_property
     def _begins(self) -> I64:
@@ -53,8 +60,11 @@ class StoredPlan(BucketPlan):
     @cached_property
     def _firsts(self) -> Ints:
         """The segment that each unit begins in; then the number of segments."""
-        firsts = np.searchsorted(self._begins, np.arange(self.units + 1) * self.unit, side="right") - 1
-        return firsts.astype(np.uint32) if len(self._begins) < 1 << 32 else firsts
+        return room.filled(
+            self.units + 1,
+            index_type(len(self._begins)),
+            lambda a, b: np.searchsorted(self._begins, np.arange(a, b) * self.unit, side="right") - 1,
+        )
 
     def segments(self, units: Ints) -> Segments:
         if self.unit < self.sequence_length:
