@@ -130,6 +130,21 @@ def run(
             ) from None
 
 
+def run_on(
+    where: Cluster | None,
+    function: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    *,
+    workers: int,
+    shared: Path,
+    on_advance: executor.Advance | None = None,
+) -> Iterator[tuple[int, Result]]:
+    """As `run` on a cluster, or with None as `executor.run` on so many processes here."""
+    if where is None:
+        return executor.run(function, tasks, workers=workers, on_advance=on_advance)
+    return run(function, tasks, where, shared=shared, on_advance=on_advance)
+
+
 @contextmanager
 def _named(client: Client, label: str) -> Iterator[_Named]:
     """A pool of tasks; those that nobody waits for any more are taken back in the end."""

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import packtool
@@ -29,6 +30,7 @@ from tests.test_executor import fail_from_three, square
 PACKED: dict[str, Any] = {"strategy": "bfd", "sequence_length": 512, "shard_tokens": 1 << 21}
 BY_TASKS = "partitions/*/*.atoms"
 """What tasks of the first pass have finished."""
+FAULTS = ("none", "a worker dies", "a worker is cut off", "the scheduler dies", "the command dies")
 PATIENT = 60
 """Seconds after which something hangs."""
 
@@ -139,6 +141,18 @@ def test_one_cluster_for_a_run(corpus: Path, tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.slow
+def test_strategies_are_compared_on_a_cluster(corpus: Path) -> None:
+    expected = packtool.stats(corpus / "expected", compare="all", sequence_length=512)
+    found = packtool.stats(corpus / "expected", compare="all", sequence_length=512, scheduler="local", workers=2)
+
+    assert found.comparison is not None
+    assert expected.comparison is not None
+    assert len(found.comparison.entries) > 8
+    untimed = {"timings": expected.comparison.timings}
+    assert msgspec.structs.replace(found.comparison, **untimed) == expected.comparison
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 4])
 def test_any_number_of_workers(corpus: Path, tmp_path: Path, workers: int) -> None:
     local: dict[str, Any] = {"scheduler": "local", "workers": workers}
@@ -156,7 +170,9 @@ def test_the_first_error_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", ["none", "a worker dies", "a worker is cut off", "the scheduler dies"])
+@pytest.mark.parametrize(
+    "fault", ["none", "a worker dies", "a worker is cut off", "the scheduler dies", "the command dies"]
+)
 @pytest.mark.parametrize("what", ["tokenize", "pack", "pack in two passes"])
 def test_bytes_are_the_same_after_every_fault(corpus: Path, tmp_path: Path, what: str, fault: str) -> None:
     command = [sys.executable, "-m", "packtool", what.split(maxsplit=1)[0], "-o", tmp_path / "out"]
@@ -179,12 +195,15 @@ def test_bytes_are_the_same_after_every_fault(corpus: Path, tmp_path: Path, what
                 workers[0].send_signal(signal.SIGSTOP)
             case "the scheduler dies":
                 scheduler.kill()
+            case "the command dies":
+                run.kill()
         _, errors = run.communicate(timeout=PATIENT)
     if fault == "the scheduler dies":
         assert run.returncode == 1
         assert "error[cluster-lost]" in errors
         assert "--resume" in errors
         assert "Traceback" not in errors
+    if fault.endswith(("scheduler dies", "command dies")):
         subprocess.run([*map(str, command), "--resume", "-q"], check=True)
     else:
         assert run.returncode == 0, errors

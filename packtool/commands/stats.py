@@ -65,7 +65,7 @@ def stats(options: StatsArguments) -> Report:
                 what, remedy = "only text files take this option", "leave it out: this directory holds tokens already"
                 raise UsageError("option-not-taken", what, remedy=remedy, where=flag(name))
         order = None if options.order is None else Path(options.order)
-        report: Report = _measure(paths, order, tried, options.batch_size, size, options.quiet)
+        report: Report = _measure(paths, order, tried, options, size)
     else:
         _refuse_order(options.order)
         _require_one(paths)
@@ -94,10 +94,10 @@ def _measure(
     paths: Sequence[str],
     order: Path | None,
     tried: Sequence[Candidate],
-    batch_size: int | None,
+    options: StatsArguments,
     parameters: int | None,
-    quiet: bool,
 ) -> StoreReport | MeasuredReport:
+    batch_size, quiet = options.batch_size, options.quiet
     found = [manifests.read(Path(path)) for path in paths]
     for path, manifest in zip(paths, found, strict=True):
         if isinstance(manifest, OrderManifest):
@@ -109,7 +109,8 @@ def _measure(
             )
     if all(isinstance(manifest, StoreManifest) for manifest in found):
         _refuse_order(order)
-        return store_report(paths, tried, batch_size, parameters, quiet=quiet)
+        where = CorpusOptions(workers=options.workers, scheduler=options.scheduler).where
+        return store_report(paths, tried, batch_size, parameters, where=where, quiet=quiet)
     _require_one(paths)
     if tried:
         raise UsageError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,13 @@ class CorpusOptions(msgspec.Struct, frozen=True):
     format: str | None = None
     workers: int | None = None
     scheduler: str | None = None
+
+    @property
+    def where(self) -> Cluster | None:
+        """The cluster."""
+        if self.scheduler is None:
+            return None
+        return Cluster(self.scheduler, self.workers or executor.available_cpus(), "stats")
 
 
 class CorpusLengths(msgspec.Struct):
@@ -117,12 +124,10 @@ def corpus_lengths(location: str, options: CorpusOptions, *, tokens: bool, quiet
             context = _Context(options.text_field, str(folder / "tokenizer.json"), choose(loaded.spec)[0])
             info = loaded.info
         workers = options.workers or executor.available_cpus()
-        where = None
         if options.scheduler is not None:
-            where = Cluster(options.scheduler, workers, "stats")
             files = list(map(found_from_anywhere, files))
             (folder / _SHARED).touch()
-        how = _How(workers, where, folder, quiet)
+        how = _How(workers, options.where, folder, quiet)
         try:
             measured = _run(context, files, how)
         except (EncoderMismatchError, EncoderUnsuitableError) as error:
@@ -139,12 +144,14 @@ def _run(context: _Context, files: Sequence[CorpusFile], how: _How) -> list[_Mea
     found: dict[int, _Measured] = {}
     function = functools.partial(_measure, context)
     with Progress(sum(file.bytes for file in files), "stats", quiet=how.quiet) as progress:
-        results: Iterator[tuple[int, _Measured]]
-        if how.where is None:
-            results = executor.run(function, tasks, workers=how.workers, on_advance=progress.advance)
-        else:
-            shared = how.folder / _SHARED
-            results = cluster.run(function, tasks, how.where, shared=shared, on_advance=progress.advance)
+        results = cluster.run_on(
+            how.where,
+            function,
+            tasks,
+            workers=how.workers,
+            shared=how.folder / _SHARED,
+            on_advance=progress.advance,
+        )
         with closing(results):  # type: ignore[type-var]
             for number, result in results:
                 found[number] = result

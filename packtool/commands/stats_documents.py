@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from packtool.cluster import Cluster
 from packtool.commands.stats_corpus import CorpusOptions, corpus_lengths
 from packtool.comparing import Candidate, affordable, compare
 from packtool.metrics import LengthCounts
@@ -24,9 +25,19 @@ from packtool.storage.token_store import Corpus
 
 
 def store_report(
-    paths: Sequence[str], tried: Sequence[Candidate], batch_size: int | None, parameters: int | None, *, quiet: bool
+    paths: Sequence[str],
+    tried: Sequence[Candidate],
+    batch_size: int | None,
+    parameters: int | None,
+    *,
+    where: Cluster | None,
+    quiet: bool,
 ) -> StoreReport:
-    """The report of one or more token stores, as `pack` takes them, with what each candidate would make of them."""
+    """The report of one or more token stores, as `pack` takes them, with what each candidate would make of them.
+
+    Args:
+        where: the cluster that tries candidates; None for this process.
+    """
     corpus = Corpus([Path(path) for path in paths])
     lengths = corpus.lengths()
     counts = LengthCounts.of(lengths)
@@ -42,7 +53,7 @@ def store_report(
         sources=_sources(corpus, counts),
         batch_size=batch_size,
         lengths=lengths_of(counts, "tokens"),
-        comparison=_comparison(lengths, counts, tried, batch_size, parameters, command, quiet=quiet),
+        comparison=_comparison(lengths, counts, tried, batch_size, parameters, command, where, quiet=quiet),
     )
 
 
@@ -90,7 +101,9 @@ def corpus_report(
         command = (
             f"packtool tokenize {shlex.join([location, '-o', 'tokens', *given])} && packtool pack tokens -o packed"
         )
-        comparison = _comparison(found.tokens, counts, tried, batch_size, parameters, command, quiet=quiet)
+        comparison = _comparison(
+            found.tokens, counts, tried, batch_size, parameters, command, options.where, quiet=quiet
+        )
     return CorpusReport(
         path=location,
         tokenizer=found.tokenizer,
@@ -110,6 +123,7 @@ def _comparison(
     batch_size: int | None,
     parameters: int | None,
     command: str,
+    where: Cluster | None,
     *,
     quiet: bool,
 ) -> Comparison | None:
@@ -118,7 +132,7 @@ def _comparison(
     left_out = [each.strategy for each in tried if not affordable(each, len(lengths))]
     tried = [each for each in tried if affordable(each, len(lengths))]
     with Progress(len(tried), "compare", unit=" plans", quiet=quiet) as progress:
-        outcomes = list(compare(lengths, tried, progress.advance))
+        outcomes = list(compare(lengths, tried, progress.advance, where))
     return comparison_of(outcomes, counts, batch_size, command, parameters, list(dict.fromkeys(left_out)))
 
 

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from packtool import packing
+from packtool import cluster, packing
+from packtool.cluster import Cluster
 from packtool.comparing.candidates import Candidate
 from packtool.comparing.counting import Counted, count
 from packtool.comparing.sample import sample_rows
-from packtool.metrics import Ledger, Tally, balance
+from packtool.metrics import Ledger, Tally, TallyCounts, balance
 from packtool.packing import STRATEGIES
 from packtool.packing.options import mixes
 from packtool.plan import Ints, Segments
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
+from packtool.temporary import temporary_directory
+from packtool.writing.elsewhere import save
 from packtool.writing.layout import Layout
 
 MIXED_EXACTLY = 2_000_000
@@ -54,9 +57,12 @@ class Outcome:
 
 
 def compare(
-    lengths: Ints, tried: Sequence[Candidate], advance: Callable[[int], object] = lambda done: None
+    lengths: Ints,
+    tried: Sequence[Candidate],
+    advance: Callable[[int], object] = lambda done: None,
+    where: Cluster | None = None,
 ) -> Iterator[Outcome]:
-    """Try each candidate on documents of these lengths, EOS included.
+    """Try each candidate on documents of these lengths, EOS included; on a cluster, each as a task of it.
 
     The figures are those that packing and then measuring gives, for any seed where atoms are rows or hold whole rows: a
     shuffle then changes the order of rows but no row. Of smaller atoms, they are those of the default seed.
@@ -67,9 +73,42 @@ def compare(
     >>> found.ledger.rows, found.ledger.padding
     (3, 3)
     """
-    for candidate in tried:
-        yield _try(lengths, candidate)
-        advance(1)
+    if where is None:
+        for candidate in tried:
+            yield _try(lengths, candidate)
+            advance(1)
+        return
+    with temporary_directory() as folder:
+        task = save(_OnWorker(lengths), folder)
+        sent = {}
+        for number, found in cluster.run(task, tried, where, shared=task.file):
+            sent[number] = found
+            advance(1)
+    yield from (sent[number].received(lengths) for number in range(len(tried)))
+
+
+@dataclass(frozen=True)
+class _OnWorker:
+    """Tries a candidate on a worker, which maps the lengths."""
+
+    lengths: Ints
+
+    def __call__(self, candidate: Candidate) -> _Sent:
+        found = _try(self.lengths, candidate)
+        counts = [(tally.counts(), tally.sequence_length) for tally in found.tallies]
+        return _Sent(replace(found, tallies=[]), counts)
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """An outcome on its way: what its tallies count, without the lengths that they hold."""
+
+    outcome: Outcome
+    counts: list[tuple[TallyCounts, int]]
+
+    def received(self, lengths: Ints) -> Outcome:
+        tallies = [Tally.of(counts, lengths, sequence_length) for counts, sequence_length in self.counts]
+        return replace(self.outcome, tallies=tallies)
 
 
 def _try(lengths: Ints, candidate: Candidate) -> Outcome:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from packtool import cluster, executor, packing
+from packtool import cluster, packing
 from packtool.packing import PackOptions
 from packtool.packing.plans.windows import in_windows
 from packtool.plan import Ints, Plan
@@ -81,10 +81,7 @@ def _plans(strategy: str, lengths: Ints, options: PackOptions, budget: Budget, s
         return packing.plan(strategy, lengths, options)
     (scratch / "planner").mkdir()
     task = save(PlanWindow(strategy, lengths, options, scratch), scratch / "planner")
-    if budget.cluster is None:
-        found = dict(executor.run(task, windows, workers=budget.workers))
-    else:
-        found = dict(cluster.run(task, windows, budget.cluster, shared=task.file))
+    found = dict(cluster.run_on(budget.cluster, task, windows, workers=budget.workers, shared=task.file))
     return packing.join_windows(
         [(window.first, found[number].held()) for number, window in enumerate(windows)], lengths
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import msgspec
@@ -70,3 +71,15 @@ def compare_whole() -> int:
     """Documents in rows, summed, where atoms are rows: fewer than where short atoms of many documents are joined."""
     (whole,) = compare(LENGTHS, candidates(["concat"], [64]))
     return int(whole.tallies[0].documents_in_row @ np.arange(65))
+
+
+def test_what_a_worker_sends_is_what_is_found_here() -> None:
+    lengths = np.random.default_rng(0).integers(1, 300, 2000)
+    tried = candidates(["all"], [128])
+    worker = pickle.loads(pickle.dumps(trial._OnWorker(lengths)))
+    for candidate, here in zip(tried, compare(lengths, tried), strict=True):
+        sent = pickle.dumps(worker(candidate))
+        assert len(sent) < 60_000, "the lengths stay where they are"
+        there = pickle.loads(sent).received(lengths)
+        assert (there.ledger, there.sampled) == (here.ledger, here.sampled)
+        assert [tally.counts() for tally in there.tallies] == [tally.counts() for tally in here.tallies]
