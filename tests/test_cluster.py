@@ -210,6 +210,40 @@ def test_bytes_are_the_same_after_every_fault(corpus: Path, tmp_path: Path, what
     assert _files(tmp_path / "out") == _files(corpus / expected)
 
 
+@pytest.mark.slow
+def test_no_process_holds_more_for_a_larger_corpus(corpus: Path, tmp_path: Path) -> None:
+    """Four times as many documents and tokens; memory that maps files is the system's, and not counted."""
+    peaks = []
+    for times in (2, 8):
+        place = tmp_path / str(times)
+        place.mkdir()
+        with _cluster(place) as (address, scheduler, workers):
+            options = ("--strategy", "bfd", "-L", "512", "--shard-tokens", "2M", "--window-tokens", "20M")
+            given = (*options, "--memory", "64MiB", "--workers", "2", "--scheduler", address, "-q")
+            stores = [str(corpus / "expected")] * times
+            run = subprocess.Popen([sys.executable, "-m", "packtool", "pack", *stores, "-o", place / "out", *given])
+            seen: dict[str, int] = {}
+            while run.poll() is None:
+                for name, process in (("scheduler", scheduler), ("command", run), *((f"w{w.pid}", w) for w in workers)):
+                    kind = name[0] if name[0] == "w" else name
+                    seen[kind] = max(seen.get(kind, 0), _anonymous(process.pid))
+                time.sleep(0.05)
+            assert run.returncode == 0
+        peaks.append(seen)
+    small, large = peaks
+    for kind in small:
+        assert large[kind] < small[kind] + (24 << 20), peaks
+
+
+def _anonymous(process: int) -> int:
+    """Bytes of memory that map no file."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon")), 0)
+
+
 @contextmanager
 def _cluster(place: Path) -> Iterator[tuple[str, subprocess.Popen[bytes], list[subprocess.Popen[bytes]]]]:
     """A real scheduler and two workers, processes of their own in another working directory."""
