@@ -9,6 +9,7 @@ a second the memory of all processes is added up, without that which maps files:
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 
 from benchmarks.common import WORK, lognormal_lengths, packtool, save, synthetic_store, table
@@ -32,7 +33,8 @@ def main() -> None:
             for name, more in (("given", ["--memory", options.memory]), ("free", [])):
                 command = packtool("pack", store, "-o", output, "--strategy", strategy, "-L", 2048, *windows, *more)
                 seconds, found, _ = sampled([*command, "--workers", "2", "--overwrite", "-q"])
-                row |= {f"{name}_seconds": seconds, f"{name}_peak_mb": max(found) / 1e6}
+                planned = json.loads((output / "run.json").read_bytes())["planned"]["cpu"]
+                row |= {f"{name}_s": seconds, f"{name}_plan_cpu_s": planned, f"{name}_peak_mb": max(found) / 1e6}
                 shutil.rmtree(output)
             rows.append(row)
             print(row, flush=True)
