@@ -3,10 +3,10 @@
     python -m benchmarks.cluster [--sizes 250,500,1000]
 
 Scheduler and workers are processes of their own, one thread each, here on one machine; the corpus is that of
-`benchmarks.tokenize`. Wall time counts, so nothing else should run. For each size in MB of text: `tokenize` and `pack`
-with 1 and 2 local workers, then with 1 and 2 workers of the cluster (and 4, for the bytes alone, below 200 MB). Of each
-task the scheduler's own record says how long it took; `benchmarks.scaling` goes on with these. Sizes that were measured
-before and are not asked for are kept.
+`benchmarks.tokenize`. Wall time counts, so nothing else should run. For each size in MB of text: `tokenize`, `pack`,
+and `pack` with so little memory that tokens move twice, with 1 and 2 local workers, then with 1 and 2 workers of the
+cluster (and 4, for the bytes alone, below 200 MB). Of each task the scheduler's own record says how long it took;
+`benchmarks.scaling` goes on with these. Sizes that were measured before and are not asked for are kept.
 """
 
 from __future__ import annotations
@@ -95,9 +95,11 @@ def measure(megabytes: int, counts: tuple[int, ...]) -> dict[str, Any]:
     path, size = corpus(megabytes)
     found: dict[str, Any] = {"text_bytes": size, "runs": []}
     store = OUT / f"store-{megabytes}"
+    little = ("--memory", f"{max(16, megabytes // 4)}MiB", "--workers", "2")
     commands = {
         "tokenize": lambda out: packtool("tokenize", path, "-o", out, "-q"),
         "pack": lambda out: packtool("pack", store, "-o", out, "-q", *PACK),
+        "two passes": lambda out: packtool("pack", store, "-o", out, "-q", *PACK, *little),
     }
     for name, command in commands.items():
         expected = store if name == "tokenize" else OUT / "expected"

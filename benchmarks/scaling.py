@@ -33,8 +33,8 @@ SHARD_TOKENS = 1 << 28
 ID_BYTES = 4
 NETWORK = 2e9
 """Bytes a second between a machine and its files, in and out together: an assumption, not measured here."""
-MOVED = {"tokenize": BYTES_PER_TOKEN + ID_BYTES, "pack": 3 * ID_BYTES}
-"""Bytes read and written for each token: text and ids; ids hashed, read and written."""
+MOVED = {"tokenize": BYTES_PER_TOKEN + ID_BYTES, "pack": 3 * ID_BYTES, "two passes": 5 * ID_BYTES}
+"""Bytes read and written for each token: text and ids; ids hashed, read and written, once or twice."""
 PLAN_BYTES = 20
 """Of memory for each document that is planned, at most, as `benchmarks.plan` measures it."""
 
@@ -92,7 +92,7 @@ def _cpu(process: int) -> float:
 def rates(measured: dict[str, Any]) -> dict[str, Any]:
     """Of one size, with two workers of a cluster: seconds of all tasks, those of each, and of the whole run."""
     found = {}
-    for command in ("tokenize", "pack"):
+    for command in MOVED:
         run = next(
             each
             for each in measured["runs"]
@@ -112,7 +112,7 @@ def main() -> None:
         cost = json.loads(record.read_bytes())["overhead"]
     sizes = json.loads((RESULTS / "cluster.json").read_bytes())["sizes"]
     largest = sizes[-1]
-    base = {command: rates(largest)[command] for command in ("tokenize", "pack")}
+    base = {command: rates(largest)[command] for command in MOVED}
     per_byte = {command: base[command]["seconds"] / largest["text_bytes"] for command in base}
     start_up = {
         command: rates(largest)[command]["wall"] - simulate(np.array(base[command]["tasks"]), 2, cost["seconds"])
@@ -132,7 +132,8 @@ def main() -> None:
     text = TOKENS * BYTES_PER_TOKEN
     rng = np.random.default_rng(0)
     model = []
-    for command, tasks in (("tokenize", int(text / BLOCK_BYTES)), ("pack", int(TOKENS / SHARD_TOKENS))):
+    shards = int(TOKENS / SHARD_TOKENS)
+    for command, tasks in (("tokenize", int(text / BLOCK_BYTES)), ("pack", shards), ("two passes", 2 * shards)):
         seconds = per_byte[command] * text
         drawn = rng.choice(np.array(base[command]["tasks"]), tasks)
         drawn *= seconds / drawn.sum()

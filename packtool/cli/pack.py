@@ -12,7 +12,7 @@ def command(values: Values, terminal: Terminal) -> None:
     """Pack token stores into rows of equal length, shuffled, with every token accounted for.
 
     Plans from document lengths alone (seconds for 100 million documents), then moves each token once.
-    Memory: 8 to 20 bytes a document, and a few megabytes a worker.
+    Memory: 8 to 20 bytes a document, on disk beyond --memory, and a few megabytes a worker.
 
     \b
     Examples:

@@ -58,7 +58,11 @@ Task = Annotated[
 ]
 Memory = Annotated[
     str | int | None,
-    Option(SIZE, "Memory for tokens; beyond it they move twice.", default="half of the machine's"),
+    Option(
+        SIZE,
+        "Memory for tokens, and for plans: beyond it tokens move twice, and plans lie on disk.",
+        default="half of the machine's",
+    ),
 ]
 CheckInput = Annotated[bool, Option(FLAG, "Hold what is read against its checksums, beside the copying, or trust it.")]
 Overwrite = Annotated[bool, Option(FLAG, "Replace what a packtool command wrote to the output.", in_file=False)]

@@ -38,7 +38,9 @@ from packtool.writing.threads import in_threads
 
 _LAST = np.uint64(np.iinfo(np.uint64).max)
 _MOST_TASKS, _TASK_BYTES = 16, 1 << 28
-_MOST_ON_CLUSTER, _BYTES_ON_CLUSTER = 64, 1 << 26
+_BYTES_ON_CLUSTER = 1 << 26
+_MOST_FILES = 1 << 18
+"""What the tasks of a cluster leave, all together; but there are as many as 64 of them."""
 
 
 class PartitionContents(msgspec.Struct, frozen=True):
@@ -176,7 +178,10 @@ def partition(
         input_check: whether the input is sound: until that is known, no task counts as finished.
     """
     plan, bits = source.plan, budget.partition_bits(source)
-    most, each = (_MOST_TASKS, _TASK_BYTES) if budget.cluster is None else (_MOST_ON_CLUSTER, _BYTES_ON_CLUSTER)
+    if budget.cluster is None:
+        most, each = _MOST_TASKS, _TASK_BYTES
+    else:
+        most, each = max(64, _MOST_FILES >> bits), _BYTES_ON_CLUSTER
     tasks = _split(plan, max(1, min(most, plan.units * source.unit_bytes // each)))
     directory = (directory / f"partitions-{bits}-{len(tasks)}").absolute()
     directory.mkdir(parents=True, exist_ok=True)

@@ -31,7 +31,7 @@ from tests.faults.harness import (
 )
 
 NAMES = [
-    *["tokenize", "tokenize, ids", "pack", "pack, mixture", "pack, two passes"],
+    *["tokenize", "tokenize, ids", "pack", "pack, mixture", "pack, two passes", "pack, planned on disk"],
     *["shuffle", "shuffle, two passes", "run", "export"],
 ]
 FAULTS = {"killed": KILL, "full": FULL, "broken": BROKEN}
