@@ -28,12 +28,16 @@ SUMMARIES = {
 }
 
 
+TAKEN = ("import", "run")
+"""Names that a module of `packtool.cli` can't have: a keyword, and the function that runs a command line."""
+
+
 class _Commands(Mapping[str, Any]):
     """What Typer makes of the module `packtool.cli.NAME`."""
 
     def __getitem__(self, name: str) -> Any:
         summary = SUMMARIES[name]
-        module = importlib.import_module(f"packtool.cli.{'import_' if name == 'import' else name}")
+        module = importlib.import_module(f"packtool.cli.{name}{'_' if name in TAKEN else ''}")
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name, cls=Command, short_help=summary)(module.command)
         return typer.main.get_command(alone)

@@ -65,3 +65,9 @@ def test_a_terminal_that_lacks_characters(place: Path) -> None:
     environment = {**ENVIRONMENT, "PYTHONIOENCODING": "latin-1"}
     result = subprocess.run(command, capture_output=True, env=environment, check=False)
     assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_a_command_that_was_loaded_hides_nothing() -> None:
+    code = "import packtool.cli as cli; print([cli.run([name, '--help']) for name in ('run', 'import', 'run')])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-1] == "[0, 0, 0]"
