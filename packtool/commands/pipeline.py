@@ -5,20 +5,24 @@
     [[shuffle]]  input: the dataset (or store) made before  output: shuffled
     [[stats]]    input: the dataset made last
 
-A stage may name its input: the `output` of an earlier table, or any other path. Outputs lie under `--output`.
+A stage may name its input: the `output` of an earlier table, or any other path. Outputs lie under `--output`, which may
+be a URL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from packtool.config import INPUT, Table
 from packtool.errors import UsageError
+from packtool.places.url import as_typed, dataset_url, is_remote
 
 DEFAULT_OUTPUT = {"tokenize": "tokens", "pack": "packed", "shuffle": "shuffled"}
+Place: TypeAlias = Path | str
+"""A directory, or the URL of one."""
 REPORT_FILES = ("html",)
 """Options of stages that name a file to write."""
 
@@ -31,7 +35,7 @@ class Stage:
         name: the command.
         table: where it is configured.
         inputs: what it reads.
-        output: directory it writes; None for `stats`.
+        output: directory or URL it writes; None for `stats`.
         options: the other arguments of the command's function.
         needs: outputs of earlier stages among its inputs.
     """
@@ -39,9 +43,9 @@ class Stage:
     name: str
     table: Table
     inputs: tuple[str, ...]
-    output: Path | None
+    output: Place | None
     options: dict[str, Any]
-    needs: tuple[Path, ...]
+    needs: tuple[Place, ...]
 
     def arguments(self) -> tuple[Any, ...]:
         """The positional arguments of the command's function."""
@@ -50,28 +54,28 @@ class Stage:
         return (source,) if self.output is None else (source, self.output)
 
 
-def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Path | str = ".") -> list[Stage]:
+def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Place = ".") -> list[Stage]:
     """Settle what each stage reads and writes.
 
     Args:
         tables: from `packtool.config.read`, in order.
         inputs: corpus for `tokenize`; without such a table, token stores (or a dataset) for what comes first.
-        root: directory that relative outputs lie in.
+        root: directory or URL that relative outputs lie in; pages lie beside it only in a directory.
 
     Raises:
         UsageError: an input is unknown or ambiguous, two outputs are the same, or there is nothing to do.
     """
     done: list[Stage] = []
+    pages = Path() if is_remote(as_typed(root)) else Path(root)
     for table in tables:
         alone = sum(other.stage == table.stage for other in tables) == 1
-        output = _output(table, alone, Path(root))
-        found = _inputs(table, inputs, done, alone, Path(root))
+        output = _output(table, alone, root)
+        found = _inputs(table, inputs, done, alone, root)
         if table.stage not in ("tokenize", "pack") and len(found) > 1:
             raise _ambiguous(table, "takes one input", "name one of them")
         options = {name: value for name, value in table.values.items() if name not in (INPUT, "output")}
-        options |= {name: str(Path(root) / options[name]) for name in REPORT_FILES if name in options}
-        made = [str(stage.output) for stage in done]
-        needs = tuple(Path(each) for each in found if each in made)
+        options |= {name: str(pages / options[name]) for name in REPORT_FILES if name in options}
+        needs = tuple(stage.output for stage in done if stage.output is not None and str(stage.output) in found)
         stage = Stage(table.stage, table, tuple(found), output, options, needs)
         _require_apart(stage, done)
         done.append(stage)
@@ -82,7 +86,20 @@ def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Path | str
     return done
 
 
-def _output(table: Table, alone: bool, root: Path) -> Path | None:
+def place_in(root: Place, name: str) -> Place:
+    """What a name means in a directory, or below a URL.
+
+    >>> place_in("s3://bucket/run", "packed"), place_in("data", "packed"), place_in("data", "s3://bucket/packed")
+    ('s3://bucket/run/packed', PosixPath('data/packed'), 's3://bucket/packed')
+    """
+    if is_remote(as_typed(name)):
+        return dataset_url(as_typed(name))
+    if is_remote(as_typed(root)):
+        return dataset_url(f"{as_typed(root).rstrip('/')}/{name}")
+    return Path(root) / name
+
+
+def _output(table: Table, alone: bool, root: Place) -> Place | None:
     if table.stage not in DEFAULT_OUTPUT:
         return None
     if "output" not in table.values and not alone:
@@ -92,10 +109,10 @@ def _output(table: Table, alone: bool, root: Path) -> Path | None:
             remedy='give each a name, such as output = "concat-2048"',
             where=table.place(),
         )
-    return root / str(table.values.get("output", DEFAULT_OUTPUT[table.stage]))
+    return place_in(root, str(table.values.get("output", DEFAULT_OUTPUT[table.stage])))
 
 
-def _inputs(table: Table, given: Sequence[str], done: Sequence[Stage], alone: bool, root: Path) -> list[str]:
+def _inputs(table: Table, given: Sequence[str], done: Sequence[Stage], alone: bool, root: Place) -> list[str]:
     """What the stage reads: what it names, else what was made before, else what the command line gives."""
     if table.stage == "tokenize" and given:
         if not alone:
@@ -105,7 +122,7 @@ def _inputs(table: Table, given: Sequence[str], done: Sequence[Stage], alone: bo
         named = table.values[INPUT]
         made = {str(stage.output): stage for stage in done}
         return [
-            str(root / name) if str(root / name) in made else name
+            str(place_in(root, name)) if _is_made(root, name, made) else name
             for name in ([named] if isinstance(named, str) else named)
         ]
     found = [str(stage.output) for stage in _before(table, done)]
@@ -117,6 +134,14 @@ def _inputs(table: Table, given: Sequence[str], done: Sequence[Stage], alone: bo
     if len(found) > 1 and table.stage != "pack":
         raise _ambiguous(table, f"could read {', '.join(found)}", "name one of them: input = ...")
     return found
+
+
+def _is_made(root: Place, name: str, made: Container[str]) -> bool:
+    """Whether a name is that of an earlier table's output; a URL may be of any other kind."""
+    try:
+        return str(place_in(root, name)) in made
+    except UsageError:
+        return False
 
 
 def _before(table: Table, done: Sequence[Stage]) -> Iterator[Stage]:
@@ -139,8 +164,8 @@ def _require_apart(stage: Stage, done: Sequence[Stage]) -> None:
     for other in done:
         if stage.output is None or other.output is None:
             continue
-        one, two = stage.output.resolve(), other.output.resolve()
-        if one == two or one in two.parents or two in one.parents:
+        one, two = (each if isinstance(each, str) else str(each.resolve()) for each in (stage.output, other.output))
+        if one == two or one.startswith(f"{two}/") or two.startswith(f"{one}/"):
             where = stage.table.place("output")
             what = f"writes {stage.output}, where {other.table.place()} writes {other.output}"
             raise UsageError("same-output", what, remedy="give each an output of its own", where=where)

@@ -17,7 +17,8 @@ from packtool.places import staging, transfer
 from packtool.places.url import as_typed, dataset_url, is_remote
 from packtool.storage import manifest as manifests
 from packtool.storage.publish import UNFINISHED
-from packtool.storage.remote import mirror
+from packtool.storage.remote import look, mirror
+from packtool.storage.state import State, read_state
 from packtool.temporary import temporary_directory
 
 Options = TypeVar("Options")
@@ -28,7 +29,7 @@ READ_BYTES = 4 << 30
 
 
 def with_places(
-    *reads: str, output: bool = False, corpus: str = ""
+    *reads: str, output: bool = False, corpus: str = "", ranged: str = ""
 ) -> Callable[[Callable[[Options], Result]], Callable[[Options], Result]]:
     """Let a command take URLs of datasets.
 
@@ -36,6 +37,7 @@ def with_places(
         reads: its options that name datasets.
         output: it has the options `output` and `staging`, and what it reads lies in the staging directory, too.
         corpus: of `reads`, the option that may name text files instead, which the command reads where they are.
+        ranged: of `reads`, the option whose tokens are read by ranges, without copies on local disks.
     """
 
     def decorate(command: Callable[[Options], Result]) -> Callable[[Options], Result]:
@@ -65,7 +67,8 @@ def with_places(
                 for name, urls in there.items():
                     if not any(map(is_remote, urls)):
                         continue
-                    local = [_local(url, root, limit, given, plain=name == corpus) for url in urls]
+                    kinds = ("tokens",) if name == ranged else ()
+                    local = [_local(url, root, limit, given, kinds, plain=name == corpus) for url in urls]
                     used += [each for each, url in zip(local, urls, strict=True) if each != url]
                     many = isinstance(getattr(given, name), list | tuple)
                     changed[name] = local if many else local[0]
@@ -90,11 +93,11 @@ def _root(options: Any, stack: ExitStack) -> Path:
     return staging.cache_directory() if options.staging is None else Path(options.staging)
 
 
-def _local(url: str, root: Path, limit: int | None, options: Any, *, plain: bool) -> Path | str:
+def _local(url: str, root: Path, limit: int | None, options: Any, ranged: Sequence[str], *, plain: bool) -> Path | str:
     """The directory that stands for a dataset; what is not at a URL as it is."""
     if not is_remote(url) or (plain and not _is_dataset(url)):
         return url
-    return mirror(dataset_url(url), root, limit=limit, quiet=getattr(options, "quiet", True)).path
+    return mirror(dataset_url(url), root, limit=limit, quiet=getattr(options, "quiet", True), ranged=ranged).path
 
 
 def _is_dataset(url: str) -> bool:
@@ -119,6 +122,21 @@ def _clean(used: Sequence[Any], output: Path | str, failed: object) -> None:
     for path in used:
         if failed is None or not (Path(path) / manifests.MANIFEST).exists() or path != output:
             staging.remove(Path(path))
+
+
+def state_at(place: Path | str) -> State | None:
+    """Which command works on an output, or worked; None if that can't be told, or nothing is there."""
+    if not is_remote(as_typed(place)):
+        return read_state(Path(place)) if Path(place).is_dir() else None
+    found = look(dataset_url(as_typed(place)))
+    return found.unfinished or found.finished
+
+
+def is_occupied(place: Path | str) -> bool:
+    """Whether something lies at an output."""
+    if not is_remote(as_typed(place)):
+        return Path(place).is_dir() and any(Path(place).iterdir())
+    return bool(look(dataset_url(as_typed(place))).names)
 
 
 def told(result: Any) -> Any:

@@ -14,6 +14,7 @@ from packtool.clock import Clock
 from packtool.commands import pipeline
 from packtool.commands.pack_options import check_options
 from packtool.commands.pipeline import Stage
+from packtool.commands.places import is_occupied, state_at
 from packtool.commands.preview import Preview
 from packtool.errors import PacktoolError, UsageError
 from packtool.options.call import takes
@@ -23,7 +24,6 @@ from packtool.options.pack import PackArguments
 from packtool.options.run import RunArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.stages import STAGES
-from packtool.storage.state import read_state
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def run(options: RunArguments) -> list[StageResult]:
         if options.announce is not None:
             options.announce(number, len(planned), stage)
         values = {"quiet": options.quiet, **stage.options}
-        for name in ("workers", "scheduler"):
+        for name in ("workers", "scheduler", "staging"):
             if getattr(options, name) is not None and name in declared(STAGES[stage.name]):
                 values.setdefault(name, getattr(options, name))
         try:
@@ -114,8 +114,8 @@ def _check(stage: Stage) -> None:
             check_taken(given, "--method", shuffling.method(given.method).name)
     except PacktoolError as error:
         raise stage.table.locate(error) from None
-    if stage.output is not None and stage.output.is_dir():
-        state = read_state(stage.output)
+    if stage.output is not None:
+        state = state_at(stage.output)
         if state is not None and state.command != stage.name:
             what = f"written by packtool {state.command}, not by packtool {stage.name}"
             raise UsageError("resume-differs", what, remedy="choose another output", where=str(stage.output))
@@ -163,7 +163,7 @@ def _preview(stage: Stage, options: dict[str, Any], before: Sequence[StageResult
     if stage.output is None:
         return StageResult(stage, "would do")
     if any(path in changing for path in stage.needs):
-        occupied = stage.output.is_dir() and any(stage.output.iterdir())
+        occupied = is_occupied(stage.output)
         sizes = [_bytes(result) for result in before if result.stage.output in stage.needs]
         about = None if None in sizes else sum(size or 0 for size in sizes)
         return StageResult(stage, "would compare" if occupied else "would do", about_bytes=about)

@@ -52,7 +52,7 @@ class VerifyResult:
 
 
 @takes(VerifyArguments)
-@with_places("path", "store")
+@with_places("path", "store", ranged="path")
 def verify(options: VerifyArguments) -> VerifyResult:
     """Check a token store, a packed dataset, an order or an export against its manifest.
 

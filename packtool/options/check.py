@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
@@ -15,7 +14,6 @@ from packtool.options.names import listed
 
 _NUMBERS = (NUMBER, COUNT, COUNTS, COUNT_LISTS)
 _LARGEST = (1 << 63) - 1
-_URL = re.compile("(s3|gs|hf):/")
 
 
 def check_values(arguments: object) -> None:
@@ -84,9 +82,11 @@ def out_of_range(name: str, value: object, low: int, high: int | None) -> UsageE
 
 
 def _check_value(each: Declared, value: Any) -> None:
+    from packtool.places.url import as_typed, is_remote  # --help needs none of it
+
     if each.option.kind in (PATH, PATHS, PLACE, PLACES) and str(value) == "":  # Path("") would be the working directory
         raise UsageError("bad-option", "an empty name", remedy="give a path", where=each.flag)
-    if each.option.kind in (PATH, PATHS) and _URL.match(str(value)):
+    if each.option.kind in (PATH, PATHS) and is_remote(as_typed(value)):
         what, remedy = "does not take the URL of an object store", "give a local path"
         raise UsageError("unsupported-store", what, remedy=remedy, where=each.flag)
     option = each.option

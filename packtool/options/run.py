@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from packtool.options.declare import Option
-from packtool.options.kinds import FLAG, PATH, PLACES
-from packtool.options.shared import DryRun, Many, Quiet, Scheduler, Workers
+from packtool.options.kinds import FLAG, PATH, PLACE, PLACES
+from packtool.options.shared import DryRun, Many, Quiet, Scheduler, Staging, Workers
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class RunArguments:
     output: Annotated[
         Path | str | None,
         Option(
-            PATH,
-            "Directory that the stages' outputs lie in.",
+            PLACE,
+            "Directory or URL that the stages' outputs lie in.",
             short="-o",
             metavar="DIR",
             default="one named as the file, without .toml",
@@ -31,6 +31,7 @@ class RunArguments:
     ] = None
     workers: Workers = None
     scheduler: Scheduler = None
+    staging: Staging = None
     overwrite: Annotated[bool, Option(FLAG, "Make anew what was made with other options or inputs.")] = False
     dry_run: DryRun = False
     quiet: Quiet = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,11 +35,12 @@ class Mirror:
         path: of the directory, absolute; created.
         limit: bytes of arrays to keep, beside those that are being read; None for all.
         quiet: no progress bar.
+        ranged: kinds of arrays that are read by ranges, such as ``tokens``, and never fetched.
         sizes: of every object below the URL, by name, if that is known.
 
     Attributes:
         sizes: of every object below the URL, by name.
-        limit: as given.
+        limit, ranged: as given.
     """
 
     def __init__(
@@ -49,12 +50,14 @@ class Mirror:
         limit: int | None = None,
         *,
         quiet: bool = True,
+        ranged: Sequence[str] = (),
         sizes: dict[str, int] | None = None,
     ) -> None:
         self.url = url
         self.path = path
         self.sizes: dict[str, int] = transfer.names_below(url) if sizes is None else sizes
         self.limit = limit
+        self.ranged = frozenset(ranged)
         self._quiet = quiet
         self._digests: Mapping[str, tuple[int, str]] = {}
         self._inside = Lock()
@@ -201,9 +204,26 @@ def fetched(path: Path) -> bool:
     return True
 
 
+def by_ranges(path: Path) -> tuple[str, int] | None:
+    """URL and bytes of a file that is read by ranges; None for all others, and where the store has none."""
+    found = mirror_of(path)
+    if found is None or not found[0].ranged or path.exists():
+        return None
+    mirror, name = found
+    size = mirror.sizes.get(name)
+    if size is None or path.name.partition("-")[0] not in mirror.ranged:
+        return None
+    return mirror.url_of(name), size
+
+
 def is_mirror(path: Path) -> bool:
     """Whether a directory stands for a dataset of a store."""
     return str(path) in _mirrors
+
+
+def is_ranged(path: Path) -> bool:
+    """Whether some arrays of a dataset of a store are read by ranges."""
+    return is_mirror(path) and bool(_mirrors[str(path)].ranged)
 
 
 def size_of(path: Path) -> int | None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from packtool.reading.batch import Batch, make_batch
-from packtool.reading.cache import CACHE_BYTES, cache_of, located
+from packtool.reading.cache import CACHE_BYTES, SHARDS, cache_of, located
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.orders import Recipe
 
@@ -33,6 +33,7 @@ def open(
     dtype: Any = None,
     cache: str | Path | None = None,
     cache_bytes: str | int = CACHE_BYTES,
+    fetch: str = SHARDS,
 ) -> Dataset | BucketDataset:
     """Open a packed dataset for reading. Files are mapped when they are first read.
 
@@ -43,6 +44,8 @@ def open(
             rows are copies, as a model's embedding takes them.
         cache: where files of a URL are kept once they were read, by default in the user's cache directory.
         cache_bytes: how much of each dataset is kept there; what was fetched first makes room.
+        fetch: of a URL: ``"shards"``, whole files, held against their checksums and kept in the cache; or ``"rows"``,
+            the rows that are asked for, by ranges, for orders that jump about in a dataset larger than the cache.
 
     Raises:
         DataError: it is missing, unfinished or damaged; the order was made for another dataset.
@@ -53,6 +56,6 @@ def open(
             path=located(path),
             order=None if order is None else located(order),
             dtype=None if dtype is None else np.dtype(dtype).str,
-            cache=cache_of(cache, cache_bytes),
+            cache=cache_of(cache, cache_bytes, fetch),
         )
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from packtool.errors import UsageError
 from packtool.places.mirror import is_mirror
 from packtool.places.staging import cache_directory
 from packtool.places.url import as_typed, dataset_url, is_remote
@@ -12,6 +13,7 @@ from packtool.sizes import parse_bytes
 from packtool.storage.remote import mirror
 
 CACHE_BYTES = "32GiB"
+SHARDS, ROWS = "shards", "rows"
 
 
 @dataclass(frozen=True)
@@ -22,19 +24,28 @@ class Cache:
         directory: absolute.
         bytes: of the arrays of one dataset that stay there. The file that is being fetched comes on top, and those that
             processes have open while others take their place.
+        fetch: `SHARDS` or `ROWS`: whole files are kept there; or what is asked for of tokens and segments is read by
+        ranges, and not kept.
     """
 
     directory: Path
     bytes: int
+    fetch: str = SHARDS
 
 
-def cache_of(directory: str | Path | None, size: str | int) -> Cache:
+def cache_of(directory: str | Path | None, size: str | int, fetch: str = SHARDS) -> Cache:
     """As a user asks for it: by default in the user's cache directory.
 
+    Raises:
+        UsageError: nothing that can be fetched.
+
     >>> cache_of("/scratch", "1GiB")
-    Cache(directory=PosixPath('/scratch'), bytes=1073741824)
+    Cache(directory=PosixPath('/scratch'), bytes=1073741824, fetch='shards')
     """
-    return Cache(cache_directory() if directory is None else Path(directory).absolute(), parse_bytes(size))
+    if fetch not in (SHARDS, ROWS):
+        remedy = f'give "{SHARDS}" or "{ROWS}"'
+        raise UsageError("bad-option", f"{fetch!r} is not a known value", remedy=remedy, where="fetch")
+    return Cache(cache_directory() if directory is None else Path(directory).absolute(), parse_bytes(size), fetch)
 
 
 def located(path: str | Path) -> str:
@@ -56,6 +67,9 @@ def directory_of(location: str, cache: Cache) -> Path:
         return Path(location)
     known = _opened.get((location, cache))
     if known is None or not is_mirror(known):
-        known = mirror(location, cache.directory, "datasets", limit=cache.bytes).path
+        ranged = ("tokens", "segments") if cache.fetch == ROWS else ()
+        # What is read by ranges needs a directory of its own: a mirror is known by it.
+        kind = "datasets" if cache.fetch == SHARDS else "ranged"
+        known = mirror(location, cache.directory, kind, limit=cache.bytes, ranged=ranged).path
         _opened[location, cache] = known
     return known

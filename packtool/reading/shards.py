@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError
-from packtool.places.mirror import is_mirror, size_of
+from packtool.places.mirror import is_mirror, is_ranged, size_of
 from packtool.plan import I64, Segments, offsets_of, ranges
 from packtool.storage.contents import require_atoms, require_rows, require_segments
 from packtool.storage.files import FileEntry
@@ -42,7 +42,7 @@ class Files:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.array: Callable[[str, FileEntry, np.dtype[Any]], Array] = lru_cache(
-            FETCHED if is_mirror(path) else MAPPED
+            FETCHED if is_mirror(path) and not is_ranged(path) else MAPPED
         )(lambda directory, entry, dtype: open_array(subdirectory(path, directory), entry, dtype))
 
     def check(self, directory: str, entry: FileEntry) -> None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.reading.batch import Batch, make_batch
-from packtool.reading.cache import CACHE_BYTES, cache_of, located
+from packtool.reading.cache import CACHE_BYTES, SHARDS, cache_of, located
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.orders import Recipe
 
@@ -38,7 +38,7 @@ class Stream:
         orders: instead, for each epoch what ``packtool shuffle --order-only`` wrote.
         batch_tokens: for rows of several lengths: tokens in a batch; by default as the dataset's own batches.
         drop_rest: for rows of several lengths: rows that do not fill a batch are in none.
-        cache, cache_bytes: as of `packtool.open`.
+        cache, cache_bytes, fetch: as of `packtool.open`.
         options: of `packtool.reading.make_batch`.
 
     Attributes:
@@ -58,6 +58,7 @@ class Stream:
         drop_rest: bool = False,
         cache: str | Path | None = None,
         cache_bytes: str | int = CACHE_BYTES,
+        fetch: str = SHARDS,
         **options: Any,
     ) -> None:
         if epochs < 1:
@@ -69,7 +70,7 @@ class Stream:
                 remedy="give one order for each epoch",
                 where="orders",
             )
-        self.recipe = Recipe(located(source), cache=cache_of(cache, cache_bytes))
+        self.recipe = Recipe(located(source), cache=cache_of(cache, cache_bytes, fetch))
         self.epochs = epochs
         self.options = options
         self._shuffle = shuffle

@@ -23,8 +23,9 @@ from packtool.storage.manifest import Bucket, PackedManifest
 from packtool.storage.maps import release
 from packtool.storage.names import BATCHES, LENGTHS, OFFSET, SEGMENT, bucket_directory
 from packtool.storage.names import ORDER_FILE as ORDER
+from packtool.storage.on_demand import held, open_all
 from packtool.storage.order import read_batches
-from packtool.storage.reading import MappedFile, held, open_all, open_array, subdirectory
+from packtool.storage.reading import MappedFile, open_array, subdirectory
 from packtool.storage.segment_table import from_table, no_segments
 
 __all__ = [

@@ -10,26 +10,27 @@ import errno
 import io
 import os
 import stat
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 import numpy as np
 import xxhash
 
 from packtool.errors import DataError
-from packtool.places.mirror import fetched, mirror_of
+from packtool.places.mirror import by_ranges, fetched
+from packtool.places.ranges import RangeReader
+from packtool.places.transfer import download
 from packtool.storage.files import HEADER_BYTES, FileEntry, npy_header
 from packtool.storage.maps import mapped
+from packtool.storage.ranged import RangedArray
 
 _Content = TypeVar("_Content")
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 _AGAIN = "make it again, or copy it again"
 _TRIES = 8
 """How often a file is fetched that another process removes before it is opened, to make room for its own."""
-_HELD = 3
 LARGEST_JSON = 1 << 30
 """Bytes of the largest JSON file that is read: a manifest of more than a million shards."""
 
@@ -126,71 +127,26 @@ def decode(raw: bytes, kind: type[_Content]) -> _Content:
 
 
 def open_array(directory: Path, entry: FileEntry, dtype: np.dtype[Any] | str) -> np.ndarray[Any, Any]:
-    """Memory-map one array file, after holding it against its entry in the manifest and the type it must have.
+    """Memory-map one array file, after holding it against its entry in the manifest and the type it must have. Where it
+    is read by ranges, a `RangedArray`.
 
     Raises:
         DataError: it is missing, or another array.
     """
     path, wanted = directory / entry.name, np.dtype(dtype)
+    if (there := by_ranges(path)) is not None:
+        reader = RangeReader(there[0])
+        _require_as_promised(path, reader.read(0, min(HEADER_BYTES, there[1])), there[1], wanted, entry.shape)
+        return cast("np.ndarray[Any, Any]", RangedArray(reader, wanted, entry.shape))
     try:
         with os.fdopen(open_inside(directory, entry.name), "rb") as file:
-            header = file.read(HEADER_BYTES)
-            if header != npy_header(wanted, entry.shape):
-                raise _damaged(path, _difference(header, wanted, entry.shape))
-            expected = HEADER_BYTES + wanted.itemsize * int(np.prod(entry.shape, dtype=object))
-            if (size := os.fstat(file.fileno()).st_size) != expected:
-                raise _damaged(path, f"has {size} bytes, but an array of shape {entry.shape} has {expected}")
-            if expected == HEADER_BYTES:
+            size = os.fstat(file.fileno()).st_size
+            _require_as_promised(path, file.read(HEADER_BYTES), size, wanted, entry.shape)
+            if size == HEADER_BYTES:
                 return np.empty(entry.shape, wanted)
-            return mapped(file.fileno(), expected)[HEADER_BYTES:].view(wanted).reshape(entry.shape)
+            return mapped(file.fileno(), size)[HEADER_BYTES:].view(wanted).reshape(entry.shape)
     except FileNotFoundError:
         raise missing(path) from None
-
-
-class OnDemand(Sequence[_Content]):
-    """What is made of files that are fetched when they are needed; where room is short, the few that were read last.
-
-    Args:
-        count: how many there are.
-        make: of one, by its number.
-        most: how many are held.
-    """
-
-    def __init__(self, count: int, make: Callable[[int], _Content], most: int) -> None:
-        self._count = count
-        self._most = most
-        self._made: dict[int, _Content] = {}
-        self._make = make
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, number: Any) -> Any:
-        number = range(self._count)[number]
-        if isinstance(number, range):
-            return [self[each] for each in number]
-        if number not in self._made:
-            while len(self._made) >= self._most:
-                self._made.pop(next(iter(self._made)))
-            self._made[number] = self._make(number)
-        return self._made[number]
-
-    def made(self) -> list[_Content]:
-        """Those that are held."""
-        return list(self._made.values())
-
-
-def open_all(count: int, open_one: Callable[[int], _Content], directory: Path) -> Sequence[_Content]:
-    """Arrays of a dataset, opened now, so that what is wrong is found at once; one by one if they must be fetched."""
-    found = mirror_of(directory)
-    if found is None:
-        return [open_one(number) for number in range(count)]
-    return OnDemand(count, open_one, count if found[0].limit is None else _HELD)
-
-
-def held(arrays: Sequence[_Content]) -> Sequence[_Content]:
-    """Those of `open_all` that are open."""
-    return arrays.made() if isinstance(arrays, OnDemand) else arrays
 
 
 @dataclass(frozen=True)
@@ -233,6 +189,22 @@ def _map_again(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], xxh3_12
     return MappedFile(path, open_array(path.parent, FileEntry(path.name, shape, 0, xxh3_128), dtype), xxh3_128)
 
 
+def _require_as_promised(path: Path, header: bytes, size: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    """Hold the header and the size of an array file against its entry in the manifest.
+
+    Raises:
+        DataError: they differ.
+    """
+    if header != npy_header(dtype, shape):
+        raise _damaged(path, _difference(header, dtype, shape))
+    if size != (expected := _bytes_of(dtype, shape)):
+        raise _damaged(path, f"has {size} bytes, but an array of shape {shape} has {expected}")
+
+
+def _bytes_of(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
+    return HEADER_BYTES + dtype.itemsize * int(np.prod(shape, dtype=object))
+
+
 def _difference(header: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
     """Why a header is not the one expected, as far as NumPy can read it."""
     try:
@@ -259,16 +231,19 @@ def missing(path: Path) -> DataError:
 
 def problem_with(directory: Path, name: str, size: int, xxh3_128: str) -> DataError | None:
     """What is wrong with a file that must have this size and this checksum; None if nothing is."""
-    path = directory / name
+    path, hashed = directory / name, xxhash.xxh3_128()
     try:
-        with os.fdopen(open_inside(directory, name), "rb") as file:
-            found = os.fstat(file.fileno()).st_size
-            if found != size:
-                what = f"has {found} bytes, but the manifest says {size}"
-                return DataError("wrong-size", what, remedy=_AGAIN, where=str(path))
-            hashed = xxhash.xxh3_128()
-            while block := file.read(1 << 22):
+        if (there := by_ranges(path)) is not None:
+            if there[1] != size:
+                return _wrong_size(path, there[1], size)
+            for block in download(*there):
                 hashed.update(block)
+        else:
+            with os.fdopen(open_inside(directory, name), "rb") as file:
+                if (found := os.fstat(file.fileno()).st_size) != size:
+                    return _wrong_size(path, found, size)
+                while block := file.read(1 << 22):
+                    hashed.update(block)
     except FileNotFoundError:
         return missing(path)
     except OSError as error:
@@ -277,6 +252,11 @@ def problem_with(directory: Path, name: str, size: int, xxh3_128: str) -> DataEr
     except DataError as error:
         return error
     return None if hashed.hexdigest() == xxh3_128 else _changed(path)
+
+
+def _wrong_size(path: Path, found: int, size: int) -> DataError:
+    what = f"has {found} bytes, but the manifest says {size}"
+    return DataError("wrong-size", what, remedy=_AGAIN, where=str(path))
 
 
 def _changed(path: Path) -> DataError:

@@ -7,6 +7,7 @@ written there, ``unfinished/state.json`` says by whom, as in a directory.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,12 +72,20 @@ def _state(url: str, name: str) -> State | None:
         return None
 
 
-def mirror(url: str, root: Path, kind: str = "inputs", *, limit: int | None = None, quiet: bool = True) -> Mirror:
+def mirror(
+    url: str,
+    root: Path,
+    kind: str = "inputs",
+    *,
+    limit: int | None = None,
+    quiet: bool = True,
+    ranged: Sequence[str] = (),
+) -> Mirror:
     """A directory that stands for what lies at a URL, with its manifest.
 
     Args:
         root, kind: where such directories lie, as of `directory_for`.
-        limit, quiet: as of `Mirror`.
+        limit, quiet, ranged: as of `Mirror`.
 
     Raises:
         DataError: nothing is there, or no dataset; the store refuses it.
@@ -86,7 +95,7 @@ def mirror(url: str, root: Path, kind: str = "inputs", *, limit: int | None = No
     except FileNotFoundError:
         return _without_manifest(url, root)
     version = xxhash.xxh3_128_hexdigest(manifest)
-    made = Mirror(url, staging.directory_for(url, root, kind, version), limit, quiet=quiet)
+    made = Mirror(url, staging.directory_for(url, root, kind, version), limit, quiet=quiet, ranged=ranged)
     if not (made.path / manifests.MANIFEST).exists():
         write_bytes(made.path / manifests.MANIFEST, manifest)
     found = manifests.read(made.path)

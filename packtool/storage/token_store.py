@@ -22,7 +22,8 @@ from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.manifest import StoreManifest
 from packtool.storage.maps import release
 from packtool.storage.names import OFFSET, ORIGIN, shard_file, token_dtype
-from packtool.storage.reading import MappedFile, held, open_all, open_array
+from packtool.storage.on_demand import held, open_all
+from packtool.storage.reading import MappedFile, open_array
 
 __all__ = ["Corpus", "TokenStore", "token_dtype", "write_shard"]
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch.distributed
 from torch.utils.data import DataLoader
 
+from packtool.places.url import is_remote
 from packtool.reading.sampler import GlobalBatches
 from packtool.torch.samples import FIELDS, Samples, collate
 
@@ -32,8 +33,9 @@ class Loader:
         drop_last: leave out what fills no global batch; `left_out` says how much. Else the last one is smaller, and on
             some ranks may be empty.
         fields: of a batch, from `FIELDS`; by default all of them.
-        num_workers, multiprocessing_context, pin_memory, prefetch_factor: of PyTorch's `DataLoader`.
-        options: of `packtool.reading.make_batch`; `cache` and `cache_bytes`, as of `packtool.open`.
+        num_workers, multiprocessing_context, pin_memory, prefetch_factor: of PyTorch's `DataLoader`. Workers that
+            read a URL are spawned by default.
+        options: of `packtool.reading.make_batch`; `cache`, `cache_bytes` and `fetch`, as of `packtool.open`.
 
     Attributes:
         consumed: samples of the run before the next global batch. A global batch counts when the last of it is handed
@@ -88,6 +90,8 @@ class Loader:
         )
         self._workers: dict[str, Any] = {"num_workers": num_workers, "pin_memory": pin_memory}
         if num_workers:
+            if multiprocessing_context is None and is_remote(self._samples.stream.recipe.path):
+                multiprocessing_context = "spawn"  # clients of object stores do not survive a fork
             self._workers |= {"multiprocessing_context": multiprocessing_context, "prefetch_factor": prefetch_factor}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import signal
 import subprocess
 import sys
@@ -230,3 +231,39 @@ def test_stages_are_announced(place: Path) -> None:
     results: list[StageResult] = run(place / "c.toml", input=place / "store", output=place / "out", announce=announce)
     assert seen == ["1/4 pack", "2/4 pack", "3/4 shuffle", "4/4 stats"]
     assert all(result.seconds >= 0 for result in results)
+
+
+def test_a_pipeline_at_a_url_has_the_bytes_of_a_local_one(tmp_path, monkeypatch):
+    from tests.places.bucket import Bucket
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    bucket = Bucket(monkeypatch)
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps({"text": f"a river {n}"}) + "\n" for n in range(300)))
+    (tmp_path / "p.toml").write_text(
+        '[tokenize]\n[pack]\nstrategy = "bfd"\nsequence_length = 32\n[shuffle]\nepoch = 2\n[stats]\n'
+    )
+    local = packtool.run(tmp_path / "p.toml", input=tmp_path / "c.jsonl", output=tmp_path / "run")
+    url = "s3://bucket/run"
+    intended = packtool.run(tmp_path / "p.toml", input=tmp_path / "c.jsonl", output=url, dry_run=True)
+    assert [each.state for each in intended] == ["would do"] * 4
+    assert bucket.names("run") == []
+    there = packtool.run(tmp_path / "p.toml", input=tmp_path / "c.jsonl", output=url, staging=tmp_path / "stage")
+    assert [each.state for each in there] == ["done"] * 4
+    assert [str(each.stage.output) for each in there[:3]] == [
+        f"{url}/{name}" for name in ("tokens", "packed", "shuffled")
+    ]
+    assert there[-1].result.metrics == local[-1].result.metrics
+    for name in ("tokens", "packed", "shuffled"):
+        for file in (tmp_path / "run" / name).iterdir():
+            if file.name != "run.json":
+                assert bucket.get(f"run/{name}/{file.name}") == file.read_bytes(), file
+    again = packtool.run(tmp_path / "p.toml", input=tmp_path / "c.jsonl", output=Path(url))
+    assert [each.state for each in again] == ["kept", "kept", "kept", "done"]
+    intended = packtool.run(tmp_path / "p.toml", input=tmp_path / "c.jsonl", output=url, dry_run=True)
+    assert [each.state for each in intended] == ["would keep", "would keep", "would keep", "would do"]
+    assert not [file for file in (tmp_path / "cache").rglob("*") if file.is_file()]
+    with pytest.raises(UsageError, match="written by packtool tokenize, not by packtool pack"):
+        (tmp_path / "q.toml").write_text(
+            f'[[pack]]\ninput = "{url}/tokens"\noutput = "tokens"\nstrategy = "bfd"\nsequence_length = 32\n'
+        )
+        packtool.run(tmp_path / "q.toml", output=url)

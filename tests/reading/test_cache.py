@@ -1,0 +1,89 @@
+"""Datasets of object stores: whole shards in a cache, or rows by ranges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.errors import DataError, UsageError
+from packtool.reading.stream import Stream
+from tests.places.bucket import Bucket
+from tests.stores import write_store
+
+LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12] * 6
+URL = "s3://bucket/packed"
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Path:
+    write_store(tmp_path / "store", LENGTHS)
+    packtool.pack(tmp_path / "store", tmp_path / "packed", strategy="bfd", sequence_length=16, shard_tokens=256)
+    return tmp_path / "packed"
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch, packed: Path) -> Bucket:
+    made = Bucket(monkeypatch)
+    made.put_all(packed, "packed")
+    return made
+
+
+@pytest.mark.parametrize("fetch", ["shards", "rows"])
+def test_rows_of_a_url_are_those_of_the_directory(bucket: Bucket, packed: Path, tmp_path: Path, fetch: str) -> None:
+    here = packtool.open(packed)
+    there = packtool.open(URL, cache=tmp_path / "cache", fetch=fetch)
+    rows = np.array([len(here) - 1, 0, 7, 7, 30])
+    assert (there[:] == here[:]).all()
+    assert (there[rows] == here[rows]).all()
+    assert (there[5] == here[5]).all()
+    assert (there.segments(9) == here.segments(9)).all()
+    for name, values in here.batch(rows).items():
+        assert np.array_equal(there.batch(rows)[name], values), name
+    assert (there.epoch(4)[:] == here.epoch(4)[:]).all()
+    kept = {file.name for file in (tmp_path / "cache").rglob("*.npy")}
+    assert bool(kept & {"tokens-00000.npy", "segments-00000.npy"}) == (fetch == "shards")
+
+
+def test_a_row_by_ranges_takes_a_few_requests(bucket: Bucket, tmp_path: Path) -> None:
+    dataset = packtool.open(URL, cache=tmp_path, fetch="rows")
+    bucket.requests.clear()
+    dataset[3]
+    assert [path for method, path in bucket.requests if method == "get"] == ["bucket/packed/tokens-00000.npy"]
+
+
+def test_what_else_could_be_fetched_is_refused(packed: Path) -> None:
+    with pytest.raises(UsageError, match="fetch: 'row' is not a known value"):
+        packtool.open(packed, fetch="row")
+
+
+def test_a_stream_passes_it_on(bucket: Bucket, packed: Path, tmp_path: Path) -> None:
+    there = Stream(URL, epochs=2, cache=tmp_path / "cache", fetch="rows")
+    here = Stream(packed, epochs=2)
+    keys = [len(here) - 1, 0, 8]
+    assert (there.batch(keys)["input_ids"] == here.batch(keys)["input_ids"]).all()
+
+
+def test_verify_reads_tokens_by_ranges_and_keeps_no_copy(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    from packtool.places import mirror
+
+    fetched = []
+    original = mirror.Mirror.fetch
+
+    def noting(self: mirror.Mirror, name: str) -> None:
+        fetched.append(name)
+        original(self, name)
+
+    monkeypatch.setattr(mirror.Mirror, "fetch", noting)
+    found = packtool.verify(URL)
+    assert found.problems == []
+    assert found.tokens > 256
+    assert fetched
+    assert not [name for name in fetched if name.startswith("tokens-")]
+    data = bucket.get("packed/tokens-00001.npy")
+    bucket.put("packed/tokens-00001.npy", data[:-1] + bytes([data[-1] ^ 1]))
+    (problem,) = packtool.verify(URL).problems
+    assert isinstance(problem, DataError)
+    assert (problem.code, problem.where) == ("wrong-checksum", f"{URL}/tokens-00001.npy")
