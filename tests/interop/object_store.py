@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -172,6 +172,14 @@ def put(store: Client, directory: Path, path: str) -> None:
 def left(env: dict[str, str]) -> list[Path]:
     """What is left in the cache."""
     return [file for file in Path(env["XDG_CACHE_HOME"]).rglob("*") if file.is_file()]
+
+
+def files_below(directory: str | Path) -> Iterator[tuple[str, int]]:
+    """Names and bytes of all files below a directory, some of which come and go."""
+    for place, _, files in os.walk(directory):
+        for file in files:
+            with suppress(OSError):
+                yield file, (Path(place) / file).stat().st_size
 
 
 Fault = Callable[[str, str, int], "int | float | None"]

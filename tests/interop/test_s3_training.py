@@ -16,7 +16,7 @@ pytestmark = pytest.mark.interop
 OPEN = """
 import os, sys, numpy as np, packtool
 url, cache, size, way = sys.argv[1:5]
-dataset = packtool.open(url, cache=cache, cache_bytes=size)
+dataset = packtool.open(url, cache=cache, cache_bytes=size, fetch="rows" if way == "rows" else "shards")
 if way == "fork":
     dataset[0]
     if (child := os.fork()):
@@ -42,7 +42,7 @@ def test_trainers_read_a_bucket_through_a_cache_that_is_bounded_and_shared(there
     small = str(2 * largest)
     running = {
         way: reader(f"{there}/packed", tmp_path / "small", small, way, tmp_path / f"{way}.npz", env)
-        for way in ("forwards", "backwards", "fork")
+        for way in ("forwards", "backwards", "fork", "rows")
     }
     for way, each in running.items():
         _, said = each.communicate(timeout=240)
@@ -52,6 +52,9 @@ def test_trainers_read_a_bucket_through_a_cache_that_is_bounded_and_shared(there
         assert (found["tokens"] == (expected[::-1] if way == "backwards" else expected)).all()
         assert (found["labels"] == dataset.batch([len(dataset) - 1, 0, 5])["labels"]).all()
         assert (found["epoch"] == dataset.epoch(3)[:]).all()
+    ranged = {file.name for file in (tmp_path / "small" / "ranged").rglob("*.npy")}
+    assert ranged
+    assert not [name for name in ranged if name.startswith(("tokens-", "segments-"))]
     kept = sum(file.stat().st_size for file in (tmp_path / "small").rglob("*.npy"))
     whole = sum(file.stat().st_size for file in (local / "packed").rglob("*.npy"))
     assert kept <= 2 * largest + 3 * largest < whole

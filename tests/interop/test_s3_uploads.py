@@ -9,14 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from packtool.storage.uploads import UPLOADS
 from packtool.writing.shards import CLOSING
-from tests.interop.object_store import LARGE, ROOT, failing, good, left, packtool, require_same
+from tests.interop.object_store import LARGE, ROOT, failing, files_below, good, left, packtool, require_same
 
 pytestmark = pytest.mark.interop
 
@@ -93,9 +91,10 @@ def test_local_disks_hold_some_pieces_not_the_output(name, store, env, endpoint,
         running = begun((*command(name, large, f"s3://{path}"), "--workers", "2"), {**env, "AWS_ENDPOINT_URL": proxy})
         most = 0
         while running.poll() is None:
-            most = max(most, room(Path(env["XDG_CACHE_HOME"])))
+            most = max(most, sum(size for _, size in files_below(env["XDG_CACHE_HOME"])))
             time.sleep(0.01)
-        assert running.returncode == 0, running.communicate()
+        _, said = running.communicate()
+        assert running.returncode == 0, said
     require_same(store, path, large / name)
     assert left(env) == []
     whole = sum(file.stat().st_size for file in (large / name).glob("*.npy"))
@@ -108,13 +107,3 @@ def test_local_disks_hold_some_pieces_not_the_output(name, store, env, endpoint,
     at_once = 2 + CLOSING + UPLOADS if name == "packed" else 2 + 2 * 2 + UPLOADS
     assert most <= at_once * max(pieces) + beside + (1 << 20)
     assert len(pieces) > at_once or name == "tokens"
-
-
-def room(directory):
-    """Bytes of all files below a directory, some of which come and go."""
-    total = 0
-    for place, _, files in os.walk(directory):
-        for file in files:
-            with suppress(OSError):
-                total += (Path(place) / file).stat().st_size
-    return total
