@@ -91,7 +91,6 @@ def test_outputs_that_overlap_inputs_are_refused(bucket: Bucket) -> None:
 def test_options_that_take_no_url_say_so(bucket: Bucket, tmp_path: Path) -> None:
     for call in (
         lambda: packtool.import_("s3://bucket/a", tmp_path / "o", format="megatron"),
-        lambda: packtool.run("run.toml", output="s3://bucket/a"),
         lambda: packtool.stats(tmp_path / "store", html="s3://bucket/page.html"),
         lambda: packtool.pack(tmp_path / "store", tmp_path / "o", staging="s3://bucket/stage", **PACK),
         lambda: packtool.pack(tmp_path / "store", "hf://datasets/o", **PACK),
