@@ -37,7 +37,7 @@ DEBIAN = (
 )
 NAMES = (
     *("gemma3", "llama2", "mistral v3", "deepseek_v3", "smollm 2 (made)", "olmo 2", "gpt-neox", "qwen3", "llama3"),
-    *("gptoss", "command_r_plus", "internlm2", *fetch.UNIGRAM),
+    *("gptoss", "command_r_plus", "internlm2", *fetch.SPLINTR),
 )
 REFERENCE_MB = 4
 REFERENCE = """

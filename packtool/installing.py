@@ -13,6 +13,7 @@ PACKAGES = {
     "optimize": "scipy",
     "torch": "torch",
     "unigram": "splintr-rs",
+    "wordpiece": "splintr-rs",
 }
 """What each extra installs."""
 

@@ -35,7 +35,7 @@ OPTIONAL = {
     "distributed": "--scheduler, a cluster of machines",
     "huggingface_hub": "tokenizers by hub id",
     "scipy": "pack --optimize",
-    "splintr-rs": "fast encoder for Unigram tokenizers",
+    "splintr-rs": "fast encoder for Unigram and WordPiece tokenizers",
     "torch": "packtool.torch, the loader for PyTorch",
 }
 """Package: what it is for."""

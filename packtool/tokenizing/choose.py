@@ -83,6 +83,7 @@ class EncoderRecipe(msgspec.Struct, frozen=True):
         special_as_text: encode special tokens that occur in a text as plain text.
         cut: how long texts may be cut (see pieces.py).
         shape: of the tokenizer, where the encoder is gigatoken.
+        newer: names of the sets of characters whose texts go to the reference (see unicode.py).
         added_tokens: texts of its added tokens.
     """
 
@@ -91,18 +92,21 @@ class EncoderRecipe(msgspec.Struct, frozen=True):
     special_as_text: bool
     cut: str
     shape: Shape | None
+    newer: tuple[str, ...]
     added_tokens: tuple[str, ...]
 
 
 def recipe(spec: Mapping[str, Any], encoder: str, vocab_size: int, *, special_as_text: bool = False) -> EncoderRecipe:
     """The recipe for a parsed tokenizer.json."""
     found = shape(spec) if encoder == "gigatoken" else None
+    known = found if isinstance(found, Shape) else None
     return EncoderRecipe(
         encoder=encoder,
         vocab_size=vocab_size,
         special_as_text=special_as_text,
         cut=cut_of(spec),
-        shape=found if isinstance(found, Shape) else None,
+        shape=known,
+        newer=splintr.newer(spec) if encoder == "splintr" else () if known is None else known.newer,
         added_tokens=tuple(token["content"] for token in spec.get("added_tokens") or ()),
     )
 
@@ -128,12 +132,10 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
     if recipe.encoder == "tokenizers":
         return Verified(reference, None, cut=recipe.cut)
     fast: Encoder
-    newer: tuple[str, ...] = ()
     if recipe.encoder == "splintr":
         fast = splintr.SplintrEncoder(data, special_as_text=recipe.special_as_text)
     else:
         assert recipe.shape is not None
-        newer = recipe.shape.newer
         fast = gigatoken.GigatokenEncoder(
             data,
             recipe.shape,
@@ -141,6 +143,6 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
             spell=lambda character: reference.encode([character])[0],
             special_as_text=recipe.special_as_text,
         )
-    encoder = Verified(fast, reference, cut=recipe.cut, newer=newer)
+    encoder = Verified(fast, reference, cut=recipe.cut, newer=recipe.newer)
     encoder.require(probes(recipe.added_tokens))
     return encoder

@@ -8,6 +8,8 @@ A text is cut between a letter and a space or newline after it, where no id can 
   other, and in none a letter is followed by a space or newline. Where it puts a mark before each text, that mark
   takes the place of the space at which the text was cut.
 
+- BERT's WordPiece splits at whitespace, and treats every character by itself before.
+
 Added tokens must not reach over a cut either.
 """
 
@@ -20,6 +22,7 @@ from typing import Any
 from packtool.corpus.records import Document
 from packtool.tokenizing.families import marks_beginnings, plain, shape, split_by
 from packtool.tokenizing.patterns import SETTLED
+from packtool.tokenizing.splintr import unlike_bert
 
 PIECE = 1 << 18
 """Characters of a piece, about; also the length up to which a text is encoded whole."""
@@ -42,11 +45,11 @@ def cut_of(spec: Mapping[str, Any]) -> str:
     >>> cut_of({"model": {"type": "Unigram"}})
     ''
     """
-    if spec["model"].get("type") != "BPE" or spec.get("truncation"):
+    kind, tokens = spec["model"].get("type"), spec.get("added_tokens") or ()
+    if spec.get("truncation") or any(map(_reaches_over, tokens)):
         return ""
-    tokens = spec.get("added_tokens") or ()
-    if any(map(_reaches_over, tokens)):
-        return ""
+    if kind != "BPE":
+        return BEFORE if kind == "WordPiece" and not unlike_bert(spec) else ""
     normalizer, splits = plain(spec.get("normalizer")), split_by(spec.get("pre_tokenizer"))
     if splits in SETTLED and normalizer in (None, {"type": "NFC"}):
         return BEFORE

@@ -1,4 +1,4 @@
-"""The fast encoder for Unigram tokenizers, such as those of T5 and XLM-R.
+"""The fast encoder for Unigram tokenizers, such as those of T5 and XLM-R, and for WordPiece as BERT has it.
 
 Its library is optional. It is used for the shapes below, on which it was compared, and verified as it runs (verify.py).
 """
@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from packtool.plan import I64
+from packtool.tokenizing import unicode
 from packtool.tokenizing.encoders import U32, EncoderMismatchError, EncoderUnsuitableError
 from packtool.tokenizing.families import plain, steps
 
 
 def installed() -> bool:
-    """Whether splintr can be imported here; it comes with `packtool[unigram]`."""
+    """Whether splintr can be imported here; it comes with `packtool[unigram]` and `packtool[wordpiece]`."""
     return importlib.util.find_spec("splintr") is not None
 
 
@@ -28,21 +29,49 @@ def unsuitable(spec: Mapping[str, Any]) -> str | None:
         spec: the parsed tokenizer.json.
 
     >>> unsuitable({"model": {"type": "BPE"}})
-    'its model is BPE, not Unigram'
+    'its model is BPE, not Unigram or WordPiece'
     """
-    if spec["model"].get("type") != "Unigram":
-        return f"its model is {spec['model'].get('type')}, not Unigram"
+    shapes = {"Unigram": _unlike_sentencepiece, "WordPiece": unlike_bert}
+    kind = spec["model"].get("type")
+    if kind not in shapes:
+        return f"its model is {kind}, not {' or '.join(shapes)}"
     if spec.get("truncation") or spec.get("padding"):
         return "it truncates or pads"
+    if reason := shapes[kind](spec):
+        return reason
+    tokens = spec.get("added_tokens") or ()
+    odd = next((each["content"] for each in tokens if each.get("single_word") or each.get("normalized")), None)
+    return None if odd is None else f"its added token {odd!r} is not looked for as it is written"
+
+
+def newer(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the sets of characters whose texts go to the reference (see unicode.py), for a tokenizer that suits."""
+    return unicode.BERT if spec["model"].get("type") == "WordPiece" else ()
+
+
+def unlike_bert(spec: Mapping[str, Any]) -> str:
+    """How a WordPiece differs from those that were compared; empty if it does not."""
+    model = spec["model"]
+    if (model.get("continuing_subword_prefix", "##"), model.get("max_input_chars_per_word", 100)) != ("##", 100):
+        return "its words go on with another prefix than ##, or end after another number of characters than 100"
+    if model.get("unk_token") not in model["vocab"]:
+        return "its vocabulary lacks the unknown token"
+    if [step["type"] for step in _normalizers(spec)] != ["BertNormalizer"]:
+        return "its normalizer is not BERT's"
+    if [step["type"] for step in steps(spec.get("pre_tokenizer"))] != ["BertPreTokenizer"]:
+        return "its pre-tokenizer is not BERT's"
+    return ""
+
+
+def _unlike_sentencepiece(spec: Mapping[str, Any]) -> str:
+    """How a Unigram differs from those that were compared; empty if it does not."""
     first, *others = _normalizers(spec) or [{"type": "Precompiled"}]
     if first["type"] != "Precompiled" or any(step != _ONE_SPACE for step in others):
         return "its normalizer is not one of SentencePiece"
     *splits, last = steps(spec.get("pre_tokenizer")) or [{"type": None}]
     if not _marks_words(last) or [step["type"] for step in splits] not in ([], ["WhitespaceSplit"]):
         return "its pre-tokenizer does not mark words as SentencePiece does"
-    tokens = spec.get("added_tokens") or ()
-    odd = next((each["content"] for each in tokens if each.get("single_word") or each.get("normalized")), None)
-    return None if odd is None else f"its added token {odd!r} is not looked for as it is written"
+    return ""
 
 
 _ONE_SPACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}

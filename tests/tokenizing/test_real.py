@@ -48,13 +48,13 @@ def test_ids_of_real_tokenizers(name: str, real: list[str], capsys: pytest.Captu
     if name in SLOW:
         assert SLOW[name] in why
         return
-    if name in fetch.UNIGRAM and not splintr.installed():
+    if name in fetch.SPLINTR and not splintr.installed():
         pytest.skip("splintr is not installed")
-    assert encoder_name == ("splintr" if name in fetch.UNIGRAM else "gigatoken"), why
+    assert encoder_name == ("splintr" if name in fetch.SPLINTR else "gigatoken"), why
     encoder = load_encoder(recipe(spec, encoder_name, vocabulary_size(spec, data)), data)
     library = ReferenceEncoder(data)
-    newer = recipe(spec, encoder_name, 0).shape
-    codes = table(*newer.newer) if newer is not None and newer.newer else None
+    newer = recipe(spec, encoder_name, 0).newer
+    codes = table(*newer) if newer else None
     source = fuzz.texts(spec, TEXTS, seed=1, real=real)
     done = routed = 0
     wrong: list[str] = []

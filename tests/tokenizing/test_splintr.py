@@ -1,12 +1,16 @@
-"""The fast encoder of Unigram gives the ids of the reference wherever it may be used."""
+"""The fast encoder of Unigram and WordPiece gives the ids of the reference wherever it may be used."""
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tokenizers import AddedToken
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer
 
 from packtool.commands.tokenize import tokenize
 from packtool.tokenizing import splintr
@@ -19,6 +23,12 @@ from tests.tokenizing.runs import jsonl, special_texts
 
 needs_splintr = pytest.mark.skipif(not splintr.installed(), reason="splintr is not installed")
 
+
+def wordpiece_model(**changes: Any) -> dict[str, Any]:
+    spec = shapes.wordpiece()
+    return {**spec, "model": {**spec["model"], **changes}}
+
+
 METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
 OLD = {"type": "Metaspace", "replacement": "▁", "add_prefix_space": True}
 TOKENS = (AddedToken("<mask>", lstrip=True, normalized=False), AddedToken("<extra_id_0>", normalized=False))
@@ -29,6 +39,11 @@ LISTED = {
     ),
     "old": shapes.unigram(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, OLD]}),
     "first": shapes.unigram(pre_tokenizer={**METASPACE, "prepend_scheme": "first"}),
+    "BERT": shapes.wordpiece(AddedToken("<br>", normalized=False)),
+    "BERT, cased": shapes.wordpiece(normalizer=shapes.bert(lowercase=False)),
+    "BERT, lower case, accents": shapes.wordpiece(normalizer=shapes.bert(strip_accents=False)),
+    "BERT, cased, no accents": shapes.wordpiece(normalizer=shapes.bert(strip_accents=True, lowercase=False)),
+    "BERT, nothing cleaned": shapes.wordpiece(normalizer=shapes.bert(clean_text=False, handle_chinese_chars=False)),
 }
 UNLISTED = {
     "whole texts": (shapes.unigram(pre_tokenizer={**METASPACE, "split": False}), "does not mark words"),
@@ -46,6 +61,15 @@ UNLISTED = {
         "'fox' is not looked for as it is written",
     ),
     "normalized tokens": (shapes.unigram(AddedToken("<x>", normalized=True)), "'<x>' is not looked for"),
+    "whole words": (
+        shapes.wordpiece(pre_tokenizer={"type": "WhitespaceSplit"}),
+        "its pre-tokenizer is not BERT's",
+    ),
+    "NFKC": (shapes.wordpiece(normalizer={"type": "NFKC"}), "its normalizer is not BERT's"),
+    "long words": (wordpiece_model(max_input_chars_per_word=200), "another number of characters than 100"),
+    "other prefix": (wordpiece_model(continuing_subword_prefix="@@"), "another prefix than ##"),
+    "no unknown token": (wordpiece_model(unk_token="<unk>"), "lacks the unknown token"),
+    "normalized words": (shapes.wordpiece(AddedToken("<X>", normalized=True)), "'<X>' is not looked for"),
     "truncation": (
         shapes.unigram(truncation={"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0}),
         "it truncates or pads",
@@ -74,7 +98,7 @@ def test_other_shapes_go_to_the_reference(name: str) -> None:
 
 
 def test_bpe_is_not_for_it() -> None:
-    assert splintr.unsuitable(shapes.spec()) == "its model is BPE, not Unigram"
+    assert splintr.unsuitable(shapes.spec()) == "its model is BPE, not Unigram or WordPiece"
     with pytest.raises(EncoderUnsuitableError):
         choose(shapes.spec(), "splintr")
 
@@ -105,6 +129,81 @@ def test_a_failure_names_the_way_out() -> None:
     encoder = splintr.SplintrEncoder(shapes.data(LISTED["marks"]))
     with pytest.raises(EncoderMismatchError, match=r"splintr failed .* Give --encoder tokenizers"):
         encoder.encode([b"no text"])  # type: ignore[list-item]
+
+
+FLAGS = [
+    {},
+    {"lowercase": False},
+    {"strip_accents": False},
+    {"lowercase": False, "strip_accents": True},
+    {"clean_text": False},
+    {"lowercase": False, "handle_chinese_chars": False},
+]
+CONTEXTS = "a{0}b {0} {0}e\u0301 1{0} e\u0323{0}\u0301 a{0}."
+
+
+def visible(codes: list[int], **flags: Any) -> dict[str, Any]:
+    """BERT with an entry for each of these code points: what becomes of them is seen, not unknown."""
+    spec = shapes.wordpiece(normalizer=shapes.bert(**flags))
+    texts = dict.fromkeys([*spec["model"]["vocab"], *map(chr, codes), *(f"##{chr(code)}" for code in codes)])
+    return {**spec, "model": {**spec["model"], "vocab": {text: number for number, text in enumerate(texts)}}}
+
+
+def differing(codes: list[int], flags: dict[str, Any]) -> list[str]:
+    """Code points with a context whose ids are not those of the library."""
+    spec = visible(codes, **flags)
+    reference, encoder = Tokenizer.from_str(json.dumps(spec)), build(shapes.data(spec), "splintr")
+    found = []
+    for at in range(0, len(codes), 4000):
+        part = codes[at : at + 4000]
+        texts = [CONTEXTS.format(chr(code)) for code in part]
+        wanted = reference.encode_batch_fast(texts, add_special_tokens=False)
+        pairs = zip(part, ids(encoder, texts), wanted, strict=True)
+        found += [f"U+{code:04X}" for code, given, each in pairs if given != each.ids]
+    return found
+
+
+CODES = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+
+
+@needs_splintr
+def test_bert_reads_character_by_character() -> None:
+    assert differing(CODES[::499] + CODES[0x300:0x700:3], {}) == []
+
+
+@pytest.mark.slow
+@needs_splintr
+@pytest.mark.parametrize("flags", FLAGS, ids=str)
+def test_bert_reads_all_code_points(flags: dict[str, Any]) -> None:
+    assert differing(CODES, flags) == []
+
+
+@needs_splintr
+def test_without_routing_new_marks_would_go_wrong() -> None:
+    text = "a\U0001e2ec"  # a mark of Unicode 12, which the library does not know as one
+    spec = visible([ord(text[1])])
+    alone = ids(splintr.SplintrEncoder(shapes.data(spec)), [text])
+    assert alone != expected(spec, [text])
+    assert ids(build(shapes.data(spec), "splintr"), [text]) == expected(spec, [text])
+
+
+@needs_splintr
+@given(
+    st.lists(
+        st.text(
+            st.sampled_from([*map(chr, range(0x20, 0x400)), *"ΣσςİıßǅÅ\u0301\u0323\u0338\u1ab0한ᄀ각ำ্เ"]), max_size=9
+        )
+    )
+)
+def test_marks_and_cases_in_any_order(words: list[str]) -> None:
+    for spec in (LISTED["BERT"], LISTED["BERT, lower case, accents"], LISTED["BERT, cased, no accents"]):
+        texts = ["".join(words), " ".join(words)]
+        assert ids(_loaded(json.dumps(spec)), texts) == expected(spec, texts)
+
+
+@functools.cache
+def _loaded(spec: str) -> Any:
+    return build(spec.encode(), "splintr")
 
 
 @needs_splintr
