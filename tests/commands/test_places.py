@@ -9,6 +9,7 @@ import pytest
 
 import packtool
 from packtool.errors import DataError, UsageError
+from packtool.warnings import PacktoolWarning
 from tests.places.bucket import Bucket
 from tests.stores import contents, write_store
 
@@ -108,4 +109,34 @@ def test_tokenize_writes_to_a_bucket_and_resumes_there(bucket: Bucket, tmp_path:
     require_same(bucket, "tokens", tmp_path / "tokens")
     assert packtool.tokenize(tmp_path / "a.txt", "s3://bucket/tokens", workers=1, resume=True).kept
     assert np.load(tmp_path / "tokens" / "tokens-00000.npy").size
+    assert left(tmp_path) == []
+
+
+def test_rejected_records_and_blocks_of_a_url_are_those_of_a_directory(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from packtool.corpus import blocks
+
+    monkeypatch.setattr(blocks, "SMALLEST", 200)
+    lines = [f'{{"text": "a river {n}"}}\n' if n % 7 else "no json\n" for n in range(60)]
+    (tmp_path / "a.jsonl").write_text("".join(lines))
+    options = {"workers": 1, "on_error": "quarantine"}
+    with pytest.warns(PacktoolWarning, match="9 records could not be used"):
+        packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "tokens", **options)
+    with pytest.warns(PacktoolWarning, match="See s3://bucket/tokens/rejected.jsonl"):
+        packtool.tokenize(tmp_path / "a.jsonl", "s3://bucket/tokens", **options)
+    require_same(bucket, "tokens", tmp_path / "tokens")
+    assert "rejected.jsonl" in bucket.names("tokens")
+    assert len([path for method, path in bucket.requests if method == "copy"]) > 4
+    assert left(tmp_path) == []
+
+
+def test_imports_and_exports_at_urls_are_those_of_directories(bucket: Bucket, tmp_path: Path) -> None:
+    for name in ("parquet", "megatron"):
+        packtool.export(tmp_path / "store", tmp_path / name, format=name)
+        packtool.export("s3://bucket/store", f"s3://bucket/{name}", format=name)
+        require_same(bucket, name, tmp_path / name)
+    packtool.import_(tmp_path / "megatron", tmp_path / "again", format="megatron")
+    packtool.import_(tmp_path / "megatron", "s3://bucket/again", format="megatron")
+    require_same(bucket, "again", tmp_path / "again")
     assert left(tmp_path) == []

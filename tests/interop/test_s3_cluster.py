@@ -87,17 +87,3 @@ def test_workers_pack_and_shuffle_and_upload_what_they_finish(store, env, large,
     require_same(store, "corpus/cluster/fits", tmp_path / "shuffled")
     require_same(store, "corpus/cluster/two-passes", tmp_path / "shuffled")
     assert not [file for file in (tmp_path / "staging").rglob("*") if file.is_file()]
-
-
-def test_a_pipeline_at_a_url_on_a_cluster_of_its_own(store, env, local, tmp_path):
-    put(store, local / "data", "corpus/run/data")
-    (tmp_path / "p.toml").write_text(
-        '[tokenize]\n[pack]\nstrategy = "bfd"\nsequence_length = 64\nshard_tokens = 16384\n[shuffle]\nepoch = 1\n'
-    )
-    words = ("run", tmp_path / "p.toml", "-i", "s3://corpus/run/data", "-o", "s3://corpus/run/out")
-    good(*words, "--scheduler", "local", "--workers", "2", env=env)
-    for name, made in (("tokens", "tokens"), ("packed", "packed"), ("shuffled", "shuffled")):
-        require_same(store, f"corpus/run/out/{name}", local / made)
-    said = good(*words, env=env).stdout
-    assert said.count("kept") == 3, said
-    assert left(env) == []

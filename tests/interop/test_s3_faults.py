@@ -42,6 +42,26 @@ def test_with_wrong_credentials_there_is_one_clear_line_without_them(there, env,
     assert found == []
 
 
+def test_no_object_and_no_message_holds_a_secret(there, store, env):
+    """Looked for after a run that failed, which says more, and the one that went on."""
+    url, path = "s3://corpus/secret/packed", "corpus/secret/packed"
+    words = ("pack", f"{there}/tokens", "-o", url, *PACK[:-1], "--verbose")
+
+    def broken(method, address, number):
+        return 503 if method == "PUT" and "tokens-00002" in address else None
+
+    with failing(env["AWS_ENDPOINT_URL"], broken) as (proxy, _):
+        failed = packtool(*words, env={**env, "AWS_ENDPOINT_URL": proxy})
+    assert failed.returncode == 1
+    half = {name: store.get(f"{path}/{name}") for name in store.names(path)}
+    assert "unfinished/state.json" in half
+    done = good(*words, "--resume", env=env)
+    whole = {name: store.get(f"{path}/{name}") for name in store.names(path)}
+    for secret in (KEY, SECRET):
+        assert secret not in failed.stdout + failed.stderr + done.stdout + done.stderr
+        assert not [name for name, data in [*half.items(), *whole.items()] if secret.encode() in data]
+
+
 def test_credentials_in_a_url_are_refused_and_not_repeated(env, tmp_path):
     for words in (("tokenize", "s3://k3y:s3cret@corpus/a", "-o", tmp_path / "a"), ("info", "s3://k3y:s3cret@corpus/a")):
         done = packtool(*words, env=env)
