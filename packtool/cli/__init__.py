@@ -54,6 +54,7 @@ def _options(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start threads for algebra that nobody does here
+    os.environ.setdefault("MIMALLOC_PURGE_DELAY", "1000")  # Arrow would give back, and clear anew, room for each batch
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the caller: say it to nobody, and keep its number from data files
