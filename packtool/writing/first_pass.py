@@ -225,8 +225,9 @@ def _note(directory: Path, task: int) -> Path:
 
 
 def _take_note(directory: Path, task: int, contents: PartitionContents) -> None:
-    """Take note of what a task did, so that a resumed run has it."""
-    write_bytes(_note(directory, task), msgspec.json.encode(contents))
+    """Take note of what a task did, so that a resumed run has it; unless the rows are written, and nobody needs it."""
+    with suppress(FileNotFoundError):
+        write_bytes(_note(directory, task), msgspec.json.encode(contents))
 
 
 def scratch_file(directory: Path, partition: int, task: int) -> Path:

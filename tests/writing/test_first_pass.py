@@ -55,3 +55,12 @@ def test_finished_parts_and_shards_are_not_done_again(
     assert not (tmp_path / "out" / "unfinished").exists()
     packtool.shuffle(tmp_path / "corpus", tmp_path / "out", resume=True, **run)
     assert written.calls == shards - done
+
+
+def test_rows_may_be_written_before_all_input_is_checked(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packtool.pack(store, tmp_path / "expected", **KINDS["concat-8"])
+    monkeypatch.setattr(InputCheck, "keep", lambda check, action: check._kept.append(action))
+    packtool.pack(store, tmp_path / "out", **KINDS["concat-8"], memory=30_000, workers=1)
+    assert contents(tmp_path / "out") == contents(tmp_path / "expected")
