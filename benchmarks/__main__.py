@@ -18,6 +18,7 @@ NAMES = (
     "loader",
     "cluster",
     "scaling",
+    "memory",
     "soak",
 )
 ALL_OF_IT = {"plan": ("--billion", "--optimize", "--peers")}

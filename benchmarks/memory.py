@@ -1,6 +1,6 @@
 """Memory of `pack` by the number of documents: with --memory it stays, however many there are.
 
-    python -m benchmarks.memory [--documents 5e6 20e6] [--memory 512MiB] [--strategies bfd concat seamless]
+    python -m benchmarks.memory [--documents 5e6 20e6 40e6] [--memory 256MiB] [--strategies bfd concat seamless]
 
 Documents of about 40 tokens, so that lengths, plan and order are as large as they get beside the tokens. Every tenth of
 a second the memory of all processes is added up, without that which maps files: the system can take it back.
@@ -18,8 +18,8 @@ from benchmarks.soak import sampled
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--documents", type=float, nargs="+", default=[5e6, 20e6])
-    parser.add_argument("--memory", default="512MiB")
+    parser.add_argument("--documents", type=float, nargs="+", default=[5e6, 20e6, 40e6])
+    parser.add_argument("--memory", default="256MiB")
     parser.add_argument("--strategies", nargs="+", default=["bfd", "concat", "seamless"])
     options = parser.parse_args()
 
