@@ -63,18 +63,20 @@ class Destination:
             return f"{self.url}/{name.removeprefix(f'{STAGED}/')}"
         return f"{self.url}/{UNFINISHED}/{name}"
 
-    def deliver(self, source: Path, entries: Sequence[Entry], directory: Path, stop: Event | None = None) -> None:
+    def deliver(self, source: Path, entries: Sequence[Entry], directory: Path) -> None:
         """Send files and remove them here.
 
         Args:
             source: directory that they lie in.
             directory: that they belong in.
-            stop: when set, the upload is given up.
         """
         for entry in entries:
-            url = self.of(directory / entry.name)
-            transfer.upload(source / entry.name, url, stop or Event(), entry.xxh3_128)
+            self.upload(source, entry, directory, Event())
             (source / entry.name).unlink()
+
+    def upload(self, source: Path, entry: Entry, directory: Path, stop: Event) -> None:
+        """Send a file, which stays here; given up when `stop` is set."""
+        transfer.upload(source / entry.name, self.of(directory / entry.name), stop, entry.xxh3_128)
 
 
 class Uploads(Delivery):
@@ -123,9 +125,9 @@ class Uploads(Delivery):
             for entry in entries:
                 name = self._name(directory / entry.name)
                 if name not in self._done:
-                    self.destination.deliver(directory, [entry], directory, self._stop)
+                    self.destination.upload(directory, entry, directory, self._stop)
                     self._done[name] = entry.bytes
-                (directory / entry.name).unlink(missing_ok=True)
+                (directory / entry.name).unlink(missing_ok=True)  # only now: whoever reads it finds it there
             if record is not None:
                 transfer.write(self.destination.of(record), record.read_bytes())
         except PacktoolError as error:

@@ -296,3 +296,20 @@ def test_a_record_that_is_forgotten_is_gone_everywhere(bucket: Bucket, staged: P
     assert not record(output, 0).exists()
     assert "unfinished/shards/shard-00000.json" not in bucket.names("set")
     output.release()
+
+
+def test_a_file_can_be_read_at_every_moment_of_its_upload(
+    bucket: Bucket, staged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = begin(staged)
+    entries, unlink, found = piece(output, 0), Path.unlink, []
+
+    def gone(path: Path, **options: bool) -> None:
+        unlink(path, **options)
+        found.append(read_file(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", gone)
+        output.delivery.send(output.staged, entries)
+        output.delivery.settle(output.staged, entries)
+    assert len(found) == 2
