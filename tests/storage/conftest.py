@@ -1,4 +1,4 @@
-"""Datasets of every kind, for tests that damage them."""
+"""Datasets of every kind, for tests that damage them; and an object store to write to."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 import packtool
+from packtool.places import staging
+from tests.places.bucket import Bucket
+from tests.storage.outputs import URL
 from tests.stores import write_store
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12]
@@ -20,3 +23,14 @@ def made(tmp_path: Path) -> Path:
     packtool.pack(store, tmp_path / "several", strategy="decompose", sequence_length=16)
     packtool.shuffle(tmp_path / "several", tmp_path / "order", order_only=True)
     return tmp_path
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    return Bucket(monkeypatch)
+
+
+@pytest.fixture
+def staged(bucket: Bucket, tmp_path: Path) -> Path:
+    """The directory that stands for an output at `URL`."""
+    return staging.stage_output(URL, tmp_path / "staging", quiet=True)

@@ -13,6 +13,8 @@ from packtool.storage.files import write_array
 from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
 from packtool.storage.output import Output, prepare
 
+URL = "s3://bucket/set"
+"""Of the fixture `staged`."""
 MANIFEST = StoreManifest(
     options={},
     inputs=[],
@@ -21,6 +23,11 @@ MANIFEST = StoreManifest(
     counts={"documents": 0, "tokens": 0},
     shards=[],
 )
+
+
+def begin(staged: Path, key: str = "k", **options: bool) -> Output:
+    """Begin an output as `pack` does."""
+    return prepare(staged, "pack", key=key, **options)
 
 
 def finish(output: Output, documents: int = 1) -> None:

@@ -10,25 +10,8 @@ from packtool.errors import DataError, UsageError
 from packtool.places import staging
 from packtool.storage import manifest as manifests
 from packtool.storage import remote
-from packtool.storage.output import Output, prepare
 from tests.places.bucket import Bucket
-from tests.storage.outputs import finish, names
-
-URL = "s3://bucket/set"
-
-
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    return Bucket(monkeypatch)
-
-
-@pytest.fixture
-def staged(bucket: Bucket, tmp_path: Path) -> Path:
-    return staging.stage_output(URL, tmp_path / "staging", quiet=True)
-
-
-def begin(staged: Path, key: str = "k", **options: bool) -> Output:
-    return prepare(staged, "pack", key=key, **options)
+from tests.storage.outputs import URL, begin, finish, names
 
 
 def made(staged: Path, key: str = "k", documents: int = 2, **options: bool) -> None:

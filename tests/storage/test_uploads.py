@@ -13,31 +13,15 @@ import numpy as np
 import pytest
 
 from packtool.errors import DataError, UsageError
-from packtool.places import staging
 from packtool.storage.files import FileEntry, write_array
 from packtool.storage.manifest import TokenShard
-from packtool.storage.output import Output, lies_at, prepare
+from packtool.storage.output import Output, lies_at
 from packtool.storage.reading import read_file
 from packtool.storage.uploads import UPLOADS
 from tests.places.bucket import Bucket
-from tests.storage.outputs import MANIFEST, finish, names
+from tests.storage.outputs import MANIFEST, URL, begin, finish, names
 
-URL = "s3://bucket/set"
 FILES = ["manifest.json", "offsets-00000.npy", "offsets-00001.npy", "run.json", "tokens-00000.npy", "tokens-00001.npy"]
-
-
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    return Bucket(monkeypatch)
-
-
-@pytest.fixture
-def staged(bucket: Bucket, tmp_path: Path) -> Path:
-    return staging.stage_output(URL, tmp_path / "staging", quiet=True)
-
-
-def begin(staged: Path, key: str = "k", **options: bool) -> Output:
-    return prepare(staged, "pack", key=key, **options)
 
 
 def piece(output: Output, number: int, directory: str = "dataset", value: int = 1) -> list[FileEntry]:
