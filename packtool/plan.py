@@ -259,7 +259,7 @@ def between(ends: I64, begin: I64, end: I64) -> tuple[I64, I64, I64, I64]:
 def equal_but_one(values: npt.NDArray[Any], first: I64, counts: I64) -> npt.NDArray[np.bool_]:
     """Which groups of more than two values hold equal ones only, or all but one equal.
 
-    Two of the first three are alike, then, and the first or the second is the common value.
+    Followed from its first value to its last, such a group changes nowhere, once beside an end, or twice in a row.
 
     Args:
         values: of all groups.
@@ -269,17 +269,19 @@ def equal_but_one(values: npt.NDArray[Any], first: I64, counts: I64) -> npt.NDAr
     >>> equal_but_one(np.array([4, 4, 9, 4, 1, 2, 3, 3]), np.array([0, 4]), np.array([4, 4]))
     array([ True, False])
     """
-    a, b, c = values[first], values[first + 1], values[first + 2]
-    found: npt.NDArray[np.bool_] = (a == b) | (b == c) | (a == c)
-    likely = np.flatnonzero(found)
-    first, counts = first[likely], counts[likely]
-    if not len(likely):
-        return found
-    offsets = offsets_of(counts)
-    inside = values[ranges(first, counts, offsets)]
-    alike = np.zeros(len(likely), np.bool_)
-    for candidate in (first, first + 1):
-        same = inside == np.repeat(values[candidate], counts)
-        alike |= np.add.reduceat(same, offsets[:-1], dtype=np.int64) >= counts - 1
-    found[likely] = alike
+    last = first + counts - 1
+    change = values[1:] != values[:-1]
+    changes = _inside(change, first, last)
+    found: npt.NDArray[np.bool_] = (changes == 0) | (changes == 1) & (change[first] | change[last - 1])
+    twice = np.flatnonzero((changes == 2) & (values[first] == values[last]))
+    if len(twice):
+        found[twice] = _inside(change[1:] & change[:-1], first[twice], last[twice] - 1) == 1
     return found
+
+
+def _inside(marks: npt.NDArray[np.bool_], first: I64, last: I64) -> I64:
+    """How many of the marks ``first:last`` are set."""
+    before = np.zeros(len(marks) + 1, np.int64)
+    np.cumsum(marks, out=before[1:])
+    inside: I64 = before[last] - before[first]
+    return inside

@@ -100,6 +100,7 @@ class Copier:
             for begin in range(0, max(1, len(raw)), _WINDOW):
                 self._buffers.append(pa.py_buffer(raw[begin : begin + 2 * _WINDOW - 1]))
         self._first_buffer = np.array(first, np.int64)
+        self._last = np.array([len(array) - 1 for array in arrays], np.int64)
 
     def __call__(self, array: I64, start: I64, length: I64) -> npt.NDArray[Any]:
         """Items ``start:start + length`` of the array of each number, joined."""
@@ -125,15 +126,13 @@ class Copier:
 
     def _inline(self, array: I64, start: I64, length: I64) -> npt.NDArray[np.int32]:
         """The data of slices of at most `_INLINE` bytes, padded with zeros to that size."""
-        width = _INLINE // self._dtype.itemsize
-        out = np.zeros((len(array), width), self._dtype)
-        column = np.arange(width)
-        wanted = column < length[:, None]
-        for number in np.unique(array):
+        column = np.arange(_INLINE // self._dtype.itemsize)
+        at = np.minimum(start[:, None] + column, self._last[array, None])
+        out = np.empty(at.shape, self._dtype)
+        for number in np.flatnonzero(np.bincount(array)).tolist():
             mine = np.flatnonzero(array == number)
-            items = self._arrays[number]
-            at = np.minimum(start[mine, None] + column, len(items) - 1)
-            out[mine] = np.where(wanted[mine], items[at], 0)
+            out[mine] = self._arrays[number][at[mine]]
+        out[column >= length[:, None]] = 0
         return out.view(np.int32)
 
 
