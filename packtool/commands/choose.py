@@ -2,25 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import xxhash
 
-from packtool.commands.choose_documents import Mask, documents_left, listed_file
+from packtool import room
+from packtool.commands.choose_documents import REASONS, Codes, Mask, documents_left, listed_file
 from packtool.commands.choose_options import holdout_of, parse_tokens, shard_of, share_of, weights_of
 from packtool.errors import UsageError
 from packtool.options.pack import PackArguments
 from packtool.plan import I64, Ints
-from packtool.selecting.mixture import epochs_of, of_kept, passes
+from packtool.selecting.mixture import Passes, epochs_of, passes
 from packtool.storage.manifest import Choice, ChosenSource, LeftOut
 from packtool.storage.schema import NOT_DRAWN
 from packtool.storage.token_store import Corpus, TokenStore
+from packtool.temporary import temporary_directory
+from packtool.writing.disk_arrays import arrays_on_disk
+from packtool.writing.memory import Budget
+from packtool.writing.planning import fits
 
 
-def choose(corpus: Corpus, options: PackArguments) -> Choice | None:
+@dataclass(frozen=True)
+class Chosen:
+    """What is packed of the stores.
+
+    Attributes:
+        choice: its account, for the manifest.
+        passes: the documents of each store.
+    """
+
+    choice: Choice
+    passes: Sequence[Passes]
+
+
+@contextmanager
+def choosing(corpus: Corpus, options: PackArguments, budget: Budget) -> Iterator[Chosen | None]:
+    """What `choose` finds, as long as the block runs: where it might exceed the memory granted, it lies on disk."""
+    if fits(corpus.documents, budget):
+        yield choose(corpus, options)
+        return
+    with temporary_directory() as work:
+        with arrays_on_disk(work):
+            chosen = choose(corpus, options)
+        yield chosen
+
+
+def choose(corpus: Corpus, options: PackArguments) -> Chosen | None:
     """Choose documents of the corpus, as the options ask; None where they ask for nothing.
 
     Raises:
@@ -41,54 +74,59 @@ def choose(corpus: Corpus, options: PackArguments) -> Choice | None:
         raise UsageError("bad-mixture", "there are no shares of it", remedy=remedy, where="--tokens")
     ends = np.cumsum([store.documents for store in stores])[:-1]
     lengths: list[Ints] = np.split(corpus.stored_lengths(), ends)  # read once: what is chosen is looked up in them
-    kept, removed = documents_left(stores, names, lengths, options, asked.get("sample_interval", 0))
-    tokens = [int(of_kept(each, documents).sum(dtype=np.int64)) for each, documents in zip(lengths, kept, strict=True)]
-    epochs = epochs_of(weights, dict(zip(names, tokens, strict=True)), budget, Fraction(options.max_epochs))
+    found = documents_left(stores, names, lengths, options, asked.get("sample_interval", 0))
+    counts = [_count(codes, sizes) for codes, sizes in zip(found, lengths, strict=True)]
+    epochs = epochs_of(
+        weights,
+        {name: int(each[1, 0]) for name, each in zip(names, counts, strict=True)},
+        budget,
+        Fraction(options.max_epochs),
+    )
     chosen = [
-        passes(each, documents, epochs[name], options.seed)
-        for each, documents, name in zip(lengths, kept, names, strict=True)
+        passes(sizes, room.filled(len(codes), np.bool_, partial(_is_left, codes)), epochs[name], options.seed)
+        for sizes, codes, name in zip(lengths, found, names, strict=True)
     ]
     sources = [
-        _source(store, each, mine, left, removal, str(weights[name]), epochs[name])
-        for store, each, mine, left, removal, name in zip(stores, lengths, chosen, kept, removed, names, strict=True)
+        _source(store, sizes, mine, count, str(weights[name]), epochs[name])
+        for store, sizes, mine, count, name in zip(stores, lengths, chosen, counts, names, strict=True)
     ]
-    if not sum(map(len, chosen)):
+    if not sum(source.chosen_documents for source in sources):
         raise _nothing_left(sources, options)
-    corpus.choose(chosen)
-    return Choice(options=asked, sources=sources, documents=None)
+    return Chosen(Choice(options=asked, sources=sources, documents=None), chosen)
+
+
+def _is_left(codes: Codes, a: int, b: int) -> Mask:
+    left: Mask = codes[a:b] == 0
+    return left
+
+
+def _count(codes: Codes, lengths: Ints) -> I64:
+    """Documents of each code, and their tokens: (2, codes)."""
+    out = np.zeros((2, 1 + len(REASONS)), np.int64)
+    for a, b in room.blocks(len(codes)):
+        out[0] += np.bincount(codes[a:b], minlength=out.shape[1])
+        out[1] += np.bincount(codes[a:b], weights=lengths[a:b], minlength=out.shape[1]).astype(np.int64)
+    return out
 
 
 def _source(
-    store: TokenStore,
-    lengths: Ints,
-    chosen: I64,
-    kept: I64,
-    removed: dict[str, Mask],
-    asked: str,
-    epochs: Fraction,
+    store: TokenStore, lengths: Ints, chosen: Passes, counts: I64, asked: str, epochs: Fraction
 ) -> ChosenSource:
     """The account of one store: every document of it is left out for one reason, or packed."""
-    once = np.zeros(len(lengths), np.bool_)
-    once[chosen] = True
-    not_drawn = np.zeros(len(lengths), np.bool_)
-    not_drawn[kept] = True
-    not_drawn &= ~once
-    left_out = {
-        reason: LeftOut(int(np.count_nonzero(mask)), int(lengths[mask].sum(dtype=np.int64)))
-        for reason, mask in {**removed, NOT_DRAWN: not_drawn}.items()
-        if mask.any()
-    }
-    held = int(lengths.take(chosen).sum(dtype=np.int64))
+    kept, part = counts[:, 0], _count(chosen.part.view(np.uint8), lengths)[:, 1]
+    different = kept if chosen.whole else part
+    packed = chosen.whole * kept + part
+    left_out = {**dict(zip(REASONS, counts[:, 1:].T, strict=True)), NOT_DRAWN: kept - different}
     return ChosenSource(
         documents=store.documents,
         tokens=store.tokens,
-        left_out=left_out,
+        left_out={reason: LeftOut(*each.tolist()) for reason, each in left_out.items() if each[0]},
         asked=asked,
         epochs=str(epochs),
-        chosen_documents=len(chosen),
-        chosen_tokens=held,
-        repeated_documents=len(chosen) - int(np.count_nonzero(once)),
-        repeated_tokens=held - int(lengths[once].sum(dtype=np.int64)),
+        chosen_documents=int(packed[0]),
+        chosen_tokens=int(packed[1]),
+        repeated_documents=int((packed - different)[0]),
+        repeated_tokens=int((packed - different)[1]),
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from packtool import room
 from packtool.commands.choose_options import holdout_of, shard_of, share_of
 from packtool.errors import DataError, UsageError
 from packtool.options.pack import PackArguments
@@ -18,7 +20,12 @@ from packtool.selecting.sides import first_of_each, held_out, in_shard
 from packtool.storage.token_store import TokenStore
 
 Mask = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.uint8]
 Origins = npt.NDArray[Any]
+
+
+REASONS = ("excluded", "too_short", "too_long", "duplicates", "other_side", "other_shard", "not_sampled")
+"""Why a document may not be packed: the first of these that holds."""
 
 
 def documents_left(
@@ -27,8 +34,8 @@ def documents_left(
     lengths: Sequence[Ints],
     options: PackArguments,
     interval: int,
-) -> tuple[list[I64], list[dict[str, Mask]]]:
-    """The documents of each store that may be packed, and those that may not, each under the first reason that holds.
+) -> list[Codes]:
+    """For each document of each store 0 if it may be packed, else the number of its reason in `REASONS`, from 1.
 
     Args:
         names: of the stores, for messages.
@@ -38,41 +45,51 @@ def documents_left(
     by_text = options.holdout is not None or options.shard_of is not None or options.drop_duplicates
     origins = [store.origins() for store in stores] if by_text or options.exclude is not None else []
     hashes = [each["hash"] for each in origins] if by_text else []
-    excluded = _excluded(stores, origins, options.exclude)
+    excluded = [] if options.exclude is None else _excluded(stores, origins, options.exclude)
     first = _first(hashes, excluded) if options.drop_duplicates else []
-    held = _held_out(hashes, lengths, names, options) if options.holdout is not None else []
-    kept, removed = [], []
-    for number, sizes in enumerate(lengths):
-        keep: dict[str, Mask] = {"excluded": ~excluded[number]}
+    held = [] if options.holdout is None else _held_out(hashes, lengths, names, options)
+    shard = None if options.shard_of is None else shard_of(options.shard_of)
+
+    def removed(store: int, part: slice) -> Iterator[tuple[str, Mask]]:
+        if excluded:
+            yield "excluded", excluded[store][part]
         if options.min_tokens is not None:
-            keep["too_short"] = sizes >= options.min_tokens
+            yield "too_short", lengths[store][part] < options.min_tokens
         if options.max_tokens is not None:
-            keep["too_long"] = sizes <= options.max_tokens
+            yield "too_long", lengths[store][part] > options.max_tokens
         if first:
-            keep["duplicates"] = first[number]
+            yield "duplicates", ~first[store][part]
         if held:
-            keep["other_side"] = held[number] if options.part == "holdout" else ~held[number]
-        if options.shard_of is not None:
-            keep["other_shard"] = in_shard(hashes[number], *shard_of(options.shard_of))
-        left: Mask = np.ones(len(sizes), np.bool_)
-        reasons: dict[str, Mask] = {}
-        for reason, mask in keep.items():
-            reasons[reason] = left & ~mask
-            left = left & mask
+            yield "other_side", held[store][part] != (options.part == "holdout")
+        if shard is not None:
+            yield "other_shard", ~in_shard(hashes[store][part], *shard)
+
+    def codes(store: int, a: int, b: int) -> Codes:
+        out = np.zeros(b - a, np.uint8)
+        for reason, mask in removed(store, slice(a, b)):
+            out[mask & (out == 0)] = _code(reason)
+        return out
+
+    found: list[Codes] = []
+    for store, sizes in enumerate(lengths):
+        why: Codes = room.filled(len(sizes), np.uint8, partial(codes, store))
         if options.sample is not None:
-            mask = sampled(sizes, np.flatnonzero(left), share_of(options.sample), interval, options.seed)
-            reasons["not_sampled"] = left & ~mask
-            left = left & mask
-        kept.append(np.flatnonzero(left))
-        removed.append(reasons)
-    return kept, removed
+            mask = sampled(sizes, np.flatnonzero(why == 0), share_of(options.sample), interval, options.seed)
+            why[(why == 0) & ~mask] = _code("not_sampled")
+        found.append(why)
+    return found
+
+
+def _code(reason: str) -> int:
+    return 1 + REASONS.index(reason)
 
 
 def _first(hashes: Sequence[npt.NDArray[np.uint64]], excluded: Sequence[Mask]) -> list[Mask]:
     """Which documents are the first of their text among all that are not excluded."""
-    left = ~np.concatenate(excluded)
+    every = np.concatenate(hashes)
+    left = ~np.concatenate(excluded) if excluded else np.ones(len(every), np.bool_)
     first = np.zeros(len(left), np.bool_)
-    first[left] = first_of_each(np.concatenate(hashes)[left])
+    first[left] = first_of_each(every[left])
     return np.split(first, _ends(hashes))
 
 
@@ -81,16 +98,16 @@ def _held_out(
 ) -> list[Mask]:
     """Which documents are held out: one threshold for all stores, so that the copies of a text are on one side."""
     assert options.holdout is not None
-    asked = holdout_of(options.holdout)
-    every = held_out(
-        np.concatenate(hashes),
-        np.concatenate(lengths),
-        seed=options.holdout_seed,
-        share=asked.share,
-        documents=asked.documents,
-        tokens=asked.tokens,
-    )
-    held = np.split(every, _ends(hashes))
+    asked, seed = holdout_of(options.holdout), options.holdout_seed
+    if asked.share is not None:
+
+        def drawn(store: int, a: int, b: int) -> Mask:
+            return held_out(hashes[store][a:b], lengths[store][a:b], seed=seed, share=asked.share)
+
+        held = [room.filled(len(each), np.bool_, partial(drawn, store)) for store, each in enumerate(hashes)]
+    else:
+        every = np.concatenate(hashes), np.concatenate(lengths)
+        held = np.split(held_out(*every, seed=seed, documents=asked.documents, tokens=asked.tokens), _ends(hashes))
     for mask, name in zip(held, names, strict=True):
         if len(mask) and mask.all():
             what = f"{options.holdout} holds out all {len(mask):,} documents of {name}"
@@ -117,11 +134,9 @@ def listed_file(path: Path | str) -> bytes:
         ) from None
 
 
-def _excluded(stores: Sequence[TokenStore], origins: Sequence[Origins], path: str | Path | None) -> list[Mask]:
+def _excluded(stores: Sequence[TokenStore], origins: Sequence[Origins], path: str | Path) -> list[Mask]:
     """Documents that the list names, each by its id or by FILE:RECORD."""
     out = [np.zeros(store.documents, np.bool_) for store in stores]
-    if path is None:
-        return out
     wanted: dict[str, list[tuple[int, int]]] = {}
     entries = {line.strip(): n for n, line in enumerate(listed_file(path).decode("utf-8", "replace").splitlines(), 1)}
     entries.pop("", None)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from packtool import cluster, packing
+from packtool import cluster
 from packtool.clock import Clock
 from packtool.cluster import Cluster
-from packtool.commands.choose import choose
+from packtool.commands.choose import choosing
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.pack_options import check_options, describe, padding_id
 from packtool.commands.part import share_of
@@ -20,12 +21,13 @@ from packtool.executor import available_cpus
 from packtool.options.again import again
 from packtool.options.call import takes
 from packtool.options.pack import PackArguments
-from packtool.plan import Plan
+from packtool.selecting.mixture import Passes
 from packtool.shuffling.atom import atom_shuffles
 from packtool.sizes import machine_memory, parse_bytes
 from packtool.storage.manifest import Shuffle
 from packtool.storage.output import one_writer
 from packtool.storage.token_store import Corpus
+from packtool.temporary import temporary_directory
 from packtool.writing.estimate import bytes_of_plans
 from packtool.writing.memory import Budget
 from packtool.writing.planning import planned
@@ -67,40 +69,42 @@ def pack(options: PackArguments) -> DatasetResult:
         arguments=again(options),
     )
     corpus = Corpus(job.inputs)
-    choice = choose(corpus, options)
     described = describe(chosen, options, padding_id(options.pad_token, corpus.tokenizer))
     record = (
         Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=0) if options.shuffle else None
     )
     solver = _version_of("scipy") if options.optimize else None
-    place = job.begin(
-        strategy,
-        described,
-        record,
-        solver,
-        *([] if choice is None else [choice.options]),
-        figures=lambda: _figures(corpus, packing.plan(strategy, corpus.lengths(), options), segments=options.segments),
-    )
-    if isinstance(place, DatasetResult):
-        return place
-    with planned(strategy, corpus, options, job.budget, place.work) as plans:
-        facts: dict[str, Any] = {"planned": clock.seconds()}
-        log.info("%s: %d documents planned in %.1f s", strategy, corpus.documents, facts["planned"]["wall"])
-        if proven := [plan.least_rows for plan in plans if plan.least_rows is not None]:
-            facts["least_rows"] = sum(proven)
-        return write_corpus(
-            job,
-            place,
-            corpus,
-            plans,
-            atom_shuffles(plans, seed=options.seed) if options.shuffle else [None] * len(plans),
-            strategy=strategy,
-            multi_bucket=chosen.multi_bucket,
-            options=described,
-            record=record,
-            facts=facts,
-            choice=choice,
+    with choosing(corpus, options, job.budget) as documents:
+        choice = None if documents is None else documents.choice
+        passes = None if documents is None else documents.passes
+        place = job.begin(
+            strategy,
+            described,
+            record,
+            solver,
+            *([] if choice is None else [choice.options]),
+            figures=lambda: _figures(corpus, strategy, options, job.budget, passes),
         )
+        if isinstance(place, DatasetResult):
+            return place
+        with planned(strategy, corpus, options, job.budget, place.work, passes) as plans:
+            facts: dict[str, Any] = {"planned": clock.seconds()}
+            log.info("%s: %d documents planned in %.1f s", strategy, corpus.documents, facts["planned"]["wall"])
+            if proven := [plan.least_rows for plan in plans if plan.least_rows is not None]:
+                facts["least_rows"] = sum(proven)
+            return write_corpus(
+                job,
+                place,
+                corpus,
+                plans,
+                atom_shuffles(plans, seed=options.seed) if options.shuffle else [None] * len(plans),
+                strategy=strategy,
+                multi_bucket=chosen.multi_bucket,
+                options=described,
+                record=record,
+                facts=facts,
+                choice=choice,
+            )
 
 
 def _version_of(package: str) -> str:
@@ -109,12 +113,16 @@ def _version_of(package: str) -> str:
     return version(package)
 
 
-def _figures(corpus: Corpus, plans: Sequence[Plan], *, segments: bool) -> dict[str, int]:
+def _figures(
+    corpus: Corpus, strategy: str, options: PackArguments, budget: Budget, passes: Sequence[Passes] | None
+) -> dict[str, int]:
     """What would be written, for a dry run."""
-    kept = corpus.stores[0].manifest.tokenizer_files
-    return {
-        "documents": corpus.documents,
-        "rows": sum(plan.rows for plan in plans),
-        "tokens": sum(plan.rows * plan.sequence_length for plan in plans),
-        "bytes": bytes_of_plans(plans, corpus.dtype.itemsize, corpus.documents, kept, segments=segments),
-    }
+    kept, itemsize = corpus.stores[0].manifest.tokenizer_files, corpus.dtype.itemsize
+    budget = replace(budget, cluster=None)
+    with temporary_directory() as work, planned(strategy, corpus, options, budget, work, passes) as plans:
+        return {
+            "documents": corpus.documents,
+            "rows": sum(plan.rows for plan in plans),
+            "tokens": sum(plan.rows * plan.sequence_length for plan in plans),
+            "bytes": bytes_of_plans(plans, itemsize, corpus.documents, kept, segments=options.segments),
+        }

@@ -15,6 +15,7 @@ from packtool.storage.manifest import OrderManifest, Shuffle
 from packtool.storage.packed import ORDER, PackedDataset
 from packtool.storage.token_store import Corpus
 from packtool.writing.estimate import bytes_of_plans
+from packtool.writing.planning import room_for
 from packtool.writing.rotated_plan import lane_of
 
 
@@ -25,15 +26,8 @@ def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remain
         UsageError: there are too few tokens for one batch.
     """
     assert record.batch_size is not None
-    corpus = Corpus(job.inputs)
-    plan = partial.plan(
-        corpus.lengths(),
-        sequence_length=sequence_length,
-        batch_size=record.batch_size,
-        seed=record.seed,
-        epoch=record.epoch,
-        short_rows=remainder == "pad",
-    )
+    corpus, short_rows, lanes = Corpus(job.inputs), remainder == "pad", record.batch_size
+    partial.lane_tokens(corpus.tokens, lanes, 1 if short_rows else sequence_length)  # raises what the plan would
     options = {
         "sequence_length": sequence_length,
         "remainder": remainder,
@@ -41,22 +35,23 @@ def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remain
         "shard_tokens": PackArguments.shard_tokens,
         "segments": True,
     }
-    tokens = plan.rows * sequence_length
-    kept = corpus.stores[0].manifest.tokenizer_files
-    output = job.begin(
-        record,
-        options,
-        figures=lambda: {
-            "rows": plan.rows,
-            "tokens": tokens,
-            "bytes": bytes_of_plans([plan], corpus.dtype.itemsize, corpus.documents, kept, segments=True),
-        },
-    )
+
+    def plan() -> partial.PartialPlan:
+        shape = {"sequence_length": sequence_length, "batch_size": lanes}
+        return partial.plan(corpus.lengths(), **shape, seed=record.seed, epoch=record.epoch, short_rows=short_rows)
+
+    def figures() -> dict[str, int]:
+        kept, planned = corpus.stores[0].manifest.tokenizer_files, plan()
+        size = bytes_of_plans([planned], corpus.dtype.itemsize, corpus.documents, kept, segments=True)
+        return {"rows": planned.rows, "tokens": planned.rows * sequence_length, "bytes": size}
+
+    output = job.begin(record, options, figures=figures)
     if isinstance(output, DatasetResult):
         return output
-    return write_corpus(
-        job, output, corpus, [plan], [None], strategy="concat", multi_bucket=False, options=options, record=record
-    )
+    with room_for(corpus.documents, job.budget, output.work):
+        return write_corpus(
+            job, output, corpus, [plan()], [None], strategy="concat", multi_bucket=False, options=options, record=record
+        )
 
 
 def write_rotation(job: DatasetJob, dataset: PackedDataset, record: Shuffle, sequence_length: int) -> DatasetResult:

@@ -2,69 +2,108 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from packtool import room
 from packtool.errors import UsageError
 from packtool.plan import I64, Ints, offsets_of
 from packtool.shuffling.permutation import SELECTION, keys, order_by
 
+Mask = npt.NDArray[np.bool_]
 Keys = npt.NDArray[np.uint64]
-Value = TypeVar("Value", bound=np.generic)
+
+_GROUP_BITS = 16
 
 
-def passes(lengths: Ints, kept: I64, epochs: Fraction, seed: int) -> I64:
+@dataclass(frozen=True, slots=True)
+class Passes:
     """The documents of one store as often as they are packed: whole passes first, then the part of another.
 
-    The part has the documents with the smallest keys, in corpus order, as many as come nearest to its share of the
-    tokens; so larger fractions hold all of smaller ones.
+    Attributes:
+        kept: which documents there are to choose from.
+        whole: passes over all of them.
+        part: which of them are packed once more.
+    """
+
+    kept: Mask
+    whole: int
+    part: Mask
+
+    def __len__(self) -> int:
+        return self.whole * int(np.count_nonzero(self.kept)) + int(np.count_nonzero(self.part))
+
+    def documents(self) -> I64:
+        """Their numbers in the store, in the order in which they are packed."""
+        count, every = len(self.kept), [np.empty(0, np.int64)]
+        if self.whole:
+            every = [room.where(count, lambda a, b: self.kept[a:b], np.int64)] * self.whole
+        every.append(room.where(count, lambda a, b: self.part[a:b], np.int64))
+        return room.joined(every, np.int64, [0] * len(every))
+
+
+def passes(lengths: Ints, kept: Mask, epochs: Fraction, seed: int) -> Passes:
+    """The documents of one store as often as they are packed.
+
+    The part of a pass has the documents with the smallest keys, in corpus order, as many as come nearest to its share
+    of the tokens; so larger fractions hold all of smaller ones.
 
     Args:
         lengths: of all documents of the store.
-        kept: the documents to choose from, ascending.
+        kept: which of them there are to choose from.
         epochs: how often.
         seed: of the keys.
 
-    >>> passes(np.array([5, 5, 5, 5]), np.array([0, 1, 3]), Fraction(2), seed=0)
+    >>> passes(np.array([5, 5, 5, 5]), np.array([True, True, False, True]), Fraction(2), seed=0).documents()
     array([0, 1, 3, 0, 1, 3])
-    >>> len(passes(np.array([5, 5, 5, 5]), np.arange(4), Fraction(1, 2), seed=0))
+    >>> len(passes(np.array([5, 5, 5, 5]), np.ones(4, np.bool_), Fraction(1, 2), seed=0).documents())
     2
     """
     whole, part = divmod(epochs, 1)
-    chosen = [kept] * whole
-    if part and len(kept):
-        drawn = keys(seed, SELECTION, 0, 0, len(lengths))
-        chosen.append(kept[_smallest(of_kept(drawn, kept), of_kept(lengths, kept), part)])
-    return np.concatenate([np.empty(0, np.int64), *chosen])
+    return Passes(kept, int(whole), _smallest(lengths, kept, part, seed))
 
 
-def of_kept(values: npt.NDArray[Value], kept: I64) -> npt.NDArray[Value]:
-    """The values of the documents that are kept, ascending; often that is all of them, and nothing is copied."""
-    return values if len(kept) == len(values) else values[kept]
-
-
-def _smallest(drawn: Keys, lengths: Ints, part: Fraction) -> npt.NDArray[np.bool_]:
+def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int) -> Mask:
     """Which documents have the smallest keys, as many as come nearest to a part of all tokens.
 
     Only those near the limit are sorted: keys with the same leading bits make a group, and one group holds the limit.
     """
-    group = (drawn >> np.uint64(48)).astype(np.int64)
-    held = np.bincount(group, weights=lengths, minlength=1 << 16).astype(np.int64)
+    out: Mask = room.filled(len(kept), np.bool_, lambda a, b: np.zeros(b - a, np.bool_))
+    if not part or not kept.any():
+        return out
+    held = np.zeros(1 << _GROUP_BITS, np.int64)
+    for a, b, drawn in _drawn(kept, seed):
+        held += np.bincount(_group(drawn), weights=lengths[a:b][kept[a:b]], minlength=len(held)).astype(np.int64)
     reached = np.cumsum(held)
     wanted = part * int(reached[-1])
     last = int(np.searchsorted(reached, int(wanted), side="right"))
-    taken: npt.NDArray[np.bool_] = group < last
-    near = np.flatnonzero(group == last)
-    near = near[order_by(drawn[near])]
-    sums = int(reached[last] - held[last]) + offsets_of(lengths[near])
+    near, near_drawn = [], []
+    for a, b, drawn in _drawn(kept, seed):
+        group = _group(drawn)
+        out[a:b][kept[a:b]] = group < last
+        near.append(a + np.flatnonzero(kept[a:b])[group == last])
+        near_drawn.append(drawn[group == last])
+    ordered = np.concatenate(near)[order_by(np.concatenate(near_drawn))]
+    sums = int(reached[last] - held[last]) + offsets_of(lengths[ordered])
     count = int(np.searchsorted(sums, int(wanted), side="right")) - 1
-    if count < len(near):
+    if count < len(ordered):
         count += abs(int(sums[count + 1]) - wanted) < abs(int(sums[count]) - wanted)
-    taken[near[:count]] = True
-    return taken
+    out[ordered[:count]] = True
+    return out
+
+
+def _drawn(kept: Mask, seed: int) -> Iterator[tuple[int, int, Keys]]:
+    """Documents ``first:last``, and the keys of those of them that are kept."""
+    for a, b in room.blocks(len(kept)):
+        yield a, b, keys(seed, SELECTION, 0, a, b - a)[kept[a:b]]
+
+
+def _group(drawn: Keys) -> I64:
+    return (drawn >> np.uint64(64 - _GROUP_BITS)).astype(np.int64)
 
 
 def epochs_of(

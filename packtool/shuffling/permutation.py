@@ -83,13 +83,15 @@ def order_by(drawn: npt.NDArray[np.uint64]) -> I64:
     low = np.uint64((1 << max(1, (len(drawn) - 1).bit_length())) - 1)
     packed = room.filled(len(drawn), np.uint64, lambda a, b: (drawn[a:b] & ~low) | np.arange(a, b, dtype=np.uint64))
     packed.sort()
-    equal = np.zeros(len(drawn) + 1, np.bool_)
-    for a, b in room.blocks(len(drawn) - 1):
-        np.less_equal(packed[a + 1 : b + 1] ^ packed[a:b], low, out=equal[a + 1 : b + 1])
+    unsure = [np.empty(0, np.int64)]
+    for a, b in room.blocks(len(packed)):
+        begin, end = max(a, 1), min(b, len(packed) - 1)
+        equal = np.zeros(b - a + 1, np.bool_)  # each with the one before it, and the one after the block with its last
+        np.less_equal(packed[begin : end + 1] ^ packed[begin - 1 : end], low, out=equal[begin - a : end - a + 1])
+        unsure.append(a + np.flatnonzero(equal[1:] | equal[:-1]))
     packed &= low
     order = packed.view(np.int64)
-    unsure = np.flatnonzero(equal[1:] | equal[:-1])
-    if len(unsure):
-        indices = order[unsure]
-        order[unsure] = indices[np.lexsort((indices, drawn[indices]))]
+    if len(places := np.concatenate(unsure)):
+        indices = order[places]
+        order[places] = indices[np.lexsort((indices, drawn[indices]))]
     return order

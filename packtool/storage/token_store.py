@@ -114,7 +114,7 @@ class TokenStore:
         Raises:
             UsageError: the store was made with `--no-provenance`.
         """
-        out = np.empty(self.documents, ORIGIN)
+        out = room.empty(self.documents, ORIGIN)
         self._origins.clear()
         for shard, first in zip(self.manifest.shards, self.first_documents, strict=False):
             if shard.documents is None:
@@ -254,7 +254,10 @@ class Corpus:
         """Length of each document with its EOS, in tokens: uint32, in document order."""
         if self._lengths is None:
             stored = self.stored_lengths()
-            self._lengths = stored if self._behind is None else stored.take(self._behind)
+            behind = self._behind
+            self._lengths = (
+                stored if behind is None else room.filled(len(behind), np.uint32, lambda a, b: stored.take(behind[a:b]))
+            )
         return self._lengths
 
     def files(self) -> Iterator[MappedFile]:
@@ -271,13 +274,17 @@ class Corpus:
 
     def choose(self, documents: Sequence[I64]) -> None:
         """From now on be these documents of each store, in this order, and as often as they are named."""
-        firsts = offsets_of(np.array([store.documents for store in self.stores], np.int64))[:-1]
+        firsts = offsets_of(np.array([store.documents for store in self.stores], np.int64))[:-1].tolist()
         self.store_documents = [len(each) for each in documents]
-        self.chosen = np.concatenate(documents).astype(np.int64, copy=False)
-        self._behind = self.chosen + np.repeat(firsts, self.store_documents)
+        self.chosen = room.joined(documents, np.int64, [0] * len(firsts))
+        self._behind = room.joined(documents, np.int64, firsts)
         self._lengths = None
         self.documents = len(self.chosen)
         self.tokens = int(self.lengths().sum(dtype=np.int64))
+
+    def forget(self) -> None:
+        """Work out anew what was worked out of the offsets, where room is made for it now."""
+        self._stored = self._lengths = self._starts = None
 
     def release(self) -> None:
         """Give back the memory that maps the tokens and offsets read so far."""

@@ -7,8 +7,8 @@ threads and workers map them.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from packtool import cluster, packing
 from packtool.packing import PackOptions
 from packtool.packing.plans.windows import in_windows
 from packtool.plan import Ints, Plan
+from packtool.selecting.mixture import Passes
 from packtool.storage.token_store import Corpus
 from packtool.writing.disk_arrays import arrays_on_disk
 from packtool.writing.elsewhere import Saved, save
@@ -57,18 +58,44 @@ class PlanWindow:
         return save(plans, Path(tempfile.mkdtemp(prefix=f"window-{window.first}.", dir=self.directory)))
 
 
+def fits(documents: int, budget: Budget) -> bool:
+    """Whether the plans of so many documents are made in memory."""
+    return budget.cluster is None and documents * DOCUMENT_BYTES <= budget.memory
+
+
 @contextmanager
-def planned(strategy: str, corpus: Corpus, options: PackOptions, budget: Budget, work: Path) -> Iterator[list[Plan]]:
+def room_for(documents: int, budget: Budget, work: Path) -> Iterator[None]:
+    """Room for planning so many documents, in memory or on disk, as long as the block runs."""
+    with nullcontext() if fits(documents, budget) else arrays_on_disk(work):
+        yield
+
+
+@contextmanager
+def planned(
+    strategy: str,
+    corpus: Corpus,
+    options: PackOptions,
+    budget: Budget,
+    work: Path,
+    chosen: Sequence[Passes] | None = None,
+) -> Iterator[list[Plan]]:
     """The plans of a corpus, one for each row length, as long as the block runs.
 
     Args:
         budget: what planning would take beyond its memory lies on disk, and with a cluster whatever workers share.
         work: directory for what lies on disk.
+        chosen: which documents of each store there are, and how often; None for all of them once.
     """
-    if budget.cluster is None and corpus.documents * DOCUMENT_BYTES <= budget.memory:
+    documents = corpus.documents if chosen is None else max(corpus.documents, sum(map(len, chosen)))
+    if fits(documents, budget):
+        if chosen is not None:
+            corpus.choose([each.documents() for each in chosen])
         yield packing.plan(strategy, corpus.lengths(), options)
         return
     with arrays_on_disk(work) as scratch:
+        corpus.forget()
+        if chosen is not None:
+            corpus.choose([each.documents() for each in chosen])
         plans = _plans(strategy, corpus.lengths(), options, budget, scratch)
         corpus.locate(np.empty(0, np.int64))  # makes the table that it needs
         yield plans

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import packtool
-from packtool.commands.choose import choose
+from packtool import room
+from packtool.commands.choose import choose, choosing
 from packtool.errors import PacktoolError, UsageError
 from packtool.options.pack import PackArguments
 from packtool.packing import STRATEGIES
@@ -24,6 +26,8 @@ from packtool.report.terminal.reports import print_stats
 from packtool.storage.manifest import ChosenSource
 from packtool.storage.packed import PackedDataset
 from packtool.storage.token_store import Corpus, TokenStore
+from packtool.writing import disk_arrays, planning
+from packtool.writing.memory import Budget
 from tests.stores import contents, reseal, write_store
 
 
@@ -87,6 +91,63 @@ def test_a_mixture_is_the_same_for_any_number_of_workers_and_memory(stores: list
     pack(stores, tmp_path / "one", workers=1, **options)
     pack(stores, tmp_path / "two", workers=2, memory="20kB", **options)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mix": ["web=0.3", "wiki=2.7"], "min_tokens": 5, "max_tokens": 40},
+        {"mix": ["web=0", "wiki=0.2"], "shard_of": "1/2"},
+        {"holdout": "20%", "part": "holdout", "drop_duplicates": True},
+        {"holdout": "30 documents", "sample": "40%"},
+        {"exclude": "list"},
+    ],
+)
+def test_a_choice_beyond_memory_is_the_same(
+    stores: list[Path], tmp_path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "exclude" in options:
+        options = {"exclude": tmp_path / "list"}
+        options["exclude"].write_text("web.jsonl:3\nwiki.jsonl:70\nweb.jsonl:150\n")
+    pack(stores, tmp_path / "held", **options)
+    made = []
+    monkeypatch.setattr(planning, "DOCUMENT_BYTES", 1 << 50)
+    monkeypatch.setattr(room, "LARGE", 1)
+    monkeypatch.setattr(room, "BLOCK", 7)
+    empty = disk_arrays.ArraysOnDisk.empty
+    monkeypatch.setattr(disk_arrays.ArraysOnDisk, "empty", lambda *given: (made.append(given), empty(*given))[1])
+    preview = packtool.pack(stores, tmp_path / "p", strategy="bfd", sequence_length=32, dry_run=True, **options).preview
+    dataset = pack(stores, tmp_path / "p", **options)
+    assert contents(tmp_path / "p") == contents(tmp_path / "held")
+    assert preview is not None
+    assert preview.figures["documents"] == dataset.manifest.documents
+    assert made
+    assert not (tmp_path / "p" / "unfinished").exists()
+
+
+@pytest.mark.parametrize("mix", [["store=0.7"], ["store=2"], ["store=1.3"]])
+def test_no_more_in_memory_than_a_part_of_a_mixture(
+    tmp_path: Path, mix: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "LARGE", 1 << 10)
+    monkeypatch.setattr(room, "BLOCK", 1 << 10)
+    lengths = np.random.default_rng(0).integers(20, 90, 80_000).tolist()
+    whole = write_store(tmp_path / "whole" / "store", lengths, per_shard=5000)
+    eighth = write_store(tmp_path / "eighth" / "store", lengths[:10_000], per_shard=5000)
+
+    def peak(store: Path) -> int:
+        corpus, budget = Corpus([store]), Budget(memory=1 << 16, workers=1)
+        options = PackArguments(store, "nowhere", strategy="concat", sequence_length=64, mix=mix, max_tokens=85)
+        tracemalloc.start()
+        with choosing(corpus, options, budget) as chosen:
+            assert chosen is not None
+            with planning.planned("concat", corpus, options, budget, tmp_path, chosen.passes):
+                found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(eighth)  # loads what it needs
+    assert peak(whole) < 1.5 * peak(eighth) + (1 << 18)
 
 
 @pytest.mark.parametrize("amount", ["10%", "30 documents", "500 tokens"])
@@ -198,9 +259,9 @@ def test_laws_of_random_mixtures(pool: list[Path], weights: list[int], budget: i
         options = PackArguments(
             pool, "nowhere", strategy="bfd", sequence_length=64, mix=mix, tokens=budget, max_epochs=10**6
         )
-        choice = choose(Corpus(pool), options)
-        assert choice is not None
-        return choice.sources
+        chosen = choose(Corpus(pool), options)
+        assert chosen is not None
+        return chosen.choice.sources
 
     shares = [Fraction(weight, sum(weights)) for weight in weights]
     for source, share, lengths in zip(sources(budget, [str(s) for s in shares]), shares, POOL, strict=True):

@@ -25,7 +25,9 @@ def test_a_mixture_is_within_a_document_of_what_is_asked(
 ) -> None:
     kept = np.array(data.draw(st.lists(st.sampled_from(range(len(lengths))), unique=True, min_size=1)))
     kept.sort()
-    chosen = passes(lengths, kept, epochs, seed)
+    mask = np.zeros(len(lengths), np.bool_)
+    mask[kept] = True
+    chosen = passes(lengths, mask, epochs, seed).documents()
     wanted = epochs * int(lengths[kept].sum())
     assert abs(int(lengths[chosen].sum()) - wanted) <= Fraction(int(lengths[kept].max()), 2)
     times = np.bincount(chosen, minlength=len(lengths))
@@ -38,8 +40,10 @@ def test_a_mixture_is_within_a_document_of_what_is_asked(
 
 @given(LENGTHS, EPOCHS, EPOCHS, st.integers(0, 5))
 def test_larger_fractions_hold_all_of_smaller_ones(lengths: Any, a: Fraction, b: Fraction, seed: int) -> None:
-    kept = np.arange(len(lengths))
-    small, large = (np.bincount(passes(lengths, kept, e, seed), minlength=len(lengths)) for e in sorted((a, b)))
+    kept = np.ones(len(lengths), np.bool_)
+    small, large = (
+        np.bincount(passes(lengths, kept, e, seed).documents(), minlength=len(lengths)) for e in sorted((a, b))
+    )
     assert (small <= large).all()
 
 
