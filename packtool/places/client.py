@@ -28,11 +28,11 @@ GOOGLE_SECONDS = 15
 _DENIED = re.compile(
     "ACCESS_DENIED|SIGNATURE_DOES_NOT_MATCH|INVALID_ACCESS_KEY_ID|INVALID_CLIENT_TOKEN_ID|EXPIRED_TOKEN|INVALID_TOKEN"
     "|UNRECOGNIZED_CLIENT|MISSING_AUTHENTICATION_TOKEN|REQUEST_EXPIRED|HTTP status 40[13]|PERMISSION_DENIED"
-    "|UNAUTHENTICATED|create a OAuth2 access token"
+    "|UNAUTHENTICATED|create a OAuth2 access token|Client error '40[13]"
 )
 _FINAL = re.compile(
     "NO_SUCH_BUCKET|NO_SUCH_KEY|RESOURCE_NOT_FOUND|INVALID_BUCKET|VALIDATION|INVALID_PARAMETER|MALFORMED"
-    r"|HTTP status 4(?!08|29)\d\d|Not a regular file"
+    r"|HTTP status 4(?!08|29)\d\d|Client error '4(?!08|29)\d\d|Not a regular file"
 )
 _PASSES = re.compile("SLOW_DOWN|THROTTLING|SERVICE_UNAVAILABLE|INTERNAL_FAILURE|REQUEST_TIMEOUT|HTTP status 5")
 
@@ -49,6 +49,8 @@ def filesystem(location: str) -> tuple[Any, str]:
     """
     from pyarrow import fs
 
+    from packtool.places.foreign import translated
+
     require_no_secret(location)
     base, path = _in_store(location)
     known = os.getpid(), base
@@ -61,6 +63,7 @@ def filesystem(location: str) -> tuple[Any, str]:
             store, found = fs.GcsFileSystem(retry_time_limit=timedelta(seconds=GOOGLE_SECONDS)), path
         else:
             store, found = fs.FileSystem.from_uri(location)
+            store = translated(store)
     except PacktoolError:
         raise
     except Exception as error:

@@ -1,0 +1,81 @@
+"""`hf://` with the real client: the ids of the same files on a disk, and one clear error for whatever fails."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import packtool
+from tests.places.hub import Hub, serve
+from tests.stores import contents
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    top = tmp_path_factory.mktemp("hub") / "corpus"
+    (top / "part").mkdir(parents=True)
+    lines = [json.dumps({"text": f"document {n} " * (1 + n % 9)}) + "\n" for n in range(3000)]
+    (top / "a.jsonl").write_text("".join(lines))
+    (top / "part" / "b.jsonl.gz").write_bytes(gzip.compress("".join(lines[:700]).encode()))
+    table = pa.table({"text": [f"row {n} " * (1 + n % 5) for n in range(2000)]})
+    pq.write_table(table, top / "part" / "c.parquet", row_group_size=500)
+    return top
+
+
+@pytest.fixture
+def hub(corpus: Path) -> Iterator[Hub]:
+    with serve(corpus) as found:
+        yield found
+
+
+def tokenize(url: str, output: Path, endpoint: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, whose client finds the endpoint in its environment."""
+    command = [sys.executable, "-m", "packtool", "tokenize", url, "-o", str(output), "-q", "--workers", "1"]
+    environment = {"HF_ENDPOINT": endpoint, "HF_HOME": str(output.parent / "home"), "HF_HUB_DISABLE_TELEMETRY": "1"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_repository_is_read_like_a_directory(hub: Hub, corpus: Path, tmp_path: Path) -> None:
+    found = tokenize("hf://datasets/lab/corpus", tmp_path / "out", hub.endpoint)
+    assert found.stderr == ""
+    packtool.tokenize(corpus, tmp_path / "local", workers=1)
+    assert contents(tmp_path / "out") == contents(tmp_path / "local")
+    assert set(hub.asked) == {"a.jsonl", "b.jsonl.gz", "c.parquet"}
+
+
+@pytest.mark.parametrize("failure", [503, 0])
+def test_what_passes_is_tried_again(hub: Hub, corpus: Path, tmp_path: Path, failure: int) -> None:
+    hub.failures.append(failure)
+    found = tokenize("hf://datasets/lab/corpus/a.jsonl", tmp_path / "out", hub.endpoint)
+    assert (found.returncode, hub.failures) == (0, []), found.stderr
+    assert "error[" not in found.stderr  # the client says itself that it tries again
+    packtool.tokenize(corpus / "a.jsonl", tmp_path / "local", workers=1)
+    assert contents(tmp_path / "out") == contents(tmp_path / "local")
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("hf://datasets/lab/corpus/no.jsonl", "error[missing-input]: hf://datasets/lab/corpus/no.jsonl: no such file"),
+        ("hf://datasets/lab/other", "error[store-unreachable]: hf://datasets/lab/other: the store failed"),
+    ],
+)
+def test_what_is_not_there(hub: Hub, tmp_path: Path, url: str, message: str) -> None:
+    found = tokenize(url, tmp_path / "out", hub.endpoint)
+    assert (found.returncode, found.stderr.count("\n")) == (1, 1), found.stderr
+    assert message in found.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_nobody_answers(tmp_path: Path) -> None:
+    found = tokenize("hf://datasets/lab/corpus", tmp_path / "out", "http://127.0.0.1:9")
+    assert (found.returncode, found.stderr.count("\n")) == (1, 1), found.stderr
+    assert "error[store-unreachable]: hf://datasets/lab/corpus: the store failed ([Errno 111]" in found.stderr
