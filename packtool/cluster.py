@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from packtool import __version__, executor
+from packtool import __version__, executor, temporary
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.installing import how_to_install
 
@@ -66,6 +66,8 @@ class OnWorker(Generic[Task, Result]):
 
     def __call__(self, task: Task) -> tuple[Result, int]:
         """The result, and how much the task reported through `executor.advance`."""
+        from distributed import get_worker
+
         here = f"the worker on {os.uname().nodename}"
         if self._version != __version__:
             what = f"{here} has packtool {__version__}, but the command is packtool {self._version}"
@@ -73,6 +75,8 @@ class OnWorker(Generic[Task, Result]):
         if self._shared is not None and not self._shared.exists():
             remedy = "choose an output on a file system that all workers share"
             raise DataError("not-shared", f"{here} doesn't see it", remedy=remedy, where=str(self._shared))
+        with suppress(ValueError):  # called by no worker
+            temporary.make_in(Path(get_worker().local_directory))
         # Progress and encoders are one for each process, whatever number of threads the worker has.
         with _one_at_a_time:
             done = 0
@@ -143,6 +147,12 @@ def run_on(
     if where is None:
         return executor.run(function, tasks, workers=workers, on_advance=on_advance)
     return run(function, tasks, where, shared=shared, on_advance=on_advance)
+
+
+def on_each_worker(function: Callable[[], object], cluster: Cluster) -> None:
+    """Call a function on all workers that are there, whatever comes of it."""
+    with suppress(Exception), _client(cluster.scheduler, cluster.workers) as client:
+        client.run(function, on_error="ignore")
 
 
 @contextmanager

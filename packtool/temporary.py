@@ -9,18 +9,36 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _made: set[Path] = set()
+_place: list[Path] = []
+"""Where this process makes them, if not in the system's place."""
+
+
+def make_in(place: Path) -> None:
+    """From now on make temporary directories of this process there, on a disk of this machine."""
+    _place[:] = [place]
+
+
+def new_directory() -> Path:
+    """A new directory, until `discard`."""
+    path = Path(tempfile.mkdtemp(prefix="packtool-", dir=_place[0] if _place else None))
+    _made.add(path)
+    return path
+
+
+def discard(path: Path) -> None:
+    """Remove a directory of `new_directory`."""
+    _made.discard(path)
+    shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager
 def temporary_directory() -> Iterator[Path]:
     """A new directory, until the end of the block."""
-    path = Path(tempfile.mkdtemp(prefix="packtool-"))
-    _made.add(path)
+    path = new_directory()
     try:
         yield path
     finally:
-        _made.discard(path)
-        shutil.rmtree(path, ignore_errors=True)
+        discard(path)
 
 
 def remove_all() -> None:

@@ -21,6 +21,7 @@ from packtool.executor import available_cpus
 from packtool.options.again import again
 from packtool.options.call import takes
 from packtool.options.pack import PackArguments
+from packtool.places.mirror import in_part
 from packtool.selecting.mixture import Passes
 from packtool.shuffling.atom import atom_shuffles
 from packtool.sizes import machine_memory, parse_bytes
@@ -50,14 +51,16 @@ def pack(options: PackArguments) -> DatasetResult:
     chosen = check_options(options)
     workers = options.workers or available_cpus()
     stores, strategy = options.stores, options.strategy
+    inputs = [Path(path) for path in ([stores] if isinstance(stores, str | Path) else stores)]
     job = DatasetJob(
         command="pack",
-        inputs=[Path(path) for path in ([stores] if isinstance(stores, str | Path) else stores)],
+        inputs=inputs,
         output=Path(options.output),
         budget=Budget(
             memory=machine_memory() // 2 if options.memory is None else parse_bytes(options.memory),
             workers=workers,
             cluster=None if options.scheduler is None else Cluster(options.scheduler, workers, "pack"),
+            in_order=in_part(inputs),
         ),
         check_input=options.check_input,
         overwrite=options.overwrite,

@@ -11,11 +11,17 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from packtool.cluster import Cluster, on_each_worker
 from packtool.commands.preview import Preview
-from packtool.errors import UsageError, named
+from packtool.commands.staged import limit_inputs
+from packtool.errors import PacktoolError, UsageError, named
+from packtool.executor import available_cpus
 from packtool.places import staging, transfer
+from packtool.places.mirror import Mirror
+from packtool.places.quota import Quota
 from packtool.places.url import as_typed, dataset_url, is_remote
 from packtool.storage import manifest as manifests
+from packtool.storage.carried import forget_fetched
 from packtool.storage.publish import UNFINISHED
 from packtool.storage.remote import look, mirror
 from packtool.storage.state import State, read_state
@@ -57,29 +63,43 @@ def with_places(
                 )
             with ExitStack() as stack:
                 root = _root(given, stack) if output else stack.enter_context(temporary_directory())
-                limit = None if output else READ_BYTES
                 changed: dict[str, Any] = {}
                 if is_remote(target):
                     target = dataset_url(target)
                     _refuse_overlap(target, [url for urls in there.values() for url in urls])
                     changed["output"] = staging.stage_output(target, root, quiet=given.quiet)
-                used = [changed["output"]] if changed else []
+                mirrors: list[Mirror] = []
                 for name, urls in there.items():
                     if not any(map(is_remote, urls)):
                         continue
                     kinds = ("tokens",) if name == ranged else ()
-                    local = [_local(url, root, limit, given, kinds, plain=name == corpus) for url in urls]
-                    used += [each for each, url in zip(local, urls, strict=True) if each != url]
+                    made = [_mirror(url, root, given, kinds, plain=name == corpus, keep=output) for url in urls]
+                    mirrors += [each for each in made if each is not None]
+                    local = [url if each is None else each.path for each, url in zip(made, urls, strict=True)]
                     many = isinstance(getattr(given, name), list | tuple)
                     changed[name] = local if many else local[0]
                 if output:
+                    used = [*([changed["output"]] if "output" in changed else []), *(each.path for each in mirrors)]
                     stack.push(lambda failed, *_: _clean(used, changed.get("output", given.output), failed))
+                if hasattr(given, "staging_limit"):
+                    workers = given.workers or available_cpus()
+                    limit_inputs(mirrors, root, given.staging_limit, workers, shared=given.scheduler is not None)
+                for each in mirrors if output else ():
+                    each.recheck()
+                if mirrors and getattr(given, "scheduler", None) is not None:
+                    stack.push(functools.partial(_forget_on_workers, given))
                 result = command(replace(given, **changed))
             return cast("Result", told(result))
 
         return run
 
     return decorate
+
+
+def _forget_on_workers(options: Any, kind: object, error: object, _: object) -> None:
+    """Have workers remove what they fetched, unless nobody could tell them."""
+    if error is None or (isinstance(error, PacktoolError) and error.code != "cluster-lost"):
+        on_each_worker(forget_fetched, Cluster(options.scheduler, options.workers or available_cpus(), ""))
 
 
 def _listed(value: Any) -> list[str]:
@@ -93,11 +113,12 @@ def _root(options: Any, stack: ExitStack) -> Path:
     return staging.cache_directory() if options.staging is None else Path(options.staging)
 
 
-def _local(url: str, root: Path, limit: int | None, options: Any, ranged: Sequence[str], *, plain: bool) -> Path | str:
-    """The directory that stands for a dataset; what is not at a URL as it is."""
+def _mirror(url: str, root: Path, options: Any, ranged: Sequence[str], *, plain: bool, keep: bool) -> Mirror | None:
+    """What stands for a dataset; None for what is not at a URL."""
     if not is_remote(url) or (plain and not _is_dataset(url)):
-        return url
-    return mirror(dataset_url(url), root, limit=limit, quiet=getattr(options, "quiet", True), ranged=ranged).path
+        return None
+    quota, quiet = None if keep else Quota(READ_BYTES), getattr(options, "quiet", True)
+    return mirror(dataset_url(url), root, quota=quota, quiet=quiet, ranged=ranged)
 
 
 def _is_dataset(url: str) -> bool:
@@ -132,7 +153,7 @@ def opened(place: Path | str) -> Iterator[Path]:
         yield Path(place)
         return
     with temporary_directory() as root:
-        yield mirror(dataset_url(url), root, limit=READ_BYTES).path
+        yield mirror(dataset_url(url), root, quota=Quota(READ_BYTES)).path
 
 
 def state_at(place: Path | str) -> State | None:

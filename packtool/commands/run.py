@@ -76,7 +76,7 @@ def run(options: RunArguments) -> list[StageResult]:
         if options.announce is not None:
             options.announce(number, len(planned), stage)
         values = {"quiet": options.quiet, **stage.options}
-        for name in ("workers", "scheduler", "staging"):
+        for name in ("workers", "scheduler", "staging", "staging_limit"):
             if getattr(options, name) is not None and name in declared(STAGES[stage.name]):
                 values.setdefault(name, getattr(options, name))
         try:

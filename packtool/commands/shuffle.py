@@ -21,6 +21,7 @@ from packtool.options.call import takes
 from packtool.options.check import check_taken
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
+from packtool.places.mirror import in_part
 from packtool.shuffling import Method
 from packtool.sizes import parse_bytes
 from packtool.storage import manifest as manifests
@@ -56,6 +57,7 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
             memory=parse_bytes(options.memory),
             workers=workers,
             cluster=None if options.scheduler is None else Cluster(options.scheduler, workers, "shuffle"),
+            in_order=in_part([options.source]),
         ),
         check_input=options.check_input,
         overwrite=options.overwrite,

@@ -154,7 +154,7 @@ def check_once(dataset: PackedDataset) -> None:
         DataError: naming a document.
     """
     starts = offsets_of(np.asarray(dataset.lengths()))
-    segments = sum(len(table) for bucket in dataset.buckets for table, _ in bucket.tables())
+    segments = sum(sum(bucket.segment_counts) for bucket in dataset.buckets)
     cuts = np.linspace(0, starts[-1], -(-segments // _SEGMENTS) + 1).astype(np.int64)
     for low, high in pairwise(cuts.tolist()):
         _check_stretch(dataset, starts, low, high)

@@ -20,6 +20,7 @@ _OF_ONE_CALL = (
     "scheduler",
     "task",
     "staging",
+    "staging_limit",
 )
 """Where a call writes, and how it goes about it."""
 _PATHS = (PATH, PATHS, PLACE, PLACES)

@@ -35,6 +35,7 @@ from packtool.options.shared import (
     Scheduler,
     Seed,
     Staging,
+    StagingLimit,
     Task,
     Workers,
 )
@@ -310,6 +311,7 @@ class PackArguments(PackOptions):
     task: Task = None
     check_input: CheckInput = True
     staging: Staging = None
+    staging_limit: StagingLimit = None
     overwrite: Overwrite = False
     resume: Resume = False
     dry_run: DryRun = False

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from packtool.options.declare import Option
 from packtool.options.kinds import FLAG, PATH, PLACE, PLACES
-from packtool.options.shared import DryRun, Many, Quiet, Scheduler, Staging, Workers
+from packtool.options.shared import DryRun, Many, Quiet, Scheduler, Staging, StagingLimit, Workers
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class RunArguments:
     workers: Workers = None
     scheduler: Scheduler = None
     staging: Staging = None
+    staging_limit: StagingLimit = None
     overwrite: Annotated[bool, Option(FLAG, "Make anew what was made with other options or inputs.")] = False
     dry_run: DryRun = False
     quiet: Quiet = True

@@ -25,6 +25,14 @@ Staging = Annotated[
         default="in the user's cache",
     ),
 ]
+StagingLimit = Annotated[
+    str | int | None,
+    Option(
+        SIZE,
+        "Most that is kept of inputs at URLs; larger ones are fetched shard by shard, and rows move twice.",
+        default="half of what is free there",
+    ),
+]
 Seed = Annotated[int, Option(NUMBER, "Seed of every random choice.", low=0, high=LARGEST_SEED)]
 DEFAULT_SEED = 42
 Workers = Annotated[

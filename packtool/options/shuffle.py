@@ -18,6 +18,7 @@ from packtool.options.shared import (
     Resume,
     Scheduler,
     Staging,
+    StagingLimit,
     Task,
     Workers,
 )
@@ -123,6 +124,7 @@ class ShuffleArguments:
     task: Task = None
     check_input: CheckInput = True
     staging: Staging = None
+    staging_limit: StagingLimit = None
     overwrite: Overwrite = False
     resume: Resume = False
     dry_run: DryRun = False

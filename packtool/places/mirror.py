@@ -10,14 +10,15 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from threading import Event, Lock
+from threading import Event
 
 import xxhash
 
 from packtool.errors import DataError, names
 from packtool.places import transfer
+from packtool.places.quota import Quota
 from packtool.progress import Progress
 
 FETCHING = ".fetching"
@@ -33,21 +34,21 @@ class Mirror:
     Args:
         url: of the dataset.
         path: of the directory, absolute; created.
-        limit: bytes of arrays to keep, beside those that are being read; None for all.
+        quota: room for arrays, beside those that are being read; None for all.
         quiet: no progress bar.
         ranged: kinds of arrays that are read by ranges, such as ``tokens``, and never fetched.
         sizes: of every object below the URL, by name, if that is known.
 
     Attributes:
         sizes: of every object below the URL, by name.
-        limit, ranged: as given.
+        quota, ranged: as given.
     """
 
     def __init__(
         self,
         url: str,
         path: Path,
-        limit: int | None = None,
+        quota: Quota | None = None,
         *,
         quiet: bool = True,
         ranged: Sequence[str] = (),
@@ -56,11 +57,10 @@ class Mirror:
         self.url = url
         self.path = path
         self.sizes: dict[str, int] = transfer.names_below(url) if sizes is None else sizes
-        self.limit = limit
+        self.quota = quota
         self.ranged = frozenset(ranged)
         self._quiet = quiet
         self._digests: Mapping[str, tuple[int, str]] = {}
-        self._inside = Lock()
         self._fetching = path.parent / FETCHING
         path.mkdir(parents=True, exist_ok=True)
         self._fetching.mkdir(exist_ok=True)
@@ -74,6 +74,32 @@ class Mirror:
         """From now on hold files against these sizes and checksums, and have those of them that are missing fetched."""
         self._digests = digests
         _mirrors[str(self.path)] = self
+        if self.quota is not None:
+            self.quota.add(self)
+
+    def keep_within(self, quota: Quota) -> None:
+        """From now on keep no more than there is room for."""
+        self.quota = quota
+        quota.add(self)
+
+    def fetchable(self) -> Mapping[str, int]:
+        """Names and bytes of the files that are expected."""
+        return {name: size for name, (size, _) in self._digests.items()}
+
+    def recheck(self) -> None:
+        """Remove what an earlier run left here, unless it has the checksum that the manifest says."""
+        there = [name for name in self._digests if (self.path / name).exists()]
+        with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+            for name, digest in zip(there, pool.map(self._hash, there), strict=True):
+                if digest != self._digests[name][1]:
+                    (self.path / name).unlink()
+
+    def _hash(self, name: str) -> str:
+        hashed = xxhash.xxh3_128()
+        with (self.path / name).open("rb") as file:
+            while block := file.read(1 << 22):
+                hashed.update(block)
+        return hashed.hexdigest()
 
     def fetch(self, name: str) -> None:
         """Have a file here.
@@ -120,21 +146,25 @@ class Mirror:
             if found != size:
                 what = f"has {found} bytes, but the manifest says {size}"
                 raise DataError("wrong-size", what, remedy=_AGAIN, where=self.url_of(name))
-            self._make_room(size)
-            partial = self._fetching / _flat(name)
-            hashed = xxhash.xxh3_128()
-            with partial.open("wb") as out:
-                for block in transfer.download(self.url_of(name), size):
-                    if stop.is_set():
-                        raise transfer.StoppedError
-                    hashed.update(block)
-                    out.write(block)
-            if digest is not None and hashed.hexdigest() != digest:
-                partial.unlink()
-                what = "its checksum differs from the manifest's: the file has changed since it was written"
-                raise DataError("wrong-checksum", what, remedy=_AGAIN, where=self.url_of(name))
-            file.parent.mkdir(parents=True, exist_ok=True)
-            partial.replace(file)
+            with nullcontext() if self.quota is None else self.quota.room_for(name, size):
+                self._download(name, size, digest, stop)
+
+    def _download(self, name: str, size: int, digest: str | None, stop: Event) -> None:
+        """Have a file here, under its name when it has been held against its checksum."""
+        file, partial = self.path / name, self._fetching / _flat(name)
+        hashed = xxhash.xxh3_128()
+        with partial.open("wb") as out:
+            for block in transfer.download(self.url_of(name), size):
+                if stop.is_set():
+                    raise transfer.StoppedError
+                hashed.update(block)
+                out.write(block)
+        if digest is not None and hashed.hexdigest() != digest:
+            partial.unlink()
+            what = "its checksum differs from the manifest's: the file has changed since it was written"
+            raise DataError("wrong-checksum", what, remedy=_AGAIN, where=self.url_of(name))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial.replace(file)
 
     @contextmanager
     def _one(self, name: str) -> Iterator[None]:
@@ -145,26 +175,6 @@ class Mirror:
             yield
         finally:
             os.close(handle)
-
-    def _make_room(self, size: int) -> None:
-        """Remove the arrays that were fetched first, until another one fits. Whoever has them mapped keeps them."""
-        if self.limit is None:
-            return
-        with self._inside:
-            kept = []
-            for name in self._digests:
-                try:
-                    about = (self.path / name).stat()
-                except OSError:
-                    continue
-                if name.endswith(".npy"):
-                    kept.append((about.st_mtime_ns, about.st_size, name))
-            total = sum(each for _, each, _ in kept)
-            for _, each, name in sorted(kept):
-                if total + size <= self.limit:
-                    break
-                (self.path / name).unlink(missing_ok=True)
-                total -= each
 
 
 _AGAIN = "make it again, or copy it again"
@@ -180,10 +190,15 @@ def mirror_of(path: Path) -> tuple[Mirror, str] | None:
     return None
 
 
+def forget(path: Path) -> None:
+    """A directory stands for nothing any more."""
+    _mirrors.pop(str(path), None)
+
+
 def fetch_all(paths: Iterable[Path | str]) -> None:
-    """Have all files here of those of these datasets that lie in stores."""
+    """Have all files here of those of these datasets that lie in stores, where all of them may be kept."""
     for path in paths:
-        if (found := _mirrors.get(str(path))) is not None:
+        if (found := _mirrors.get(str(path))) is not None and found.quota is None:
             found.fetch_all()
 
 
@@ -202,6 +217,21 @@ def fetched(path: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def in_part(paths: Iterable[Path | str]) -> bool:
+    """Whether some of these datasets lie in stores and there is no room for all of them here."""
+    found = [each for path in paths if (each := _mirrors.get(str(path))) is not None and each.quota is not None]
+    total = sum(sum(each.fetchable().values()) for each in found)
+    return any(each.quota is not None and total > each.quota.limit for each in found)
+
+
+def used(path: Path) -> None:
+    """Take note that a file was opened: of fetched ones, those that were used longest ago go first."""
+    found = mirror_of(path)
+    if found is not None and found[0].quota is not None:
+        with suppress(OSError):
+            os.utime(path)
 
 
 def by_ranges(path: Path) -> tuple[str, int] | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from packtool.errors import UsageError
 from packtool.places.mirror import is_mirror
+from packtool.places.quota import Quota
 from packtool.places.staging import cache_directory
 from packtool.places.url import as_typed, dataset_url, is_remote
 from packtool.sizes import parse_bytes
@@ -70,6 +71,6 @@ def directory_of(location: str, cache: Cache) -> Path:
         ranged = ("tokens", "segments") if cache.fetch == ROWS else ()
         # What is read by ranges needs a directory of its own: a mirror is known by it.
         kind = "datasets" if cache.fetch == SHARDS else "ranged"
-        known = mirror(location, cache.directory, kind, limit=cache.bytes, ranged=ranged).path
+        known = mirror(location, cache.directory, kind, quota=Quota(cache.bytes), ranged=ranged).path
         _opened[location, cache] = known
     return known

@@ -16,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
+from packtool.places.mirror import is_mirror
 from packtool.plan import I64, Ints, Segments, offsets_of
 from packtool.storage import manifest as manifests
+from packtool.storage.carried import FromStore, arrived, carried
 from packtool.storage.contents import require_atoms, require_rows, require_segments
 from packtool.storage.manifest import Bucket, PackedManifest
 from packtool.storage.maps import release
@@ -65,18 +67,25 @@ class PackedBucket:
         self.dtype = dtype
         self.rows = entry.rows
         self.shards = open_all(
-            len(entry.shards), lambda number: open_array(self.path, entry.shards[number].tokens, dtype), self.path
+            [shard.tokens.shape[0] for shard in entry.shards],
+            lambda number: open_array(self.path, entry.shards[number].tokens, dtype),
+            self.path,
         )
         self.first_rows = offsets_of(np.array([s.tokens.shape[0] for s in entry.shards], np.int64))
         self._lengths = lengths
         self._tables: Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PackedBucket, (self._dataset.absolute(), self.entry, self.dtype, self._lengths)
+        return _arrived, (carried(self._dataset), self.entry, self.dtype, self._lengths)
 
     @property
     def has_segments(self) -> bool:
         return all(s.segments is not None for s in self.entry.shards)
+
+    @property
+    def segment_counts(self) -> list[int]:
+        """Segments of each shard; 0 where they are not known."""
+        return [0 if s.segments is None else s.segments.shape[0] for s in self.entry.shards]
 
     def tokens(self, first: int, last: int) -> npt.NDArray[Any]:
         """Rows ``first:last``, (rows, sequence_length); a view where they lie in one shard."""
@@ -163,7 +172,7 @@ class PackedBucket:
         if self._tables is None:
             if not self.has_segments:
                 raise no_segments(self.path)
-            self._tables = open_all(len(self.entry.shards), self._table, self.path)
+            self._tables = open_all([2] * len(self.entry.shards), self._table, self.path)
         return self._tables
 
     def _table(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -190,6 +199,10 @@ class PackedBucket:
 
     def _none(self) -> npt.NDArray[Any]:
         return np.empty((0, self.sequence_length), self.dtype)
+
+
+def _arrived(place: Path | FromStore, entry: Bucket, dtype: np.dtype[Any], lengths: Ints | None) -> PackedBucket:
+    return PackedBucket(arrived(place), entry, dtype, lengths)
 
 
 class PackedDataset:
@@ -232,7 +245,9 @@ class PackedDataset:
         return self._lengths
 
     def files(self) -> Iterator[MappedFile]:
-        """Every array that rows are made of."""
+        """Every array that rows are made of; none of those that are fetched, and checked then."""
+        if is_mirror(self.path):
+            return
         for bucket in self.buckets:
             yield from bucket.files()
         if self.manifest.lengths is not None:

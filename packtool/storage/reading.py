@@ -19,7 +19,7 @@ import numpy as np
 import xxhash
 
 from packtool.errors import DataError
-from packtool.places.mirror import by_ranges, fetched
+from packtool.places.mirror import by_ranges, fetched, used
 from packtool.places.ranges import RangeReader
 from packtool.places.transfer import download
 from packtool.storage.files import HEADER_BYTES, FileEntry, npy_header
@@ -69,10 +69,13 @@ def _opened(path: Path) -> int:
     """As `os.open`; a file that lies in an object store is fetched first."""
     for _ in range(_TRIES):
         try:
-            return os.open(path, _FLAGS)
+            handle = os.open(path, _FLAGS)
         except FileNotFoundError:
             if not fetched(path):
                 break
+        else:
+            used(path)
+            return handle
     return os.open(path, _FLAGS)
 
 

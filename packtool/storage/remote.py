@@ -16,6 +16,7 @@ import xxhash
 from packtool.errors import DataError, UsageError
 from packtool.places import staging, transfer
 from packtool.places.mirror import Mirror
+from packtool.places.quota import Quota
 from packtool.places.staging import Upload
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_shared
@@ -77,7 +78,7 @@ def mirror(
     root: Path,
     kind: str = "inputs",
     *,
-    limit: int | None = None,
+    quota: Quota | None = None,
     quiet: bool = True,
     ranged: Sequence[str] = (),
 ) -> Mirror:
@@ -85,7 +86,7 @@ def mirror(
 
     Args:
         root, kind: where such directories lie, as of `directory_for`.
-        limit, quiet, ranged: as of `Mirror`.
+        quota, quiet, ranged: as of `Mirror`.
 
     Raises:
         DataError: nothing is there, or no dataset; the store refuses it.
@@ -95,7 +96,7 @@ def mirror(
     except FileNotFoundError:
         return _without_manifest(url, root)
     version = xxhash.xxh3_128_hexdigest(manifest)
-    made = Mirror(url, staging.directory_for(url, root, kind, version), limit, quiet=quiet, ranged=ranged)
+    made = Mirror(url, staging.directory_for(url, root, kind, version), quota, quiet=quiet, ranged=ranged)
     if not (made.path / manifests.MANIFEST).exists():
         write_shared(made.path / manifests.MANIFEST, manifest)
     found = manifests.read(made.path)

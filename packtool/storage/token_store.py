@@ -14,15 +14,17 @@ import numpy as np
 
 from packtool import room
 from packtool.errors import DataError, UsageError
+from packtool.places.mirror import is_mirror
 from packtool.plan import I64, Ints, offsets_of
 from packtool.storage import manifest as manifests
+from packtool.storage.carried import FromStore, arrived, carried
 from packtool.storage.columns import read_column
 from packtool.storage.contents import LONGEST_DOCUMENT, document_lengths
 from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.manifest import StoreManifest
 from packtool.storage.maps import release
 from packtool.storage.names import OFFSET, ORIGIN, shard_file, token_dtype
-from packtool.storage.on_demand import held, open_all
+from packtool.storage.on_demand import held, joined, open_all
 from packtool.storage.reading import MappedFile, open_array
 
 __all__ = ["Corpus", "TokenStore", "token_dtype", "write_shard"]
@@ -86,12 +88,18 @@ class TokenStore:
         self.documents = manifest.counts["documents"]
         self.tokens = manifest.counts["tokens"]
         self.first_documents = np.array([s.first_document for s in manifest.shards] + [self.documents], np.int64)
-        shards, count = manifest.shards, len(manifest.shards)
+        shards = manifest.shards
         self.shards = open_all(
-            count, lambda number: open_array(self.path, shards[number].tokens, self.dtype), self.path
+            [shard.tokens.shape[0] for shard in shards],
+            lambda number: open_array(self.path, shards[number].tokens, self.dtype),
+            self.path,
         )
         self._origins: list[MappedFile] = []
-        self.offsets = open_all(count, lambda number: open_array(self.path, shards[number].offsets, OFFSET), self.path)
+        self.offsets = open_all(
+            [shard.offsets.shape[0] for shard in shards],
+            lambda number: open_array(self.path, shards[number].offsets, OFFSET),
+            self.path,
+        )
 
     def lengths(self) -> Ints:
         """Length of each document with its EOS, in tokens: uint32, in document order.
@@ -189,7 +197,9 @@ class TokenStore:
         return str(self.path / self.manifest.shards[shard].offsets.name)
 
     def files(self) -> Iterator[MappedFile]:
-        """Every file of tokens and offsets, and those of origins if they were read."""
+        """Every file of tokens and offsets, and those of origins if they were read; none that are fetched."""
+        if is_mirror(self.path):
+            return
         yield from self._origins
         for entry, tokens, offsets in zip(self.manifest.shards, self.shards, self.offsets, strict=True):
             yield MappedFile(self.path / entry.tokens.name, tokens, entry.tokens.xxh3_128)
@@ -210,8 +220,8 @@ class Corpus:
         UsageError: the stores disagree on tokenizer, dtype or EOS.
     """
 
-    def __init__(self, paths: Sequence[Path | str]) -> None:
-        self.stores = [TokenStore(path) for path in paths]
+    def __init__(self, paths: Sequence[Path | str | FromStore]) -> None:
+        self.stores = [TokenStore(arrived(path)) for path in paths]
         self._require_alike()
         self.documents = sum(store.documents for store in self.stores)
         self.tokens = sum(store.tokens for store in self.stores)
@@ -226,15 +236,15 @@ class Corpus:
         self._starts: I64 | None = None
 
     @cached_property
-    def shards(self) -> list[np.ndarray[Any, Any]]:
+    def shards(self) -> Sequence[np.ndarray[Any, Any]]:
         """The tokens of all stores."""
-        return [shard for store in self.stores for shard in store.shards]
+        return joined([store.shards for store in self.stores])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By the paths of the stores, which another process maps itself, and what was worked out of their offsets."""
+        """By where the stores are, which another process opens itself, and what was worked out of their offsets."""
         known = ("documents", "tokens", "store_documents", "chosen", "_stored", "_behind", "_lengths", "_starts")
-        paths = [store.path.absolute() for store in self.stores]
-        return Corpus, (paths,), {name: getattr(self, name) for name in known}
+        places = [carried(store.path) for store in self.stores]
+        return Corpus, (places,), {name: getattr(self, name) for name in known}
 
     def _require_alike(self) -> None:
         first = self.stores[0]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
+from packtool.storage.on_demand import OnDemand, joined, sizes_of
 
 Locate = Callable[[I64], I64]
 
@@ -50,11 +51,11 @@ class Gatherer:
         eos_id: int,
         longest_fill: int,
     ) -> None:
-        arrays = [*shards, np.full(longest_fill, pad_id, dtype), np.full(1, eos_id, dtype)]
+        arrays = joined([shards, [np.full(longest_fill, pad_id, dtype), np.full(1, eos_id, dtype)]])
         self._fill = {PADDING: len(shards), INSERTED_EOS: len(shards) + 1}
         self._locate = locate
-        self._array_of = _ArrayOf(offsets_of(np.array([len(array) for array in arrays], np.int64)))
-        self._copier = Copier(arrays, dtype)
+        self._array_of = _ArrayOf(offsets_of(np.array(sizes_of(arrays), np.int64)))
+        self._copier = copier(arrays, dtype)
 
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
         """The tokens of all segments, in order, as one 1-D array."""
@@ -75,6 +76,38 @@ class Gatherer:
             place[segments.document == document] = self._array_of.bases[number]
         place[real] = self._locate(segments.document[real]) + segments.start[real]
         return place
+
+
+def copier(arrays: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any]) -> Copier | CopierInTurn:
+    """What copies slices of these arrays: of all at once, or where they may be too many to be held, in turn."""
+    return CopierInTurn(arrays, dtype) if isinstance(arrays, OnDemand) else Copier(arrays, dtype)
+
+
+class CopierInTurn:
+    """As `Copier`, with one array open at a time.
+
+    Args:
+        arrays: 1-D, each opened when it is asked for.
+        dtype: of all of them.
+    """
+
+    def __init__(self, arrays: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any]) -> None:
+        self._arrays = arrays
+        self._dtype = dtype
+
+    def __call__(self, array: I64, start: I64, length: I64) -> npt.NDArray[Any]:
+        """Items ``start:start + length`` of the array of each number, joined."""
+        order = np.argsort(array, kind="stable")
+        cuts = np.flatnonzero(np.diff(array[order])) + 1
+        parts = [np.empty(0, self._dtype)]
+        for here in np.split(order, cuts) if len(order) else []:
+            one = Copier([self._arrays[int(array[here[0]])]], self._dtype)
+            parts.append(one(np.zeros(len(here), np.int64), start[here], length[here]))
+        if len(cuts) == 0:
+            return parts[-1]
+        place = np.empty(len(order), np.int64)
+        place[order] = offsets_of(length[order])[:-1]
+        return Copier([np.concatenate(parts)], self._dtype)(np.zeros(len(place), np.int64), place, length)
 
 
 class Copier:

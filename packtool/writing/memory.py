@@ -16,15 +16,23 @@ _UNIT_BYTES = 256  # of working memory for each unit, beside its tokens
 
 @dataclass(frozen=True)
 class Budget:
-    """Memory for tokens, in bytes, for all workers (threads) together; and the cluster to use instead of them."""
+    """What one run may take.
+
+    Attributes:
+        memory: for tokens, in bytes, for all workers (threads) together.
+        workers: threads.
+        cluster: to use instead of them.
+        in_order: what is read lies in a store, and only a part of it here: it is read in order, whatever the memory.
+    """
 
     memory: int
     workers: int
     cluster: Cluster | None = None
+    in_order: bool = False
 
     def holds(self, source: Source) -> bool:
-        """Whether all of it fits."""
-        return source.memory_bytes <= self.memory
+        """Whether all of it fits, and may be read in any order."""
+        return not self.in_order and source.memory_bytes <= self.memory
 
     def partition_bits(self, source: Source) -> int:
         """Top bits of a key that name its partition: as many as make one and its sorting fit, for every worker.

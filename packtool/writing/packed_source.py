@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from packtool.plan import I64
+from packtool.storage.on_demand import flat
 from packtool.storage.packed import PackedBucket
-from packtool.writing.gather import Copier
+from packtool.writing.gather import copier
 from packtool.writing.source import Source, Tokens, Units
 from packtool.writing.stored_plan import StoredPlan
 
@@ -23,7 +24,7 @@ class PackedSource(Source):
         self._per_row = plan.sequence_length // plan.unit
         segments = None
         if plan.has_segments:
-            segments = sum(len(table) for table, _ in bucket.tables()) + plan.units * (self._per_row > 1)
+            segments = sum(bucket.segment_counts) + plan.units * (self._per_row > 1)
         super().__init__(plan, bucket.dtype, pad_id, segments)
         self._bucket = bucket
         self._stored = plan
@@ -52,9 +53,9 @@ class UnitCopier:
     def __init__(self, bucket: PackedBucket, unit: int) -> None:
         self._unit = unit
         self._dtype = bucket.dtype
-        self._shards = [shard.reshape(-1) for shard in bucket.shards]
+        self._shards = flat(bucket.shards, bucket.sequence_length)
         self._first_units = bucket.first_rows * (bucket.sequence_length // unit)
-        self._copy = Copier(self._shards, self._dtype)
+        self._copy = copier(self._shards, self._dtype)
 
     def __call__(self, units: I64) -> Tokens:
         if len(self._shards) == 1:
@@ -64,7 +65,7 @@ class UnitCopier:
         if self._unit * self._dtype.itemsize >= _WIDE:
             return self._copy(shard, place * self._unit, np.full(len(units), self._unit)).reshape(-1, self._unit)
         out = np.empty((len(units), self._unit), self._dtype)
-        for number, tokens in enumerate(self._shards):
+        for number in np.unique(shard).tolist():
             here = np.flatnonzero(shard == number)
-            out[here] = np.take(tokens.reshape(-1, self._unit), place[here], axis=0)
+            out[here] = np.take(self._shards[number].reshape(-1, self._unit), place[here], axis=0)
         return out

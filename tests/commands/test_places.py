@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import packtool
 from packtool.errors import DataError, UsageError
+from packtool.places.mirror import Mirror
 from packtool.warnings import PacktoolWarning
 from tests.places.bucket import Bucket
 from tests.stores import contents, write_store
@@ -139,4 +141,46 @@ def test_imports_and_exports_at_urls_are_those_of_directories(bucket: Bucket, tm
     packtool.import_(tmp_path / "megatron", tmp_path / "again", format="megatron")
     packtool.import_(tmp_path / "megatron", "s3://bucket/again", format="megatron")
     require_same(bucket, "again", tmp_path / "again")
+    assert left(tmp_path) == []
+
+
+def held_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
+    """The bytes of arrays of inputs in the staging directory, whenever one has been fetched."""
+    found = []
+    download = Mirror._download
+
+    def noted(self: Mirror, name: str, *more: Any) -> None:
+        download(self, name, *more)
+        found.append(sum(file.stat().st_size for file in tmp_path.glob("cache/*/inputs/**/*.npy")))
+
+    monkeypatch.setattr(Mirror, "_download", noted)
+    return found
+
+
+@pytest.mark.parametrize("strategy", ["concat", "bfd", "seamless", "buckets", "decompose"])
+def test_inputs_larger_than_the_limit_are_read_shard_by_shard(
+    strategy: str, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = [(7 * number) % 37 + 2 for number in range(120)]
+    many = [write_store(tmp_path / f"s{n}", lengths, per_shard=15, first=1000 * n) for n in range(2)]
+    for store in many:
+        bucket.put_all(store, store.name)
+    options = {"strategy": strategy, "shard_tokens": 256, "workers": 2}
+    options |= {"buckets": (16, 32)} if strategy == "buckets" else {"sequence_length": 32}
+    packtool.pack(many, tmp_path / "packed", **options)
+    largest = max(file.stat().st_size for store in many for file in store.glob("*.npy"))
+    limit = 8 * largest
+    whole = sum(file.stat().st_size for store in many for file in store.glob("*.npy"))
+    assert whole > 2 * limit
+    held = held_here(monkeypatch, tmp_path)
+    packtool.pack([f"s3://bucket/{each.name}" for each in many], "s3://bucket/packed", staging_limit=limit, **options)
+    require_same(bucket, "packed", tmp_path / "packed")
+    assert 0 < max(held) <= limit
+    packtool.shuffle(tmp_path / "packed", tmp_path / "shuffled", epoch=2)
+    before = len(held)
+    limit = 10 * max(file.stat().st_size for file in (tmp_path / "packed").rglob("*.npy"))
+    packtool.shuffle("s3://bucket/packed", "s3://bucket/shuffled", epoch=2, staging_limit=limit, workers=2)
+    require_same(bucket, "shuffled", tmp_path / "shuffled")
+    assert len(held) > before
+    assert max(held[before:]) <= limit
     assert left(tmp_path) == []

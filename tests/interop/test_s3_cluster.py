@@ -34,8 +34,8 @@ def running(*command, env):
 
 
 @contextmanager
-def cluster(tmp_path, env, hidden=None):
-    """The address of a scheduler with two workers; a directory that they see empty."""
+def cluster(tmp_path, env, hidden=None, workers=None):
+    """The address of a scheduler with two workers, which are added to a list; a directory that they see empty."""
     (port,) = free_ports(1)
     address = f"tcp://127.0.0.1:{port}"
     worker = (*PYTHON, "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny")
@@ -47,7 +47,9 @@ def cluster(tmp_path, env, hidden=None):
             (tmp_path / f"tmp{number}").mkdir()
             local = ("--local-directory", tmp_path / f"tmp{number}")
             hide = () if hidden is None else (*HIDDEN, hidden)
-            stack.enter_context(running(*hide, *worker, *local, env=own))
+            process = stack.enter_context(running(*hide, *worker, *local, env=own))
+            if workers is not None:
+                workers.append(process)
         yield address
 
 

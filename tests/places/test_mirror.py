@@ -11,6 +11,7 @@ import xxhash
 from packtool.errors import DataError, names
 from packtool.places import mirror
 from packtool.places.mirror import Mirror, fetched, size_of
+from packtool.places.quota import Quota
 from tests.places.bucket import Bucket
 
 FILES = {f"tokens-0000{number}.npy": bytes([number]) * 1000 for number in range(5)} | {"manifest.json": b"{}"}
@@ -25,7 +26,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
 
 
 def opened(path: Path, limit: int | None = None) -> Mirror:
-    made = Mirror("s3://bucket/set", path / "set", limit)
+    made = Mirror("s3://bucket/set", path / "set", None if limit is None else Quota(limit))
     made.expect(
         {name: (len(data), xxhash.xxh3_128_hexdigest(data)) for name, data in FILES.items() if name != "manifest.json"}
     )

@@ -4,24 +4,45 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from packtool.storage.on_demand import OnDemand, held, open_all
+import numpy as np
+import pytest
+
+from packtool.storage.on_demand import OnDemand, flat, held, joined, open_all, sizes_of
 
 
-def test_the_few_that_were_read_last_are_held() -> None:
+@pytest.mark.parametrize("hold", [True, False])
+def test_what_was_made_is_held_where_there_is_room(hold: bool) -> None:
     made = []
 
     def make(number: int) -> str:
         made.append(number)
         return f"file {number}"
 
-    found = OnDemand(5, make, most=2)
-    assert len(found) == 5
+    found = OnDemand([1, 2, 3, 4, 5], make, hold=hold)
+    assert (len(found), sizes_of(found)) == (5, [1, 2, 3, 4, 5])
     assert found[1:3] == ["file 1", "file 2"]
     assert (found[-1], found[2]) == ("file 4", "file 2")
-    assert made == [1, 2, 4]
-    assert held(found) == ["file 2", "file 4"]
+    assert made == ([1, 2, 4] if hold else [1, 2, 4, 2])
+    assert held(found) == (["file 1", "file 2", "file 4"] if hold else [])
+    assert list(found) == [f"file {number}" for number in range(5)]
 
 
 def test_those_of_a_local_dataset_are_opened_now(tmp_path: Path) -> None:
-    found = open_all(3, lambda number: number, tmp_path)
+    found = open_all([9, 9, 9], lambda number: number, tmp_path)
     assert found == held(found) == [0, 1, 2]
+
+
+def test_several_datasets_are_opened_one_file_at_a_time() -> None:
+    opened = []
+
+    def make(number: int) -> np.ndarray:
+        opened.append(number)
+        return np.full((number + 1, 2), number)
+
+    there = OnDemand([1, 2], make, hold=False)
+    both = joined([[np.zeros((3, 2))], flat(there, 2)])
+    assert sizes_of(both) == [3, 2, 4]
+    assert opened == []
+    assert both[2].tolist() == [1, 1, 1, 1]
+    assert opened == [1]
+    assert isinstance(joined([[1], OnDemand([1], lambda n: n, hold=True)]), list)
