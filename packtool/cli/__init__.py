@@ -7,6 +7,7 @@ Only Typer is imported here; a command is loaded when it is named, and imports w
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -55,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start threads for algebra that nobody does here
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "1000")  # Arrow would give back, and clear anew, room for each batch
+    gc.set_threshold(10_000, 20, 20)  # modules make many objects that stay, and are looked through again and again
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the caller: say it to nobody, and keep its number from data files
