@@ -45,7 +45,6 @@ ACROSS = {
 
 ELSEWHERE = {
     "commands/choose_documents.py": "a step of choosing: commands/test_choose.py",
-    "commands/choose_options.py": "a step of choosing: commands/test_choose.py",
     "commands/part.py": "a task with a share of the work: commands/test_merge.py",
     "commands/find.py": "the way back from a line to its rows: commands/test_origin.py",
     "commands/write_corpus.py": "the last step of `pack`: commands/test_pack.py",

@@ -28,28 +28,13 @@ from packtool.storage.packed import PackedDataset
 from packtool.storage.token_store import Corpus, TokenStore
 from packtool.writing import disk_arrays, planning
 from packtool.writing.memory import Budget
+from tests.commands.web_and_wiki import pack, web_and_wiki
 from tests.stores import contents, reseal, write_store
-
-
-def write(path: Path, texts: list[str]) -> Path:
-    path.with_suffix(".jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    packtool.tokenize(path.with_suffix(".jsonl"), path, workers=1, encoder="tokenizers")
-    return path
 
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two stores that share texts, and have copies of their own."""
-    top = tmp_path_factory.mktemp("stores")
-    shared = [f"a text that both have, number {n}" for n in range(40)]
-    web = [f"web page {n} " * (1 + n % 7) for n in range(150)]
-    wiki = [f"article {n} " * (1 + n % 11) for n in range(60)]
-    return [write(top / "web", [*web, *shared, *web[:10]]), write(top / "wiki", [*shared[::-1], *wiki])]
-
-
-def pack(stores: list[Path], output: Path, **options: Any) -> PackedDataset:
-    packtool.pack(stores, output, **{"strategy": "bfd", "sequence_length": 32, **options})
-    return PackedDataset(output)
+    return web_and_wiki(tmp_path_factory.mktemp("stores"))
 
 
 def packed(dataset: PackedDataset, stores: list[Path]) -> list[tuple[int, int]]:
@@ -302,51 +287,3 @@ def test_a_mixture_in_a_file_is_a_table(stores: list[Path], tmp_path: Path) -> N
         (tmp_path / "c.toml").write_text(text.replace("{ web = 0.4, wiki = 2 }", wrong))
         with pytest.raises(UsageError, match=message):
             packtool.run(tmp_path / "c.toml", overwrite=True)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"mix": ["web=-1", "wiki=1"]}, "the weight of web is '-1', not a number from 0"),
-        ({"mix": ["web=nan", "wiki=1"]}, "the weight of web is 'nan', not a number from 0"),
-        ({"mix": ["web=1"]}, "wiki has no weight"),
-        ({"mix": ["web=1", "code=1"]}, "there is no store 'code' among the inputs"),
-        ({"mix": ["web=1", "web=1", "wiki=1"]}, "web has two weights"),
-        ({"mix": ["web"]}, "'web' is not a weight"),
-        ({"mix": ["web=0", "wiki=0"]}, "--mix: no document is left: it takes 300 of the 300 documents"),
-        ({"holdout": "0.001%", "part": "holdout"}, "--holdout: 0.001% holds out none of the 300 documents"),
-        ({"min_tokens": 500}, "--min-tokens: no document is left: it takes 300 of the 300 documents"),
-        ({"sample": "0%"}, "'0%' is not a share above 0"),
-        ({"sample": "120%"}, "'120%' is not a share above 0"),
-        ({"sample_interval": 64}, "--sample-interval: has no effect without --sample"),
-        ({"tokens": "1k"}, "there are no shares of it"),
-        ({"mix": ["web=0.5", "wiki=0.4"], "tokens": "1k"}, "the shares sum to 0.9"),
-        ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "1M"}, "epochs of web. Give fewer --tokens"),
-        ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "-3"}, "'-3' is not a number of tokens"),
-        ({"holdout": "100%"}, "100% holds out all 200 documents of web"),
-        ({"holdout": "much"}, "'much' is not a part to hold out"),
-        ({"part": "holdout"}, "has no effect without --holdout"),
-        ({"shard_of": "0/4"}, "'0/4' is not a shard"),
-        ({"exclude": "/nowhere"}, "can't be read (no such file or directory)"),
-    ],
-)
-def test_bad_choices_are_one_line_before_any_work(
-    stores: list[Path], tmp_path: Path, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(PacktoolError) as caught:
-        pack(stores, tmp_path / "p", **options)
-    assert message in str(caught.value)
-    assert not (tmp_path / "p").exists()
-
-
-def test_lists_and_stores_that_do_not_fit(stores: list[Path], tmp_path: Path) -> None:
-    (tmp_path / "list").write_text("web.jsonl:2\nweb.jsonl:2000\n")
-    with pytest.raises(PacktoolError, match=r"list:2: no store has a document web\.jsonl:2000"):
-        pack(stores, tmp_path / "p", exclude=tmp_path / "list")
-    (tmp_path / "list").write_text("web.jsonl\n")
-    with pytest.raises(PacktoolError, match=r"list:1: 'web\.jsonl' is not a document"):
-        pack(stores, tmp_path / "p", exclude=tmp_path / "list")
-    packtool.tokenize(stores[0].with_suffix(".jsonl"), tmp_path / "plain", provenance=False, workers=1)
-    with pytest.raises(UsageError, match="made with --no-provenance"):
-        pack([tmp_path / "plain"], tmp_path / "p", holdout="1%")
-    assert len(Corpus([tmp_path / "plain"]).lengths()) == 200

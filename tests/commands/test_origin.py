@@ -6,7 +6,6 @@ import io
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -15,28 +14,12 @@ import packtool
 from packtool.commands.origin import stores_beside
 from packtool.errors import UsageError
 from packtool.report.row_view import print_row
-from packtool.storage.packed import PackedDataset
-
-
-def write(path: Path, texts: list[str]) -> Path:
-    path.with_suffix(".jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    packtool.tokenize(path.with_suffix(".jsonl"), path, workers=1, encoder="tokenizers")
-    return path
+from tests.commands.web_and_wiki import pack, web_and_wiki
 
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two stores that share texts, and have copies of their own."""
-    top = tmp_path_factory.mktemp("stores")
-    shared = [f"a text that both have, number {n}" for n in range(40)]
-    web = [f"web page {n} " * (1 + n % 7) for n in range(150)]
-    wiki = [f"article {n} " * (1 + n % 11) for n in range(60)]
-    return [write(top / "web", [*web, *shared, *web[:10]]), write(top / "wiki", [*shared[::-1], *wiki])]
-
-
-def pack(stores: list[Path], output: Path, **options: Any) -> PackedDataset:
-    packtool.pack(stores, output, **{"strategy": "bfd", "sequence_length": 32, **options})
-    return PackedDataset(output)
+    return web_and_wiki(tmp_path_factory.mktemp("stores"))
 
 
 def test_every_piece_leads_to_its_line_and_back(stores: list[Path], tmp_path: Path) -> None:

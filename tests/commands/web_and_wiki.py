@@ -1,0 +1,34 @@
+"""Two stores that share texts, and have copies of their own; and what is packed of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import packtool
+from packtool.storage.packed import PackedDataset
+
+
+def web_and_wiki(directory: Path) -> list[Path]:
+    """The stores, and beside each the lines that it was made of."""
+    shared = [f"a text that both have, number {n}" for n in range(40)]
+    web = [f"web page {n} " * (1 + n % 7) for n in range(150)]
+    wiki = [f"article {n} " * (1 + n % 11) for n in range(60)]
+    return [
+        store_of(directory / "web", [*web, *shared, *web[:10]]),
+        store_of(directory / "wiki", [*shared[::-1], *wiki]),
+    ]
+
+
+def store_of(path: Path, texts: list[str]) -> Path:
+    """A store of these documents."""
+    path.with_suffix(".jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    packtool.tokenize(path.with_suffix(".jsonl"), path, workers=1, encoder="tokenizers")
+    return path
+
+
+def pack(stores: list[Path], output: Path, **options: Any) -> PackedDataset:
+    """Rows of 32 tokens."""
+    packtool.pack(stores, output, **{"strategy": "bfd", "sequence_length": 32, **options})
+    return PackedDataset(output)
