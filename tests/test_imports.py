@@ -50,6 +50,7 @@ WRITING = (
     "disk_arrays",
     "elsewhere",
     "planning",
+    "partitions",
     "first_pass",
     "second_pass",
     "shards",

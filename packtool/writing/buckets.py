@@ -18,6 +18,7 @@ from packtool.storage.manifest import Bucket, PackedShard
 from packtool.storage.output import Output
 from packtool.storage.publish import STATE
 from packtool.storage.reading import MappedFile
+from packtool.storage.uploads import Destination
 from packtool.writing.disk_arrays import arrays_on_disk
 from packtool.writing.first_pass import partition
 from packtool.writing.input_check import InputCheck, unchecked
@@ -160,10 +161,21 @@ class BucketWriter:
             order = None if shuffle is None else shuffle.order()
             return OrderedRows(source, order, sparing=not self.budget.holds(source))
         partitions = partition(
-            source, shuffle, scratch, budget=self.budget, progress=writer.progress, input_check=writer.check
+            source,
+            shuffle,
+            scratch,
+            budget=self.budget,
+            progress=writer.progress,
+            input_check=writer.check,
+            destination=self._store_of_partitions(),
         )
         # Where atoms differ in size, the plan lists them all; so may the order.
         return PartitionedRows(partitions, None if source.plan.atom_offsets is None else shuffle.order())
+
+    def _store_of_partitions(self) -> Destination | None:
+        """Where partitions go that are too many for local disks, or whose readers share none."""
+        far = self.budget.in_order or self.budget.cluster is not None
+        return self.output.delivery.destination if far else None
 
 
 def _described(directory: str, plan: Plan, shards: list[PackedShard]) -> Bucket:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import msgspec
@@ -22,16 +24,20 @@ import numpy as np
 import xxhash
 
 from packtool import cluster, executor
+from packtool.places import transfer
 from packtool.plan import I64, Plan, offsets_of, ranges
 from packtool.shuffling.atom import AtomShuffle, Keys
 from packtool.storage.files import write_bytes
 from packtool.storage.packed import SEGMENT
 from packtool.storage.reading import decode, read_file
 from packtool.storage.segment_table import to_table
+from packtool.storage.uploads import UPLOADS, Destination
+from packtool.temporary import temporary_directory
 from packtool.writing import scratch
 from packtool.writing.elsewhere import save
 from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
+from packtool.writing.partitions import Outline, PartitionContents, Partitions, scratch_file
 from packtool.writing.scratch import Atoms
 from packtool.writing.source import Source
 from packtool.writing.threads import in_threads
@@ -40,71 +46,7 @@ _LAST = np.uint64(np.iinfo(np.uint64).max)
 _MOST_TASKS, _TASK_BYTES = 16, 1 << 28
 _BYTES_ON_CLUSTER = 1 << 26
 _MOST_FILES = 1 << 18
-"""What the tasks of a cluster leave, all together; but there are as many as 64 of them."""
-
-
-class PartitionContents(msgspec.Struct, frozen=True):
-    """What a task put into each partition: atoms, units and segments, and the xxh3-128 of the file.
-
-    The files are not flushed to the disk, since most of them are read and gone before the system would do so: their
-    hashes tell whether they are still what was written when a run is resumed.
-    """
-
-    atoms: list[int]
-    units: list[int]
-    segments: list[int]
-    xxh3_128: list[str]
-
-
-class Outline(Plan):
-    """The sizes of a plan whose segments lie with its atoms."""
-
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(
-            sequence_length=plan.sequence_length,
-            unit=plan.unit,
-            units=plan.units,
-            atom_units=plan.atom_units,
-            atom_offsets=plan.atom_offsets,
-            last_atom_stays=plan.last_atom_stays,
-        )
-
-    def segments(self, units: Any) -> Any:
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Partitions:
-    """All atoms of a plan on disk.
-
-    Attributes:
-        directory: of the files.
-        plan: whose atoms they are.
-        dtype: of the tokens.
-        pad_id: what fills the last row.
-        with_segments: segments are known.
-        tasks: what each task put there.
-    """
-
-    directory: Path
-    plan: Outline
-    dtype: np.dtype[Any]
-    pad_id: int
-    with_segments: bool
-    tasks: list[PartitionContents] = field(default_factory=list)
-
-    def files(self, number: int) -> list[tuple[Path, str]]:
-        """The files of a partition, in stored order, with their hashes."""
-        return [
-            (scratch_file(self.directory, number, task), contents.xxh3_128[number])
-            for task, contents in enumerate(self.tasks)
-            if contents.atoms[number]
-        ]
-
-    def remove(self, number: int) -> None:
-        """Remove the files of a partition."""
-        for path, _ in self.files(number):
-            path.unlink(missing_ok=True)
+"""What tasks leave for a cluster or in a store, all together; but there are as many as 64 of them."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +60,7 @@ class FirstPass:
         ranges: first and last atom of each task.
         bits: of a key that name its partition.
         block_units: units to read at a time.
+        destination: of the output, to send the files to its store; None to leave them in the directory.
     """
 
     source: Source
@@ -126,38 +69,71 @@ class FirstPass:
     ranges: list[tuple[int, int]]
     bits: int
     block_units: int
+    destination: Destination | None = None
 
     def __call__(self, number: int) -> PartitionContents:
         """On a worker that reports progress to whoever wants to know."""
-        return self.run(number, executor.advance, lambda: None)
+        with own_directory(self.directory, f"task-{number:02d}.", self.destination) as attempt:
+            return self._run(number, attempt, executor.advance, lambda: None)
 
     def run(self, number: int, progress: Callable[[int], object], check: Callable[[], None]) -> PartitionContents:
-        """Fill the files of one task.
+        """Fill the files of one task, in this process.
 
         Args:
             progress: told how many bytes of tokens were moved.
             check: called now and then; raises if the task is to be given up.
         """
+        with own_directory(self.directory, f"task-{number:02d}.") as attempt:
+            return self._run(number, attempt, progress, check)
+
+    def _run(
+        self, number: int, attempt: Path, progress: Callable[[int], object], check: Callable[[], None]
+    ) -> PartitionContents:
         counts = np.zeros((1 << self.bits, 3), np.int64)
         hashes = [xxhash.xxh3_128() for _ in counts]
-        # A task whose worker was taken for dead runs twice at once: each time in a directory of its own.
-        with tempfile.TemporaryDirectory(prefix=f"task-{number:02d}.", dir=self.directory) as attempt:
-            for first, last in _blocks(self.source.plan, *self.ranges[number], self.block_units):
-                check()
-                for partition, atoms in _scatter(self.source, self.keys, first, last, self.bits):
-                    scratch.append(scratch_file(Path(attempt), partition, number), atoms, hashes[partition])
-                    counts[partition] += atoms.counts
-                progress(self.bytes(first, last))
-                self.source.release()
-            for path in Path(attempt).iterdir():
+        for first, last in _blocks(self.source.plan, *self.ranges[number], self.block_units):
+            check()
+            for partition, atoms in _scatter(self.source, self.keys, first, last, self.bits):
+                scratch.append(scratch_file(attempt, partition, number), atoms, hashes[partition])
+                counts[partition] += atoms.counts
+            progress(self.bytes(first, last))
+            self.source.release()
+        if self.destination is None:
+            for path in attempt.iterdir():
                 path.replace(self.directory / path.name)
+        else:
+            self._send(list(attempt.iterdir()), self.destination)
         by_kind = counts.T.tolist()
         return PartitionContents(by_kind[0], by_kind[1], by_kind[2], [each.hexdigest() for each in hashes])
+
+    def _send(self, files: list[Path], destination: Destination) -> None:
+        def send(file: Path) -> None:
+            transfer.upload(file, destination.of(self.directory / file.name), Event())
+            file.unlink()
+
+        with ThreadPoolExecutor(UPLOADS) as pool:
+            list(pool.map(send, files))
 
     def bytes(self, first: int, last: int) -> int:
         """Of the tokens of these atoms."""
         units = _first_unit(self.source.plan, last) - _first_unit(self.source.plan, first)
         return int(units) * self.source.unit_bytes
+
+
+@contextmanager
+def own_directory(beside: Path, prefix: str, destination: Destination | None = None) -> Iterator[Path]:
+    """A directory for one attempt at a task: one whose worker was taken for dead runs twice at once.
+
+    Args:
+        beside: where what comes out of it stays.
+        destination: where it is sent instead, from a disk of the worker's own.
+    """
+    if destination is not None:
+        with temporary_directory() as path:
+            yield path
+        return
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=beside) as name:
+        yield Path(name)
 
 
 def partition(
@@ -168,6 +144,7 @@ def partition(
     budget: Budget,
     progress: Callable[[int], object],
     input_check: InputCheck,
+    destination: Destination | None = None,
 ) -> Partitions:
     """Do the first pass. Tasks that an interrupted run finished are not done again.
 
@@ -176,9 +153,10 @@ def partition(
         directory: for scratch files; needs as much space as the tokens.
         progress: told how many bytes of tokens were moved.
         input_check: whether the input is sound: until that is known, no task counts as finished.
+        destination: of the output, to have the files in its store; None for the directory.
     """
     plan, bits = source.plan, budget.partition_bits(source)
-    if budget.cluster is None:
+    if budget.cluster is None and destination is None:
         most, each = _MOST_TASKS, _TASK_BYTES
     else:
         most, each = max(64, _MOST_FILES >> bits), _BYTES_ON_CLUSTER
@@ -187,7 +165,7 @@ def partition(
     directory.mkdir(parents=True, exist_ok=True)
     for left in directory.glob("task-*.*/"):
         shutil.rmtree(left, ignore_errors=True)
-    first_pass = FirstPass(source, shuffle.keys(), directory, tasks, bits, budget.block_units(source))
+    first_pass = FirstPass(source, shuffle.keys(), directory, tasks, bits, budget.block_units(source), destination)
     done: dict[int, PartitionContents] = {}
     for number, atoms in enumerate(tasks):
         with suppress(FileNotFoundError, ValueError):
@@ -199,7 +177,8 @@ def partition(
             done[number] = contents
             input_check.keep(partial(_take_note, directory, number, contents))
     contents_of = [done[number] for number in range(len(tasks))]
-    return Partitions(directory, Outline(plan), source.dtype, source.pad_id, source.segments is not None, contents_of)
+    known = source.segments is not None
+    return Partitions(directory, Outline(plan), source.dtype, source.pad_id, known, contents_of, destination)
 
 
 @contextmanager
@@ -228,11 +207,6 @@ def _take_note(directory: Path, task: int, contents: PartitionContents) -> None:
     """Take note of what a task did, so that a resumed run has it; unless the rows are written, and nobody needs it."""
     with suppress(FileNotFoundError):
         write_bytes(_note(directory, task), msgspec.json.encode(contents))
-
-
-def scratch_file(directory: Path, partition: int, task: int) -> Path:
-    """The share of one partition that one task wrote."""
-    return directory / f"{partition:05d}-{task:02d}.atoms"
 
 
 def _first_unit(plan: Plan, atom: int | I64) -> Any:

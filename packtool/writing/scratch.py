@@ -6,8 +6,10 @@ of `Atoms`, one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+import io
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,11 @@ import numpy.typing as npt
 import xxhash
 
 from packtool.errors import DataError
+from packtool.places import transfer
 from packtool.storage.packed import SEGMENT
 
+AHEAD = 4
+"""Objects of a partition that are fetched while another one is read."""
 _HEADER = np.dtype("<i8")
 _COUNTED = (0, 0, 1, 2, 1)
 """Which of the counts in the header each column has: atoms, units or segments."""
@@ -77,20 +82,20 @@ def append(path: Path, atoms: Atoms, hashed: xxhash.xxh3_128) -> None:
             file.write(view)
 
 
-def read(files: Iterable[tuple[Path, str]], whole: Atoms) -> None:
+def read(files: Sequence[tuple[Path | str, str]], whole: Atoms) -> None:
     """Read all blocks of these files as one.
 
     Args:
-        files: paths, and the xxh3-128 of each one's bytes.
+        files: paths, or URLs, and the xxh3-128 of each one's bytes.
         whole: as large as all of them, to be filled.
 
     Raises:
         DataError: a file is not what was written.
     """
     first = np.zeros(3, np.int64)
-    for path, digest in files:
+    for opened, (path, digest) in zip(_opened([path for path, _ in files]), files, strict=True):
         hashed = xxhash.xxh3_128()
-        with suppress(FileNotFoundError), path.open("rb") as file:
+        with opened as file:
             while len(header := file.read(_HEADER.itemsize * len(first))) == _HEADER.itemsize * len(first):
                 hashed.update(header)
                 last = first + np.frombuffer(header, _HEADER)
@@ -106,3 +111,24 @@ def read(files: Iterable[tuple[Path, str]], whole: Atoms) -> None:
                 remedy="start again with --overwrite",
                 where=str(path),
             )
+
+
+def _opened(files: Sequence[Path | str]) -> Iterator[io.BufferedReader | io.BytesIO]:
+    """Each of these files; empty ones in place of those that are gone. Of objects some are fetched ahead."""
+    if all(isinstance(file, Path) for file in files):
+        yield from map(_open, files)
+        return
+    with ThreadPoolExecutor(AHEAD) as pool:
+        coming: deque[Future[io.BufferedReader | io.BytesIO]] = deque()
+        for number in range(len(files) + AHEAD):
+            if number < len(files):
+                coming.append(pool.submit(_open, files[number]))
+            if number >= AHEAD and coming:
+                yield coming.popleft().result()
+
+
+def _open(file: Path | str) -> io.BufferedReader | io.BytesIO:
+    try:
+        return file.open("rb") if isinstance(file, Path) else io.BytesIO(transfer.read(file))
+    except FileNotFoundError:
+        return io.BytesIO()

@@ -16,8 +16,8 @@ from packtool.shuffling.permutation import order_by
 from packtool.storage.packed import SEGMENT
 from packtool.storage.segment_table import from_table
 from packtool.writing import scratch
-from packtool.writing.first_pass import Partitions
 from packtool.writing.layout import Layout, unit_range
+from packtool.writing.partitions import Partitions
 from packtool.writing.rows import Batch, PlannedRows, rows_of
 from packtool.writing.scratch import Atoms, empty_atoms
 from packtool.writing.source import Units

@@ -180,17 +180,24 @@ class RowWriter:
 
     def finished(self, number: int, sequence_length: int) -> Shard | None:
         """A shard that an earlier run wrote, and its tally; None where it is not as written."""
+        note = self.noted(number)
+        if note is None or not all(self.delivery.holds(self.directory, entry) for entry in files_of(note.shard)):
+            return None
+        return self.kept(note, sequence_length)
+
+    def noted(self, number: int) -> Note | None:
+        """What an earlier run took note of."""
         try:
-            note = decode(read_file(self._note(number)), Note)
+            return decode(read_file(self._note(number)), Note)
         except (FileNotFoundError, ValueError):
             return None
-        shard = note.shard
-        if not all(self.delivery.holds(self.directory, entry) for entry in files_of(shard)):
-            return None
-        self.progress(prod(shard.tokens.shape) * self.dtype.itemsize)
+
+    def kept(self, note: Note, sequence_length: int) -> Shard:
+        """A shard that is as an earlier run wrote it, and its tally."""
+        self.progress(prod(note.shard.tokens.shape) * self.dtype.itemsize)
         if self.lengths is None or note.tally is None:
-            return shard, None
-        return shard, Tally.of(note.tally, self.lengths, sequence_length)
+            return note.shard, None
+        return note.shard, Tally.of(note.tally, self.lengths, sequence_length)
 
 
 def files_of(shard: PackedShard) -> list[FileEntry]:

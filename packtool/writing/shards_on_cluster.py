@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,12 @@ from packtool import cluster, executor
 from packtool.cluster import Cluster
 from packtool.metrics import Tally
 from packtool.plan import Ints, Segments
+from packtool.storage.delivery import Entry
 from packtool.storage.files import sync_directory
+from packtool.storage.reading import problem_with
 from packtool.storage.uploads import Destination
 from packtool.writing.elsewhere import save
+from packtool.writing.first_pass import own_directory
 from packtool.writing.rows import PlannedRows
 from packtool.writing.shards import Note, Ranges, RowWriter, Shard, files_of, write_shard
 from packtool.writing.source import Tokens
@@ -39,7 +41,8 @@ class ShardOnWorker:
     Attributes:
         rows: what is written.
         lengths: of all documents; None where segments are not known.
-        scratch: directory for files that are not finished, on the file system of `directory`.
+        scratch: directory for files that are not finished, on the file system of `directory`; not used where the worker
+            sends the shard.
         directory: of the bucket.
         dtype: of the tokens.
         with_segments: write the segment table.
@@ -64,17 +67,44 @@ class ShardOnWorker:
             executor.advance(tokens.nbytes)
 
         # A task whose worker was taken for dead runs twice at once: each time in a directory of its own.
-        with tempfile.TemporaryDirectory(prefix=f"shard-{task.number:05d}.", dir=self.scratch) as attempt:
+        with own_directory(self.scratch, f"shard-{task.number:05d}.", self.destination) as attempt:
             shard = write_shard(
-                Path(attempt), *task, self.rows, np.dtype(self.dtype), count, with_segments=self.with_segments
+                attempt, *task, self.rows, np.dtype(self.dtype), count, with_segments=self.with_segments
             )
             if self.destination is not None:
-                self.destination.deliver(Path(attempt), files_of(shard), self.directory)
+                self.destination.deliver(attempt, files_of(shard), self.directory)
             else:
                 for entry in files_of(shard):
-                    (Path(attempt) / entry.name).replace(self.directory / entry.name)
+                    (attempt / entry.name).replace(self.directory / entry.name)
                 sync_directory(self.directory)
         return Note(shard, None if tally is None else tally.counts())
+
+
+@dataclass(frozen=True)
+class HoldOnWorker:
+    """Holds the files of a finished shard against their sizes and checksums, on a worker.
+
+    Attributes:
+        directory: of the bucket.
+    """
+
+    directory: Path
+
+    def __call__(self, files: Sequence[Entry]) -> bool:
+        """Whether they are as they were written."""
+        return all(problem_with(self.directory, each.name, each.bytes, each.xxh3_128) is None for each in files)
+
+
+def _finished(writer: RowWriter, ranges: Ranges, length: int, where: Cluster) -> dict[int, Shard]:
+    """The shards that an earlier run wrote: workers read them, unless they are in a store, where nobody needs to."""
+    notes = {number: note for number in ranges if (note := writer.noted(number)) is not None}
+    if writer.delivery.destination is not None:
+        found = {number: writer.finished(number, length) for number in notes}
+        return {number: shard for number, shard in found.items() if shard is not None}
+    numbers, hold = list(notes), HoldOnWorker(writer.directory.absolute())
+    files = [files_of(notes[number].shard) for number in numbers]
+    results = cluster.run(hold, files, where, shared=writer.notes.absolute())
+    return {numbers[at]: writer.kept(notes[numbers[at]], length) for at, sound in results if sound}
 
 
 @contextmanager
@@ -85,9 +115,7 @@ def on_cluster(writer: RowWriter, rows: PlannedRows, ranges: Ranges, where: Clus
         writer: what they are written for; shards that it had finished earlier are not written again.
     """
     length = rows.plan.sequence_length
-    with ThreadPoolExecutor(writer.workers, thread_name_prefix="packtool") as pool:
-        found = zip(ranges, pool.map(lambda number: writer.finished(number, length), ranges), strict=True)
-        shards = {number: shard for number, shard in found if shard is not None}
+    shards = _finished(writer, ranges, length, where)
     for shard, _ in shards.values():
         writer.delivery.send(writer.directory, files_of(shard))
     todo = [ShardTask(number, *ranges[number]) for number in ranges if number not in shards]

@@ -13,6 +13,7 @@ import pytest
 
 from tests.interop.object_store import LARGE, files_below, good, left, put, require_same
 from tests.interop.test_s3_cluster import cluster
+from tests.interop.test_s3_uploads import killed
 
 pytestmark = pytest.mark.interop
 
@@ -28,13 +29,16 @@ def held(directory):
 
 @contextmanager
 def watched(*directories):
-    """The most bytes of arrays of inputs that each of these directories ever held."""
+    """The most bytes of arrays of inputs that each of these directories ever held, and of partitions in the first."""
     most, ended = dict.fromkeys(directories, 0), Event()
+    most["partitions"] = 0
 
     def watch():
         while not ended.wait(0.005):
             for each in directories:
                 most[each] = max(most[each], held(each))
+            here = [size for name, size in files_below(directories[0]) if name.endswith(".atoms")]
+            most["partitions"] = max(most["partitions"], sum(here))
 
     thread = Thread(target=watch)
     thread.start()
@@ -50,6 +54,17 @@ def shuffled(large, tmp_path_factory):
     place = tmp_path_factory.mktemp("limit") / "shuffled"
     good("shuffle", large / "packed", "-o", place, "--epoch", "1", "--quiet", env={})
     return place
+
+
+def test_a_run_that_is_killed_between_two_passes_goes_on(store, env, large, tmp_path):
+    base, stage = "corpus/limit-killed", tmp_path / "staging"
+    put(store, large / "tokens", f"{base}/tokens")
+    words = ("pack", f"s3://{base}/tokens", "-o", f"s3://{base}/packed", *LARGE)
+    limit = ("--staging", stage, "--staging-limit", str(LIMIT), "--workers", "2")
+    killed((*words, *limit), env, lambda: [each for each in store.names(f"{base}/packed") if each.endswith(".atoms")])
+    good(*words, *limit, "--resume", env=env)
+    require_same(store, f"{base}/packed", large / "packed")
+    assert left({"XDG_CACHE_HOME": str(stage)}) == []
 
 
 def total(directory):
@@ -100,4 +115,5 @@ def test_workers_fetch_what_they_need_to_disks_of_their_own(store, env, large, s
     largest = max(file.stat().st_size for file in (large / "tokens").glob("*.npy"))
     assert all(0 < most[each] <= LIMIT // 2 + largest for each in own), most
     assert most[stage] <= LIMIT // 2
+    assert most["partitions"] == 0, "they go from the workers to the store"
     assert left({"XDG_CACHE_HOME": str(stage)}) == []

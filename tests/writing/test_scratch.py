@@ -13,6 +13,7 @@ import packtool
 from packtool.errors import DataError
 from packtool.writing.scratch import Atoms, append, empty_atoms, read
 from tests.interrupting import Interrupted
+from tests.places.bucket import Bucket
 from tests.stores import write_store
 from tests.writing.cases import KINDS, counting
 
@@ -58,14 +59,19 @@ def some(atoms: int, units: int, segments: int, first: int) -> Atoms:
     return made
 
 
-def test_blocks_of_several_files_are_read_as_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("far", [False, True])
+def test_blocks_of_several_files_are_read_as_one(far: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = [some(2, 3, 5, 1), some(0, 0, 0, 0), some(1, 1, 1, 7), some(3, 9, 4, 90)]
-    files = []
+    files: list[tuple[Path | str, str]] = []
     for name, held in (("a", blocks[:2]), ("b", blocks[2:])):
         hashed = xxhash.xxh3_128()
         for block in held:
             append(tmp_path / name, block, hashed)
-        files.append((tmp_path / name, hashed.hexdigest()))
+        files.append((f"s3://bucket/{name}" if far else tmp_path / name, hashed.hexdigest()))
+    if far:
+        bucket = Bucket(monkeypatch)
+        for name in "ab":
+            bucket.put(name, (tmp_path / name).read_bytes())
     whole = empty_atoms(6, 13, 10, unit=4, dtype=np.dtype("<u2"))
     read(files, whole)
     for number, column in enumerate(whole.columns):
@@ -74,4 +80,4 @@ def test_blocks_of_several_files_are_read_as_one(tmp_path: Path) -> None:
     files[1] = (files[1][0], "0" * 32)
     with pytest.raises(DataError, match="has changed since it was written") as caught:
         read(files, whole)
-    assert caught.value.where == str(tmp_path / "b")
+    assert caught.value.where == str(files[1][0])

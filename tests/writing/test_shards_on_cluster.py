@@ -83,9 +83,13 @@ def test_finished_shards_are_kept(anyone: list[Any], tmp_path: Path, monkeypatch
         patch.setattr(ShardOnWorker, "__call__", fail)
         packtool.pack(store, tmp_path / "out", **options)
     anyone.clear()
+    damaged = tmp_path / "out" / "unfinished" / "dataset" / "tokens-00001.npy"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
     packtool.pack(store, tmp_path / "out", resume=True, **options)
-    assert [task.number for task in anyone if isinstance(task, ShardTask)] == [3, 4]
-    packtool.verify(tmp_path / "out")
+    held = [[each.name for each in task] for task in anyone if isinstance(task, list)]
+    assert [names[0] for names in held] == [f"tokens-0000{number}.npy" for number in range(3)], "hashed by workers"
+    assert [task.number for task in anyone if isinstance(task, ShardTask)] == [1, 3, 4]
+    assert packtool.verify(tmp_path / "out").problems == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
