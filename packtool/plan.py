@@ -256,6 +256,17 @@ def between(ends: I64, begin: I64, end: I64) -> tuple[I64, I64, I64, I64]:
     return thing, start, length, offsets
 
 
+def distinct(values: npt.NDArray[Any]) -> I64:
+    """Each value once, ascending; `np.unique` would load all of NumPy's masked arrays first.
+
+    >>> distinct(np.array([3, 1, 3]))
+    array([1, 3])
+    """
+    ordered = np.sort(values)
+    found: I64 = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return found
+
+
 def equal_but_one(values: npt.NDArray[Any], first: I64, counts: I64) -> npt.NDArray[np.bool_]:
     """Which groups of more than two values hold equal ones only, or all but one equal.
 

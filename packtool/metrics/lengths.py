@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from packtool.plan import I64, Ints
+from packtool.plan import I64, Ints, distinct
 
 _DIRECT = 1 << 16  # lengths below it are counted by index, the few above it by sorting
 _CHUNK = 1 << 22  # lengths counted at a time
@@ -89,7 +89,7 @@ class LengthCounts:
             return []
         octaves = max(1, int(np.ceil(np.log2(self.max + 1))))
         steps = np.arange(_BINS_PER_OCTAVE * octaves + 1)
-        edges = np.unique(np.round(2.0 ** (steps / _BINS_PER_OCTAVE)).astype(np.int64))
+        edges = distinct(np.round(2.0 ** (steps / _BINS_PER_OCTAVE)).astype(np.int64))
         edges = np.concatenate([[0], edges, [max(self.max, int(edges[-1])) + 1]])
         bin_of = np.searchsorted(edges, self.values, side="right") - 1
         documents = np.bincount(bin_of, self.counts, minlength=len(edges)).astype(np.int64)

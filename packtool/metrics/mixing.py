@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from packtool.metrics.ratios import quantile, ratio
-from packtool.plan import I64, Segments, offsets_of
+from packtool.plan import I64, Segments, distinct, offsets_of
 
 _PAIRS = 1 << 20  # neighbouring documents that are followed, spread evenly over the corpus
 
@@ -161,12 +161,12 @@ class Mixing:
         begins = rows.start[held] == 0
         self._follow(document[begins], row[begins] + self._rows)
         batches = -(-rows.groups // self.batch_size)
-        key = np.unique(row // self.batch_size * self._documents + document)
+        key = distinct(row // self.batch_size * self._documents + document)
         self._mix.add(rows)
         batch, document = np.divmod(key, max(1, self._documents))
         self._documents_in.append(np.bincount(batch, minlength=batches))
         source = np.searchsorted(self._stores, document, side="right") - 1
-        key = np.unique(batch * len(self._stores) + source)
+        key = distinct(batch * len(self._stores) + source)
         self._sources_in.append(np.bincount(key // len(self._stores), minlength=batches))
         self._rows += rows.groups
 

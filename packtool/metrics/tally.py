@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from packtool import room
 from packtool.metrics.homogeneity import HomogeneityCounts
-from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments
+from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, distinct
 
 _COUNTS = (
     *("rows", "stored_eos", "inserted_eos", "padding", "placed", "repeated"),
@@ -142,7 +142,7 @@ class Tally:
             text_again = np.minimum(repeated, length - ends_document)
             again = int(text_again.sum())
             intact &= text_again < whole - 1
-            self._name(np.unique(document[repeated > 0]))
+            self._name(distinct(document[repeated > 0]))
         self.stored_eos += stored_eos
         self.repeated += again
         self.placed += int(length.sum()) - stored_eos - again
@@ -237,7 +237,7 @@ class Tally:
         """Documents with tokens in more than one row, ascending."""
         if self._overlaps is not None:
             return np.flatnonzero(self.overlaps)
-        return np.unique(np.concatenate([np.empty(0, np.int64), *self._named]))
+        return distinct(np.concatenate([np.empty(0, np.int64), *self._named]))
 
     @property
     def overlaps(self) -> npt.NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from packtool.metrics import BatchMix, Ledger, LengthCounts, Sliding, Tally, mea
 from packtool.metrics.ratios import histogram_sum, ratio
 from packtool.metrics.sliding import sliding
 from packtool.packing import PackOptions
-from packtool.plan import I64
+from packtool.plan import I64, distinct
 from packtool.report.schema import (
     BucketFigures,
     ContextPoint,
@@ -163,5 +163,5 @@ def _context(pieces: I64) -> list[ContextPoint]:
     if not total:
         return []
     even = np.arange(_CONTEXT_STEPS + 1) * longest // _CONTEXT_STEPS
-    steps = np.union1d(even, 2 ** np.arange(longest.bit_length()))
+    steps = distinct(np.append(even, 2 ** np.arange(longest.bit_length())))
     return [ContextPoint(tokens=int(c), share=int(with_at_least[c]) / total) for c in steps]

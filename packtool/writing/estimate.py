@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from packtool.plan import Plan
+from packtool.plan import Plan, distinct
 from packtool.storage.manifest import InputEntry
 from packtool.storage.names import LARGE, OFFSET, SEGMENT
 
@@ -38,5 +38,5 @@ def _segments(plan: Plan) -> float:
     """How many segments a plan has, about."""
     if not plan.units:
         return 0.0
-    looked = np.unique(np.linspace(0, plan.units - 1, SAMPLED_UNITS).astype(np.int64))
+    looked = distinct(np.linspace(0, plan.units - 1, SAMPLED_UNITS).astype(np.int64))
     return len(plan.segments(looked).document) * plan.units / len(looked)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from packtool.plan import I64
+from packtool.plan import I64, distinct
 from packtool.storage.on_demand import flat
 from packtool.storage.packed import PackedBucket
 from packtool.writing.gather import copier
@@ -65,7 +65,7 @@ class UnitCopier:
         if self._unit * self._dtype.itemsize >= _WIDE:
             return self._copy(shard, place * self._unit, np.full(len(units), self._unit)).reshape(-1, self._unit)
         out = np.empty((len(units), self._unit), self._dtype)
-        for number in np.unique(shard).tolist():
+        for number in distinct(shard).tolist():
             here = np.flatnonzero(shard == number)
             out[here] = np.take(self._shards[number].reshape(-1, self._unit), place[here], axis=0)
         return out
