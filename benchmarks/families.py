@@ -18,6 +18,7 @@ import gzip
 import json
 import random
 import re
+import statistics
 import subprocess
 import sys
 import zipfile
@@ -39,6 +40,7 @@ NAMES = (
     *("gemma3", "llama2", "mistral v3", "deepseek_v3", "smollm 2 (made)", "olmo 2", "gpt-neox", "qwen3", "llama3"),
     *("gptoss", "command_r_plus", "internlm2", *fetch.SPLINTR),
 )
+IN_PARTS = ("llama2", "gpt-neox", "llama3", "deepseek_v3", "gemma3")
 REFERENCE_MB = 4
 REFERENCE = """
 import json, os, sys, time
@@ -158,30 +160,42 @@ def measure(name: str, path: Path, size: int) -> dict[str, Any]:
 
 
 def parts(name: str, path: Path) -> dict[str, Any]:
-    """CPU seconds to load each library, and MB per CPU second of gigatoken alone, on our batches in memory."""
+    """CPU seconds to load each library and of a whole command with little to do, with one worker and with two, and MB
+    per CPU second of gigatoken alone, on our batches in memory."""
     spec = WORK / "family.json"
     spec.write_bytes(fetch.tokenizer(name))
     found: dict[str, Any] = json.loads(run([sys.executable, "-c", PARTS, spec, path]).output)
-    return found
+    return found | {f"start_{workers}_s": start(spec, workers) for workers in (1, 2)}
+
+
+def start(spec: Path, workers: int) -> float:
+    """CPU seconds to tokenize 1,000 words, median of three; the rest of 20 MB, two blocks, are fields to pass over."""
+    path = WORK / "little.jsonl"
+    if not path.exists():
+        path.write_text(1000 * (json.dumps({"text": "word", "passed over": "x" * 20_000}) + "\n"))
+    command = packtool("tokenize", path, "-o", fresh(WORK / "store"), "--tokenizer", spec, "--encoder", "gigatoken")
+    command += ["--workers", str(workers), "-q", "--overwrite"]
+    return statistics.median(run(command).cpu for _ in range(3))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=int, default=110)
-    parser.add_argument("--names", default=",".join(NAMES))
-    parser.add_argument("--parts", action="store_true", help="what loading takes, and the encoder alone")
+    parser.add_argument("--names", help="of tokenizer files, separated by commas")
+    parser.add_argument("--parts", action="store_true", help="what loading and starting take, and the encoder alone")
     options = parser.parse_args()
+    names = options.names.split(",") if options.names else IN_PARTS if options.parts else NAMES
     if options.parts:
         path, _ = corpus(options.megabytes)
-        found = {name: parts(name, path) for name in options.names.split(",")}
-        header = ("tokenizers_load_s", "gigatoken_load_s", "alone")
+        found = {name: parts(name, path) for name in names}
+        header = ("tokenizers_load_s", "gigatoken_load_s", "start_1_s", "start_2_s", "alone")
         table(("tokenizer", *header), [(name, *(each[key] for key in header)) for name, each in found.items()])
         save("families_parts", {"rows": found})
         return
     corpora = {"English and code": corpus(options.megabytes), "many languages": languages(options.megabytes)}
     rows = [
         {"tokenizer": name, "text": text, "text_mb": size / 1e6, **measure(name, path, size)}
-        for name in options.names.split(",")
+        for name in names
         for text, (path, size) in corpora.items()
     ]
     shown = {
