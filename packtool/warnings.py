@@ -21,6 +21,7 @@ CODES = frozenset(
         "no-documents",
         "no-locks",
         "records-rejected",
+        "shards-fetched-again",
         "special-tokens",
         "texts-truncated",
     }

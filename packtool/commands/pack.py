@@ -16,6 +16,7 @@ from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.pack_options import check_options, describe, padding_id
 from packtool.commands.part import share_of
 from packtool.commands.places import with_places
+from packtool.commands.staged import warn_of_scatter
 from packtool.commands.write_corpus import write_corpus
 from packtool.executor import available_cpus
 from packtool.options.again import again
@@ -91,6 +92,8 @@ def pack(options: PackArguments) -> DatasetResult:
         if isinstance(place, DatasetResult):
             return place
         with planned(strategy, corpus, options, job.budget, place.work, passes) as plans:
+            if job.budget.in_order:
+                warn_of_scatter(corpus, plans, inputs)
             facts: dict[str, Any] = {"planned": clock.seconds()}
             log.info("%s: %d documents planned in %.1f s", strategy, corpus.documents, facts["planned"]["wall"])
             if proven := [plan.least_rows for plan in plans if plan.least_rows is not None]:

@@ -8,11 +8,18 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from packtool.errors import UsageError
-from packtool.places.mirror import Mirror
-from packtool.places.quota import Quota
-from packtool.sizes import parse_bytes, show_bytes
+import numpy as np
 
+from packtool.errors import UsageError
+from packtool.places.mirror import Mirror, mirror_of
+from packtool.places.quota import Quota
+from packtool.plan import Plan
+from packtool.sizes import parse_bytes, show_bytes
+from packtool.storage.token_store import Corpus
+from packtool.warnings import warn
+
+_SAMPLE = 256
+"""Units that are looked at together."""
 _FILE = re.compile(r"(.*?)[a-z_]+(-\d+)\.npy")
 
 
@@ -48,6 +55,31 @@ def limit_inputs(mirrors: Sequence[Mirror], root: Path, given: str | int | None,
     quota = Quota(limit // workers if shared else limit)
     for mirror in mirrors:
         mirror.keep_within(quota)
+
+
+def warn_of_scatter(corpus: Corpus, plans: Sequence[Plan], inputs: Sequence[Path]) -> None:
+    """Say so if shards will be fetched again and again: rows that follow each other hold documents from afar."""
+    quotas = [found[0].quota for path in inputs if (found := mirror_of(path)) is not None]
+    limit = min((quota.limit for quota in quotas if quota is not None), default=None)
+    spread = max((_spread(corpus, plan) for plan in plans), default=0) * corpus.dtype.itemsize
+    if limit is not None and spread > limit:
+        warn(
+            "shards-fetched-again",
+            f"rows that follow each other hold documents from {show_bytes(spread)} of tokens, of which "
+            f"{show_bytes(limit)} may lie here, so shards are fetched again and again",
+            remedy="allow more, or plan less together with --window-tokens, which changes the rows",
+            where="--staging-limit",
+        )
+
+
+def _spread(corpus: Corpus, plan: Plan) -> int:
+    """How far the documents of units that follow each other lie apart, in tokens: of some samples, the most."""
+    most = 0
+    for first in np.linspace(0, max(0, plan.units - _SAMPLE), 8).astype(np.int64).tolist():
+        document = plan.segments(np.arange(first, min(first + _SAMPLE, plan.units))).document
+        if (document >= 0).any():
+            most = max(most, int(np.ptp(corpus.locate(document[document >= 0]))))
+    return most
 
 
 def _half_of_what_is_free(root: Path) -> int:
