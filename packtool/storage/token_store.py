@@ -128,7 +128,8 @@ class TokenStore:
             if shard.documents is None:
                 raise self._no_origins()
             found = open_array(self.path, shard.documents, ORIGIN)
-            self._origins.append(MappedFile(self.path / shard.documents.name, found, shard.documents.xxh3_128))
+            if not is_mirror(self.path):  # where a file that is mapped would take room after it has gone
+                self._origins.append(MappedFile(self.path / shard.documents.name, found, shard.documents.xxh3_128))
             part = out[first : first + len(found)]
             part[:] = found
             part["record"] += np.uint64(shard.first_record)
