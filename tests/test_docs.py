@@ -143,6 +143,7 @@ ELSEWHERE_OPTIONS = {
     "--block-size": "of other tools",
     "--num-proc": "of other tools",
     "--max-bucket": "an example of a new option",
+    "--local-directory": "of Dask's workers",
 }
 
 
