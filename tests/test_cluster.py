@@ -22,6 +22,7 @@ import pytest
 import packtool
 from packtool import cluster
 from packtool.cluster import OnWorker
+from packtool.commands import count_rows
 from packtool.errors import DataError, PacktoolError
 from packtool.storage import manifest as manifests
 from tests.stores import contents
@@ -138,6 +139,15 @@ def test_one_cluster_for_a_run(corpus: Path, tmp_path: Path, monkeypatch: pytest
     assert packtool.stats(text, compare="bfd", sequence_length=512, scheduler="local", workers=2).lengths == (
         packtool.stats(text, compare="bfd", sequence_length=512).lengths
     )
+
+
+@pytest.mark.slow
+def test_rows_are_counted_on_a_cluster(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(count_rows, "STEPS", 1)
+    packtool.shuffle(corpus / "packed", tmp_path / "order", epoch=3, order_only=True)
+    for options in ({}, {"order": tmp_path / "order", "batch_size": 7}):
+        found = packtool.stats(corpus / "packed", **options, scheduler="local", workers=2)
+        assert found == packtool.stats(corpus / "packed", **options)
 
 
 @pytest.mark.slow

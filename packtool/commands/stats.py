@@ -107,9 +107,9 @@ def _measure(
                 remedy=f"give the packed dataset it orders, with --order {path}",
                 where=path,
             )
+    where = CorpusOptions(workers=options.workers, scheduler=options.scheduler).where
     if all(isinstance(manifest, StoreManifest) for manifest in found):
         _refuse_order(order)
-        where = CorpusOptions(workers=options.workers, scheduler=options.scheduler).where
         return store_report(paths, tried, batch_size, parameters, where=where, quiet=quiet)
     _require_one(paths)
     if tried:
@@ -119,7 +119,7 @@ def _measure(
             remedy="give the token store it was packed from, or leave --compare out",
             where=paths[0],
         )
-    return packed_report(paths[0], order, batch_size, parameters, quiet=quiet)
+    return packed_report(paths[0], order, batch_size, parameters, where=where, quiet=quiet)
 
 
 def _refuse_order(order: Path | str | None) -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from packtool.commands.source_mix import batch_tokens, rows_at_once
+from packtool.cluster import Cluster
+from packtool.commands.count_rows import count_rows
+from packtool.commands.source_mix import batch_tokens
 from packtool.comparing.sample import spread_rows
 from packtool.metrics import BatchMix, Mixed, Mixing, Tally
 from packtool.metrics.training import training_cost
@@ -24,9 +26,19 @@ from packtool.writing.stored_plan import stored_plans
 
 
 def packed_report(
-    path: str, order: Path | None, batch_size: int | None, parameters: int | None, *, quiet: bool
+    path: str,
+    order: Path | None,
+    batch_size: int | None,
+    parameters: int | None,
+    *,
+    where: Cluster | None = None,
+    quiet: bool,
 ) -> MeasuredReport:
-    """The report of a packed dataset, counted anew from its segment table, and how well mixed it is."""
+    """The report of a packed dataset, counted anew from its segment table, and how well mixed it is.
+
+    Args:
+        where: the cluster that counts; None for this process.
+    """
     dataset = PackedDataset(Path(path))
     manifest = dataset.manifest
     shuffle = manifest.shuffle
@@ -51,7 +63,7 @@ def packed_report(
                 size = bucket.sequence_length
                 tally = Tally(lengths, size)
                 mixed = Mixing(manifest.store_documents, size, max(1, tokens // size))
-                _count(rows, size, tally, mixed, progress)
+                count_rows(rows, tally, mixed, progress.advance, where)
                 tallies.append(tally)
                 mixing.append(mixed.result())
     report = report_of_rows(
@@ -81,14 +93,3 @@ def _sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
         return packed_sources(manifest.inputs, manifest.store_documents, dataset.lengths(), manifest.choice, names)
     reported = read_report(dataset.path, manifest).sources
     return [msgspec.structs.replace(source, name=name) for source, name in zip(reported, names, strict=False)]
-
-
-def _count(
-    source: PackedBucket | Layout, sequence_length: int, tally: Tally, mixing: Mixing, progress: Progress
-) -> None:
-    step = rows_at_once(mixing.batch_size, sequence_length)
-    for first in range(0, source.rows, step):
-        rows = source.segments(first, min(first + step, source.rows))
-        tally.add(rows)
-        mixing.add(rows)
-        progress.advance(rows.groups)

@@ -6,7 +6,7 @@ document lengths ─LengthCounts.of─▶ LengthCounts (quantiles, histogram)
 
 from packtool.metrics.ledger import ChosenText, Ledger, balance, require_balance
 from packtool.metrics.lengths import LengthCounts
-from packtool.metrics.mixing import BatchMix, Mixed, Mixing, SourceMixing, Spread
+from packtool.metrics.mixing import BatchMix, Mixed, Mixing, RowsMix, SourceMixing, Spread
 from packtool.metrics.sliding import Sliding
 from packtool.metrics.summary import DocumentsPerRow, Metrics, measure
 from packtool.metrics.tally import Accounts, Tally, TallyCounts
@@ -21,6 +21,7 @@ __all__ = [
     "Metrics",
     "Mixed",
     "Mixing",
+    "RowsMix",
     "Sliding",
     "SourceMixing",
     "Spread",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from packtool.metrics.ratios import quantile, ratio
 from packtool.plan import I64, Segments, distinct, offsets_of
@@ -118,15 +120,43 @@ class SourceMixing:
 
     def add(self, rows: Segments) -> None:
         """Count the next rows; all calls but the last bring whole batches."""
-        held = rows.document >= 0
-        batch = rows.group_of()[held] // self.batch_size
-        stored = np.searchsorted(self._stores, rows.document[held], side="right") - 1
-        batches, whole = -(-rows.groups // self.batch_size), rows.groups // self.batch_size
-        self._mix.add(batch, stored, rows.length[held], batches, whole)
+        self.include(self.tokens(rows), rows.groups)
+
+    def tokens(self, rows: Segments) -> npt.NDArray[np.float64]:
+        """Tokens of each store in each batch of these rows: (batches, stores)."""
+        held, stores = rows.document >= 0, len(self._stores) - 1
+        batch, batches = rows.group_of()[held] // self.batch_size, -(-rows.groups // self.batch_size)
+        store = np.searchsorted(self._stores, rows.document[held], side="right") - 1
+        counted: npt.NDArray[Any] = np.bincount(
+            batch * stores + store, weights=rows.length[held], minlength=batches * stores
+        )
+        return counted.reshape(batches, stores)
+
+    def include(self, tokens: npt.NDArray[np.float64], rows: int) -> None:
+        """Count the `tokens` of the next rows."""
+        self._mix.add(tokens, rows // self.batch_size)
 
     def result(self) -> BatchMix:
         """What the rows so far amount to."""
         return BatchMix(self.sequence_length, self.batch_size, self._mix.result())
+
+
+class RowsMix(NamedTuple):
+    """What some rows add to `Mixing`.
+
+    Attributes:
+        rows: how many.
+        places, at: documents that are followed, and the rows in which they begin.
+        documents_in, sources_in: distinct documents and stores in each batch.
+        tokens: of each store in each batch: (batches, stores).
+    """
+
+    rows: int
+    places: I64
+    at: I64
+    documents_in: I64
+    sources_in: I64
+    tokens: npt.NDArray[np.float64]
 
 
 class Mixing:
@@ -153,32 +183,44 @@ class Mixing:
 
     def add(self, rows: Segments) -> None:
         """Count the next rows; all calls but the last bring whole batches."""
-        if self._rows % self.batch_size:
-            raise ValueError("only the last rows may fall short of a batch")
+        self.include(self.measure(rows, self._rows))
+
+    def measure(self, rows: Segments, first_row: int) -> RowsMix:
+        """What rows from `first_row` add to the counts, in whatever process."""
         held = rows.document >= 0
         document = rows.document[held]
         row = rows.group_of()[held]
         begins = rows.start[held] == 0
-        self._follow(document[begins], row[begins] + self._rows)
+        places, at = self._followed(document[begins], row[begins] + first_row)
         batches = -(-rows.groups // self.batch_size)
         key = distinct(row // self.batch_size * self._documents + document)
-        self._mix.add(rows)
         batch, document = np.divmod(key, max(1, self._documents))
-        self._documents_in.append(np.bincount(batch, minlength=batches))
+        documents_in = np.bincount(batch, minlength=batches)
         source = np.searchsorted(self._stores, document, side="right") - 1
         key = distinct(batch * len(self._stores) + source)
-        self._sources_in.append(np.bincount(key // len(self._stores), minlength=batches))
-        self._rows += rows.groups
+        sources_in = np.bincount(key // len(self._stores), minlength=batches)
+        return RowsMix(rows.groups, places, at, documents_in, sources_in, self._mix.tokens(rows))
 
-    def _follow(self, document: I64, row: I64) -> None:
-        """Note the rows in which these documents begin; other rows may hold more of them, earlier or later."""
+    def include(self, part: RowsMix) -> None:
+        """Count what the next rows add."""
+        if self._rows % self.batch_size:
+            raise ValueError("only the last rows may fall short of a batch")
+        self._first_row[part.places] = part.at
+        self._documents_in.append(part.documents_in)
+        self._sources_in.append(part.sources_in)
+        self._mix.include(part.tokens, part.rows)
+        self._rows += part.rows
+
+    def _followed(self, document: I64, row: I64) -> tuple[I64, I64]:
+        """Of these documents, which begin in these rows, those that are followed, by their place, and their rows.
+
+        Other rows may hold more of them, earlier or later.
+        """
         if self._stride == 1:
-            place = document
-        else:
-            lot, inside = np.divmod(document, self._stride)
-            followed = inside < 2
-            place, row = (2 * lot + inside)[followed], row[followed]
-        self._first_row[place] = row
+            return document, row
+        lot, inside = np.divmod(document, self._stride)
+        followed = inside < 2
+        return (2 * lot + inside)[followed], row[followed]
 
     def result(self) -> Mixed:
         """What the rows so far amount to."""
@@ -215,14 +257,11 @@ class _SourceMixing:
         self._min, self._max = np.full(stores, np.inf), np.zeros(stores)
         self._rest = np.zeros(stores)
 
-    def add(self, batch: I64, store: I64, length: I64, batches: int, whole: int) -> None:
-        """Count segments: the batch and the store of each, and its tokens; the last batch may not be whole."""
-        stores = len(self._tokens)
-        tokens = np.bincount(batch * stores + store, weights=length, minlength=batches * stores)
-        tokens = tokens.reshape(batches, stores)
+    def add(self, tokens: npt.NDArray[np.float64], whole: int) -> None:
+        """Count batches by the tokens of each store in them; as many of them are whole."""
         self._tokens += tokens.sum(axis=0).astype(np.int64)
         shares = tokens / np.maximum(tokens.sum(axis=1, keepdims=True), 1)
-        if batches > whole:
+        if len(tokens) > whole:
             self._rest = shares[-1]
         if whole:
             shares = shares[:whole]
