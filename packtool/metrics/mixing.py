@@ -116,7 +116,11 @@ class SourceMixing:
         self.sequence_length = sequence_length
         self.batch_size = batch_size
         self._stores = offsets_of(np.array(store_documents, np.int64))
-        self._mix = _SourceMixing(len(store_documents))
+        self._tokens: I64 = np.zeros(len(store_documents), np.int64)
+        self._batches = 0
+        self._sum, self._squares = np.zeros(len(store_documents)), np.zeros(len(store_documents))
+        self._min, self._max = np.full(len(store_documents), np.inf), np.zeros(len(store_documents))
+        self._rest = np.zeros(len(store_documents))
 
     def add(self, rows: Segments) -> None:
         """Count the next rows; all calls but the last bring whole batches."""
@@ -134,11 +138,33 @@ class SourceMixing:
 
     def include(self, tokens: npt.NDArray[np.float64], rows: int) -> None:
         """Count the `tokens` of the next rows."""
-        self._mix.add(tokens, rows // self.batch_size)
+        whole = rows // self.batch_size
+        self._tokens += tokens.sum(axis=0).astype(np.int64)
+        shares = tokens / np.maximum(tokens.sum(axis=1, keepdims=True), 1)
+        if len(tokens) > whole:
+            self._rest = shares[-1]
+        if whole:
+            shares = shares[:whole]
+            self._batches += whole
+            self._sum += shares.sum(axis=0)
+            self._squares += (shares**2).sum(axis=0)
+            self._min = np.minimum(self._min, shares.min(axis=0))
+            self._max = np.maximum(self._max, shares.max(axis=0))
 
     def result(self) -> BatchMix:
-        """What the rows so far amount to."""
-        return BatchMix(self.sequence_length, self.batch_size, self._mix.result())
+        """What the rows so far amount to: over whole batches, or over the only one where none is whole."""
+        if self._batches:
+            mean = self._sum / self._batches
+            deviation = np.sqrt(np.maximum(self._squares / self._batches - mean**2, 0))
+            low, high = self._min, self._max
+        else:
+            low, high, deviation = self._rest, self._rest, np.zeros(len(self._rest))
+        total = int(self._tokens.sum())
+        sources = [
+            SourceMix(int(tokens), ratio(int(tokens), total), float(a), float(b), float(each))
+            for tokens, a, b, each in zip(self._tokens, low, high, deviation, strict=True)
+        ]
+        return BatchMix(self.sequence_length, self.batch_size, sources)
 
 
 class RowsMix(NamedTuple):
@@ -245,45 +271,6 @@ class Mixing:
             sources=_spread(self._sources_in, whole),
             source_mix=self._mix.result().sources,
         )
-
-
-class _SourceMixing:
-    """Running sums of each store's share of batches."""
-
-    def __init__(self, stores: int) -> None:
-        self._tokens: I64 = np.zeros(stores, np.int64)
-        self._batches = 0
-        self._sum, self._squares = np.zeros(stores), np.zeros(stores)
-        self._min, self._max = np.full(stores, np.inf), np.zeros(stores)
-        self._rest = np.zeros(stores)
-
-    def add(self, tokens: npt.NDArray[np.float64], whole: int) -> None:
-        """Count batches by the tokens of each store in them; as many of them are whole."""
-        self._tokens += tokens.sum(axis=0).astype(np.int64)
-        shares = tokens / np.maximum(tokens.sum(axis=1, keepdims=True), 1)
-        if len(tokens) > whole:
-            self._rest = shares[-1]
-        if whole:
-            shares = shares[:whole]
-            self._batches += whole
-            self._sum += shares.sum(axis=0)
-            self._squares += (shares**2).sum(axis=0)
-            self._min = np.minimum(self._min, shares.min(axis=0))
-            self._max = np.maximum(self._max, shares.max(axis=0))
-
-    def result(self) -> list[SourceMix]:
-        """Over whole batches; over the only one where none is whole."""
-        if self._batches:
-            mean = self._sum / self._batches
-            deviation = np.sqrt(np.maximum(self._squares / self._batches - mean**2, 0))
-            low, high = self._min, self._max
-        else:
-            low, high, deviation = self._rest, self._rest, np.zeros(len(self._rest))
-        total = int(self._tokens.sum())
-        return [
-            SourceMix(int(tokens), ratio(int(tokens), total), float(a), float(b), float(each))
-            for tokens, a, b, each in zip(self._tokens, low, high, deviation, strict=True)
-        ]
 
 
 def _spread(counts: list[I64], whole_batches: int) -> Spread:
