@@ -64,10 +64,10 @@ def fits(documents: int, budget: Budget) -> bool:
 
 
 @contextmanager
-def room_for(documents: int, budget: Budget, work: Path) -> Iterator[None]:
-    """Room for planning so many documents, in memory or on disk, as long as the block runs."""
-    with nullcontext() if fits(documents, budget) else arrays_on_disk(work):
-        yield
+def room_for(documents: int, budget: Budget, work: Path) -> Iterator[Path | None]:
+    """Room for planning so many documents, as long as the block runs: the directory for it; None if it is in memory."""
+    with nullcontext() if fits(documents, budget) else arrays_on_disk(work) as scratch:
+        yield scratch
 
 
 @contextmanager
@@ -87,15 +87,14 @@ def planned(
         chosen: which documents of each store there are, and how often; None for all of them once.
     """
     documents = corpus.documents if chosen is None else max(corpus.documents, sum(map(len, chosen)))
-    if fits(documents, budget):
+    with room_for(documents, budget, work) as scratch:
+        if scratch is not None:
+            corpus.forget()
         if chosen is not None:
             corpus.choose([each.documents() for each in chosen])
-        yield packing.plan(strategy, corpus.lengths(), options)
-        return
-    with arrays_on_disk(work) as scratch:
-        corpus.forget()
-        if chosen is not None:
-            corpus.choose([each.documents() for each in chosen])
+        if scratch is None:
+            yield packing.plan(strategy, corpus.lengths(), options)
+            return
         plans = _plans(strategy, corpus.lengths(), options, budget, scratch)
         corpus.locate(np.empty(0, np.int64))  # makes the table that it needs
         yield plans
