@@ -162,30 +162,27 @@ def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> Mapping[str, Any]
 
 
 def _added(
-    tokens: Iterable[Mapping[str, Any]], normalizer: Mapping[str, Any] | None, *, digits: bool = False
+    tokens: Collection[Mapping[str, Any]], normalizer: Mapping[str, Any] | None, *, digits: bool = False
 ) -> str | None:
     """Why added tokens are not found alike by both encoders; None if they are."""
-    first: list[str] = []
-    later: list[str] = []
-    strips, spaced = False, ""
-    for token in tokens:
-        text = token["content"]
-        if token.get("single_word"):
-            return f"its added token {text!r} stands for single words only"
-        normalized = token.get("normalized")
-        if normalized and normalizer is not None and not (normalizer == _NFC and _inert(text)):
+    words = [token["content"] for token in tokens if token.get("single_word")]
+    if words:
+        return f"its added token {words[0]!r} stands for single words only"
+    later = [token["content"] for token in tokens if token.get("normalized")]
+    for text in later:
+        if normalizer is not None and not (normalizer == _NFC and _inert(text)):
             return f"its added token {text!r} is looked for in normalized text"
-        if normalized and digits and any(unicode.table("numeric")[ord(character)] for character in text):
+        if digits and any(unicode.table("numeric")[ord(character)] for character in text):
             return f"its added token {text!r} is looked for after its digits"
-        (later if normalized else first).append(text)
-        strips |= bool(token.get("lstrip") or token.get("rstrip"))
-        spaced = text if text[:1].isspace() or text[-1:].isspace() else spaced
     # Who gets the spaces between a token that strips them and one that has them, the encoders settle differently.
-    if strips and spaced:
-        return f"its added token {spaced!r} has spaces that another strips"
+    if any(token.get("lstrip") or token.get("rstrip") for token in tokens):
+        contents = [token["content"] for token in tokens]
+        spaced = [text for text in contents if text[:1].isspace() or text[-1:].isspace()]
+        if spaced:
+            return f"its added token {spaced[0]!r} has spaces that another strips"
     # tokenizers looks for the normalized ones in what the others leave, gigatoken for the leftmost and longest of both:
     # the same where no normalized one can begin before one of the others and overlap it.
-    overlapping = _overlap(later, first)
+    overlapping = _overlap(later, [token["content"] for token in tokens if not token.get("normalized")])
     return f"its added token {overlapping!r} overlaps another that is looked for first" if overlapping else None
 
 

@@ -59,4 +59,4 @@ def having(codes: Table, texts: Sequence[str]) -> list[bool]:
 
 def _has(codes: Table, text: str) -> bool:
     points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    return bool(codes.take(points).any())
+    return bool(codes.take(points[points > 0x7F]).any())  # few, where a text is nearly all ASCII
