@@ -16,7 +16,7 @@ from tokenizers import AddedToken
 from packtool.cli import run
 from packtool.commands.doctor import OPTIONAL, REQUIRED, doctor, doctor_of_tokenizer
 from packtool.tokenizing.gigatoken import installed
-from tests.tokenizing import shapes
+from tests.tokenizing import listed, shapes
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -79,7 +79,7 @@ def states(directory: Path) -> dict[str, tuple[str, str]]:
 
 @pytest.mark.skipif(not installed(), reason="there is no gigatoken for this platform")
 def test_a_tokenizer_that_the_fast_encoder_is_right_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    directory = tokenizer_of(tmp_path, shapes.LISTED["Llama 2"])
+    directory = tokenizer_of(tmp_path, listed.LISTED["Llama 2"])
     found = states(directory)
     assert found["encoder"][1].startswith("gigatoken: ")
     assert found["long documents"] == ("ok", "in pieces")
@@ -91,7 +91,7 @@ def test_a_tokenizer_that_the_fast_encoder_is_right_for(tmp_path: Path, capsys: 
 
 
 def test_a_tokenizer_that_it_is_not_right_for(tmp_path: Path) -> None:
-    spec, reason = shapes.UNLISTED["lower case"]
+    spec, reason = listed.UNLISTED["lower case"]
     found = states(tokenizer_of(tmp_path, spec))
     assert found["encoder"][1].startswith("tokenizers: ")
     if installed():

@@ -13,7 +13,7 @@ from packtool.tokenizing import gigatoken, load
 from packtool.tokenizing.choose import choose
 from packtool.tokenizing.encoders import EncoderUnsuitableError
 from tests.stores import contents
-from tests.tokenizing import shapes
+from tests.tokenizing import listed, shapes
 from tests.tokenizing.runs import jsonl, run
 
 
@@ -42,9 +42,9 @@ def test_a_small_input_spares_the_second_encoder(
     assert contents(asked.path) == contents(tmp_path / "small")
 
 
-@pytest.mark.parametrize("name", shapes.UNLISTED)
+@pytest.mark.parametrize("name", listed.UNLISTED)
 def test_other_shapes_go_to_the_reference(name: str) -> None:
-    spec, reason = shapes.UNLISTED[name]
+    spec, reason = listed.UNLISTED[name]
     encoder, why = choose(spec)
     assert encoder == "tokenizers"
     if gigatoken.installed():

@@ -5,23 +5,23 @@ from __future__ import annotations
 import pytest
 
 from packtool.errors import DataError
-from tests.tokenizing import shapes
+from tests.tokenizing import listed, shapes
 from tests.tokenizing.encoding import build, expected, ids
 
 
-@pytest.mark.parametrize("name", sorted(shapes.UNLISTED.keys() - {"dropout", "padding", "word prefix"}))
+@pytest.mark.parametrize("name", sorted(listed.UNLISTED.keys() - {"dropout", "padding", "word prefix"}))
 def test_ids_of_the_reference_are_those_of_tokenizers(name: str) -> None:
-    spec, _ = shapes.UNLISTED[name]
+    spec, _ = listed.UNLISTED[name]
     texts = shapes.texts(300, seed=2)
     assert ids(build(shapes.data(spec), "tokenizers"), texts) == expected(spec, texts)
 
 
 def test_a_panic_in_the_library_is_one_clear_error() -> None:
-    spec, _ = shapes.UNLISTED["word prefix"]  # its vocabulary does not have the prefix
+    spec, _ = listed.UNLISTED["word prefix"]  # its vocabulary does not have the prefix
     with pytest.raises(DataError, match="the tokenizers library can't load it"):
         build(shapes.data(spec), "tokenizers")
 
 
 def test_documents_are_never_padded() -> None:
-    spec, _ = shapes.UNLISTED["padding"]
+    spec, _ = listed.UNLISTED["padding"]
     assert ids(build(shapes.data(spec), "tokenizers"), ["a"]) == expected(shapes.spec(), ["a"])

@@ -15,7 +15,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 
 from packtool.tokenizing import families, gigatoken, patterns, unicode
 from packtool.tokenizing.choose import build
-from tests.tokenizing import shapes
+from tests.tokenizing import listed, shapes
 from tests.tokenizing.test_unicode import CODES, differing
 
 needs_gigatoken = pytest.mark.skipif(not gigatoken.installed(), reason="there is no gigatoken for this platform")
@@ -121,7 +121,7 @@ def test_digits_beside_added_tokens() -> None:
 @needs_gigatoken
 def test_entries_that_are_not_byte_strings_take_nobodys_place() -> None:
     colliding = ["🇨🇭", "日", "e\u0301", "中文", "\u3000"]  # as text what others are as bytes
-    spec = shapes._with_entries(*colliding)
+    spec = shapes.with_entries(*colliding)
     found = families.shape(spec)
     assert isinstance(found, families.Shape)
     assert found.foreign
@@ -132,7 +132,7 @@ def test_entries_that_are_not_byte_strings_take_nobodys_place() -> None:
 @needs_gigatoken
 @pytest.mark.parametrize("name", ["Llama 2", "Gemma", "Yi", "Metaspace"])
 def test_sentencepiece_on_what_it_treats_as_special(name: str) -> None:
-    spec = shapes.LISTED[name]
+    spec = listed.LISTED[name]
     assert isinstance(families.shape(spec), families.Shape)
     rng = random.Random(1)
     parts = [

@@ -7,7 +7,7 @@ import pytest
 from packtool.tokenizing import gigatoken
 from packtool.tokenizing.choose import choose
 from packtool.tokenizing.encoders import EncoderUnsuitableError
-from tests.tokenizing import fuzz, shapes
+from tests.tokenizing import fuzz, listed, shapes
 from tests.tokenizing.encoding import build, expected, ids
 
 needs_gigatoken = pytest.mark.skipif(not gigatoken.installed(), reason="there is no gigatoken for this platform")
@@ -15,9 +15,9 @@ needs_gigatoken = pytest.mark.skipif(not gigatoken.installed(), reason="there is
 
 @needs_gigatoken
 @pytest.mark.parametrize("special_as_text", [False, True])
-@pytest.mark.parametrize("name", shapes.LISTED)
+@pytest.mark.parametrize("name", listed.LISTED)
 def test_ids_on_listed_shapes(name: str, special_as_text: bool) -> None:
-    spec = shapes.LISTED[name]
+    spec = listed.LISTED[name]
     assert choose(spec)[0] == "gigatoken"
     texts = [*shapes.texts(300, seed=len(name)), *fuzz.texts(spec, 600, seed=len(name))]
     encoder = build(shapes.data(spec), "gigatoken", special_as_text=special_as_text)
@@ -35,25 +35,25 @@ def test_a_text_with_our_own_separator() -> None:
 @needs_gigatoken
 @pytest.mark.parametrize("name", ["GPT-2", "digits", "Metaspace"])
 def test_it_is_loaded_again_when_it_has_grown(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [*fuzz.texts(shapes.LISTED[name], 60, seed=3)]
-    encoder = build(shapes.data(shapes.LISTED[name]), "gigatoken")
+    texts = [*fuzz.texts(listed.LISTED[name], 60, seed=3)]
+    encoder = build(shapes.data(listed.LISTED[name]), "gigatoken")
     loads = []
     load = gigatoken._load
     monkeypatch.setattr(gigatoken, "_load", lambda *given: loads.append(1) or load(*given))
-    assert ids(encoder, texts[:30]) == expected(shapes.LISTED[name], texts[:30])
+    assert ids(encoder, texts[:30]) == expected(listed.LISTED[name], texts[:30])
     assert not loads
     monkeypatch.setattr(gigatoken, "_MAX_CACHE", -(1 << 60))
-    assert ids(encoder, texts) == expected(shapes.LISTED[name], texts)
+    assert ids(encoder, texts) == expected(listed.LISTED[name], texts)
     assert loads
 
 
 @pytest.mark.slow
 @needs_gigatoken
-@pytest.mark.parametrize("name", shapes.LISTED)
+@pytest.mark.parametrize("name", listed.LISTED)
 def test_ids_of_20000_texts(name: str) -> None:
-    texts = [*shapes.texts(10_000, seed=1), *fuzz.texts(shapes.LISTED[name], 10_000, seed=1)]
-    encoder = build(shapes.data(shapes.LISTED[name]), "gigatoken")
-    assert ids(encoder, texts) == expected(shapes.LISTED[name], texts)
+    texts = [*shapes.texts(10_000, seed=1), *fuzz.texts(listed.LISTED[name], 10_000, seed=1)]
+    encoder = build(shapes.data(listed.LISTED[name]), "gigatoken")
+    assert ids(encoder, texts) == expected(listed.LISTED[name], texts)
 
 
 @needs_gigatoken

@@ -12,16 +12,16 @@ from tokenizers import Tokenizer
 from packtool.tokenizing import pieces as pieces_module
 from packtool.tokenizing.choose import build, choose
 from packtool.tokenizing.pieces import AT, BEFORE, cut_of, pieces
-from tests.tokenizing import fuzz, shapes
+from tests.tokenizing import fuzz, listed, shapes
 
 BERT = {"BERT": shapes.wordpiece(), "BERT, cased": shapes.wordpiece(normalizer=shapes.bert(lowercase=False))}
-CUT = {name: spec for name, spec in (shapes.LISTED | BERT).items() if cut_of(spec)}
+CUT = {name: spec for name, spec in (listed.LISTED | BERT).items() if cut_of(spec)}
 
 
 def test_which_tokenizers_allow_it() -> None:
-    assert CUT.keys() == (shapes.LISTED | BERT).keys() - {"added words"}
+    assert CUT.keys() == (listed.LISTED | BERT).keys() - {"added words"}
     assert {name for name, spec in CUT.items() if cut_of(spec) == AT} == {"Llama 2", "Phi 3", "Metaspace"}
-    assert not any(cut_of(spec) for name, (spec, _) in shapes.UNLISTED.items() if name not in _HARMLESS)
+    assert not any(cut_of(spec) for name, (spec, _) in listed.UNLISTED.items() if name not in _HARMLESS)
     assert not cut_of(shapes.spec(pre_tokenizer=shapes.split(r"\w+ ?|\W")))
     assert not cut_of({"model": {"type": "Unigram"}})
     assert not cut_of(shapes.wordpiece(pre_tokenizer=shapes.byte_level()))
