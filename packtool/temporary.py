@@ -41,6 +41,22 @@ def temporary_directory() -> Iterator[Path]:
         discard(path)
 
 
+@contextmanager
+def own_directory(beside: Path | None, prefix: str) -> Iterator[Path]:
+    """A directory for one attempt at a task: one whose worker was taken for dead runs twice at once.
+
+    Args:
+        beside: where what comes out of it stays; None for a disk of the worker's own.
+        prefix: of its name beside other work.
+    """
+    if beside is None:
+        with temporary_directory() as path:
+            yield path
+        return
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=beside) as name:
+        yield Path(name)
+
+
 def remove_all() -> None:
     """Remove those that there are, for whoever ends the process without leaving their blocks."""
     for path in list(_made):

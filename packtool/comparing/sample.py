@@ -8,7 +8,7 @@ import numpy as np
 
 from packtool import packing
 from packtool.comparing.candidates import Candidate
-from packtool.plan import Ints, Segments
+from packtool.plan import Ints, Segments, distinct
 from packtool.writing.layout import Layout
 
 SAMPLE = 20_000
@@ -29,7 +29,7 @@ def sample_rows(lengths: Ints, candidate: Candidate) -> Segments:
 
 def spread_rows(segments: Callable[[int, int], Segments], rows: int) -> Segments:
     """Some rows, evenly spread, of all that `segments(first, last)` gives."""
-    wanted = np.unique(np.linspace(0, rows - 1, PICTURED).astype(np.int64)).tolist() if rows else []
+    wanted = distinct(np.linspace(0, rows - 1, PICTURED).astype(np.int64)).tolist() if rows else []
     parts: list[Segments] = [segments(row, row + 1) for row in wanted]
     empty = np.zeros(0, np.int64)
     columns = [

@@ -32,7 +32,7 @@ from packtool.storage.packed import SEGMENT
 from packtool.storage.reading import decode, read_file
 from packtool.storage.segment_table import to_table
 from packtool.storage.uploads import UPLOADS, Destination
-from packtool.temporary import temporary_directory
+from packtool.temporary import own_directory
 from packtool.writing import scratch
 from packtool.writing.elsewhere import save
 from packtool.writing.input_check import InputCheck
@@ -73,7 +73,7 @@ class FirstPass:
 
     def __call__(self, number: int) -> PartitionContents:
         """On a worker that reports progress to whoever wants to know."""
-        with own_directory(self.directory, f"task-{number:02d}.", self.destination) as attempt:
+        with own_directory(self.directory if self.destination is None else None, f"task-{number:02d}.") as attempt:
             return self._run(number, attempt, executor.advance, lambda: None)
 
     def run(self, number: int, progress: Callable[[int], object], check: Callable[[], None]) -> PartitionContents:
@@ -118,22 +118,6 @@ class FirstPass:
         """Of the tokens of these atoms."""
         units = _first_unit(self.source.plan, last) - _first_unit(self.source.plan, first)
         return int(units) * self.source.unit_bytes
-
-
-@contextmanager
-def own_directory(beside: Path, prefix: str, destination: Destination | None = None) -> Iterator[Path]:
-    """A directory for one attempt at a task: one whose worker was taken for dead runs twice at once.
-
-    Args:
-        beside: where what comes out of it stays.
-        destination: where it is sent instead, from a disk of the worker's own.
-    """
-    if destination is not None:
-        with temporary_directory() as path:
-            yield path
-        return
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=beside) as name:
-        yield Path(name)
 
 
 def partition(

@@ -40,7 +40,7 @@ class Outline(Plan):
         )
 
     def segments(self, units: Any) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError("the segments lie with the atoms")
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from packtool.storage.delivery import Entry
 from packtool.storage.files import sync_directory
 from packtool.storage.reading import problem_with
 from packtool.storage.uploads import Destination
+from packtool.temporary import own_directory
 from packtool.writing.elsewhere import save
-from packtool.writing.first_pass import own_directory
 from packtool.writing.rows import PlannedRows
 from packtool.writing.shards import Note, Ranges, RowWriter, Shard, files_of, write_shard
 from packtool.writing.source import Tokens
@@ -66,8 +66,8 @@ class ShardOnWorker:
                 tally.add(segments)
             executor.advance(tokens.nbytes)
 
-        # A task whose worker was taken for dead runs twice at once: each time in a directory of its own.
-        with own_directory(self.scratch, f"shard-{task.number:05d}.", self.destination) as attempt:
+        scratch = self.scratch if self.destination is None else None
+        with own_directory(scratch, f"shard-{task.number:05d}.") as attempt:
             shard = write_shard(
                 attempt, *task, self.rows, np.dtype(self.dtype), count, with_segments=self.with_segments
             )
