@@ -17,7 +17,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from packtool import room
+from packtool.arrays import IN_MEMORY, Arrays
 
 I64: TypeAlias = npt.NDArray[np.int64]
 Ints: TypeAlias = npt.NDArray[np.integer]
@@ -159,13 +159,14 @@ class Plan(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no bins to mix")
 
     @classmethod
-    def join(cls, plans: Sequence[Self], lengths: Ints, firsts: Sequence[int]) -> Plan:
-        """The plans of consecutive windows as one.
+    def join(cls, plans: Sequence[Self], lengths: Ints, firsts: Sequence[int], arrays: Arrays) -> Plan:
+        """Join the plans of consecutive windows.
 
         Args:
             plans: of each window, one row length; documents are counted from the window's first.
             lengths: tokens of each document of all windows, with its EOS.
             firsts: first document of each window.
+            arrays: makes those of the plan.
         """
         return JoinedPlan(plans, firsts)
 
@@ -215,13 +216,13 @@ def index_type(items: int) -> type[np.integer[Any]]:
     return np.uint32 if items < 1 << 32 else np.int64
 
 
-def offsets_of(counts: Ints) -> I64:
+def offsets_of(counts: Ints, arrays: Arrays = IN_MEMORY) -> I64:
     """Running totals from 0: where each group begins, then the total.
 
     >>> offsets_of(np.array([2, 0, 3]))
     array([0, 2, 2, 5])
     """
-    return room.totals(len(counts), lambda first, last: counts[first:last])
+    return arrays.totals(len(counts), lambda first, last: counts[first:last])
 
 
 def ranges(first: I64, counts: I64, offsets: I64) -> I64:

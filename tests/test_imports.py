@@ -20,7 +20,7 @@ LAYERS = (
     ("errors", "sizes", "warnings", "clock", "progress", "executor", "installing", "call", "share", "temporary"),
     ("cluster", "forked", "places"),
     ("options",),
-    ("room",),
+    ("arrays",),
     ("plan",),
     ("shuffling",),
     ("packing", "metrics", "selecting"),
@@ -37,7 +37,7 @@ BESIDE = ("errors", "sizes", "storage")
 """Rooms that others of the same layer may use, too."""
 PURE = (
     "packtool.plan",
-    "packtool.room",
+    "packtool.arrays",
     "packtool.writing.layout",
     "packtool.packing",
     "packtool.shuffling",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from packtool import room
+from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.commands.choose_documents import REASONS, Codes, Mask, documents_left, listed_file
 from packtool.commands.choose_options import holdout_of, parse_tokens, shard_of, share_of, weights_of
 from packtool.errors import UsageError
@@ -23,9 +23,8 @@ from packtool.storage.manifest import Choice, ChosenSource, LeftOut
 from packtool.storage.schema import NOT_DRAWN
 from packtool.storage.token_store import Corpus, TokenStore
 from packtool.temporary import temporary_directory
-from packtool.writing.disk_arrays import arrays_on_disk
 from packtool.writing.memory import Budget
-from packtool.writing.planning import fits
+from packtool.writing.planning import arrays_for
 
 
 @dataclass(frozen=True)
@@ -44,16 +43,11 @@ class Chosen:
 @contextmanager
 def choosing(corpus: Corpus, options: PackArguments, budget: Budget) -> Iterator[Chosen | None]:
     """What `choose` finds, as long as the block runs: where it might exceed the memory granted, it lies on disk."""
-    if fits(corpus.documents, budget):
-        yield choose(corpus, options)
-        return
-    with temporary_directory() as work:
-        with arrays_on_disk(work):
-            chosen = choose(corpus, options)
-        yield chosen
+    with temporary_directory() as work, arrays_for(corpus.documents, budget, work) as arrays:
+        yield choose(corpus, options, arrays)
 
 
-def choose(corpus: Corpus, options: PackArguments) -> Chosen | None:
+def choose(corpus: Corpus, options: PackArguments, arrays: Arrays = IN_MEMORY) -> Chosen | None:
     """Choose documents of the corpus, as the options ask; None where they ask for nothing.
 
     Raises:
@@ -64,6 +58,8 @@ def choose(corpus: Corpus, options: PackArguments) -> Chosen | None:
     if not asked:
         return None
     stores = corpus.stores
+    if arrays is not IN_MEMORY:
+        corpus.work_in(arrays)
     names = _names(stores)
     weights = weights_of(options.mix, names)
     if options.mix:
@@ -74,7 +70,7 @@ def choose(corpus: Corpus, options: PackArguments) -> Chosen | None:
         raise UsageError("bad-mixture", "there are no shares of it", remedy=remedy, where="--tokens")
     ends = np.cumsum([store.documents for store in stores])[:-1]
     lengths: list[Ints] = np.split(corpus.stored_lengths(), ends)  # read once: what is chosen is looked up in them
-    found = documents_left(stores, names, lengths, options, asked.get("sample_interval", 0))
+    found = documents_left(stores, names, lengths, options, asked.get("sample_interval", 0), arrays)
     counts = [_count(codes, sizes) for codes, sizes in zip(found, lengths, strict=True)]
     epochs = epochs_of(
         weights,
@@ -83,7 +79,7 @@ def choose(corpus: Corpus, options: PackArguments) -> Chosen | None:
         Fraction(options.max_epochs),
     )
     chosen = [
-        passes(sizes, room.filled(len(codes), np.bool_, partial(_is_left, codes)), epochs[name], options.seed)
+        passes(sizes, arrays.filled(len(codes), np.bool_, partial(_is_left, codes)), epochs[name], options.seed, arrays)
         for sizes, codes, name in zip(lengths, found, names, strict=True)
     ]
     sources = [
@@ -103,7 +99,7 @@ def _is_left(codes: Codes, a: int, b: int) -> Mask:
 def _count(codes: Codes, lengths: Ints) -> I64:
     """Documents of each code, and their tokens: (2, codes)."""
     out = np.zeros((2, 1 + len(REASONS)), np.int64)
-    for a, b in room.blocks(len(codes)):
+    for a, b in blocks(len(codes)):
         out[0] += np.bincount(codes[a:b], minlength=out.shape[1])
         out[1] += np.bincount(codes[a:b], weights=lengths[a:b], minlength=out.shape[1]).astype(np.int64)
     return out

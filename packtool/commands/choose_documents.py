@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool import room
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.commands.choose_options import holdout_of, shard_of, share_of
 from packtool.errors import DataError, UsageError
 from packtool.options.pack import PackArguments
@@ -34,6 +34,7 @@ def documents_left(
     lengths: Sequence[Ints],
     options: PackArguments,
     interval: int,
+    arrays: Arrays = IN_MEMORY,
 ) -> list[Codes]:
     """For each document of each store 0 if it may be packed, else the number of its reason in `REASONS`, from 1.
 
@@ -41,13 +42,14 @@ def documents_left(
         names: of the stores, for messages.
         lengths: of their documents.
         interval: of lengths, for a sample.
+        arrays: makes those that are as long as the corpus.
     """
     by_text = options.holdout is not None or options.shard_of is not None or options.drop_duplicates
-    origins = [store.origins() for store in stores] if by_text or options.exclude is not None else []
+    origins = [store.origins(arrays) for store in stores] if by_text or options.exclude is not None else []
     hashes = [each["hash"] for each in origins] if by_text else []
     excluded = [] if options.exclude is None else _excluded(stores, origins, options.exclude)
     first = _first(hashes, excluded) if options.drop_duplicates else []
-    held = [] if options.holdout is None else _held_out(hashes, lengths, names, options)
+    held = [] if options.holdout is None else _held_out(hashes, lengths, names, options, arrays)
     shard = None if options.shard_of is None else shard_of(options.shard_of)
 
     def removed(store: int, part: slice) -> Iterator[tuple[str, Mask]]:
@@ -72,7 +74,7 @@ def documents_left(
 
     found: list[Codes] = []
     for store, sizes in enumerate(lengths):
-        why: Codes = room.filled(len(sizes), np.uint8, partial(codes, store))
+        why: Codes = arrays.filled(len(sizes), np.uint8, partial(codes, store))
         if options.sample is not None:
             mask = sampled(sizes, np.flatnonzero(why == 0), share_of(options.sample), interval, options.seed)
             why[(why == 0) & ~mask] = _code("not_sampled")
@@ -94,7 +96,11 @@ def _first(hashes: Sequence[npt.NDArray[np.uint64]], excluded: Sequence[Mask]) -
 
 
 def _held_out(
-    hashes: Sequence[npt.NDArray[np.uint64]], lengths: Sequence[Ints], names: Sequence[str], options: PackArguments
+    hashes: Sequence[npt.NDArray[np.uint64]],
+    lengths: Sequence[Ints],
+    names: Sequence[str],
+    options: PackArguments,
+    arrays: Arrays,
 ) -> list[Mask]:
     """Which documents are held out: one threshold for all stores, so that the copies of a text are on one side."""
     assert options.holdout is not None
@@ -104,7 +110,7 @@ def _held_out(
         def drawn(store: int, a: int, b: int) -> Mask:
             return held_out(hashes[store][a:b], lengths[store][a:b], seed=seed, share=asked.share)
 
-        held = [room.filled(len(each), np.bool_, partial(drawn, store)) for store, each in enumerate(hashes)]
+        held = [arrays.filled(len(each), np.bool_, partial(drawn, store)) for store, each in enumerate(hashes)]
     else:
         every = np.concatenate(hashes), np.concatenate(lengths)
         held = np.split(held_out(*every, seed=seed, documents=asked.documents, tokens=asked.tokens), _ends(hashes))

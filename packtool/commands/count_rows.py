@@ -13,7 +13,7 @@ from packtool.metrics import Mixing, RowsMix, Tally, TallyCounts
 from packtool.plan import Segments
 from packtool.storage.packed import PackedBucket
 from packtool.temporary import temporary_directory
-from packtool.writing.elsewhere import save
+from packtool.writing.function_files import save
 from packtool.writing.layout import Layout
 
 STEPS = 16

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.write_corpus import write_corpus
 from packtool.errors import UsageError
@@ -15,7 +16,7 @@ from packtool.storage.manifest import OrderManifest, Shuffle
 from packtool.storage.packed import ORDER, PackedDataset
 from packtool.storage.token_store import Corpus
 from packtool.writing.estimate import bytes_of_plans
-from packtool.writing.planning import room_for
+from packtool.writing.planning import arrays_for
 from packtool.writing.rotated_plan import lane_of
 
 
@@ -36,9 +37,16 @@ def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remain
         "segments": True,
     }
 
-    def plan() -> partial.PartialPlan:
-        shape = {"sequence_length": sequence_length, "batch_size": lanes}
-        return partial.plan(corpus.lengths(), **shape, seed=record.seed, epoch=record.epoch, short_rows=short_rows)
+    def plan(arrays: Arrays = IN_MEMORY) -> partial.PartialPlan:
+        return partial.plan(
+            corpus.lengths(),
+            sequence_length=sequence_length,
+            batch_size=lanes,
+            seed=record.seed,
+            epoch=record.epoch,
+            short_rows=short_rows,
+            arrays=arrays,
+        )
 
     def figures() -> dict[str, int]:
         kept, planned = corpus.stores[0].manifest.tokenizer_files, plan()
@@ -48,9 +56,19 @@ def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remain
     output = job.begin(record, options, figures=figures)
     if isinstance(output, DatasetResult):
         return output
-    with room_for(corpus.documents, job.budget, output.work):
+    with arrays_for(corpus.documents, job.budget, output.work) as arrays:
+        if arrays is not IN_MEMORY:
+            corpus.work_in(arrays)
         return write_corpus(
-            job, output, corpus, [plan()], [None], strategy="concat", multi_bucket=False, options=options, record=record
+            job,
+            output,
+            corpus,
+            [plan(arrays)],
+            [None],
+            strategy="concat",
+            multi_bucket=False,
+            options=options,
+            record=record,
         )
 
 

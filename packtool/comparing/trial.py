@@ -23,7 +23,7 @@ from packtool.packing.options import mixes
 from packtool.plan import Ints, Segments
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.temporary import temporary_directory
-from packtool.writing.elsewhere import save
+from packtool.writing.function_files import save
 from packtool.writing.layout import Layout
 
 MIXED_EXACTLY = 2_000_000

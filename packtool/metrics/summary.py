@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from packtool import room
+from packtool.arrays import blocks
 from packtool.metrics.homogeneity import Homogeneity, HomogeneityCounts
 from packtool.metrics.ratios import histogram_sum, quantile, ratio
 from packtool.metrics.tally import Accounts, Tally
@@ -150,7 +150,7 @@ def _overlapping(tallies: Sequence[Tally]) -> int:
     marks = [tally.overlaps for tally in tallies if len(tally.overlaps)]
     marked = sum(
         int(np.count_nonzero(np.logical_or.reduce([each[a:b] for each in marks])))
-        for a, b in room.blocks(len(marks[0]) if marks else 0)
+        for a, b in blocks(len(marks[0]) if marks else 0)
     )
     return marked + sum(tally.unlisted_overlaps for tally in tallies)
 

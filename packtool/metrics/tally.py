@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool import room
 from packtool.metrics.homogeneity import HomogeneityCounts
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, distinct
 
@@ -228,7 +227,7 @@ class Tally:
 
     def _mark(self) -> None:
         if self._overlaps is None:
-            self._overlaps = room.filled(len(self.lengths), np.bool_, lambda a, b: np.zeros(b - a, np.bool_))
+            self._overlaps = np.zeros(len(self.lengths), np.bool_)
         for documents in self._named:
             self._overlaps[documents] = True
         self._named.clear()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.errors import UsageError
 from packtool.options import names
 from packtool.packing.options import PackOptions, Strategy, check, mixes
@@ -37,13 +38,14 @@ def strategy(name: str) -> Strategy:
     return STRATEGIES[name]
 
 
-def plan(name: str, lengths: Ints, options: PackOptions) -> list[Plan]:
-    """The plans of a corpus, one for each row length in ascending order.
+def plan(name: str, lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> list[Plan]:
+    """Plan a corpus, one for each row length in ascending order.
 
     Args:
         name: a strategy of `STRATEGIES`.
         lengths: tokens of each document with its EOS, at least 1 each.
         options: what the strategy takes.
+        arrays: makes those that are as long as the corpus.
 
     Raises:
         UsageError: the name or an option makes no sense.
@@ -58,22 +60,23 @@ def plan(name: str, lengths: Ints, options: PackOptions) -> list[Plan]:
     if len(lengths) and int(lengths.min()) < 1:
         raise ValueError("a stored document has at least one token, its EOS")
     if not chosen.windowed:
-        return chosen.plan(lengths, options)
+        return chosen.plan(lengths, options, arrays)
     parts = list(plan_windows(name, [lengths], options))
     if len(parts) < 2:
         return parts[0][1] if parts else chosen.plan(lengths, options)
-    return join_windows(parts, lengths)
+    return join_windows(parts, lengths, arrays)
 
 
-def join_windows(parts: Sequence[tuple[int, list[Plan]]], lengths: Ints) -> list[Plan]:
-    """The plans of consecutive windows, each with its first document, as those of the corpus.
+def join_windows(parts: Sequence[tuple[int, list[Plan]]], lengths: Ints, arrays: Arrays = IN_MEMORY) -> list[Plan]:
+    """Join the plans of consecutive windows, each with its first document, to those of the corpus.
 
     Args:
         lengths: of all documents.
+        arrays: makes those of the plans.
     """
     firsts = [first for first, _ in parts]
     buckets = zip(*(plans for _, plans in parts), strict=True)
-    return [type(bucket[0]).join(bucket, lengths, firsts) for bucket in buckets]
+    return [type(bucket[0]).join(bucket, lengths, firsts, arrays) for bucket in buckets]
 
 
 def plan_windows(name: str, blocks: Iterable[Ints], options: PackOptions) -> Iterator[tuple[int, list[Plan]]]:

@@ -7,20 +7,22 @@ the fixed-length baseline of Bucket Pre-training is All You Need.
 
 from __future__ import annotations
 
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.packing.options import PackOptions, Strategy
 from packtool.packing.plans.stream import StreamPlan
 from packtool.plan import Ints, Plan, offsets_of
 
 
-def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
-    """One stream in corpus order, in units of min(A, L) tokens.
+def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> list[Plan]:
+    """Make one stream in corpus order, in units of min(A, L) tokens.
 
     >>> import numpy as np
     >>> stream, = plan(np.array([3, 6]), PackOptions(sequence_length=4, remainder="drop"))
     >>> stream.rows, stream.dropped, stream.eos_omitted
     (2, 0, 1)
     """
-    return [StreamPlan(options.row_length, options.atom, offsets_of(lengths), remainder=options.remainder)]
+    ends = offsets_of(lengths, arrays)
+    return [StreamPlan(options.row_length, options.atom, ends, remainder=options.remainder, arrays=arrays)]
 
 
 STRATEGY = Strategy(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from packtool import room
+from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.errors import UsageError
 from packtool.packing.options import PackOptions, Strategy
 from packtool.plan import I64, Ints, Plan, Segments, index_type
@@ -23,6 +23,7 @@ class PowerPlan(Plan):
         longest: there is no longer row, so a document may have several; else it has at most one.
         dropped: text tokens that no row of any length holds.
         eos_omitted: stored EOS that no row of any length holds.
+        arrays: makes those of the plan.
 
     >>> plan = PowerPlan(2, np.array([7, 4, 2]), longest=False)
     >>> segments = plan.segments(np.arange(plan.rows))
@@ -31,14 +32,21 @@ class PowerPlan(Plan):
     """
 
     def __init__(
-        self, sequence_length: int, lengths: Ints, *, longest: bool, dropped: int = 0, eos_omitted: int = 0
+        self,
+        sequence_length: int,
+        lengths: Ints,
+        *,
+        longest: bool,
+        dropped: int = 0,
+        eos_omitted: int = 0,
+        arrays: Arrays = IN_MEMORY,
     ) -> None:
-        here = room.where(
+        here = arrays.where(
             len(lengths),
             lambda a, b: lengths[a:b] >= sequence_length if longest else lengths[a:b] & sequence_length,
             index_type(len(lengths)),
         )
-        before = room.totals(len(here), lambda a, b: lengths[here[a:b]] // sequence_length) if longest else None
+        before = arrays.totals(len(here), lambda a, b: lengths[here[a:b]] // sequence_length) if longest else None
         super().__init__(
             sequence_length=sequence_length,
             unit=sequence_length,
@@ -65,8 +73,8 @@ class PowerPlan(Plan):
         return Segments(document, start, lengths, np.zeros_like(document), np.arange(len(units) + 1))
 
 
-def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
-    """A plan for each power of two from the smallest bucket to L; what is shorter is dropped and counted.
+def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> list[Plan]:
+    """Make a plan for each power of two from the smallest bucket to L; what is shorter is dropped and counted.
 
     Raises:
         UsageError: no power of two lies between the smallest bucket and L.
@@ -85,14 +93,23 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
             where="--min-bucket",
         )
     row_lengths = [1 << power for power in range(bottom.bit_length() - 1, top.bit_length())]
-    cut = dropped = 0
-    for first, last in room.blocks(len(lengths)):
+    no_eos = dropped = 0
+    for first, last in blocks(len(lengths)):
         rest = lengths[first:last] & (bottom - 1)
-        cut += int(np.count_nonzero(rest))
+        no_eos += int(np.count_nonzero(rest))
         dropped += int(rest.sum(dtype=np.int64))
-    dropped -= cut
-    shortest = PowerPlan(bottom, lengths, longest=bottom == top, dropped=dropped, eos_omitted=cut)
-    return [shortest, *(PowerPlan(length, lengths, longest=length == top) for length in row_lengths[1:])]
+    dropped -= no_eos
+    return [
+        PowerPlan(
+            length,
+            lengths,
+            longest=length == top,
+            dropped=dropped if length == bottom else 0,
+            eos_omitted=no_eos if length == bottom else 0,
+            arrays=arrays,
+        )
+        for length in row_lengths
+    ]
 
 
 STRATEGY = Strategy(

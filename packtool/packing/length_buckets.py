@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from packtool import room
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.packing.options import PackOptions, Strategy
 from packtool.packing.plans.stream import StreamPlan
 from packtool.plan import Ints, Plan, index_type
 
 
-def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
-    """A stream for each bucket: the documents it holds and the next smaller one does not; the largest takes the rest.
+def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> list[Plan]:
+    """Make a stream of each bucket: documents too long for the next smaller one; the largest takes the rest.
 
     >>> small, large = plan(np.array([3, 7, 4, 20]), PackOptions(buckets=(4, 8)))
     >>> small.segments(np.arange(small.rows)).document, large.rows
@@ -24,11 +24,13 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     limits = np.array(options.bucket_sizes[:-1], np.int64)
 
     def stream(bucket: int, sequence_length: int) -> Plan:
-        documents = room.where(
+        documents = arrays.where(
             len(lengths), lambda a, b: np.searchsorted(limits, lengths[a:b]) == bucket, index_type(len(lengths))
         )
-        ends = room.totals(len(documents), lambda a, b: lengths[documents[a:b]])
-        return StreamPlan(sequence_length, sequence_length, ends, documents=documents, remainder=options.remainder)
+        ends = arrays.totals(len(documents), lambda a, b: lengths[documents[a:b]])
+        return StreamPlan(
+            sequence_length, sequence_length, ends, documents=documents, remainder=options.remainder, arrays=arrays
+        )
 
     return [stream(bucket, size) for bucket, size in enumerate(options.bucket_sizes)]
 

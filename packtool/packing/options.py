@@ -10,7 +10,7 @@ from packtool.options.check import check_taken, check_values, out_of_range
 from packtool.options.declare import accepted
 from packtool.options.pack import PackOptions
 from packtool.options.shared import LARGEST_ROW
-from packtool.plan import Ints, Plan
+from packtool.plan import Plan
 
 __all__ = ["LARGEST_ROW", "PackOptions", "Strategy", "check", "mixes"]
 
@@ -24,8 +24,9 @@ class Strategy:
         summary: what it does, in one line.
         paper: where it comes from.
         multi_bucket: it gives one plan for each row length, in ascending order, rather than one plan.
-        windowed: it plans windows of at most `window_tokens` tokens, one after the other.
-        plan: lengths (each with its EOS, at least 1) and checked options to plans.
+        windowed: it plans windows of at most `window_tokens` tokens, one after the other; else the corpus at once.
+        plan: lengths (each with its EOS, at least 1) and checked options to plans. What is not windowed is given an
+            `Arrays`, too, for what may be as long as the corpus.
         mixes: rows are mixed unless ``mix_rows`` says otherwise.
         random: its plans depend on the seed.
     """
@@ -35,7 +36,7 @@ class Strategy:
     paper: str
     multi_bucket: bool
     windowed: bool
-    plan: Callable[[Ints, PackOptions], list[Plan]]
+    plan: Callable[..., list[Plan]]
     mixes: bool = False
     random: bool = False
 

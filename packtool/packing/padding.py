@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from packtool import room
+from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.errors import UsageError
 from packtool.packing.options import PackOptions, Strategy
 from packtool.plan import I64, INSERTED_EOS, Ints, Plan, Segments, offsets_of
@@ -28,22 +28,28 @@ class PaddingPlan(Plan):
     (array([ 0, -2,  0, -2,  0]), array([  0,   0,  63,   0, 126]), array([63,  1, 63,  1,  4]))
     """
 
-    def __init__(self, lengths: Ints, sequence_length: int, atom_size: int, remainder: str = "pad") -> None:
+    def __init__(
+        self, lengths: Ints, sequence_length: int, atom_size: int, remainder: str = "pad", arrays: Arrays = IN_MEMORY
+    ) -> None:
         unit = min(atom_size, sequence_length)
         atom_units = atom_size // unit
 
-        def cut(first: int, last: int) -> tuple[I64, I64]:
+        def atoms_of(first: int, last: int) -> tuple[I64, I64]:
             """Full atoms of documents, and the units of their tails."""
             full, tail = np.divmod(lengths[first:last].astype(np.int64) - 1, atom_size - 1)
             return full, -(-tail // unit)
 
+        def units_of(first: int, last: int) -> I64:
+            full, tail_units = atoms_of(first, last)
+            return full * atom_units + tail_units
+
         self._lengths = lengths
         self._atom_size = atom_size
         self._unit = unit
-        self._before = room.totals(len(lengths), lambda a, b: (found := cut(a, b))[0] * atom_units + found[1])
+        self._before = arrays.totals(len(lengths), units_of)
         tails = ends_full = full_atoms = 0
-        for first, last in room.blocks(len(lengths)):
-            full, tail_units = cut(first, last)
+        for first, last in blocks(len(lengths)):
+            full, tail_units = atoms_of(first, last)
             full_atoms += int(full.sum())
             ends_full += int(np.count_nonzero((tail_units == 0) & (full > 0)))
             tails += int(np.count_nonzero(tail_units))
@@ -59,7 +65,9 @@ class PaddingPlan(Plan):
             dropped=int(lost.length[stored].sum()) - omitted,
             eos_omitted=len(lengths) - ends_full + omitted,
             eos_inserted=full_atoms - ends_full - int((~stored).sum()),
-            atom_offsets=_atom_offsets(cut, len(lengths), full_atoms + tails, atom_units) if atom_units > 1 else None,
+            atom_offsets=None
+            if atom_units == 1
+            else _atom_offsets(atoms_of, len(lengths), full_atoms + tails, atom_units, arrays),
         )
 
     def segments(self, units: Ints) -> Segments:
@@ -86,12 +94,14 @@ class PaddingPlan(Plan):
         return columns
 
 
-def _atom_offsets(cut: Callable[[int, int], tuple[I64, I64]], documents: int, atoms: int, full_units: int) -> I64:
-    """First unit of each atom, a document's full atoms, then its tail; then the number of units."""
-    out = room.empty(atoms + 1, np.int64)
+def _atom_offsets(
+    atoms_of: Callable[[int, int], tuple[I64, I64]], documents: int, atoms: int, full_units: int, arrays: Arrays
+) -> I64:
+    """Find the first unit of each atom, a document's full atoms, then its tail; then the number of units."""
+    out = arrays.empty(atoms + 1, np.int64)
     out[0] = at = 0
-    for first, last in room.blocks(documents):
-        full, tail_units = cut(first, last)
+    for first, last in blocks(documents):
+        full, tail_units = atoms_of(first, last)
         offsets = offsets_of(full + (tail_units > 0))
         units = out[at + 1 : at + 1 + int(offsets[-1])]
         units[:] = full_units
@@ -101,8 +111,8 @@ def _atom_offsets(cut: Callable[[int, int], tuple[I64, I64]], documents: int, at
     return np.cumsum(out, out=out)
 
 
-def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
-    """Each document in atoms of its own.
+def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> list[Plan]:
+    """Put each document into atoms of its own.
 
     Raises:
         UsageError: atoms of one token.
@@ -114,7 +124,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
             remedy="give a larger atom size",
             where="--atom-size",
         )
-    return [PaddingPlan(lengths, options.row_length, options.atom, options.remainder)]
+    return [PaddingPlan(lengths, options.row_length, options.atom, options.remainder, arrays)]
 
 
 STRATEGY = Strategy(

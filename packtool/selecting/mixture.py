@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from packtool import room
+from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.errors import UsageError
 from packtool.plan import I64, Ints, offsets_of
 from packtool.shuffling.permutation import SELECTION, keys, order_by
@@ -37,17 +37,17 @@ class Passes:
     def __len__(self) -> int:
         return self.whole * int(np.count_nonzero(self.kept)) + int(np.count_nonzero(self.part))
 
-    def documents(self) -> I64:
-        """Their numbers in the store, in the order in which they are packed."""
+    def documents(self, arrays: Arrays = IN_MEMORY) -> I64:
+        """List their numbers in the store, in the order in which they are packed."""
         count, every = len(self.kept), [np.empty(0, np.int64)]
         if self.whole:
-            every = [room.where(count, lambda a, b: self.kept[a:b], np.int64)] * self.whole
-        every.append(room.where(count, lambda a, b: self.part[a:b], np.int64))
-        return room.joined(every, np.int64, [0] * len(every))
+            every = [arrays.where(count, lambda a, b: self.kept[a:b], np.int64)] * self.whole
+        every.append(arrays.where(count, lambda a, b: self.part[a:b], np.int64))
+        return arrays.concatenated(every, np.int64, [0] * len(every))
 
 
-def passes(lengths: Ints, kept: Mask, epochs: Fraction, seed: int) -> Passes:
-    """The documents of one store as often as they are packed.
+def passes(lengths: Ints, kept: Mask, epochs: Fraction, seed: int, arrays: Arrays = IN_MEMORY) -> Passes:
+    """Choose the documents of one store as often as they are packed.
 
     The part of a pass has the documents with the smallest keys, in corpus order, as many as come nearest to its share
     of the tokens; so larger fractions hold all of smaller ones.
@@ -57,6 +57,7 @@ def passes(lengths: Ints, kept: Mask, epochs: Fraction, seed: int) -> Passes:
         kept: which of them there are to choose from.
         epochs: how often.
         seed: of the keys.
+        arrays: makes those of the choice.
 
     >>> passes(np.array([5, 5, 5, 5]), np.array([True, True, False, True]), Fraction(2), seed=0).documents()
     array([0, 1, 3, 0, 1, 3])
@@ -64,15 +65,15 @@ def passes(lengths: Ints, kept: Mask, epochs: Fraction, seed: int) -> Passes:
     2
     """
     whole, part = divmod(epochs, 1)
-    return Passes(kept, int(whole), _smallest(lengths, kept, part, seed))
+    return Passes(kept, int(whole), _smallest(lengths, kept, part, seed, arrays))
 
 
-def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int) -> Mask:
-    """Which documents have the smallest keys, as many as come nearest to a part of all tokens.
+def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int, arrays: Arrays) -> Mask:
+    """Find which documents have the smallest keys, as many as come nearest to a part of all tokens.
 
     Only those near the limit are sorted: keys with the same leading bits make a group, and one group holds the limit.
     """
-    out: Mask = room.filled(len(kept), np.bool_, lambda a, b: np.zeros(b - a, np.bool_))
+    out: Mask = arrays.filled(len(kept), np.bool_, lambda a, b: np.zeros(b - a, np.bool_))
     if not part or not kept.any():
         return out
     held = np.zeros(1 << _GROUP_BITS, np.int64)
@@ -98,7 +99,7 @@ def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int) -> Mask:
 
 def _drawn(kept: Mask, seed: int) -> Iterator[tuple[int, int, Keys]]:
     """Documents ``first:last``, and the keys of those of them that are kept."""
-    for a, b in room.blocks(len(kept)):
+    for a, b in blocks(len(kept)):
         yield a, b, keys(seed, SELECTION, 0, a, b - a)[kept[a:b]]
 
 

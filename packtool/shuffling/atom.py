@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from packtool import room
+from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.plan import I64, Plan
 from packtool.shuffling.permutation import ATOM_ORDER, keys, permutation
 
@@ -36,15 +36,15 @@ class AtomShuffle:
     epoch: int
     stored: AtomShuffle | None = None
 
-    def order(self) -> I64:
-        """The stored atom at each place of the new order."""
-        wanted = permutation(self.atoms, seed=self.seed, epoch=self.epoch, first=self.first)
-        return wanted if self.stored is None else reorder(self.stored.order(), wanted)
+    def order(self, arrays: Arrays = IN_MEMORY) -> I64:
+        """List the stored atom at each place of the new order."""
+        wanted = permutation(self.atoms, seed=self.seed, epoch=self.epoch, first=self.first, arrays=arrays)
+        return wanted if self.stored is None else reorder(self.stored.order(arrays), wanted, arrays)
 
-    def keys(self) -> Keys:
+    def keys(self, arrays: Arrays = IN_MEMORY) -> Keys:
         """What sorts the stored atoms into the new order, drawn as needed where they lie in corpus order."""
         if self.stored is not None:
-            return ranked(self.order())
+            return ranked(self.order(arrays), arrays)
         return partial(_drawn, self)
 
 
@@ -54,8 +54,8 @@ def atom_shuffles(plans: Sequence[Plan], *, seed: int, epoch: int = 0) -> list[A
     return [AtomShuffle(count, sum(atoms[:number]), seed, epoch) for number, count in enumerate(atoms)]
 
 
-def reorder(stored: I64, wanted: I64) -> I64:
-    """The order that turns data stored in one order of the corpus into another.
+def reorder(stored: I64, wanted: I64, arrays: Arrays = IN_MEMORY) -> I64:
+    """Find the order that turns data stored in one order of the corpus into another.
 
     So a shuffle gives the same rows whether it starts from corpus order or from an earlier shuffle.
 
@@ -69,20 +69,20 @@ def reorder(stored: I64, wanted: I64) -> I64:
     >>> reorder(np.array([2, 0, 1]), np.array([0, 1, 2]))
     array([1, 2, 0])
     """
-    place = room.empty(len(stored), np.int64)
-    for first, last in room.blocks(len(stored)):
+    place = arrays.empty(len(stored), np.int64)
+    for first, last in blocks(len(stored)):
         place[stored[first:last]] = np.arange(first, last)
-    return room.filled(len(wanted), np.int64, lambda a, b: place[wanted[a:b]])
+    return arrays.filled(len(wanted), np.int64, lambda a, b: place[wanted[a:b]])
 
 
-def ranked(order: I64) -> Keys:
-    """Keys for an order that is known; `order` is the stored atom at each place.
+def ranked(order: I64, arrays: Arrays = IN_MEMORY) -> Keys:
+    """Make keys for an order that is known; `order` is the stored atom at each place.
 
     >>> [int(key) >> 62 for key in ranked(np.array([2, 0, 1]))(0, 3)]
     [1, 2, 0]
     """
-    rank, unused = room.empty(len(order), np.uint64), np.uint64(64 - len(order).bit_length())
-    for first, last in room.blocks(len(order)):
+    rank, unused = arrays.empty(len(order), np.uint64), np.uint64(64 - len(order).bit_length())
+    for first, last in blocks(len(order)):
         rank[order[first:last]] = np.arange(first, last, dtype=np.uint64) << unused
     return partial(_slice, rank)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.errors import UsageError
 from packtool.plan import I64, Ints, Plan, Segments, between, offsets_of
 from packtool.shuffling.permutation import ROTATION, keys
@@ -74,7 +75,14 @@ def rotations(lanes: int, lane_tokens: int, *, seed: int, epoch: int) -> I64:
 
 
 def plan(
-    lengths: Ints, *, sequence_length: int, batch_size: int, seed: int, epoch: int, short_rows: bool = False
+    lengths: Ints,
+    *,
+    sequence_length: int,
+    batch_size: int,
+    seed: int,
+    epoch: int,
+    short_rows: bool = False,
+    arrays: Arrays = IN_MEMORY,
 ) -> PartialPlan:
     """The partial shuffle of documents of these lengths (EOS included), for one epoch.
 
@@ -86,11 +94,12 @@ def plan(
         epoch: draws others.
         short_rows: the last row of each lane may be shorter, so that less than B tokens are left out; else less than
             B × L.
+        arrays: makes those of the plan.
 
     Raises:
         UsageError: the tokens do not fill a batch (with short rows: of rows of one token).
     """
-    ends = offsets_of(lengths)
+    ends = offsets_of(lengths, arrays)
     lane = lane_tokens(int(ends[-1]), batch_size, 1 if short_rows else sequence_length)
     return PartialPlan(sequence_length, ends, rotations(batch_size, lane, seed=seed, epoch=epoch), lane)
 

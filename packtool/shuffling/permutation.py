@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from packtool import room
+from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.plan import I64
 
 ATOM_ORDER = 1
@@ -62,17 +62,27 @@ def keys(seed: int, purpose: int, epoch: int, first: int, count: int) -> npt.NDA
     return drawn[skip:]
 
 
-def permutation(atoms: int, *, seed: int, epoch: int = 0, purpose: int = ATOM_ORDER, first: int = 0) -> I64:
-    """A uniform permutation of ``range(atoms)``: the atom at each place of the new order.
+def permutation(
+    atoms: int,
+    *,
+    seed: int,
+    epoch: int = 0,
+    purpose: int = ATOM_ORDER,
+    first: int = 0,
+    arrays: Arrays = IN_MEMORY,
+) -> I64:
+    """Draw a uniform permutation of ``range(atoms)``: the atom at each place of the new order.
 
     Args:
         first: index of atom 0 in the stream of keys, where several sets of atoms share one stream.
+        arrays: makes those that are as long as it is.
     """
-    return order_by(room.filled(atoms, np.uint64, lambda a, b: keys(seed, purpose, epoch, first + a, b - a)))
+    drawn = arrays.filled(atoms, np.uint64, lambda a, b: keys(seed, purpose, epoch, first + a, b - a))
+    return order_by(drawn, arrays)
 
 
-def order_by(drawn: npt.NDArray[np.uint64]) -> I64:
-    """Indices in ascending order of their keys, ties by index.
+def order_by(drawn: npt.NDArray[np.uint64], arrays: Arrays = IN_MEMORY) -> I64:
+    """Sort indices by their keys, ties by index.
 
     Sorting numbers is several times as fast as sorting indices, so the index takes the place of a key's low bits; where
     the high bits are equal, which is rare, the whole keys decide.
@@ -81,10 +91,10 @@ def order_by(drawn: npt.NDArray[np.uint64]) -> I64:
     array([3, 1, 0, 2])
     """
     low = np.uint64((1 << max(1, (len(drawn) - 1).bit_length())) - 1)
-    packed = room.filled(len(drawn), np.uint64, lambda a, b: (drawn[a:b] & ~low) | np.arange(a, b, dtype=np.uint64))
+    packed = arrays.filled(len(drawn), np.uint64, lambda a, b: (drawn[a:b] & ~low) | np.arange(a, b, dtype=np.uint64))
     packed.sort()
     unsure = [np.empty(0, np.int64)]
-    for a, b in room.blocks(len(packed)):
+    for a, b in blocks(len(packed)):
         begin, end = max(a, 1), min(b, len(packed) - 1)
         equal = np.zeros(b - a + 1, np.bool_)  # each with the one before it, and the one after the block with its last
         np.less_equal(packed[begin : end + 1] ^ packed[begin - 1 : end], low, out=equal[begin - a : end - a + 1])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from packtool import room
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.errors import DataError, UsageError
 from packtool.places.mirror import is_mirror
 from packtool.plan import I64, Ints, offsets_of
@@ -101,13 +101,13 @@ class TokenStore:
             self.path,
         )
 
-    def lengths(self) -> Ints:
+    def lengths(self, arrays: Arrays = IN_MEMORY) -> Ints:
         """Length of each document with its EOS, in tokens: uint32, in document order.
 
         Raises:
             DataError: the offsets of a shard do not divide its tokens into documents.
         """
-        out: Ints = room.empty(self.documents, np.uint32)
+        out: Ints = arrays.empty(self.documents, np.uint32)
         for shard, first in enumerate(self.first_documents[:-1]):
             offsets = self.offsets[shard]
             out[first : first + len(offsets) - 1] = document_lengths(
@@ -116,13 +116,13 @@ class TokenStore:
             release([offsets])  # twice as much memory as the lengths, in all
         return out
 
-    def origins(self) -> np.ndarray[Any, Any]:
+    def origins(self, arrays: Arrays = IN_MEMORY) -> np.ndarray[Any, Any]:
         """Where each document came from: of `ORIGIN`, `record` counted in the whole file, in document order.
 
         Raises:
             UsageError: the store was made with `--no-provenance`.
         """
-        out = room.empty(self.documents, ORIGIN)
+        out = arrays.empty(self.documents, ORIGIN)
         self._origins.clear()
         for shard, first in zip(self.manifest.shards, self.first_documents, strict=False):
             if shard.documents is None:
@@ -235,6 +235,7 @@ class Corpus:
         self._behind: I64 | None = None
         self._lengths: Ints | None = None
         self._starts: I64 | None = None
+        self._arrays = IN_MEMORY
 
     @cached_property
     def shards(self) -> Sequence[np.ndarray[Any, Any]]:
@@ -264,11 +265,10 @@ class Corpus:
     def lengths(self) -> Ints:
         """Length of each document with its EOS, in tokens: uint32, in document order."""
         if self._lengths is None:
-            stored = self.stored_lengths()
-            behind = self._behind
-            self._lengths = (
-                stored if behind is None else room.filled(len(behind), np.uint32, lambda a, b: stored.take(behind[a:b]))
-            )
+            stored, behind = self.stored_lengths(), self._behind
+            self._lengths = stored
+            if behind is not None:
+                self._lengths = self._arrays.filled(len(behind), np.uint32, lambda a, b: stored.take(behind[a:b]))
         return self._lengths
 
     def files(self) -> Iterator[MappedFile]:
@@ -279,22 +279,25 @@ class Corpus:
     def stored_lengths(self) -> Ints:
         """As `lengths`, of all documents of the stores, whatever was chosen of them."""
         if self._stored is None:
-            found = [store.lengths() for store in self.stores]
-            self._stored = found[0] if len(found) == 1 else room.joined(found, np.uint32, [0] * len(found))
+            found = [store.lengths(self._arrays) for store in self.stores]
+            self._stored = (
+                found[0] if len(found) == 1 else self._arrays.concatenated(found, np.uint32, [0] * len(found))
+            )
         return self._stored
 
     def choose(self, documents: Sequence[I64]) -> None:
         """From now on be these documents of each store, in this order, and as often as they are named."""
         firsts = offsets_of(np.array([store.documents for store in self.stores], np.int64))[:-1].tolist()
         self.store_documents = [len(each) for each in documents]
-        self.chosen = room.joined(documents, np.int64, [0] * len(firsts))
-        self._behind = room.joined(documents, np.int64, firsts)
+        self.chosen = self._arrays.concatenated(documents, np.int64, [0] * len(firsts))
+        self._behind = self._arrays.concatenated(documents, np.int64, firsts)
         self._lengths = None
         self.documents = len(self.chosen)
         self.tokens = int(self.lengths().sum(dtype=np.int64))
 
-    def forget(self) -> None:
-        """Work out anew what was worked out of the offsets, where room is made for it now."""
+    def work_in(self, arrays: Arrays) -> None:
+        """Drop what was worked out of the offsets; from now on, make it in these arrays."""
+        self._arrays = arrays
         self._stored = self._lengths = self._starts = None
 
     def release(self) -> None:
@@ -305,5 +308,5 @@ class Corpus:
     def locate(self, document: I64) -> I64:
         """Place of each document's first token in the stream of all shards, one after the other."""
         if self._starts is None:
-            self._starts = offsets_of(self.stored_lengths())
+            self._starts = offsets_of(self.stored_lengths(), self._arrays)
         return self._starts[document if self._behind is None else self._behind[document]]

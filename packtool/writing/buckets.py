@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.metrics import Tally
 from packtool.plan import Ints, Plan
 from packtool.progress import Progress
@@ -19,7 +20,7 @@ from packtool.storage.output import Output
 from packtool.storage.publish import STATE
 from packtool.storage.reading import MappedFile
 from packtool.storage.uploads import Destination
-from packtool.writing.disk_arrays import arrays_on_disk
+from packtool.writing.array_files import temporary_arrays
 from packtool.writing.first_pass import partition
 from packtool.writing.input_check import InputCheck, unchecked
 from packtool.writing.memory import Budget
@@ -148,29 +149,33 @@ class BucketWriter:
 
     def _write(self, job: BucketJob, writer: RowWriter) -> tuple[list[PackedShard], Tally | None]:
         scratch = self.output.work / "partitions" / job.directory
-        with nullcontext() if self.budget.holds(job.source) else arrays_on_disk(self.output.work):
-            written = writer.write(self._rows(job, writer, scratch))
+        with self._arrays(job.source) as arrays:
+            written = writer.write(self._rows(job, writer, scratch, arrays))
         job.source.release()
         shutil.rmtree(scratch, ignore_errors=True)
         return written
 
-    def _rows(self, job: BucketJob, writer: RowWriter, scratch: Path) -> PlannedRows:
+    def _arrays(self, source: Source) -> AbstractContextManager[Arrays]:
+        return nullcontext(IN_MEMORY) if self.budget.holds(source) else temporary_arrays(self.output.work)
+
+    def _rows(self, job: BucketJob, writer: RowWriter, scratch: Path, arrays: Arrays) -> PlannedRows:
         """The rows in their final order, in one pass or two."""
         source, shuffle = job.source, job.shuffle
         if shuffle is None or self._moves_once(job) or writer.complete(source.plan):
-            order = None if shuffle is None else shuffle.order()
-            return OrderedRows(source, order, sparing=not self.budget.holds(source))
+            order = None if shuffle is None else shuffle.order(arrays)
+            return OrderedRows(source, order, sparing=not self.budget.holds(source), arrays=arrays)
         partitions = partition(
             source,
             shuffle,
             scratch,
+            arrays=arrays,
             budget=self.budget,
             progress=writer.progress,
             input_check=writer.check,
             destination=self._store_of_partitions(),
         )
         # Where atoms differ in size, the plan lists them all; so may the order.
-        return PartitionedRows(partitions, None if source.plan.atom_offsets is None else shuffle.order())
+        return PartitionedRows(partitions, None if source.plan.atom_offsets is None else shuffle.order(arrays))
 
     def _store_of_partitions(self) -> Destination | None:
         """Where partitions go that are too many for local disks, or whose readers share none."""

@@ -24,6 +24,7 @@ import numpy as np
 import xxhash
 
 from packtool import cluster, executor
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.places import transfer
 from packtool.plan import I64, Plan, offsets_of, ranges
 from packtool.shuffling.atom import AtomShuffle, Keys
@@ -34,7 +35,7 @@ from packtool.storage.segment_table import to_table
 from packtool.storage.uploads import UPLOADS, Destination
 from packtool.temporary import own_directory
 from packtool.writing import scratch
-from packtool.writing.elsewhere import save
+from packtool.writing.function_files import save
 from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
 from packtool.writing.partitions import Outline, PartitionContents, Partitions, scratch_file
@@ -125,6 +126,7 @@ def partition(
     shuffle: AtomShuffle,
     directory: Path,
     *,
+    arrays: Arrays = IN_MEMORY,
     budget: Budget,
     progress: Callable[[int], object],
     input_check: InputCheck,
@@ -135,6 +137,7 @@ def partition(
     Args:
         shuffle: whose keys name the partitions.
         directory: for scratch files; needs as much space as the tokens.
+        arrays: makes those that are as long as the order.
         progress: told how many bytes of tokens were moved.
         input_check: whether the input is sound: until that is known, no task counts as finished.
         destination: of the output, to have the files in its store; None for the directory.
@@ -149,7 +152,8 @@ def partition(
     directory.mkdir(parents=True, exist_ok=True)
     for left in directory.glob("task-*.*/"):
         shutil.rmtree(left, ignore_errors=True)
-    first_pass = FirstPass(source, shuffle.keys(), directory, tasks, bits, budget.block_units(source), destination)
+    keys = shuffle.keys(arrays)
+    first_pass = FirstPass(source, keys, directory, tasks, bits, budget.block_units(source), destination)
     done: dict[int, PartitionContents] = {}
     for number, atoms in enumerate(tasks):
         with suppress(FileNotFoundError, ValueError):

@@ -13,11 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-try:  # what `pyarrow.compute` takes from there; it then makes hundreds of functions, for 75 ms, that nobody calls here
-    from pyarrow._compute import CastOptions, call_function
-except ImportError:
-    from pyarrow.compute import CastOptions, call_function
-
 from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.storage.on_demand import OnDemand, joined, sizes_of
 
@@ -159,7 +154,7 @@ class Copier:
         slices = pa.Array.from_buffers(
             pa.binary_view(), len(views), [None, pa.py_buffer(views), *self._buffers], null_count=0
         )
-        data = call_function("cast", [slices], CastOptions(pa.large_binary())).buffers()[2]
+        data = slices.cast(pa.large_binary()).buffers()[2]
         return np.frombuffer(data, self._dtype, total)
 
     def _inline(self, array: I64, start: I64, length: I64) -> npt.NDArray[np.int32]:

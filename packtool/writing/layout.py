@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from packtool import room
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.plan import I64, PADDING, Plan, Segments, offsets_of, ranges
 
 BATCH_TOKENS = 1 << 22
@@ -25,18 +25,19 @@ class Layout:
         plan: what the strategy decided.
         order: movable atom at each place of the new order (a permutation), or None to keep the plan's own. An
             incomplete last atom is not in it, and stays last.
+        arrays: makes those that are as long as the order.
     """
 
-    def __init__(self, plan: Plan, order: I64 | None = None) -> None:
+    def __init__(self, plan: Plan, order: I64 | None = None, arrays: Arrays = IN_MEMORY) -> None:
         self.plan = plan
         if order is not None and plan.last_atom_stays:
-            order = room.joined([order, np.array([plan.movable_atoms])], np.int64, [0, 0])
+            order = arrays.concatenated([order, np.array([plan.movable_atoms])], np.int64, [0, 0])
         self.order = order
         self.rows = plan.rows
         self._places: I64 | None = None
         if order is not None and plan.atom_offsets is not None:
             offsets = plan.atom_offsets
-            self._places = room.totals(len(order), lambda a, b: offsets[order[a:b] + 1] - offsets[order[a:b]])
+            self._places = arrays.totals(len(order), lambda a, b: offsets[order[a:b] + 1] - offsets[order[a:b]])
 
     def units(self, first: int, last: int) -> I64:
         """The plan's units at places ``first:last`` of the new order."""

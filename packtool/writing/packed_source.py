@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from packtool.arrays import Arrays
 from packtool.plan import I64, distinct
 from packtool.storage.on_demand import flat
 from packtool.storage.packed import PackedBucket
@@ -32,6 +33,10 @@ class PackedSource(Source):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PackedSource, (self._stored, self.pad_id)
+
+    def prepare(self, arrays: Arrays) -> None:
+        if self._stored.has_segments:
+            self._stored.prepare(arrays)
 
     def read(self, units: I64) -> Units:
         segments = self._stored.segments(units) if self._stored.has_segments else None

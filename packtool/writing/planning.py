@@ -1,4 +1,4 @@
-"""Plans of a corpus: in memory, or where they might exceed it, window by window and on disk.
+"""Plans of a corpus: in memory or, where they might exceed it, window by window and on disk.
 
 Windows are planned by tasks of their own, in processes here or on a cluster; their plans are joined on disk, where
 threads and workers map them.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -16,13 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from packtool import cluster, packing
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.packing import PackOptions
 from packtool.packing.plans.windows import in_windows
 from packtool.plan import Ints, Plan
 from packtool.selecting.mixture import Passes
 from packtool.storage.token_store import Corpus
-from packtool.writing.disk_arrays import arrays_on_disk
-from packtool.writing.elsewhere import Saved, save
+from packtool.writing.array_files import FileArrays, temporary_arrays
+from packtool.writing.function_files import Saved, save
 from packtool.writing.memory import Budget
 
 DOCUMENT_BYTES = 64
@@ -63,11 +64,9 @@ def fits(documents: int, budget: Budget) -> bool:
     return budget.cluster is None and documents * DOCUMENT_BYTES <= budget.memory
 
 
-@contextmanager
-def room_for(documents: int, budget: Budget, work: Path) -> Iterator[Path | None]:
-    """Room for planning so many documents, as long as the block runs: the directory for it; None if it is in memory."""
-    with nullcontext() if fits(documents, budget) else arrays_on_disk(work) as scratch:
-        yield scratch
+def arrays_for(documents: int, budget: Budget, work: Path) -> AbstractContextManager[Arrays]:
+    """Choose where arrays of so many documents lie: in memory, or in a directory in `work` that goes with the block."""
+    return nullcontext(IN_MEMORY) if fits(documents, budget) else temporary_arrays(work)
 
 
 @contextmanager
@@ -79,7 +78,7 @@ def planned(
     work: Path,
     chosen: Sequence[Passes] | None = None,
 ) -> Iterator[list[Plan]]:
-    """The plans of a corpus, one for each row length, as long as the block runs.
+    """Plan a corpus: one plan for each row length, as long as the block runs.
 
     Args:
         budget: what planning would take beyond its memory lies on disk, and with a cluster whatever workers share.
@@ -87,29 +86,30 @@ def planned(
         chosen: which documents of each store there are, and how often; None for all of them once.
     """
     documents = corpus.documents if chosen is None else max(corpus.documents, sum(map(len, chosen)))
-    with room_for(documents, budget, work) as scratch:
-        if scratch is not None:
-            corpus.forget()
+    with arrays_for(documents, budget, work) as arrays:
+        if arrays is not IN_MEMORY:
+            corpus.work_in(arrays)
         if chosen is not None:
-            corpus.choose([each.documents() for each in chosen])
-        if scratch is None:
+            corpus.choose([each.documents(arrays) for each in chosen])
+        if isinstance(arrays, FileArrays):
+            plans = _plans(strategy, corpus.lengths(), options, budget, arrays)
+            corpus.locate(np.empty(0, np.int64))  # makes the table that it needs
+            yield plans
+        else:
             yield packing.plan(strategy, corpus.lengths(), options)
-            return
-        plans = _plans(strategy, corpus.lengths(), options, budget, scratch)
-        corpus.locate(np.empty(0, np.int64))  # makes the table that it needs
-        yield plans
 
 
-def _plans(strategy: str, lengths: Ints, options: PackOptions, budget: Budget, scratch: Path) -> list[Plan]:
+def _plans(strategy: str, lengths: Ints, options: PackOptions, budget: Budget, arrays: FileArrays) -> list[Plan]:
     chosen = packing.strategy(strategy)
     windows = _windows(lengths, options) if chosen.windowed else []
     if len(windows) < 2:
-        return packing.plan(strategy, lengths, options)
+        return packing.plan(strategy, lengths, options, arrays)
+    scratch = arrays.directory
     (scratch / "planner").mkdir()
     task = save(PlanWindow(strategy, lengths, options, scratch), scratch / "planner")
-    found = dict(cluster.run_on(budget.cluster, task, windows, workers=budget.workers, shared=task.file))
+    saved = dict(cluster.run_on(budget.cluster, task, windows, workers=budget.workers, shared=task.file))
     return packing.join_windows(
-        [(window.first, found[number].held()) for number, window in enumerate(windows)], lengths
+        [(window.first, saved[number].held()) for number, window in enumerate(windows)], lengths, arrays
     )
 
 

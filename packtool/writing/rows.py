@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.plan import I64, Plan, Segments
 from packtool.writing.layout import Layout, join, unit_range
 from packtool.writing.source import Source, Tokens, Units
@@ -45,15 +46,16 @@ class OrderedRows(PlannedRows):
         source: where the units are.
         order: movable atom at each place of the new order, or None to keep the plan's own.
         sparing: give back the memory that maps what was read, batch by batch.
+        arrays: makes the tables that the source and the order need.
     """
 
-    def __init__(self, source: Source, order: I64 | None, sparing: bool = False) -> None:
+    def __init__(self, source: Source, order: I64 | None, sparing: bool = False, arrays: Arrays = IN_MEMORY) -> None:
         self.plan = source.plan
         self._source = source
-        self._layout = Layout(source.plan, order)
+        self._layout = Layout(source.plan, order, arrays)
         self._order = order
         self._sparing = sparing
-        source.read(np.empty(0, np.int64))  # loads the tables it needs now, before several threads do
+        source.prepare(arrays)  # now, before several threads read
 
     def __reduce__(self) -> tuple[Any, ...]:
         return OrderedRows, (self._source, self._order, self._sparing)

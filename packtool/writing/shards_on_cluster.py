@@ -20,7 +20,7 @@ from packtool.storage.files import sync_directory
 from packtool.storage.reading import problem_with
 from packtool.storage.uploads import Destination
 from packtool.temporary import own_directory
-from packtool.writing.elsewhere import save
+from packtool.writing.function_files import save
 from packtool.writing.rows import PlannedRows
 from packtool.writing.shards import Note, Ranges, RowWriter, Shard, files_of, write_shard
 from packtool.writing.source import Tokens

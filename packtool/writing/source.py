@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from packtool.arrays import Arrays
 from packtool.plan import I64, Plan, Segments
 from packtool.storage.packed import SEGMENT
 
@@ -31,6 +32,10 @@ class Source(ABC):
         self.dtype = dtype
         self.pad_id = pad_id
         self.segments = segments
+
+    @abstractmethod
+    def prepare(self, arrays: Arrays) -> None:
+        """Make the tables that `read` needs, in these arrays."""
 
     @abstractmethod
     def read(self, units: I64) -> Units:

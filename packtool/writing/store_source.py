@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from packtool.arrays import Arrays
 from packtool.plan import I64, Plan
 from packtool.storage.token_store import Corpus
 from packtool.writing.gather import Gatherer
@@ -30,6 +31,9 @@ class StoreSource(Source):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StoreSource, (self._corpus, self.plan, self.pad_id)
+
+    def prepare(self, arrays: Arrays) -> None:
+        self._corpus.locate(np.empty(0, np.int64))  # in the arrays of the corpus
 
     def read(self, units: I64) -> Units:
         segments = pad(self.plan.segments(units), self.plan.unit)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool import room
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.plan import I64, Ints, Segments, between, index_type, offsets_of, ranges
 from packtool.storage.bucket_plan import BucketPlan
 from packtool.storage.packed import SEGMENT, PackedBucket, PackedDataset
@@ -29,6 +29,7 @@ class StoredPlan(BucketPlan):
         super().__init__(bucket.entry, bucket.sequence_length, offsets, atom_size, tokens)
         self.bucket = bucket
         self._given = atom_size, tokens
+        self._arrays = IN_MEMORY
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StoredPlan, (self.bucket, *self._given)
@@ -38,9 +39,14 @@ class StoredPlan(BucketPlan):
         """False after ``--no-segments``: then nobody knows them."""
         return self.bucket.has_segments
 
+    def prepare(self, arrays: Arrays) -> None:
+        """Read what `segments` needs, into these arrays."""
+        self._arrays = arrays
+        self.segments(np.empty(0, np.int64))
+
     @cached_property
     def _table(self) -> npt.NDArray[Any]:
-        table, at = room.empty(sum(len(part) for part, _ in self.bucket.tables()), SEGMENT), 0
+        table, at = self._arrays.empty(sum(len(part) for part, _ in self.bucket.tables()), SEGMENT), 0
         for part, _ in self.bucket.checked_tables():
             table[at : at + len(part)] = part
             at += len(part)
@@ -50,17 +56,17 @@ class StoredPlan(BucketPlan):
     def _row_offsets(self) -> I64:
         parts = [np.zeros(1, np.int64), *(offsets[1:] for _, offsets in self.bucket.tables())]
         before = offsets_of(np.array([len(table) for table, _ in self.bucket.tables()], np.int64))
-        return room.joined(parts, np.int64, [0, *before[:-1].tolist()])
+        return self._arrays.concatenated(parts, np.int64, [0, *before[:-1].tolist()])
 
     @cached_property
     def _begins(self) -> I64:
         """Where each segment begins, in tokens from the first row's first; then where the last one ends."""
-        return offsets_of(self._table["length"])
+        return offsets_of(self._table["length"], self._arrays)
 
     @cached_property
     def _firsts(self) -> Ints:
         """The segment that each unit begins in; then the number of segments."""
-        return room.filled(
+        return self._arrays.filled(
             self.units + 1,
             index_type(len(self._begins)),
             lambda a, b: np.searchsorted(self._begins, np.arange(a, b) * self.unit, side="right") - 1,

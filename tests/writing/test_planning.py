@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool import room
+from packtool import arrays
 from packtool.packing import STRATEGIES, PackOptions
 from packtool.storage.token_store import Corpus
-from packtool.writing import planning
+from packtool.writing import array_files, planning
 from packtool.writing.memory import Budget
 from tests.stores import contents, write_store
 from tests.test_golden import RECORDED, make
@@ -23,7 +23,7 @@ from tests.test_golden import RECORDED, make
 @pytest.fixture
 def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "DOCUMENT_BYTES", 1 << 50)
-    monkeypatch.setattr(room, "LARGE", 1)
+    monkeypatch.setattr(array_files, "LARGE", 1)
 
 
 @pytest.mark.usefixtures("on_disk")
@@ -53,8 +53,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_no_more_in_memory_than_a_window(strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight windows of a corpus take no more than one and a half of one."""
-    monkeypatch.setattr(room, "LARGE", 1 << 10)
-    monkeypatch.setattr(room, "BLOCK", 1 << 10)
+    monkeypatch.setattr(array_files, "LARGE", 1 << 10)
+    monkeypatch.setattr(arrays, "BLOCK", 1 << 10)
     lengths = np.random.default_rng(0).integers(20, 90, 40_000).tolist()
     whole = Corpus([write_store(tmp_path / "store", lengths, per_shard=5000)])
     eighth = Corpus([write_store(tmp_path / "eighth", lengths[:5000])])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from packtool.arrays import Arrays
 from packtool.packing.plans.listed import ListedPlan
 from packtool.plan import I64, PADDING
 from packtool.writing import layout
@@ -25,6 +26,9 @@ class Numbered(Source):
         super().__init__(plan, np.dtype("<u2"), pad_id=99, segments=5)
         self.reads: list[int] = []
         self.released = 0
+
+    def prepare(self, arrays: Arrays) -> None:
+        pass
 
     def read(self, units: I64) -> Units:
         self.reads.append(len(units))

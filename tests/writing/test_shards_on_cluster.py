@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import packtool
-from packtool import cluster, executor, room
+from packtool import cluster, executor
 from packtool.errors import DataError
 from packtool.storage import publish
-from packtool.writing import elsewhere, first_pass
+from packtool.writing import array_files, first_pass, function_files
 from packtool.writing.planning import Window
 from packtool.writing.shards_on_cluster import ShardOnWorker, ShardTask
 from tests.stores import contents, write_store
@@ -35,7 +35,7 @@ def anyone(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         assert options["shared"].exists()
         for number, task in enumerate(tasks):
             seen.append(task)
-            elsewhere.load.cache_clear()
+            function_files.load.cache_clear()
             for _ in range(2):
                 there, same = pickle.loads(pickle.dumps((function, task)))
                 ((_, result),) = executor.run(there, [same], on_advance=options.get("on_advance"))
@@ -51,7 +51,7 @@ def anyone(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_every_strategy_and_shuffle(anyone: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "LARGE", 1)
+    monkeypatch.setattr(array_files, "LARGE", 1)
     recorded, found = json.loads(RECORDED.read_text(encoding="utf-8")), make(tmp_path, scheduler="anyone")
     assert {name: digest for name, digest in found.items() if digest != recorded[name]} == {}
     assert len(anyone) > 40

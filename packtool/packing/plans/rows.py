@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from packtool import room
+from packtool.arrays import Arrays
 from packtool.packing.bins.mix import mix
 from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of, ranges
 
@@ -102,8 +102,8 @@ class RowsPlan(Plan):
         self._whole = whole
 
     @classmethod
-    def join(cls, plans: Sequence[Self], lengths: Ints, firsts: Sequence[int]) -> RowsPlan:
-        """The plans of consecutive windows as one: all long rows, then all bins, both in the windows' order."""
+    def join(cls, plans: Sequence[Self], lengths: Ints, firsts: Sequence[int], arrays: Arrays) -> RowsPlan:
+        """Join the plans of consecutive windows: all long rows, then all bins, both in the windows' order."""
         kind, none = index_type(len(lengths)), [0] * len(plans)
         segments = offsets_of(np.array([len(plan._bins.document) for plan in plans]))[:-1].tolist()
         least = [plan.least_rows for plan in plans if plan.least_rows is not None]
@@ -111,15 +111,15 @@ class RowsPlan(Plan):
             plans[0].sequence_length,
             lengths,
             long=LongRows(
-                room.joined((plan._long.document for plan in plans), kind, firsts),
-                _chain([plan._long.offsets for plan in plans]),
+                arrays.concatenated((plan._long.document for plan in plans), kind, firsts),
+                _chain([plan._long.offsets for plan in plans], arrays),
             ),
             bins=Bins(
-                room.joined((plan._bins.document for plan in plans), kind, firsts),
-                _chain([plan._bins.offsets for plan in plans]),
-                room.joined((plan._bins.listed for plan in plans), np.int64, segments),
-                room.joined((plan._bins.start for plan in plans), np.int64, none),
-                room.joined((plan._bins.length for plan in plans), np.int64, none),
+                arrays.concatenated((plan._bins.document for plan in plans), kind, firsts),
+                _chain([plan._bins.offsets for plan in plans], arrays),
+                arrays.concatenated((plan._bins.listed for plan in plans), np.int64, segments),
+                arrays.concatenated((plan._bins.start for plan in plans), np.int64, none),
+                arrays.concatenated((plan._bins.length for plan in plans), np.int64, none),
             ),
             whole=plans[0]._whole,
             dropped=sum(plan.dropped for plan in plans),
@@ -235,7 +235,7 @@ class RowsPlan(Plan):
         )
 
 
-def _chain(offsets: list[I64]) -> I64:
-    """Offsets one after the other, each counted on from the one before."""
+def _chain(offsets: list[I64], arrays: Arrays) -> I64:
+    """Put offsets one after the other, each counted on from the one before."""
     before = offsets_of(np.array([each[-1] for each in offsets]))[:-1].tolist()
-    return room.joined([offsets[0][:1], *(each[1:] for each in offsets)], np.int64, [0, *before])
+    return arrays.concatenated([offsets[0][:1], *(each[1:] for each in offsets)], np.int64, [0, *before])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from packtool import room
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.plan import I64, Ints, Plan, Segments, offsets_of, ranges
 
 _INDEXED_UNIT = 64
@@ -21,6 +21,7 @@ class StreamPlan(Plan):
         ends: documents + 1 offsets of the documents in the stream, as of `offsets_of` their lengths.
         documents: which documents the stream holds, in its order; None for all.
         remainder: ``pad`` keeps every token, ``drop`` the tokens that fill rows.
+        arrays: makes those of the plan.
 
     >>> plan = StreamPlan(4, 4, np.array([0, 3, 9]))
     >>> segments = plan.segments(np.array([0, 2]))
@@ -36,6 +37,7 @@ class StreamPlan(Plan):
         *,
         documents: Ints | None = None,
         remainder: str = "pad",
+        arrays: Arrays = IN_MEMORY,
     ) -> None:
         unit = min(atom_size, sequence_length)
         tokens = int(ends[-1])
@@ -55,7 +57,7 @@ class StreamPlan(Plan):
         self._tokens = kept
         self._firsts: I64 | None = None
         if unit >= _INDEXED_UNIT:
-            self._firsts = room.filled(self.units + 1, np.int64, lambda a, b: self._first_document(np.arange(a, b)))
+            self._firsts = arrays.filled(self.units + 1, np.int64, lambda a, b: self._first_document(np.arange(a, b)))
 
     def _first_document(self, units: Ints) -> I64:
         """The document, by its place in the stream, that holds each unit's first token."""

@@ -1,4 +1,4 @@
-"""Functions for other processes: what they hold lies on disk, where its arrays are mapped by all that call them."""
+"""Functions in files, for other processes: the arrays they hold lie beside them, mapped by all who call them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.writing.disk_arrays import DiskArray, place_of
+from packtool.writing.array_files import ArrayFile
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -36,7 +36,7 @@ class Saved(Generic[Task, Result]):
     digest: str
 
     def __call__(self, task: Task) -> Result:
-        """What the function makes of a task.
+        """Call the function with a task.
 
         Raises:
             DataError: it is not what `save` wrote.
@@ -45,7 +45,7 @@ class Saved(Generic[Task, Result]):
         return result
 
     def held(self) -> Any:
-        """What is on disk.
+        """Load what is on disk.
 
         Raises:
             DataError: it is not what `save` wrote.
@@ -59,7 +59,7 @@ class Saved(Generic[Task, Result]):
 
 
 def save(held: Any, directory: Path) -> Saved[Any, Any]:
-    """Write a function, or something else, to an empty directory; arrays that lie on disk stay where they are."""
+    """Write a function, or something else, to an empty directory; arrays that lie in files stay where they are."""
     pickled = io.BytesIO()
     _Pickler(pickled, directory).dump(held)
     (directory / _FILE).write_bytes(pickled.getvalue())
@@ -68,7 +68,7 @@ def save(held: Any, directory: Path) -> Saved[Any, Any]:
 
 @lru_cache(maxsize=4)
 def load(directory: Path, digest: str) -> Any:
-    """What `save` wrote, as long as it has this digest."""
+    """Load what `save` wrote, as long as it has this digest."""
     data = (directory / _FILE).read_bytes()
     if hashlib.sha256(data).hexdigest() != digest:
         remedy = "start again with --overwrite"
@@ -80,15 +80,15 @@ class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO, directory: Path) -> None:
         super().__init__(file, protocol=5)
         self._directory = directory.absolute()
-        self._arrays: dict[int, tuple[DiskArray, Any]] = {}  # keeps them alive, so that no other gets their id
+        self._arrays: dict[int, tuple[ArrayFile, Any]] = {}  # keeps them alive, so that no other gets their id
 
     def persistent_id(self, item: Any) -> tuple[Any, ...] | None:
         if not isinstance(item, np.ndarray) or item.nbytes < _LARGE or item.dtype.hasobject:
             return None
         if id(item) not in self._arrays:
-            place = place_of(item)
+            place = ArrayFile.of(item)
             if place is None:
-                place = DiskArray(self._directory / f"array-{len(self._arrays):03d}", item.dtype, item.shape)
+                place = ArrayFile(self._directory / f"array-{len(self._arrays):03d}", item.dtype, item.shape)
                 np.ascontiguousarray(item).tofile(place.path)
             self._arrays[id(item)] = place, item
         return tuple(self._arrays[id(item)][0])
@@ -96,4 +96,4 @@ class _Pickler(pickle.Pickler):
 
 class _Unpickler(pickle.Unpickler):
     def persistent_load(self, place: tuple[Any, ...]) -> Any:
-        return DiskArray(*place).open()
+        return ArrayFile(*place).open()

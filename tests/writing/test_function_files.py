@@ -13,46 +13,49 @@ import numpy as np
 import pytest
 
 from packtool.errors import DataError
-from packtool.writing import elsewhere
-from packtool.writing.disk_arrays import ArraysOnDisk
+from packtool.writing import array_files, function_files
+from packtool.writing.array_files import FileArrays
 
 
 def test_another_process_calls_it(tmp_path: Path) -> None:
     large, small = np.arange(5000), np.arange(3, dtype="<u2")
-    saved = elsewhere.save(partial(mul, large), tmp_path)
+    saved = function_files.save(partial(mul, large), tmp_path)
     assert [path.stat().st_size for path in tmp_path.glob("array-*")] == [large.nbytes]
     (tmp_path / "saved").write_bytes(pickle.dumps(saved))
     script = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))(3).sum())"
     found = subprocess.run([sys.executable, "-c", script, tmp_path / "saved"], capture_output=True, check=True)
     assert int(found.stdout) == 3 * large.sum()
-    elsewhere.load.cache_clear()
+    function_files.load.cache_clear()
     assert saved(2).flags.c_contiguous
     (tmp_path / "small").mkdir()
-    assert elsewhere.save(partial(mul, small), tmp_path / "small")(2).tolist() == [0, 2, 4]
+    assert function_files.save(partial(mul, small), tmp_path / "small")(2).tolist() == [0, 2, 4]
     assert len(list((tmp_path / "small").iterdir())) == 1
 
 
-def test_arrays_on_disk_are_not_written_again(tmp_path: Path) -> None:
+def test_arrays_in_files_are_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(array_files, "LARGE", 1)
     (tmp_path / "function").mkdir()
-    array = ArraysOnDisk(tmp_path / "arrays").empty(10_000, np.int64)
+    array = FileArrays(tmp_path / "arrays").empty(10_000, np.int64)
     array[:] = np.arange(10_000)
-    saved = elsewhere.save(partial(mul, array[:9000]), tmp_path / "function")
+    saved = function_files.save(partial(mul, array[:9000]), tmp_path / "function")
     assert [path.name for path in (tmp_path / "function").iterdir()] == ["function.pickle"]
     assert saved(2).tolist() == list(range(0, 18_000, 2))
-    again = elsewhere.save(elsewhere.load(saved.directory, saved.digest), tmp_path / "arrays")  # of a mapped one
+    again = function_files.save(
+        function_files.load(saved.directory, saved.digest), tmp_path / "arrays"
+    )  # of a mapped one
     assert len(list((tmp_path / "arrays").iterdir())) == 2
     assert again(1)[-1] == 8999
     (tmp_path / "part").mkdir()
-    part = elsewhere.save(partial(mul, array[1:]), tmp_path / "part")
+    part = function_files.save(partial(mul, array[1:]), tmp_path / "part")
     assert len(list((tmp_path / "part").iterdir())) == 1
-    elsewhere.load.cache_clear()
+    function_files.load.cache_clear()
     assert part(1)[0] == 1
 
 
 def test_what_changed_is_not_believed(tmp_path: Path) -> None:
-    saved = elsewhere.save(partial(mul, 2), tmp_path)
+    saved = function_files.save(partial(mul, 2), tmp_path)
     assert saved(3) == 6
-    elsewhere.load.cache_clear()
+    function_files.load.cache_clear()
     saved.file.write_bytes(pickle.dumps("other"))
     with pytest.raises(DataError, match=r"function\.pickle: changed since it was written"):
         saved(3)

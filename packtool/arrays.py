@@ -1,0 +1,91 @@
+"""Arrays that may be as long as the corpus: made by whoever plans, in memory or elsewhere, and filled block by block.
+
+Planning touches no files. A function that makes such an array takes an `Arrays` and asks it for one, and works it out
+with no more in memory than a block; where the array lies is the caller's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+BLOCK = 1 << 20
+"""Items that are worked out at a time."""
+
+
+def blocks(count: int) -> Iterator[tuple[int, int]]:
+    """Ranges of at most `BLOCK` items.
+
+    >>> list(blocks(BLOCK + 5))
+    [(0, 1048576), (1048576, 1048581)]
+    """
+    for first in range(0, count, BLOCK):
+        yield first, min(first + BLOCK, count)
+
+
+class Arrays:
+    """Makes arrays in memory. A subclass that overrides `empty` has them lie elsewhere."""
+
+    def empty(self, count: int, dtype: Any) -> npt.NDArray[Any]:
+        """An array of so many items, not filled."""
+        return np.empty(count, dtype)
+
+    def filled(self, count: int, dtype: Any, items: Callable[[int, int], Any]) -> npt.NDArray[Any]:
+        """An array whose items ``first:last`` are ``items(first, last)``, block by block.
+
+        >>> IN_MEMORY.filled(3, np.int64, lambda first, last: np.arange(first, last) ** 2)
+        array([0, 1, 4])
+        """
+        out = self.empty(count, dtype)
+        for first, last in blocks(count):
+            out[first:last] = items(first, last)
+        return out
+
+    def totals(self, count: int, items: Callable[[int, int], Any]) -> npt.NDArray[np.int64]:
+        """Running totals from 0 of ``items(first, last)``, block by block.
+
+        >>> IN_MEMORY.totals(3, lambda first, last: np.array([2, 0, 3]))
+        array([0, 2, 2, 5])
+        """
+        out = self.empty(count + 1, np.int64)
+        out[0] = 0
+        for first, last in blocks(count):
+            block = out[first + 1 : last + 1]
+            np.cumsum(items(first, last), out=block)
+            if first:
+                block += out[first]
+        return out
+
+    def where(self, count: int, chosen: Callable[[int, int], npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:
+        """Numbers below `count` for which ``chosen(first, last)`` is true, ascending.
+
+        >>> IN_MEMORY.where(6, lambda first, last: np.arange(first, last) % 3 == 0, np.uint32)
+        array([0, 3], dtype=uint32)
+        """
+        total = sum(int(np.count_nonzero(chosen(first, last))) for first, last in blocks(count))
+        out, at = self.empty(total, dtype), 0
+        for first, last in blocks(count):
+            here = np.flatnonzero(chosen(first, last))
+            np.add(here, first, out=out[at : at + len(here)], casting="unsafe")
+            at += len(here)
+        return out
+
+    def concatenated(self, parts: Iterable[npt.NDArray[Any]], dtype: Any, shifts: Iterable[int]) -> npt.NDArray[Any]:
+        """Arrays one after the other, each with its shift added to it.
+
+        >>> IN_MEMORY.concatenated([np.array([0, 1]), np.array([0])], np.int64, [0, 5])
+        array([0, 1, 5])
+        """
+        parts = list(parts)
+        out, at = self.empty(sum(map(len, parts)), dtype), 0
+        for part, shift in zip(parts, shifts, strict=True):
+            np.add(part, shift, out=out[at : at + len(part)], casting="unsafe")
+            at += len(part)
+        return out
+
+
+IN_MEMORY = Arrays()
+"""For whoever has no reason to ask for anything else."""

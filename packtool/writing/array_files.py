@@ -1,0 +1,101 @@
+"""Arrays in files: what may exceed memory is mapped, by this process and by others, and knows its file."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from packtool.arrays import Arrays
+from packtool.storage.maps import mapped
+
+LARGE = 1 << 20
+"""Bytes from which an array is worth a file."""
+
+
+class MappedBytes(np.ndarray[tuple[int], np.dtype[np.uint8]]):
+    """The bytes of a file, mapped. Arrays that are views of them find the file through their `base`.
+
+    Attributes:
+        path: of the file.
+    """
+
+    path: Path
+
+
+class ArrayFile(NamedTuple):
+    """Where an array lies.
+
+    Attributes:
+        path: a file of array items and nothing else.
+        dtype, shape: of the array.
+        offset: in bytes, where it begins in the file.
+    """
+
+    path: Path
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int = 0
+
+    def open(self, *, writable: bool = False) -> np.ndarray[Any, Any]:
+        """The array, mapped."""
+        size = self.offset + self.dtype.itemsize * int(np.prod(self.shape))
+        with self.path.open("r+b" if writable else "rb") as file:
+            data = MappedBytes((size,), np.uint8, buffer=mapped(file.fileno(), size, writable=writable).base)
+        data.path = self.path
+        # Views of the plain type: arithmetic on a subclass of ndarray is slower, and its results are of the subclass.
+        return data.view(np.ndarray)[self.offset :].view(self.dtype).reshape(self.shape)
+
+    @classmethod
+    def of(cls, array: np.ndarray[Any, Any]) -> ArrayFile | None:
+        """Where an array lies in a file; None where it does not, or its file is gone."""
+        whole: Any = array
+        while isinstance(whole, np.ndarray) and not isinstance(whole, MappedBytes):
+            whole = whole.base
+        if not isinstance(whole, MappedBytes) or not array.flags.c_contiguous or not whole.path.exists():
+            return None
+        return cls(whole.path, array.dtype, array.shape, array.ctypes.data - whole.ctypes.data)
+
+
+class FileArrays(Arrays):
+    """Makes large arrays in files of a directory.
+
+    Args:
+        directory: that nobody else writes to.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory.absolute()
+        self._numbers = itertools.count()
+
+    def empty(self, count: int, dtype: Any) -> np.ndarray[Any, Any]:
+        """An array of so many items.
+
+        Raises:
+            OSError: the disk is full: found here, where it can be said, rather than when the array is filled.
+        """
+        size = count * np.dtype(dtype).itemsize
+        if size < LARGE:
+            return super().empty(count, dtype)
+        file = ArrayFile(self.directory / f"planned-{next(self._numbers):05d}", np.dtype(dtype), (count,))
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with file.path.open("xb") as out:
+            os.posix_fallocate(out.fileno(), 0, size)
+        return file.open(writable=True)
+
+
+@contextmanager
+def temporary_arrays(work: Path) -> Iterator[FileArrays]:
+    """Arrays in a directory that goes when the block ends.
+
+    Args:
+        work: where to make it.
+    """
+    with tempfile.TemporaryDirectory(prefix="plan.", dir=work) as name:
+        yield FileArrays(Path(name))
