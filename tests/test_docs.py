@@ -1,8 +1,8 @@
-"""Documentation stays true: every `python` and `sh` block runs, in order, beside a small corpus and what is made of it.
+"""Documentation stays true: the `python` and `sh` blocks of every page run in order, in an empty directory.
 
-A page's blocks share one namespace and one directory, which holds `corpus.jsonl`, its token store `tokens`, the packed
-dataset `packed`, and `configs/`. A block whose language is followed by a file name is written to that file, for the
-blocks after it. Blocks marked `console` or `text` are shown, not run.
+A page's blocks share one namespace and one directory. A block whose language is followed by a file name is written to
+that file, for the blocks after it. Blocks marked `console` or `text` are shown, not run. README speaks to somebody who
+cloned the project and ran `make demo`: beside it lie `configs/` and a small stand-in for `demo-output/`.
 """
 
 from __future__ import annotations
@@ -47,17 +47,11 @@ def blocks_of(text: str) -> list[tuple[str, str | None, str]]:
     return [(language, name, code) for language, name, code in found if name or language in ("python", "sh")]
 
 
-@pytest.fixture(scope="session")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a corpus, a token store and a packed dataset, and `bin/packtool`, which runs this package."""
-    place = tmp_path_factory.mktemp("docs")
-    texts = [f"Document {n}: " + "the quick brown fox jumps over the lazy dog, " * (n % 17) for n in range(300)]
-    lines = [msgspec.json.encode({"text": text, "id": n}) for n, text in enumerate(texts)]
-    (place / "corpus.jsonl").write_bytes(b"\n".join(lines) + b"\n")
-    packtool.tokenize(place / "corpus.jsonl", place / "tokens")
-    packtool.pack(place / "tokens", place / "packed", strategy="concat", sequence_length=128, shard_tokens=4096)
-    shutil.copytree(ROOT / "configs", place / "configs")
-    (place / "bin").mkdir()
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """An empty directory, but for `bin/packtool` and `bin/python`, which run this package."""
+    place = tmp_path / "here"
+    (place / "bin").mkdir(parents=True)
     for name, command in (("packtool", " -m packtool"), ("python", "")):
         script = place / "bin" / name
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}"{command} "$@"\n', encoding="utf-8")
@@ -67,22 +61,30 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if blocks(page) and page != RECIPES and page.name not in ELSEWHERE],
+    [page for page in PAGES if blocks(page) and page.name not in (*ELSEWHERE, "README.md")],
     ids=lambda page: page.name,
 )
-def test_blocks_run(page: Path, workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = tmp_path / "here"
-    shutil.copytree(workshop, place)
-    run_blocks(page.name, blocks(page), place, monkeypatch)
+def test_blocks_run(page: Path, empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_blocks(page.name, blocks(page), empty, monkeypatch)
+
+
+def test_readme_runs_after_the_demo(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    demo = empty / "demo-output"
+    (demo / "corpus").mkdir(parents=True)
+    texts = [f"Document {n}: " + "the quick brown fox jumps over the lazy dog, " * (n % 17) for n in range(300)]
+    lines = [msgspec.json.encode({"text": text}) for text in texts]
+    (demo / "corpus" / "corpus.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    packtool.tokenize(demo / "corpus", demo / "tokens")
+    packtool.pack(demo / "tokens", demo / "shuffled", strategy="concat", sequence_length=128, shard_tokens=4096)
+    shutil.copytree(ROOT / "configs", empty / "configs")
+    run_blocks("README.md", blocks(ROOT / "README.md"), empty, monkeypatch)
 
 
 @pytest.mark.parametrize("recipe", [title for title in recipes() if title])
-def test_a_recipe_runs_alone(recipe: str, workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a fresh directory with a corpus and the configuration file, as the page says."""
-    for name in ("corpus.jsonl", "bin"):
-        (shutil.copytree if name == "bin" else shutil.copy)(workshop / name, tmp_path / name)
+def test_a_recipe_runs_alone(recipe: str, empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a fresh directory with the corpus and the configuration file of the page's introduction."""
     introduction, steps = recipes()[""], recipes()[recipe]
-    run_blocks(recipe, [*introduction, *steps], tmp_path, monkeypatch)
+    run_blocks(recipe, [*introduction, *steps], empty, monkeypatch)
 
 
 def run_blocks(
