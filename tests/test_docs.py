@@ -144,6 +144,11 @@ ELSEWHERE_OPTIONS = {
     "--peers": "of a benchmark",
     "--block-size": "of other tools",
     "--num-proc": "of other tools",
+    "--partitions": "of Megatron",
+    "--append-eod": "of Megatron",
+    "--data-path": "of Megatron",
+    "--json-keys": "of Megatron",
+    "--split": "of Megatron",
     "--max-bucket": "an example of a new option",
     "--local-directory": "of Dask's workers",
 }
