@@ -24,7 +24,7 @@ PAGE, SCHEMA = "report-schema.md", "report.schema.json"
 ROOTS: tuple[Any, ...] = (PackedReport, MeasuredReport, StoreReport, CorpusReport)
 INTRODUCTION = """# The report
 
-Written from the types in `packtool/report/schema/` by `scripts/report_schema.py`; a test fails when this page and
+Written from the types in `packtool/report/schema.py` by `scripts/report_schema.py`; a test fails when this page and
 they differ. The same as [JSON Schema](report.schema.json), for those who check or generate.
 
 `packtool pack` and `packtool shuffle` write `report.json`, a [PackedReport](#packedreport), beside the manifest.

@@ -38,15 +38,12 @@ def show(
         print_json({"schema_version": 1, "path": str(path), "kept": kept, "run": run, "report": report})
     elif not quiet:
         from packtool.report.terminal.console import results_console
-        from packtool.report.terminal.tables import ledger_table, title
+        from packtool.report.terminal.reports import print_ledger
         from packtool.sizes import plural
 
-        console = results_console()
         if report is not None:
-            console.print(title(report))
-            console.print()
-            console.print(ledger_table(report.ledger))
-            console.print()
+            print_ledger(report, results_console())
+            typer.echo()
             if report.metrics is not None:
                 typer.echo(key_figures(report.metrics))
         if "least_rows" in run:

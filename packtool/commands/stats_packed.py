@@ -14,8 +14,8 @@ from packtool.metrics import BatchMix, Mixed, Mixing, Tally
 from packtool.metrics.training import training_cost
 from packtool.progress import Progress
 from packtool.report.packed import read_report, report_of_rows
-from packtool.report.pictured import pictured
-from packtool.report.schema import MeasuredReport, PackedSourceFigures, PicturedRow
+from packtool.report.sample_rows import sample_rows
+from packtool.report.schema import MeasuredReport, PackedSourceFigures, SampleRow
 from packtool.report.sources import packed_sources
 from packtool.storage.manifest import input_names
 from packtool.storage.order import read_order, require_orders
@@ -79,11 +79,13 @@ def packed_report(
     training = None
     if parameters is not None and report.metrics is not None:
         training = training_cost(report.metrics, report.ledger.output, parameters)
-    drawn: list[PicturedRow] = []
+    drawn: list[SampleRow] = []
     if tallies:
         source, tally = max(zip(sources, tallies, strict=True), key=lambda pair: pair[1].rows * pair[1].sequence_length)
-        drawn = pictured(spread_rows(source.segments, source.rows), tally.lengths)
-    return MeasuredReport(**msgspec.structs.asdict(report), path=path, mixing=mixing, training=training, pictured=drawn)
+        drawn = sample_rows(spread_rows(source.segments, source.rows), tally.lengths)
+    return MeasuredReport(
+        **msgspec.structs.asdict(report), path=path, mixing=mixing, training=training, sample_rows=drawn
+    )
 
 
 def _sources(dataset: PackedDataset) -> list[PackedSourceFigures]:

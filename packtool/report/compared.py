@@ -17,11 +17,10 @@ from packtool.metrics.unpacked import unpacked
 from packtool.packing import STRATEGIES
 from packtool.packing.options import mixes
 from packtool.report.advice import advise
-from packtool.report.figures import Figure
 from packtool.report.packed import row_figures
-from packtool.report.pictured import pictured
+from packtool.report.sample_rows import sample_rows
 from packtool.report.schema import Comparison, Options, SlidingForecast, Timing, Trial
-from packtool.report.verdict import degenerate, verdicts
+from packtool.report.verdict import verdicts
 
 MIXING_BATCH = 64
 """Rows in a batch where figures of batches are wanted without a batch size."""
@@ -75,21 +74,6 @@ def baseline_length(outcomes: Sequence[Outcome]) -> int:
     )
 
 
-def best(entries: Sequence[Trial], entry: Trial, figure: Figure) -> bool:
-    """Whether an entry has the best value among those of its sequence length, and others have a worse one.
-
-    Entries that buy it by cutting or padding nearly everything are passed over.
-    """
-    group = [e for e in entries if e.sequence_length == entry.sequence_length and not degenerate(e)]
-    if entry not in group:
-        return False
-    rivals = [figure.of(e.metrics) for e in group]
-    known = [value for value in rivals if value is not None]
-    if not figure.better or not known or min(known) == max(known):
-        return False
-    return figure.of(entry.metrics) == (min(known) if figure.better < 0 else max(known))
-
-
 def _trial(
     outcome: Outcome, batch_size: int | None, baseline_pairs: int, command: str, parameters: int | None
 ) -> Trial:
@@ -111,7 +95,7 @@ def _trial(
         context=figures.context,
         sampled_documents=outcome.sampled,
         training=None if parameters is None else training_cost(metrics, outcome.ledger.output, parameters),
-        pictured=pictured(outcome.sample, outcome.tallies[0].lengths),
+        sample_rows=sample_rows(outcome.sample, outcome.tallies[0].lengths),
     )
 
 

@@ -1,4 +1,4 @@
-"""What each figure is called, how it is written, and what it means: one place for tables, pages and docs."""
+"""What each figure is called, how it is written, and what it means: one place for all tables. See docs/glossary.md."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from packtool.metrics import Metrics
 from packtool.metrics.homogeneity import Homogeneity
 
 Value = int | float | None
+"""A figure; None where it is not known."""
 
 
 def count(value: Value) -> str:
@@ -70,9 +71,23 @@ def number(value: Value) -> str:
     return f"{value:.1f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
-def times_random(found: Homogeneity) -> str:
+def seconds(value: float) -> str:
+    """CPU seconds."""
+    return f"{value:.2f}"
+
+
+def times(value: Value) -> str:
+    """A multiple.
+
+    >>> times(1.5), times(None)
+    ('1.50×', '–')
+    """
+    return "–" if value is None else f"{number(value)}×"
+
+
+def times_random(found: Homogeneity) -> Value:
     """How many times as alike rows are inside as random rows of the same segments would be."""
-    return f"{number(found.between_rows / found.random_rows)}×" if found.random_rows else "–"
+    return found.between_rows / found.random_rows if found.random_rows else None
 
 
 @dataclass(frozen=True)
@@ -81,10 +96,11 @@ class Figure:
 
     Attributes:
         key: its name among the metrics; a dot leads into a part of them.
-        label: for a table.
+        label: its name.
         write: from value to text.
         meaning: in a sentence.
         better: -1 where less is better, 1 where more is, 0 where neither.
+        short: its name where room is scarce; empty for the label itself.
     """
 
     key: str
@@ -92,6 +108,7 @@ class Figure:
     write: Callable[[Value], str]
     meaning: str
     better: int = 0
+    short: str = ""
 
     def of(self, metrics: Metrics) -> Value:
         """Its value among these metrics."""
@@ -105,37 +122,40 @@ FIGURES = (
         "truncation_ratio",
         "truncation",
         percent,
-        "documents whose text does not lie contiguous in one row (a dropped one counts) / documents",
+        "documents that are cut / documents; a document is cut if its text does not lie whole in one row",
         -1,
     ),
     Figure(
         "avoidable_truncation_ratio",
         "avoidable truncation",
         percent,
-        "the same among documents no longer than a row (with several buckets, the longest row)",
+        "documents that are cut though they are no longer than a row (of several lengths, the longest) / documents no "
+        "longer than a row",
         -1,
+        "avoidable",
     ),
-    Figure("concatenation_ratio", "concatenation", number, "documents / rows", -1),
+    Figure("dropped_ratio", "dropped", percent, "text tokens in no row / text tokens", -1),
+    Figure(
+        "repeated_ratio", "repeated", percent, "text tokens that an earlier row has / output tokens", short="repeat"
+    ),
+    Figure("concatenation_ratio", "concatenation", number, "documents / rows", -1, "docs"),
     Figure(
         "mean_context",
         "mean context",
         number,
-        "tokens of the same segment before a token in its row, averaged over all tokens but padding",
+        "tokens of its own document before a token in its row, averaged over all tokens but padding",
         1,
+        "context",
     ),
-    Figure("dropped_ratio", "dropped", percent, "text tokens in no row / text tokens", -1),
-    Figure("repeated_ratio", "repeated", percent, "text tokens that an earlier row has / output tokens"),
     Figure(
         "homogeneity.between_rows",
-        "alike rows",
+        "between rows",
         percent,
         "share of the variance of log length (of a document's segment in its row) that lies between rows; 100% where "
         "each row holds one length",
         -1,
     ),
-    Figure(
-        "homogeneity.random_rows", "alike at random", percent, "the same if the segments were put into rows at random"
-    ),
+    Figure("homogeneity.random_rows", "at random", percent, "the same if the segments were put into rows at random"),
     Figure(
         "homogeneity.equal_but_one",
         "equal but one",
@@ -148,26 +168,11 @@ FIGURES = (
         "row_excess",
         "above bound",
         percent,
-        "rows above the fewest that the same tokens fill: the sum over buckets of ceil((output - padding) / L)",
+        "rows above the fewest that the same tokens fill: the sum over row lengths of ceil((output - padding) / L)",
         -1,
     ),
-    Figure("steps_per_epoch", "steps per epoch", count, "batches in an epoch; the last may be smaller", -1),
+    Figure("steps_per_epoch", "steps per epoch", count, "batches in an epoch; the last may be smaller", -1, "steps"),
 )
 
+ALIKE = "variance of log length between rows, times that of random rows; 1 is as mixed as random"
 BY_KEY = {figure.key: figure for figure in FIGURES}
-COLUMNS = {
-    "padding_ratio": "padding",
-    "truncation_ratio": "cut, of all",
-    "avoidable_truncation_ratio": "cut, of those that fit",
-    "concatenation_ratio": "docs / row",
-    "mean_context": "context",
-    "dropped_ratio": "dropped",
-    "repeated_ratio": "repeated",
-    "homogeneity.between_rows": "alike",
-    "homogeneity.random_rows": "at random",
-    "homogeneity.equal_but_one": "equal but one",
-    "rows": "rows",
-    "row_excess": "above bound",
-    "steps_per_epoch": "steps",
-}
-"""What figures are called at the head of a narrow column."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from packtool.metrics import LengthCounts
-from packtool.report.figures import count, number, percent, times_random
+from packtool.report.figures import count, number, percent, times, times_random
 from packtool.report.schema import ChosenStrategy, Trial, Verdict
 
 WASTE = 0.02
@@ -164,7 +164,7 @@ def _cost(entry: Trial) -> str:
         (metrics.dropped_ratio, "of the text is dropped"),
     ]
     found = [f"{percent(share)} {what}" for share, what in shares if share]
-    rows = f"{count(metrics.rows)} rows, {times_random(metrics.homogeneity)} as alike inside as random ones"
+    rows = f"{count(metrics.rows)} rows, {times(times_random(metrics.homogeneity))} as alike inside as random ones"
     return f"{_sentence(', '.join(found))}; {rows}." if found else f"No padding, nothing dropped or repeated; {rows}."
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import packtool
 from packtool.comparing import candidates, compare, trial
-from packtool.report.notes import notes
+from packtool.report.comparison_tables import notes
 from packtool.report.schema import Comparison
 from tests.reports import store_report
 from tests.stores import write_store

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from packtool.plan import I64
-from packtool.report.compared import best
-from packtool.report.figures import FIGURES
+from packtool.report.comparison_tables import strategies_table
 from packtool.report.schema import Comparison, Verdict
 from packtool.report.verdict import NOTABLE, WASTE, degenerate, needless, waste
 from tests.reports import store_report
@@ -116,13 +115,21 @@ def test_no_documents_no_verdict() -> None:
 
 
 def test_degenerate_entries_are_not_marked() -> None:
-    entries = compared(CODE).entries
+    comparison = compared(CODE)
+    entries = comparison.entries
     decompose = next(e for e in entries if e.strategy == "decompose")
     assert decompose.metrics.padding_ratio == 0
     assert degenerate(decompose)
-    marked: list[tuple[str, str]] = [(e.label, f.key) for e in entries for f in FIGURES if best(entries, e, f)]
+    table = strategies_table(comparison)
+    marked = {
+        (row[0].text, column.title)
+        for _, rows in table.cells(table.columns)
+        for row in rows
+        for column, cell in zip(table.columns, row, strict=True)
+        if cell.best
+    }
     assert "decompose" not in dict(marked)
-    assert ("bfd", "avoidable_truncation_ratio") in marked
+    assert ("bfd", "avoidable truncation") in marked
 
 
 def test_the_command_is_there_to_paste() -> None:

@@ -11,7 +11,6 @@ from packtool.report.figures import count, percent, short
 from packtool.report.page.axes import (
     BOTTOM,
     HEIGHT,
-    LEFT,
     TOP,
     WIDTH,
     Axis,
@@ -27,6 +26,8 @@ from packtool.report.page.axes import (
 
 COLOURS = 10
 """Colours of series in the style sheet, c0 to c9."""
+_INDENT, _STEP = 105, 20
+"""Of charts with one line a row: room for its label, height."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Series:
-    """A line, or a point: its name, its colour, its places."""
+    """A line: its name, its colour, its places."""
 
     name: str
     colour: int
@@ -144,72 +145,35 @@ def lines(
     return drawing(title, "".join(parts))
 
 
-def scatter(title: str, points: Sequence[Series], *, x_label: str, y_label: str) -> str:
-    """Shares against shares on square-root axes, so that small ones stay apart; each point named beside it."""
-    shares = [0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0]
-
-    def reach(values: Sequence[float]) -> float:
-        most = max(values)
-        return next((s for s in shares[1:] if s >= 1.2 * most), 1.0)
-
-    x = horizontal(0, reach([s.points[0][0] for s in points]), math.sqrt)
-    y = vertical(0, reach([s.points[0][1] for s in points]), math.sqrt)
-    parts = [
-        frame(
-            Axis(x, [s for s in shares if s <= x.high], x_label, tick_percent),
-            Axis(y, [s for s in shares if s <= y.high], y_label, tick_percent),
-        )
-    ]
-    groups = _together(points, x, y)
-    taken = [(at - 5, level - 5, at + 5, level + 5) for (at, level), _ in groups]
-    for (at, level), group in groups:
-        (a, b), colour = group[0].points[0], group[0].colour % COLOURS
-        name = ", ".join(s.name for s in group)
-        parts.append(
-            f'<circle class="dot c{colour}" cx="{at:g}" cy="{level:g}" r="4.5">'
-            f"<title>{escape(f'{name}: {percent(a)}, {percent(b)}')}</title></circle>"
-        )
-        spot = _free_spot(at, level, 5.6 * len(name), taken)
-        taken.append(spot)
-        left, upper, right, lower = spot
-        if abs((upper + lower) / 2 - level) > 8:
-            parts.append(
-                f'<line class="leader" x1="{at:g}" y1="{level:g}" x2="{left if left > at else right:g}" '
-                f'y2="{(upper + lower) / 2:g}"/>'
-            )
-        parts.append(text(left, lower - 3, name, css="name"))
-    return drawing(title, "".join(parts))
+def context(series: Sequence[Series]) -> str:
+    """How many tokens see how much of their own document."""
+    return lines(
+        "Share of tokens with at least so much context",
+        series,
+        x_label="tokens of its own document before a token",
+        y_label="share of tokens with at least as many",
+        top=1,
+    )
 
 
-def _together(points: Sequence[Series], x: Scale, y: Scale) -> list[tuple[tuple[float, float], list[Series]]]:
-    """Points by their place, from the top; those that would hide each other together."""
-    groups: list[tuple[tuple[float, float], list[Series]]] = []
-    for s in sorted(points, key=lambda s: (-s.points[0][1], s.points[0][0])):
-        at, level = x(s.points[0][0]), y(s.points[0][1])
-        near = next((g for (left, top), g in groups if abs(left - at) < 4 and abs(top - level) < 4), None)
-        if near is None:
-            groups.append(((at, level), [s]))
-        else:
-            near.append(s)
-    return groups
+def dots(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, str, float]]]]) -> str:
+    """Shares, one line a row, on a square-root axis, so that small ones stay apart.
 
-
-def _free_spot(
-    at: float, level: float, width: float, taken: Sequence[tuple[float, float, float, float]]
-) -> tuple[float, float, float, float]:
-    """A box (left, top, right, bottom) for a name near a point that no other name is in."""
-    found: list[tuple[float, tuple[float, float, float, float]]] = []
-    for away in (8, 40, 80, -8 - width, -40 - width):
-        left = at + away
-        if not LEFT <= left <= WIDTH - width - 2:
-            continue
-        for step in range(-10, 11):
-            top = level - 7 + 6 * step
-            box = (left, top, left + width, top + 12)
-            inside = top >= TOP - 6 and top + 12 <= HEIGHT - BOTTOM
-            if inside and not any(a < box[2] and left < c and b < box[3] and top < d for a, b, c, d in taken):
-                found.append((abs(away) + 2 * abs(step) * (1 + abs(step) / 4), box))
-    return min(found)[1] if found else (at + 8, level - 7, at + 8 + width, level + 5)
+    Args:
+        rows: (label, parts); a part is (name, style class, share).
+    """
+    known = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0]
+    most = max((share for _, parts in rows for _, _, share in parts), default=0)
+    x = Scale(0, next((share for share in known if share >= most), 1.0), _INDENT, WIDTH - 40, math.sqrt)
+    out = [_ticks(x, [0, *(share for share in known if share <= x.high)], tick_percent, len(rows))]
+    for index, (label, parts) in enumerate(rows):
+        at = _STEP * index + 11
+        out.append(text(_INDENT - 10, at + 4, label, anchor="end", css="name"))
+        for number, (name, css, share) in enumerate(parts):
+            tip = f"<title>{escape(f'{label}: {name} {percent(share)}')}</title>"
+            level = at + 7 * (number - (len(parts) - 1) / 2)
+            out.append(f'<circle class="dot {css}" cx="{x(share):g}" cy="{level:g}" r="4.5">{tip}</circle>')
+    return drawing(title, "".join(out), _STEP * len(rows) + 22)
 
 
 def stacked(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, str, float]]]], unit: str) -> str:
@@ -243,24 +207,29 @@ def whiskers(title: str, rows: Sequence[tuple[str, int, float, float, float]], l
     Args:
         rows: (label, colour, median, mean, p99).
     """
-    most = max((p99 for *_, p99 in rows), default=1) or 1
-    indent, step = 105, 20
-    x = type(horizontal(0, 1))(1, max(2.0, most), indent, WIDTH - 40, lambda v: math.log(max(v, 1)))
-    height = step * len(rows) + 34
-    out = []
-    for tick in log_ticks(1, max(2.0, most)):
-        at = x(tick)
-        out.append(f'<line class="grid" x1="{at:g}" x2="{at:g}" y1="0" y2="{height - 32}"/>')
-        out.append(text(at, height - 18, short(tick), anchor="middle"))
+    most = max(2.0, max((p99 for *_, p99 in rows), default=1))
+    x = Scale(1, most, _INDENT, WIDTH - 40, lambda value: math.log(max(value, 1)))
+    height = _STEP * len(rows) + 34
+    out = [_ticks(x, log_ticks(1, most), short, len(rows))]
     for index, (name, colour, median, mean, p99) in enumerate(rows):
-        at, css = step * index + 11, f"c{colour % COLOURS}"
-        out.append(text(indent - 10, at + 4, name, anchor="end", css="name"))
+        at, css = _STEP * index + 11, f"c{colour % COLOURS}"
+        out.append(text(_INDENT - 10, at + 4, name, anchor="end", css="name"))
         tip = f"<title>{escape(name)}: p50 {short(median)}, mean {mean:.2f}, p99 {short(p99)}</title>"
         out.append(f'<line class="line {css}" x1="{x(median):g}" x2="{x(p99):g}" y1="{at}" y2="{at}">{tip}</line>')
         out.append(f'<circle class="dot {css}" cx="{x(mean):g}" cy="{at}" r="4.5">{tip}</circle>')
         out.append(text(x(p99) + 6, at + 4, short(p99)))
-    out.append(text((indent + WIDTH - 40) / 2, height - 3, label, anchor="middle", css="label"))
+    out.append(text((_INDENT + WIDTH - 40) / 2, height - 3, label, anchor="middle", css="label"))
     return drawing(title, "".join(out), height)
+
+
+def _ticks(x: Scale, ticks: Sequence[float], write: Callable[[float], str], rows: int) -> str:
+    """Upright grid lines behind rows, and their labels below."""
+    bottom = _STEP * rows + 2
+    return "".join(
+        f'<line class="grid" x1="{x(tick):g}" x2="{x(tick):g}" y1="0" y2="{bottom}"/>'
+        + text(x(tick), bottom + 14, write(tick), anchor="middle")
+        for tick in ticks
+    )
 
 
 def legend(entries: Sequence[tuple[str, str]]) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
+from packtool.report.dataset_tables import source_tables
 from packtool.report.figures import count, number, short
-from packtool.report.page.comparison_sections import comparison_sections, verdict_section
-from packtool.report.page.dataset_sections import dataset_sections
-from packtool.report.page.elements import facts, grid, length_chart, lengths_figure, tiles
-from packtool.report.page.source_sections import source_sections
+from packtool.report.page.comparison import comparison_sections, verdict_section
+from packtool.report.page.dataset import dataset_sections
+from packtool.report.page.elements import facts, grid, length_chart, lengths_figure, section, tiles
 from packtool.report.schema import Lengths, MeasuredReport, Options, Report, Trial
 
 
@@ -62,7 +62,7 @@ def _sections(report: Report) -> Iterable[str]:
             yield from comparison_sections(comparison, drawings)
         else:
             yield grid(drawings)
-    yield from source_sections(report)
+    yield from map(section, source_tables(report))
     yield "<h2>Configuration</h2>" + facts(_configuration(report))
 
 

@@ -8,7 +8,7 @@ from html import escape
 from packtool.report.figures import count
 from packtool.report.page.axes import WIDTH, drawing
 from packtool.report.page.charts import legend
-from packtool.report.schema import PicturedRow
+from packtool.report.schema import SampleRow
 
 _THICK, _STEP = 16, 21
 _NARROW = 1.2
@@ -17,7 +17,7 @@ _SHADES = 8
 """Colours, from the shortest documents to the longest: each stands for four times the length of the one before."""
 
 
-def row_picture(title: str, rows: Sequence[PicturedRow]) -> str:
+def row_picture(title: str, rows: Sequence[SampleRow]) -> str:
     """An SVG drawing of rows, a strip each."""
     out = []
     for number, row in enumerate(rows):
@@ -40,7 +40,7 @@ def picture_legend() -> str:
     return legend([*steps, ("padding", "padding"), ("cut here", "cut")])
 
 
-def _blocks(row: PicturedRow, whole: int) -> list[tuple[str, int, str, bool, bool]]:
+def _blocks(row: SampleRow, whole: int) -> list[tuple[str, int, str, bool, bool]]:
     """Colour, tokens, words and cut ends of each block."""
     found: list[tuple[str, int, str, bool, bool]] = []
     for segment in row.segments:

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from packtool.report.page import charts
-from packtool.report.page.axes import HEIGHT, LEFT, WIDTH
-from packtool.report.page.charts import Bin, Series
+from packtool.report.page.axes import WIDTH
+from packtool.report.page.charts import Bin
 
 
 def test_bars_are_as_high_as_their_values() -> None:
@@ -24,24 +24,17 @@ def test_marks_lie_where_their_length_is() -> None:
     assert mark == pytest.approx(bar, abs=2)
 
 
-def test_names_of_a_scatter_do_not_overlap_and_stay_inside() -> None:
-    points = [Series(f"strategy-{i}", i, [(0.001 * (i % 3), 0.3 + 0.002 * i)]) for i in range(9)]
-    drawing = charts.scatter("t", points, x_label="x", y_label="y")
-    names = re.findall(r'<text class="name" x="([\d.]+)" y="([\d.]+)".*?>(.*?)</text>', drawing)
-    boxes = [(float(x), float(y), float(x) + 5.6 * len(n), float(y) + 12) for x, y, n in names]
-    for i, (a, b, c, d) in enumerate(boxes):
-        assert a >= LEFT
-        assert c <= WIDTH
-        assert 0 <= b <= HEIGHT
-        for e, f, g, h in boxes[:i]:
-            assert not (a < g and e < c and b < h and f < d)
-
-
-def test_points_at_one_place_share_their_name() -> None:
-    drawing = charts.scatter(
-        "t", [Series("bfd", 0, [(0.1, 0.2)]), Series("ffd", 1, [(0.1, 0.2)])], x_label="x", y_label="y"
+def test_dots_lie_at_their_shares_each_in_its_row() -> None:
+    drawing = charts.dots(
+        "t", [("a", [("x", "c0", 0.25), ("y", "c1", 0.0)]), ("b", [("x", "c0", 1.0), ("y", "c1", 0.25)])]
     )
-    assert ">bfd, ffd</text>" in drawing
+    dots = re.findall(r'class="dot (c\d)" cx="([\d.]+)" cy="([\d.]+)"', drawing)
+    (quarter, none, whole, second) = [(float(x), float(y)) for _, x, y in dots]
+    assert quarter[0] - none[0] == pytest.approx((whole[0] - none[0]) / 2)
+    assert second[0] == quarter[0]
+    assert none[1] < whole[1]
+    assert whole[0] <= WIDTH
+    assert "<title>a: x 25.00%</title>" in drawing
 
 
 def test_parts_share_one_scale() -> None:

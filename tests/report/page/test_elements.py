@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from packtool.metrics import LengthCounts
+from packtool.report.figures import percent
 from packtool.report.packed import lengths_of
-from packtool.report.page.elements import Cell, definitions, facts, lengths_figure, sortable_table, table, tiles
+from packtool.report.page.elements import facts, lengths_figure, section, tiles
+from packtool.report.table import Column, Table, table_of
 
 EVIL = "<b>&'\""
 
@@ -17,9 +19,8 @@ EVIL = "<b>&'\""
 @pytest.mark.parametrize(
     "made",
     [
-        table([EVIL], [[EVIL]]),
-        sortable_table([EVIL], [(EVIL, [[Cell(EVIL)]])]),
-        definitions([(EVIL, EVIL)]),
+        f"<div>{section(table_of(EVIL, [Column(EVIL, str, meaning=EVIL)], [EVIL], EVIL))}</div>",
+        f"<div>{section(Table(EVIL, [Column(EVIL, str)], [(EVIL, [EVIL])]))}</div>",
         tiles([(EVIL, EVIL)]),
         facts([(EVIL, EVIL)]),
     ],
@@ -31,12 +32,19 @@ def test_what_users_wrote_is_escaped(made: str) -> None:
 
 
 def test_cells_carry_the_number_to_sort_by() -> None:
-    made = sortable_table(["figure"], [("group", [[Cell("12%", 0.12, best=True)], [Cell("–")]])])
-    cells = ElementTree.fromstring(made).findall(".//tbody/tr/td")
-    assert [(cell.text, cell.get("data-value"), cell.get("class")) for cell in cells] == [
-        ("12%", "0.12", "best"),
+    column = Column("figure", lambda row: row[0], percent, "a share", better=-1)
+    made = section(Table("", [column], [("group", [(0.12,), (0.5,), (None,)])], contest=list))
+    root = ElementTree.fromstring(f"<div>{made}</div>")
+    assert [(cell.text, cell.get("data-value"), cell.get("class")) for cell in root.findall(".//tbody/tr/td")] == [
+        ("12.00%", "0.12", "best"),
+        ("50.00%", "0.5", None),
         ("–", None, None),
     ]
+    assert [head.get("title") for head in root.findall(".//thead/tr/th")] == ["a share"]
+
+
+def test_a_table_without_rows_is_left_out() -> None:
+    assert section(table_of("title", [Column("figure", str)], [])) == ""
 
 
 def test_quantiles_are_named() -> None:

@@ -67,7 +67,12 @@ def test_page_of_a_comparison() -> None:
     lengths = np.random.default_rng(2).lognormal(4, 1, 400).astype(np.int64) + 2
     text = page(store_report(lengths, ["all"], [32, 128], [64, 256]))
     headings = check(text)
-    for chart in ("Padding against truncation", "Context available", "Documents per row", "Where every token goes"):
+    for chart in (
+        "Padding and avoidable truncation",
+        "Context available",
+        "Documents per row",
+        "Where every token goes",
+    ):
         assert headings.count(chart) >= 2
     assert headings.count("Texts that slide") == 2
     assert "L = 32" in text

@@ -11,7 +11,7 @@ from packtool.comparing.sample import PICTURED, spread_rows
 from packtool.packing import PackOptions, plan
 from packtool.report.page.axes import WIDTH
 from packtool.report.page.row_picture import row_picture
-from packtool.report.pictured import pictured
+from packtool.report.sample_rows import sample_rows
 from packtool.writing.layout import Layout
 
 
@@ -19,7 +19,7 @@ def rows_of(lengths: list[int], strategy: str, sequence_length: int) -> str:
     array = np.array(lengths)
     (whole,) = plan(strategy, array, PackOptions(sequence_length=sequence_length))
     layout = Layout(whole)
-    return row_picture("rows", pictured(layout.segments(0, layout.rows), array))
+    return row_picture("rows", sample_rows(layout.segments(0, layout.rows), array))
 
 
 def test_blocks_are_as_wide_as_their_pieces_and_coloured_by_length() -> None:

@@ -7,8 +7,9 @@ import io
 import numpy as np
 import pytest
 
+from packtool.report.table import Column, Table
 from packtool.report.terminal.console import results_console
-from packtool.report.terminal.tables import plain_table
+from packtool.report.terminal.tables import print_table
 
 LENGTHS = np.clip(np.random.default_rng(4).lognormal(6, 1.2, 3000), 2, 50_000).astype(np.int64)
 
@@ -25,24 +26,22 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
 
 
-def print_table(stream: io.StringIO) -> str:
-    table = plain_table("name", "figure")
-    table.add_row("a", "1")
-    table.add_row("longer", "", style="yellow")
+def printed(stream: io.StringIO) -> str:
+    columns = [Column("name", str, words=True), Column("figure", {"a": "1", "longer": ""}.__getitem__)]
     console = results_console(stream)
     console.print("[bold]title")
-    console.print(table)
+    print_table(Table("", columns, [("", ["a", "longer"])]), console)
     return stream.getvalue()
 
 
 def test_a_pipe_gets_no_spaces_at_the_ends_of_lines() -> None:
-    assert print_table(io.StringIO()) == "title\nname    figure\n──────────────\na            1\nlonger\n"
+    assert printed(io.StringIO()) == "title\nname    figure\n──────────────\na            1\nlonger\n"
 
 
 def test_a_terminal_gets_styles() -> None:
-    assert "\x1b[1mtitle\x1b[0m" in print_table(Terminal())
+    assert "\x1b[1mtitle\x1b[0m" in printed(Terminal())
 
 
 def test_no_color_leaves_no_style_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in print_table(Terminal())
+    assert "\x1b" not in printed(Terminal())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from packtool.plan import PADDING, Ints, Segments
-from packtool.report.schema import PicturedRow, PicturedSegment
+from packtool.report.schema import SampleRow, SampleSegment
 
 
-def pictured(rows: Segments, lengths: Ints) -> list[PicturedRow]:
+def sample_rows(rows: Segments, lengths: Ints) -> list[SampleRow]:
     """Rows to draw.
 
     Args:
@@ -14,9 +14,9 @@ def pictured(rows: Segments, lengths: Ints) -> list[PicturedRow]:
         lengths: of all documents.
     """
     return [
-        PicturedRow(
+        SampleRow(
             segments=[
-                PicturedSegment(
+                SampleSegment(
                     kind="document" if document >= 0 else "padding" if document == PADDING else "eos",
                     length=length,
                     document_length=int(lengths[document]) if document >= 0 else 0,

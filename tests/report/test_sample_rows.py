@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from packtool.plan import INSERTED_EOS, PADDING, Segments
-from packtool.report.pictured import pictured
+from packtool.report.sample_rows import sample_rows
 
 
 def test_segments_are_named_and_their_cut_ends_marked() -> None:
@@ -20,7 +20,7 @@ def test_segments_are_named_and_their_cut_ends_marked() -> None:
             (3, 2, 4, 0),
         ]
     )
-    rows = pictured(Segments(*table.T, np.array([0, 2, 5, 7])), np.array([5, 9, 4, 9]))
+    rows = sample_rows(Segments(*table.T, np.array([0, 2, 5, 7])), np.array([5, 9, 4, 9]))
     found = [
         [(each.kind, each.length, each.document_length, each.cut_before, each.cut_after) for each in row.segments]
         for row in rows

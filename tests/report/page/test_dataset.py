@@ -10,5 +10,5 @@ from tests.reports import measured
 def test_where_every_token_went_is_told_in_numbers(report: PackedReport) -> None:
     text = page(measured(report))
     ledger = report.ledger
-    assert f"<td>padding</td><td>{ledger.padding:,}</td>" in text
-    assert f"<td>EOS</td><td>{ledger.eos:,}</td>" in text
+    for name, tokens in (("padding", ledger.padding), ("EOS", ledger.eos)):
+        assert f"<td class='words'>  {name}</td><td data-value='{tokens}'>{tokens:,}</td>" in text

@@ -1,0 +1,540 @@
+"""What a report holds, as types: from here come the JSON, its schema, docs/report-schema.md, tables and pages.
+
+Reports are deterministic: no timings (but in `Comparison.timings`) and no paths (but in `path`), so equal datasets have
+equal reports. Metrics are those of `packtool.metrics`, under the names that they have there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from packtool import __version__
+from packtool.metrics import BatchMix, Ledger, Metrics, Mixed, Sliding
+from packtool.metrics.homogeneity import Homogeneity
+from packtool.metrics.training import TrainingCost
+from packtool.metrics.unpacked import Unpacked
+from packtool.report.figures import percent
+from packtool.sizes import plural
+from packtool.storage.manifest import Shuffle, TokenizerInfo
+
+Options: TypeAlias = dict[str, Any]
+"""Options by name; which ones there are depends on the strategy."""
+
+
+class LengthBin(msgspec.Struct, frozen=True, kw_only=True):
+    """Documents of similar length.
+
+    Attributes:
+        first: the shortest length of the bin.
+        last: the longest.
+        documents: documents whose length lies between the two.
+        total: the sum of their lengths.
+    """
+
+    first: int = msgspec.field(name="from")
+    last: int = msgspec.field(name="to")
+    documents: int
+    total: int
+
+
+class Lengths(msgspec.Struct, frozen=True, kw_only=True):
+    """The distribution of document lengths. pNN is the smallest length that NN % of the documents do not exceed.
+
+    Attributes:
+        unit: tokens (EOS included), words (what whitespace separates) or characters (code points).
+        documents: number of documents.
+        total: the sum of their lengths.
+        mean: the mean length.
+        min: the shortest length; 0 without documents.
+        p01: 1 % have at most this length.
+        p10: 10 % have at most this length.
+        p25: 25 % have at most this length.
+        p50: the median.
+        p75: 75 % have at most this length.
+        p90: 90 % have at most this length.
+        p99: 99 % have at most this length.
+        max: the longest length; 0 without documents.
+        histogram: bins of equal width on a logarithmic scale.
+    """
+
+    unit: str
+    documents: int
+    total: int
+    mean: float
+    min: int
+    p01: int
+    p10: int
+    p25: int
+    p50: int
+    p75: int
+    p90: int
+    p99: int
+    max: int
+    histogram: list[LengthBin]
+
+
+class BucketFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of one length.
+
+    Attributes:
+        sequence_length: tokens in a row.
+        rows: how many there are.
+        row_share: their share of all rows.
+        tokens: tokens that are not padding.
+        token_share: their share of all such tokens.
+        padding: padding tokens.
+        padding_ratio: padding / tokens of the bucket, padding included.
+        intact_documents: documents whose text lies in one segment of one of these rows.
+        mean_documents_per_row: distinct documents in a row, mean.
+        mean_context: as in the metrics, for these rows.
+        homogeneity: how alike the segments of a row are, for these rows.
+    """
+
+    sequence_length: int
+    rows: int
+    row_share: float
+    tokens: int
+    token_share: float
+    padding: int
+    padding_ratio: float
+    intact_documents: int
+    mean_documents_per_row: float
+    mean_context: float
+    homogeneity: Homogeneity
+
+
+class DocumentsBin(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows that hold similarly many documents.
+
+    Attributes:
+        first: the fewest documents in a row of the bin.
+        last: the most.
+        rows: rows with so many documents.
+    """
+
+    first: int = msgspec.field(name="from")
+    last: int = msgspec.field(name="to")
+    rows: int
+
+
+class ContextPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A point of the curve of available context.
+
+    Attributes:
+        tokens: tokens of its own segment before a token, in its row.
+        share: share of document tokens with at least so many.
+    """
+
+    tokens: int
+    share: float
+
+
+class RowFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What rows do to documents. Of rows without a segment table nothing is known.
+
+    Attributes:
+        metrics: in total; null where boundaries are not known (`--no-segments`).
+        buckets: for each row length.
+        documents_per_row: how many rows hold how many documents.
+        context: how much of its own document a token has before it.
+    """
+
+    metrics: Metrics | None
+    buckets: list[BucketFigures]
+    documents_per_row: list[DocumentsBin]
+    context: list[ContextPoint]
+
+
+class SampleSegment(msgspec.Struct, frozen=True, kw_only=True):
+    """A segment of a row that is drawn.
+
+    Attributes:
+        kind: a segment of a document, padding, or an EOS that the strategy inserted.
+        length: tokens of the segment.
+        document_length: tokens of its document, EOS included; 0 for padding and inserted EOS.
+        cut_before: its document begins elsewhere.
+        cut_after: its document's text goes on elsewhere, or is dropped.
+    """
+
+    kind: Literal["document", "padding", "eos"]
+    length: int
+    document_length: int
+    cut_before: bool
+    cut_after: bool
+
+
+class SampleRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row that is drawn.
+
+    Attributes:
+        segments: its segments, in order.
+    """
+
+    segments: list[SampleSegment]
+
+
+class SourceFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the inputs.
+
+    Attributes:
+        name: what its directory was called; null in `report.json`, which does not depend on names.
+        digest: xxh3-128 of its manifest, which holds those of its files.
+        documents: it has so many here.
+        document_share: their share of all documents.
+        tokens: it has so many here, EOS included.
+        token_share: their share of all tokens: of a mixture, the share achieved.
+    """
+
+    name: str | None
+    digest: str
+    documents: int
+    document_share: float
+    tokens: int
+    token_share: float
+
+
+class LeftOutFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What was not packed.
+
+    Attributes:
+        documents: documents that were left out.
+        tokens: their tokens, EOS included.
+    """
+
+    documents: int
+    tokens: int
+
+
+class PackedSourceFigures(SourceFigures, frozen=True, kw_only=True):
+    """A token store that was packed: what was asked of it and what came of it. The account of each store balances:
+    stored = left out + packed - repeated.
+
+    Attributes:
+        asked_share: share of all tokens that it was to have.
+        asked_epochs: how often it was to be packed.
+        epochs: tokens packed / tokens that were left to draw from.
+        stored_documents: documents of the store.
+        stored_tokens: its tokens, EOS included.
+        left_out: what was not packed, by reason, each document under the first that holds: excluded, too_short,
+            too_long, duplicates, other_side (of a hold-out), other_shard, not_sampled, and not_drawn by a weight below
+            1.
+        repeated_documents: of the documents packed, those that an earlier pass has.
+        repeated_tokens: their tokens.
+    """
+
+    asked_share: float
+    asked_epochs: float
+    epochs: float
+    stored_documents: int
+    stored_tokens: int
+    left_out: dict[str, LeftOutFigures]
+    repeated_documents: int
+    repeated_tokens: int
+
+
+class StoredSourceFigures(SourceFigures, frozen=True, kw_only=True):
+    """A token store that is measured.
+
+    Attributes:
+        lengths: of its documents, in tokens.
+        duplicates: documents whose text an earlier document of the same inputs has; null without provenance.
+    """
+
+    lengths: Lengths
+    duplicates: int | None
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """What one strategy, with its options, would make of the documents: the figures of the dataset `pack` would write.
+
+    Attributes:
+        strategy: its name.
+        label: its name and, where it was tried in several ways, the options in which these differ.
+        command: writes this dataset.
+        sequence_length: tokens in a row; null for strategies of several row lengths.
+        options: all that the strategy takes, as it was tried, defaults included.
+        ledger: where every token would go.
+        metrics: in total.
+        attention: `attention_full` / query-key pairs of the whole corpus as one stream in rows of the baseline.
+        attention_masked: the same for `attention_masked`.
+        buckets: for each row length.
+        documents_per_row: how many rows hold how many documents.
+        context: how much of its own document a token has before it.
+        sampled_documents: where rows are mixed and the corpus is large, `homogeneity` and `documents_per_row` are those
+            of the first so many documents, packed alone; null where they are those of all. Nothing else depends on
+            mixing.
+        training: what an epoch costs; null without `--parameters`.
+        sample_rows: a few rows, evenly spread, of what the strategy makes of the first 20,000 documents alone, of the
+            row length with the most tokens; unshuffled.
+    """
+
+    strategy: str
+    label: str
+    command: str
+    sequence_length: int | None
+    options: Options
+    ledger: Ledger
+    metrics: Metrics
+    attention: float
+    attention_masked: float
+    buckets: list[BucketFigures]
+    documents_per_row: list[DocumentsBin]
+    context: list[ContextPoint]
+    sampled_documents: int | None
+    training: TrainingCost | None
+    sample_rows: list[SampleRow] = msgspec.field(name="pictured")
+
+
+class SlidingForecast(msgspec.Struct, frozen=True, kw_only=True):
+    """What `seamless` can do with documents longer than a row.
+
+    Attributes:
+        sequence_length: tokens in a row.
+        longer_texts: documents longer than a row.
+        longer_tokens: their tokens.
+        steps: for each maximum repetition ratio of the paper's Figure 3.
+    """
+
+    sequence_length: int
+    longer_texts: int
+    longer_tokens: int
+    steps: list[Sliding]
+
+
+class ChosenStrategy(msgspec.Struct, frozen=True, kw_only=True):
+    """A strategy that is chosen.
+
+    Attributes:
+        strategy: the label of its trial.
+        reason: why, in figures; of a runner-up, when to prefer it.
+        command: writes the dataset.
+    """
+
+    strategy: str
+    reason: str
+    command: str
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The strategy for these documents and one row length, by the rule of docs/choosing.md.
+
+    Attributes:
+        sequence_length: tokens in a row; null where only strategies of several row lengths were compared.
+        choice: the strategy to take.
+        runner_up: what another aim or another trainer would take; null where nothing else was compared.
+        limits: what the evidence behind the rule does not cover.
+    """
+
+    sequence_length: int | None
+    choice: ChosenStrategy
+    runner_up: ChosenStrategy | None
+    limits: str
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """One piece of advice.
+
+    Attributes:
+        advice: what to do.
+        reason: why, with figures of this corpus.
+        source: the paper and section behind it.
+        untested: what that paper did not test.
+    """
+
+    advice: str
+    reason: str
+    source: str
+    untested: str
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """CPU seconds that a trial took: the only figures that differ from run to run.
+
+    Attributes:
+        planning_seconds: from lengths to plans.
+        seconds: from lengths to figures.
+    """
+
+    planning_seconds: float
+    seconds: float
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Strategies tried on the same documents.
+
+    Attributes:
+        verdicts: for each row length; none without documents.
+        attention_baseline: the row length that attention is given relative to.
+        entries: one for each strategy and row length.
+        sliding: for each row length, what `seamless` can do.
+        advice: what the papers advise for such documents.
+        left_out: strategies that `all` stands for but that were not tried: they place one document after the other,
+            and there are more than two million. Named, they are tried.
+        unpacked: what documents would cost that are not packed, in batches of the size given, else of 64; null without
+            documents.
+        timings: of each entry, in the same order.
+    """
+
+    verdicts: list[Verdict]
+    attention_baseline: int
+    entries: list[Trial]
+    sliding: list[SlidingForecast]
+    advice: list[Advice]
+    left_out: list[str]
+    unpacked: Unpacked | None
+    timings: list[Timing]
+
+
+FORMAT: Literal["packtool report"] = "packtool report"
+SCHEMA_VERSION: Literal[1] = 1
+
+
+class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
+    """`report.json`: what `pack` and `shuffle` write beside the manifest of a packed dataset.
+
+    Attributes:
+        format: always the same.
+        schema_version: changes when a name goes or changes its meaning; new names may come without a change.
+        packtool_version: the version that wrote the report.
+        kind: what was measured.
+        strategy: as in the manifest (docs/format.md).
+        options: as in the manifest.
+        shuffle: as in the manifest; with `stats --order`, the shuffle of the order.
+        batch_size: rows in a batch, as given to `stats`, else null. With several buckets, rows of the longest; batches
+            of the others hold as many tokens.
+        ledger: where every token went.
+        lengths: the documents; null where boundaries are not known (`--no-segments`).
+        metrics: in total; null where boundaries are not known.
+        buckets: for each row length.
+        documents_per_row: how many rows hold how many documents.
+        context: how much of its own document a token has before it.
+        sliding: of `seamless`, what its maximum repetition ratio did; else null.
+        sources: the token stores that were packed, in order; named by `stats` alone.
+        source_mix: how evenly batches hold them, for each row length; empty where there is one store, or where
+            boundaries are not known.
+    """
+
+    format: Literal["packtool report"] = FORMAT
+    schema_version: Literal[1] = SCHEMA_VERSION
+    packtool_version: str = __version__
+    kind: Literal["packed"] = "packed"
+    strategy: str
+    options: Options
+    shuffle: Shuffle | None
+    batch_size: int | None
+    ledger: Ledger
+    lengths: Lengths | None
+    metrics: Metrics | None
+    buckets: list[BucketFigures]
+    documents_per_row: list[DocumentsBin]
+    context: list[ContextPoint]
+    sliding: Sliding | None
+    sources: list[PackedSourceFigures] = []
+    source_mix: list[BatchMix] = []
+
+    def __repr__(self) -> str:
+        lengths = " / ".join(f"{bucket.sequence_length:,}" for bucket in self.buckets)
+        padding = "" if self.metrics is None else f", padding {percent(self.metrics.padding_ratio)}"
+        rows = plural(self.ledger.rows, "row")
+        return f"<{type(self).__name__}: {self.strategy}, {rows} of {lengths} tokens{padding}>"
+
+
+class MeasuredReport(PackedReport, frozen=True, kw_only=True):
+    """What `stats` reports of a packed dataset: its report, counted anew, and more.
+
+    Attributes:
+        path: what was measured, as given.
+        mixing: how well mixed the rows are, for each row length; empty where boundaries are not known.
+        training: what an epoch costs; null without `--parameters`.
+        sample_rows: a few rows, evenly spread, of the row length with the most tokens; empty where boundaries are not
+            known.
+    """
+
+    path: str
+    mixing: list[Mixed]
+    training: TrainingCost | None
+    sample_rows: list[SampleRow] = msgspec.field(name="pictured")
+
+
+class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What `stats` reports of one or more token stores.
+
+    Attributes:
+        path: what was measured, as given; of several stores, set apart by spaces.
+        format: always the same.
+        schema_version: as in every report.
+        packtool_version: the version that wrote the report.
+        kind: what was measured.
+        tokenizer: as in the manifest of the store.
+        dtype: of the stored tokens.
+        counts: documents, tokens, and what was left out, by reason, as in the manifest; of several stores, their sums.
+        sources: the stores, in order.
+        batch_size: rows in a batch, as given, else null.
+        lengths: the documents, in tokens.
+        comparison: with `--compare`, else null.
+    """
+
+    path: str
+    format: Literal["packtool report"] = FORMAT
+    schema_version: Literal[1] = SCHEMA_VERSION
+    packtool_version: str = __version__
+    kind: Literal["store"] = "store"
+    tokenizer: TokenizerInfo
+    dtype: str
+    counts: dict[str, int]
+    sources: list[StoredSourceFigures]
+    batch_size: int | None
+    lengths: Lengths
+    comparison: Comparison | None
+
+    def __repr__(self) -> str:
+        return _documents(self)
+
+
+class CorpusReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What `stats` reports of text files.
+
+    Attributes:
+        path: what was measured, as given.
+        format: always the same.
+        schema_version: as in every report.
+        packtool_version: the version that wrote the report.
+        kind: what was measured.
+        tokenizer: the one that counted tokens, else null.
+        counts: files, their bytes, documents, and what was left out, by reason.
+        batch_size: rows in a batch, as given, else null.
+        lengths: the documents in tokens where these were counted, else in words.
+        words: the documents in words.
+        characters: the documents in characters.
+        comparison: with `--compare`, else null.
+    """
+
+    path: str
+    format: Literal["packtool report"] = FORMAT
+    schema_version: Literal[1] = SCHEMA_VERSION
+    packtool_version: str = __version__
+    kind: Literal["corpus"] = "corpus"
+    tokenizer: TokenizerInfo | None
+    counts: dict[str, int]
+    batch_size: int | None
+    lengths: Lengths
+    words: Lengths
+    characters: Lengths
+    comparison: Comparison | None
+
+    def __repr__(self) -> str:
+        return _documents(self)
+
+
+def _documents(report: StoreReport | CorpusReport) -> str:
+    held = f"{plural(report.lengths.documents, 'document')}, {plural(report.lengths.total, report.lengths.unit[:-1])}"
+    tried = "" if report.comparison is None else f", {plural(len(report.comparison.entries), 'plan')} compared"
+    return f"<{type(report).__name__}: {report.path}, {held}{tried}>"
+
+
+DocumentsReport: TypeAlias = StoreReport | CorpusReport
+"""Of documents that are not packed."""
+Report: TypeAlias = MeasuredReport | StoreReport | CorpusReport
+"""Whatever `packtool.stats` reports."""
