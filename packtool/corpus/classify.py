@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
 import stat
 from pathlib import Path, PurePosixPath
@@ -10,6 +13,7 @@ from typing import Any
 from packtool.corpus.open import (
     PARQUET_MAGIC,
     SUFFIXES,
+    Readable,
     looks_like_utf16,
     open_raw,
     open_stream,
@@ -28,10 +32,14 @@ _BY_SUFFIX = {
     ".json": "jsonl",
     ".parquet": "parquet",
     ".txt": "text",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
 }
 _METADATA = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
 """JSON files that other tools put beside data."""
-_HEAD = 4096
+_HEAD = 1 << 14
+_BOM = b"\xef\xbb\xbf"
 _ARRAY = re.compile(rb"\s*\[\s*\{")
 
 
@@ -65,7 +73,7 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
         size, modified, inode = _stat(location)
         raw = open_raw(location)
         try:
-            head = raw.read(_HEAD)
+            head = _first(raw)
         finally:
             raw.close()
     except OSError as error:
@@ -78,19 +86,29 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
     if compression:
         stream = open_stream(open_raw(location), compression)
         try:
-            head = stream.read(_HEAD)
+            head = _first(stream)
         except UnusableFileError:
             head = b""  # reading will tell, and say what is lost
         finally:
             stream.close()
     if looks_like_utf16(head):
         problem = "UTF-16 text; packtool reads UTF-8"
-    kind = format or _format(name, head)
+    kind = format or format_of(name, head)
     if kind == "parquet" and compression:
         problem = f"Parquet inside {compression}; unpack it first"
-    if kind == "jsonl" and _ARRAY.match(head.removeprefix(b"\xef\xbb\xbf")):
+    if kind == "jsonl" and _ARRAY.match(head.removeprefix(_BOM)):
         problem = "one JSON array of objects, not JSON Lines, which has one object a line"
+    if kind in ("csv", "tsv") and not format and looks_like_table(head, ";"):
+        problem = "values separated by semicolons; packtool reads commas (csv) and tabs (tsv)"
     return CorpusFile(shown(name), location, size, kind, compression, modified, inode, problem)
+
+
+def _first(stream: Readable) -> bytes:
+    """The first `_HEAD` bytes, or all there are."""
+    head = b""
+    while len(head) < _HEAD and (data := stream.read(_HEAD - len(head))):
+        head += data
+    return head
 
 
 def _stat(location: str) -> tuple[int, int, int]:
@@ -110,10 +128,67 @@ def _stat(location: str) -> tuple[int, int, int]:
     return found.st_size, found.st_mtime_ns, found.st_ino
 
 
-def _format(name: str, head: bytes) -> str:
+def format_of(name: str, head: bytes) -> str:
+    """The format of a file. Its content decides where that is plain, its name where it is not.
+
+    A file of records must not pass for one long document because its suffix is unusual; whoever wants just that names
+    the format.
+
+    Args:
+        name: of the file.
+        head: its first bytes, decompressed.
+
+    >>> format_of("notes.md", b"# Notes"), format_of("dump.log", b'{"text": "a"}\\n{"text": "b"}\\n')
+    ('text', 'jsonl')
+    >>> format_of("export.dat", b"id,text\\n1,some words\\n2,more\\n"), format_of("a.csv", b"id\\ttext\\n1\\ta\\n")
+    ('csv', 'tsv')
+    """
     if head.startswith(PARQUET_MAGIC):
         return "parquet"
-    suffix = _suffix(name)
-    if suffix:
-        return _BY_SUFFIX.get(suffix, "text")
-    return "jsonl" if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{" else "text"
+    by_name = _BY_SUFFIX.get(_suffix(name), "text")
+    if by_name in ("jsonl", "parquet"):
+        return by_name
+    if looks_like_jsonl(head):
+        return "jsonl"
+    tables = [format for format, mark in (("csv", ","), ("tsv", "\t")) if looks_like_table(head, mark)]
+    return tables[0] if len(tables) == 1 else by_name
+
+
+def looks_like_jsonl(head: bytes) -> bool:
+    """Whether every line is a JSON object; of a first line that is longer than `head`, whether it begins like one.
+
+    >>> looks_like_jsonl(b'{"a": 1}'), looks_like_jsonl(b'{\\n "a": 1\\n}'), looks_like_jsonl(b'{"a": 1}\\n{% if %}\\n')
+    (True, False, False)
+    """
+    text = head.removeprefix(_BOM).lstrip()
+    lines = [line for line in text.split(b"\n") if line.strip()]
+    if len(head) >= _HEAD and len(lines) > 1:
+        lines.pop()  # perhaps not all of it
+    return bool(lines) and all(_is_object(line, whole=len(head) < _HEAD or len(lines) > 1) for line in lines)
+
+
+def _is_object(line: bytes, *, whole: bool) -> bool:
+    if not whole:
+        return re.match(rb'\{\s*"(?:[^"\\]|\\.)*"\s*:', line) is not None
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def looks_like_table(head: bytes, delimiter: str) -> bool:
+    """Whether a header of two or more names is followed by rows with as many values each.
+
+    A name is a word, in quotes or not: lines of prose with a comma in each are no table.
+
+    >>> looks_like_table(b'id,text\\n1,"one, two"\\n', ","), looks_like_table(b"Dear Ann, hello\\nyours, Bob\\n", ",")
+    (True, False)
+    """
+    text = head.decode("utf-8-sig", "ignore")
+    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+    if len(head) >= _HEAD:
+        rows.pop()  # perhaps not all of it
+    if len(rows) < 2 or len(rows[0]) < 2:
+        return False
+    named = len(set(rows[0])) == len(rows[0]) and all(re.fullmatch(r"[^\W\d][\w.:/-]{0,63}", name) for name in rows[0])
+    return named and all(len(row) == len(rows[0]) for row in rows)

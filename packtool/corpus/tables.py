@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv as standard_csv
 import io
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from packtool.corpus.records import RECORD_BYTES, RecordBatch, Reject, UnusableF
 
 _BLOCK_BYTES = 1 << 24
 """Bytes parsed at a time, and the longest row."""
+_HEADER_BYTES = 1 << 16
 
 
 def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
@@ -44,13 +46,15 @@ def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int = RE
         wrong[row.number - 1] = what
         return "skip"
 
+    buffered = io.BufferedReader(_Raw(stream), _HEADER_BYTES)
     try:
         reader = csv.open_csv(
-            io.BufferedReader(_Raw(stream), 1 << 16),
+            buffered,
             read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
             parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note),
             convert_options=csv.ConvertOptions(
-                column_types={name: pa.string() for name in (fields.text, *fields.columns)},
+                # Else Arrow guesses each column's type from the first block, and fails where a later one differs.
+                column_types={name: pa.string() for name in header(buffered.peek(), delimiter)},
                 strings_can_be_null=False,
             ),
         )
@@ -71,6 +75,20 @@ def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int = RE
         if "straddling" in text:
             text = f"a row has more than {_BLOCK_BYTES >> 20} MiB, or a quote is never closed"
         raise UnusableFileError("damaged-file", f"not a table of values: {text}") from None
+
+
+def header(head: bytes, delimiter: str) -> list[str]:
+    """The names in the first row of a table.
+
+    Args:
+        head: the first bytes of the file.
+        delimiter: between two names.
+
+    >>> header(b'id,"full, text"\\n1,a\\n', ",")
+    ['id', 'full, text']
+    """
+    text = io.StringIO(head.decode("utf-8-sig", "replace"), newline="")
+    return next(standard_csv.reader(text, delimiter=delimiter), [])
 
 
 def _numbered(batch: RecordBatch, rows: int, wrong: dict[int, str], before: int) -> RecordBatch:

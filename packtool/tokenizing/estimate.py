@@ -86,7 +86,7 @@ def _rounded(value: float) -> int:
 
 def _span(file: CorpusFile, at: int) -> Span:
     """Where to read in a file, to look at what lies at this byte."""
-    if file.problem or file.compression or file.format == "text" or file.bytes <= SAMPLE_BYTES:
+    if file.problem or file.compression or file.format in ("text", "csv", "tsv") or file.bytes <= SAMPLE_BYTES:
         return Span(0)
     if file.format != "parquet":
         return Span(0, at, min(at + SAMPLE_BYTES, file.bytes))

@@ -27,10 +27,10 @@ def names(top: Path, **options: object) -> list[str]:
 
 
 def test_only_known_suffixes_are_read_from_a_directory(tmp_path: Path) -> None:
-    make(tmp_path, "a.jsonl", "b.JSONL", "README.md", "t.csv", "d/dataset_info.json", "d/e.txt.gz", "LICENSE", "x.gz")
+    make(tmp_path, "a.jsonl", "b.JSONL", "README.md", "t.xml", "d/dataset_info.json", "d/e.txt.gz", "LICENSE", "x.gz")
     found = find(tmp_path)
     assert [file.name for file in found.files] == ["a.jsonl", "b.JSONL", "d/e.txt.gz"]
-    assert found.skipped == ["LICENSE", "README.md", "d/dataset_info.json", "t.csv", "x.gz"]
+    assert found.skipped == ["LICENSE", "README.md", "d/dataset_info.json", "t.xml", "x.gz"]
     assert names(tmp_path, include=["*.md", "d/*"]) == ["README.md", "d/dataset_info.json", "d/e.txt.gz"]
     assert names(tmp_path, exclude=["*.JSONL", "d/**"]) == ["a.jsonl"]
     assert names(tmp_path / "README.md") == ["README.md"]
@@ -47,7 +47,8 @@ def test_finding_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("b.jsonl", "a/z.txt", "a/y.json.gz", "a/.git/x", "_SUCCESS", ".hidden", "c"):
         path = tmp_path / "in" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(b"[1]") if name.endswith("gz") else b'\n {"text": 1}')
+        plain = b"plain" if name.endswith("txt") else b'\n {"text": 1}'
+        path.write_bytes(gzip.compress(b"[1]") if name.endswith("gz") else plain)
     kinds = [(file.name, file.format, file.compression) for file in files(tmp_path / "in")]
     assert kinds == [("a/y.json.gz", "jsonl", "gzip"), ("a/z.txt", "text", ""), ("b.jsonl", "jsonl", "")]
     assert find(tmp_path / "in").skipped == ["c"]
