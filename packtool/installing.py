@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 PACKAGES = {
+    "aws": "boto3",
     "dask": "distributed",
     "hub": "huggingface_hub",
     "optimize": "scipy",

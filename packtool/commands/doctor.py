@@ -23,6 +23,7 @@ from packtool.installing import how_to_install
 REQUIRED = {
     "msgspec": "reads JSONL, reads and writes manifests",
     "numpy": "arrays",
+    "obstore": "object stores at s3://",
     "pyarrow": "reads Parquet, moves tokens",
     "rich": "draws tables",
     "tokenizers": "encoder for every tokenizer.json",
@@ -31,6 +32,7 @@ REQUIRED = {
     "xxhash": "checksums",
 }
 OPTIONAL = {
+    "boto3": "AWS profiles that sign in, take a role or run a program",
     "gigatoken": "fast encoder for nearly all BPE tokenizers",
     "distributed": "--scheduler, a cluster of machines",
     "huggingface_hub": "tokenizers by hub id",

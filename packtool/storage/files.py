@@ -3,7 +3,6 @@ hashed as they are written. Reading them is in `reading.py`."""
 
 from __future__ import annotations
 
-import io
 import os
 import secrets
 from collections.abc import Sequence
@@ -11,14 +10,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any
+from typing import Any
 
-import msgspec
 import numpy as np
 import xxhash
 
-HEADER_BYTES = 4096
-"""Size of every `.npy` header packtool writes, so that the array begins on a page of its own."""
+from packtool.places.npy import HEADER_BYTES, ArrayName, Count, Digest, FileEntry, npy_header
+
+__all__ = ["HEADER_BYTES", "ArrayName", "Count", "Digest", "FileEntry", "npy_header"]
+
 FLUSH_BYTES = 1 << 26
 """Bytes after which a file that is being written is flushed to the disk in the background."""
 WRITE_BYTES = 1 << 20
@@ -27,32 +27,6 @@ PARTIAL = ".partial"
 """Suffix of a file that is still being written."""
 
 _FLUSHER = ThreadPoolExecutor(2, thread_name_prefix="packtool-flush")
-
-
-Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
-Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
-ArrayName = Annotated[str, msgspec.Meta(pattern=r"^(bucket-[0-9]{5,}/)?[a-z_]+(-[0-9]{5,})?\.npy\Z")]
-
-
-class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One array file as a manifest lists it: name relative to the manifest, shape, bytes, xxh3-128 (hex) of it all."""
-
-    name: ArrayName
-    shape: tuple[Count, ...]
-    bytes: Count
-    xxh3_128: Digest
-
-
-def npy_header(dtype: np.dtype[Any], shape: Sequence[int]) -> bytes:
-    """A version 1.0 `.npy` header, padded with spaces to `HEADER_BYTES`."""
-    buffer = io.BytesIO()
-    description = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": tuple(shape)}
-    text = repr(description).encode("latin1")
-    buffer.write(np.lib.format.magic(1, 0))
-    length = HEADER_BYTES - buffer.tell() - 2
-    buffer.write(length.to_bytes(2, "little"))
-    buffer.write(text.ljust(length - 1) + b"\n")
-    return buffer.getvalue()
 
 
 class NpyWriter:

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
+from packtool.places.maps import release
 from packtool.places.mirror import is_mirror
 from packtool.plan import I64, Ints, Segments, offsets_of
 from packtool.storage import manifest as manifests
 from packtool.storage.carried import FromStore, arrived, carried
 from packtool.storage.contents import require_atoms, require_rows, require_segments
 from packtool.storage.manifest import Bucket, PackedManifest
-from packtool.storage.maps import release
 from packtool.storage.names import BATCHES, LENGTHS, OFFSET, SEGMENT, bucket_directory
 from packtool.storage.names import ORDER_FILE as ORDER
 from packtool.storage.on_demand import held, open_all

@@ -7,7 +7,6 @@ dataset, and an array is mapped only where its header is, byte for byte, the one
 from __future__ import annotations
 
 import errno
-import io
 import os
 import stat
 from dataclasses import dataclass
@@ -19,11 +18,12 @@ import numpy as np
 import xxhash
 
 from packtool.errors import DataError
+from packtool.places.maps import mapped
 from packtool.places.mirror import by_ranges, fetched, used
+from packtool.places.npy import header_problem
 from packtool.places.ranges import RangeReader
 from packtool.places.transfer import download
 from packtool.storage.files import HEADER_BYTES, FileEntry, npy_header
-from packtool.storage.maps import mapped
 from packtool.storage.ranged import RangedArray
 
 _Content = TypeVar("_Content")
@@ -198,29 +198,8 @@ def _require_as_promised(path: Path, header: bytes, size: int, dtype: np.dtype[A
     Raises:
         DataError: they differ.
     """
-    if header != npy_header(dtype, shape):
-        raise _damaged(path, _difference(header, dtype, shape))
-    if size != (expected := _bytes_of(dtype, shape)):
-        raise _damaged(path, f"has {size} bytes, but an array of shape {shape} has {expected}")
-
-
-def _bytes_of(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
-    return HEADER_BYTES + dtype.itemsize * int(np.prod(shape, dtype=object))
-
-
-def _difference(header: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
-    """Why a header is not the one expected, as far as NumPy can read it."""
-    try:
-        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        stream = io.BytesIO(header)
-        found_shape, fortran, found = read[np.lib.format.read_magic(stream)](stream)
-    except Exception:  # whatever NumPy thinks of these bytes
-        return "not a readable array: its header is damaged"
-    if found != dtype:
-        return f"holds {found}, but the manifest says {dtype}"
-    if found_shape != shape:
-        return f"has shape {found_shape}, but the manifest says {shape}"
-    return "in Fortran order" if fortran else "its header is not one that packtool writes"
+    if problem := header_problem(header, size, dtype, shape):
+        raise _damaged(path, problem)
 
 
 def _damaged(path: Path, what: str) -> DataError:

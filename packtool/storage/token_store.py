@@ -14,6 +14,7 @@ import numpy as np
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.errors import DataError, UsageError
+from packtool.places.maps import release
 from packtool.places.mirror import is_mirror
 from packtool.plan import I64, Ints, offsets_of
 from packtool.storage import manifest as manifests
@@ -22,7 +23,6 @@ from packtool.storage.columns import read_column
 from packtool.storage.contents import LONGEST_DOCUMENT, document_lengths
 from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.manifest import StoreManifest
-from packtool.storage.maps import release
 from packtool.storage.names import OFFSET, ORIGIN, shard_file, token_dtype
 from packtool.storage.on_demand import held, joined, open_all
 from packtool.storage.reading import MappedFile, open_array

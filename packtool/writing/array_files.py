@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from packtool.arrays import Arrays
-from packtool.storage.maps import mapped
+from packtool.places.maps import mapped
 
 LARGE = 1 << 20
 """Bytes from which an array is worth a file."""

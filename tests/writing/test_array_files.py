@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from packtool.storage.maps import release
+from packtool.places.maps import release
 from packtool.writing import array_files
 from packtool.writing.array_files import ArrayFile, FileArrays, temporary_arrays
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from packtool.storage.maps import mapped, release
+from packtool.places.maps import mapped, release
 
 
 def test_no_file_stays_open(tmp_path: Path) -> None:

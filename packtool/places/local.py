@@ -1,0 +1,279 @@
+"""Datasets in directories. Nothing about their files is believed until it has been looked at.
+
+A dataset may come from anywhere. So only regular files are opened, none through a symbolic link that leads out of its
+directory, and an array is mapped only where its header is, byte for byte, the one that its manifest promises.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import numpy as np
+import xxhash
+
+from packtool.errors import DataError
+from packtool.places.maps import mapped
+from packtool.places.npy import HEADER_BYTES, FileEntry, header_problem
+from packtool.places.place import AGAIN, I64, LARGEST_JSON, Array, Place
+
+BLOCK_BYTES = 1 << 22
+PARTIAL = ".partial"
+"""Suffix of a file that is still being written."""
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class LocalPlace(Place):
+    """A directory, which need not exist before something is written to it.
+
+    Args:
+        path: of the directory.
+
+    Attributes:
+        path: as given.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        return f"LocalPlace({str(self.path)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LocalPlace, (self.path.absolute(),)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalPlace) and self.path.absolute() == other.path.absolute()
+
+    def __hash__(self) -> int:
+        return hash(self.path.absolute())
+
+    def where(self, name: str = "") -> str:
+        return str(self.path / name)
+
+    def below(self, name: str) -> LocalPlace:
+        if not name:
+            return self
+        require_inside(self.path, self.path / name)
+        return LocalPlace(self.path / name)
+
+    def names(self) -> dict[str, int]:
+        found = {}
+        for folder, _, files in os.walk(self.path):
+            for file in files:
+                path = Path(folder, file)
+                with suppress(OSError):
+                    found[path.relative_to(self.path).as_posix()] = path.stat().st_size
+        return found
+
+    def size(self, name: str) -> int | None:
+        try:
+            handle = open_inside(self.path, name)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            return os.fstat(handle).st_size
+        finally:
+            os.close(handle)
+
+    def read(self, name: str, largest: int = LARGEST_JSON) -> bytes:
+        with os.fdopen(open_inside(self.path, name), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > largest:
+                what = f"has {size} bytes, more than any of its kind"
+                raise DataError("wrong-size", what, remedy=AGAIN, where=self.where(name))
+            return file.read()
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        with os.fdopen(open_inside(self.path, name), "rb") as file:
+            while block := file.read(BLOCK_BYTES):
+                yield block
+
+    def array(self, entry: FileEntry, dtype: np.dtype[Any] | str) -> Array:
+        wanted = np.dtype(dtype)
+        try:
+            with os.fdopen(open_inside(self.path, entry.name), "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                if problem := header_problem(file.read(HEADER_BYTES), size, wanted, entry.shape):
+                    raise self.damaged(entry.name, problem)
+                if size == HEADER_BYTES:
+                    return np.empty(entry.shape, wanted)
+                return mapped(file.fileno(), size)[HEADER_BYTES:].view(wanted).reshape(entry.shape)
+        except FileNotFoundError:
+            raise self.missing(entry.name) from None
+
+    def ranges(self, name: str, first: I64, count: I64) -> list[memoryview]:
+        with os.fdopen(open_inside(self.path, name), "rb") as file:
+            found = [os.pread(file.fileno(), n, at) for at, n in zip(first.tolist(), count.tolist(), strict=True)]
+        if any(len(part) != n for part, n in zip(found, count.tolist(), strict=True)):
+            raise self.damaged(name, "is shorter than its manifest says")
+        return [memoryview(part) for part in found]
+
+    def write(self, name: str, data: bytes) -> None:
+        path = self.path / name
+        self._write_apart(path, data).replace(path)
+        sync_directory(path.parent)
+
+    def create(self, name: str, data: bytes) -> bool:
+        path = self.path / name
+        apart = self._write_apart(path, data)
+        try:
+            path.hardlink_to(apart)
+        except FileExistsError:
+            return False
+        except OSError:  # a file system without links
+            if path.exists():
+                return False
+            apart.replace(path)
+        finally:
+            apart.unlink(missing_ok=True)
+        sync_directory(path.parent)
+        return True
+
+    def _write_apart(self, path: Path, data: bytes) -> Path:
+        """Write a small file durably, under a name that nobody else uses."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        apart = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
+        with os.fdopen(create_file(apart), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return apart
+
+    def put(self, name: str, file: Path, xxh3_128: str | None = None, stop: Event | None = None) -> None:
+        del xxh3_128, stop  # a rename sends nothing
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file.replace(path)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            self._copy_from(file, path)
+            file.unlink()
+        sync_directory(path.parent)
+
+    def _copy_from(self, source: Path, path: Path) -> None:
+        """Copy a file durably from another disk."""
+        apart = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
+        with source.open("rb") as file, os.fdopen(create_file(apart), "wb") as out:
+            while block := file.read(BLOCK_BYTES):
+                out.write(block)
+            out.flush()
+            os.fsync(out.fileno())
+        apart.replace(path)
+
+    def copy(self, source: str, target: str) -> None:
+        path = self.path / target
+        path.parent.mkdir(parents=True, exist_ok=True)
+        apart = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
+        try:
+            apart.hardlink_to(self.path / source)
+            apart.replace(path)
+            apart.unlink(missing_ok=True)  # it stays where both names were those of one file
+        except FileNotFoundError:
+            raise
+        except OSError:  # a file system without links
+            self._copy_from(self.path / source, path)
+        sync_directory(path.parent)
+
+    def remove(self, names: Iterable[str]) -> None:
+        for name in names:
+            (self.path / name).unlink(missing_ok=True)
+
+
+def open_inside(directory: Path, name: str) -> int:
+    """Return a file descriptor of a regular file in a directory, to read from.
+
+    Args:
+        directory: a dataset, or one of its buckets.
+        name: relative to it.
+
+    Raises:
+        DataError: it is something else than a file, or a symbolic link that leads out of the directory.
+        OSError: it can't be opened.
+    """
+    path = directory / name
+    try:
+        handle = os.open(path, _FLAGS)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        require_inside(directory, path)
+        handle = os.open(os.path.realpath(path), _FLAGS)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise DataError(
+            "not-a-regular-file",
+            "not a regular file, but a directory, pipe, socket or device",
+            remedy="remove it, and make or copy the dataset again",
+            where=str(path),
+        )
+    return handle
+
+
+def require_inside(directory: Path, path: Path) -> None:
+    """Refuse a path that leads out of a directory.
+
+    Raises:
+        DataError: it does.
+    """
+    target = os.path.realpath(path)  # unlike Path.resolve, it does not raise for a link to itself
+    if not Path(target).is_relative_to(os.path.realpath(directory)):
+        raise DataError(
+            "link-leaves-dataset",
+            f"a symbolic link that leads out of the dataset, to {target}",
+            remedy="if you trust it, copy what it points to into its place",
+            where=str(path),
+        )
+
+
+def create_file(path: Path) -> int:
+    """Return a file descriptor of a new file, to write to. What has its name is removed first: nothing is written
+    through a link that somebody put there."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o666)
+    except FileExistsError:
+        path.unlink()
+        return os.open(path, flags, 0o666)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock, which the system lets go of when its holder ends, however it ends."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def digest_of(file: Path) -> str:
+    """Return the xxh3-128 of a local file, in hex."""
+    hashed = xxhash.xxh3_128()
+    with file.open("rb") as source:
+        while block := source.read(BLOCK_BYTES):
+            hashed.update(block)
+    return hashed.hexdigest()

@@ -1,0 +1,67 @@
+"""The headers of `.npy` files: what packtool writes, and what it takes for one of its own."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+HEADER_BYTES = 4096
+"""Size of every `.npy` header packtool writes, so that the array begins on a page of its own."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
+ArrayName = Annotated[str, msgspec.Meta(pattern=r"^(bucket-[0-9]{5,}/)?[a-z_]+(-[0-9]{5,})?\.npy\Z")]
+
+
+class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One array file as a manifest lists it: name relative to the manifest, shape, bytes, xxh3-128 (hex) of it all."""
+
+    name: ArrayName
+    shape: tuple[Count, ...]
+    bytes: Count
+    xxh3_128: Digest
+
+
+def npy_header(dtype: np.dtype[Any], shape: Sequence[int]) -> bytes:
+    """Return a version 1.0 `.npy` header, padded with spaces to `HEADER_BYTES`."""
+    buffer = io.BytesIO()
+    description = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": tuple(shape)}
+    text = repr(description).encode("latin1")
+    buffer.write(np.lib.format.magic(1, 0))
+    length = HEADER_BYTES - buffer.tell() - 2
+    buffer.write(length.to_bytes(2, "little"))
+    buffer.write(text.ljust(length - 1) + b"\n")
+    return buffer.getvalue()
+
+
+def header_problem(header: bytes, size: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:
+    """Say how a file differs from the array that its manifest promises; None where it does not.
+
+    Args:
+        header: the file's first `HEADER_BYTES`.
+        size: bytes of the file.
+        dtype, shape: of the array.
+    """
+    if header != npy_header(dtype, shape):
+        return _difference(header, dtype, shape)
+    expected = HEADER_BYTES + dtype.itemsize * int(np.prod(shape, dtype=object))
+    return None if size == expected else f"has {size} bytes, but an array of shape {shape} has {expected}"
+
+
+def _difference(header: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    """Why a header is not the one expected, as far as NumPy can read it."""
+    try:
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        stream = io.BytesIO(header)
+        found_shape, fortran, found = read[np.lib.format.read_magic(stream)](stream)
+    except Exception:  # whatever NumPy thinks of these bytes
+        return "not a readable array: its header is damaged"
+    if found != dtype:
+        return f"holds {found}, but the manifest says {dtype}"
+    if found_shape != shape:
+        return f"has shape {found_shape}, but the manifest says {shape}"
+    return "in Fortran order" if fortran else "its header is not one that packtool writes"

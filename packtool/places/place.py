@@ -1,0 +1,219 @@
+"""A place is where a dataset lies: a directory, or a prefix in an object store, perhaps with copies on a local disk.
+
+It is made once, from what the user typed, and passed on: whoever reads or writes a dataset speaks to its place and does
+not ask what kind of place that is. A place is pickled as its path or URL.
+
+    LocalPlace     a directory; arrays are mapped, files appear by a rename
+    StorePlace     s3://, gs://; arrays are read by ranges, files appear when all of them is uploaded
+    CachedPlace    another place, whose files are copied to a local disk when they are first read
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from threading import Event
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from packtool.errors import DataError
+from packtool.places.npy import FileEntry
+
+Array = npt.NDArray[Any]
+I64 = npt.NDArray[np.int64]
+AGAIN = "make it again, or copy it again"
+LARGEST_JSON = 1 << 30
+"""Bytes of the largest JSON file that is read: a manifest of more than a million shards."""
+
+
+class Entry(Protocol):
+    """A file as a manifest or a record lists it: its name in the place, its bytes, and their xxh3-128 in hex."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def xxh3_128(self) -> str: ...
+
+
+class StoppedError(Exception):
+    """What was being sent was given up."""
+
+
+class Place(ABC):
+    """A set of files with names such as ``tokens-00000.npy`` or ``bucket-02048/tokens-00000.npy``.
+
+    Attributes:
+        sound: files were held against their checksums before `array` gives them, so that nobody need do it again.
+        arrays: how many arrays a reader may keep open at once.
+
+    >>> from packtool.places.local import LocalPlace
+    >>> str(LocalPlace("data/packed")), LocalPlace("data/packed").where("manifest.json")
+    ('data/packed', 'data/packed/manifest.json')
+    """
+
+    sound = False
+    arrays = 1 << 14
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Return the place as the user typed it."""
+
+    @abstractmethod
+    def where(self, name: str = "") -> str:
+        """Return what messages call a file of this place."""
+
+    @abstractmethod
+    def below(self, name: str) -> Place:
+        """Return a place inside this one; this one for an empty name.
+
+        Raises:
+            DataError: a link leads out of it.
+        """
+
+    @abstractmethod
+    def names(self) -> dict[str, int]:
+        """List every file by its name, with its bytes; nothing where the place does not exist."""
+
+    @abstractmethod
+    def size(self, name: str) -> int | None:
+        """Return the bytes of a file; None where there is none."""
+
+    @abstractmethod
+    def read(self, name: str, largest: int = LARGEST_JSON) -> bytes:
+        """Return all of a small file.
+
+        Raises:
+            FileNotFoundError: there is none.
+            DataError: it is not a regular file, or has more than `largest` bytes; the store refuses it.
+        """
+
+    @abstractmethod
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """Yield what a file holds, some MiB at a time. Errors are those of `read`."""
+
+    @abstractmethod
+    def array(self, entry: FileEntry, dtype: np.dtype[Any] | str) -> Array:
+        """Return an array file, read-only, after holding its header against its entry and type.
+
+        Raises:
+            DataError: it is missing, or another array.
+        """
+
+    @abstractmethod
+    def ranges(self, name: str, first: I64, count: I64) -> list[memoryview]:
+        """Return ranges of a file. Neighbours are read together, and many at once.
+
+        Args:
+            first: byte that each begins with, ascending.
+            count: bytes of each.
+
+        Raises:
+            DataError: the file is gone, or too short.
+        """
+
+    @abstractmethod
+    def write(self, name: str, data: bytes) -> None:
+        """Write a small file, which appears whole or not at all and replaces what had its name."""
+
+    @abstractmethod
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a small file as `write` does, unless there is one: of several that try, one succeeds.
+
+        Returns:
+            Whether it was this one. A store that can't tell says True to all of them.
+        """
+
+    @abstractmethod
+    def put(self, name: str, file: Path, xxh3_128: str | None = None, stop: Event | None = None) -> None:
+        """Move a finished local file here. It appears whole or not at all, and goes from where it was after that.
+
+        Args:
+            file: that nobody writes to any more.
+            xxh3_128: of the file as it was written; None to take what is there.
+            stop: when set, the file is given up.
+
+        Raises:
+            DataError: the file has changed since it was written, or did not arrive as it was sent.
+            StoppedError: it was given up.
+        """
+
+    @abstractmethod
+    def copy(self, source: str, target: str) -> None:
+        """Give a file a second name; what had that name is replaced.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+
+    @abstractmethod
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files; those that are not there are passed over."""
+
+    def problem(self, entry: Entry) -> DataError | None:
+        """Say what is wrong with a file that must have this size and checksum; None if nothing is."""
+        hashed = xxhash.xxh3_128()
+        try:
+            found = self.size(entry.name)
+            if found is None:
+                return self.missing(entry.name)
+            if found != entry.bytes:
+                return self.wrong_size(entry.name, found, entry.bytes)
+            for block in self.blocks(entry.name):
+                hashed.update(block)
+        except FileNotFoundError:
+            return self.missing(entry.name)
+        except OSError as error:
+            what = f"can't be read ({error.strerror})"
+            remedy = "check the disk and the permissions"
+            return DataError("unreadable-input", what, remedy=remedy, where=self.where(entry.name))
+        except DataError as error:
+            return error
+        return None if hashed.hexdigest() == entry.xxh3_128 else self.changed(entry.name)
+
+    def checked(self, entry: Entry) -> bytes:
+        """Return all of a small file that a manifest lists.
+
+        Raises:
+            DataError: it is missing, or not what was written.
+        """
+        if problem := self.problem(entry):
+            raise problem
+        return self.read(entry.name)
+
+    def require(self, entries: Sequence[Entry]) -> None:
+        """Make sure that files are there and as long as a manifest says; their contents are read when needed.
+
+        Raises:
+            DataError: naming the first that is not.
+        """
+        for entry in entries:
+            found = self.size(entry.name)
+            if found is None:
+                raise self.missing(entry.name)
+            if found != entry.bytes:
+                raise self.wrong_size(entry.name, found, entry.bytes)
+
+    def missing(self, name: str) -> DataError:
+        """Make the error of a file that a manifest names and that is not there."""
+        what = "named in the manifest, but not there"
+        return DataError("missing-shard", what, remedy=AGAIN, where=self.where(name))
+
+    def wrong_size(self, name: str, found: int, size: int) -> DataError:
+        """Make the error of a file that was cut, or written to."""
+        what = f"has {found} bytes, but the manifest says {size}"
+        return DataError("wrong-size", what, remedy=AGAIN, where=self.where(name))
+
+    def changed(self, name: str) -> DataError:
+        """Make the error of a file with another checksum."""
+        what = "its checksum differs from the manifest's: the file has changed since it was written"
+        return DataError("wrong-checksum", what, remedy=AGAIN, where=self.where(name))
+
+    def damaged(self, name: str, what: str) -> DataError:
+        """Make the error of a file that is another array than its manifest says."""
+        return DataError("damaged-shard", what, remedy=AGAIN, where=self.where(name))

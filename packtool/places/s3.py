@@ -1,0 +1,203 @@
+"""Amazon's object store and those that speak its protocol, through `obstore`."""
+
+from __future__ import annotations
+
+import configparser
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from packtool.errors import UsageError
+from packtool.installing import how_to_install
+from packtool.places.bucket import PART_BYTES, Bucket, DeniedError, FailedError, reason
+
+CONNECT_SECONDS = 10
+REQUEST_SECONDS = 60
+"""How long one request may take, with its data: a store that does not answer any more is given up after two."""
+RETRY_SECONDS = 30
+"""How long the library tries a request again, after delays that double."""
+RETRIES = 10
+
+
+class S3Bucket(Bucket):
+    """One bucket.
+
+    Credentials, region and endpoint come from the environment and the AWS files only.
+    """
+
+    def __init__(self, bucket: str) -> None:
+        from obstore.store import S3Store
+
+        endpoint = setting("endpoint_url", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+        region = setting("region", "AWS_REGION", "AWS_DEFAULT_REGION")
+        options: dict[str, Any] = _credentials()
+        if endpoint:
+            options["endpoint"] = endpoint if "://" in endpoint else f"https://{endpoint}"
+        if region:
+            options["region"] = region
+        # Amazon itself refuses a body that differs from its checksum; of other stores only some look.
+        self._checks = endpoint is None
+        self._store = S3Store(
+            bucket,
+            checksum_algorithm="crc64nvme",
+            client_options={
+                "allow_http": True,
+                "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+                "timeout": timedelta(seconds=REQUEST_SECONDS),
+            },
+            retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
+            **options,
+        )
+
+    def below(self, prefix: str) -> dict[str, int]:
+        import obstore
+
+        with _translated():
+            found = [each for chunk in obstore.list(self._store, prefix) for each in chunk]
+        return {str(each["path"]): int(each["size"]) for each in found}
+
+    def about(self, key: str) -> tuple[int, int] | None:
+        import obstore
+
+        try:
+            with _translated():
+                found = obstore.head(self._store, key)
+        except FileNotFoundError:
+            return None
+        return int(found["size"]), int(found["last_modified"].timestamp() * 1e9)
+
+    def read(self, key: str, first: int, count: int) -> memoryview:
+        import obstore
+
+        if not count:
+            return memoryview(b"")
+        with _translated():
+            return memoryview(obstore.get_range(self._store, key, start=first, length=count))
+
+    def open(self, key: str) -> Any:
+        import obstore
+
+        with _translated():
+            return obstore.open_reader(self._store, key)
+
+    def put(self, key: str, blocks: Iterator[bytes], size: int) -> bool:
+        import obstore
+
+        digests: list[bytes] = []
+
+        def hashed() -> Iterator[bytes]:
+            for block in blocks:
+                digests.append(hashlib.md5(block, usedforsecurity=False).digest())
+                yield block
+
+        with _translated():
+            if size <= PART_BYTES:
+                found = obstore.put(self._store, key, b"".join(hashed()), use_multipart=False)
+            else:
+                found = obstore.put(self._store, key, hashed(), chunk_size=PART_BYTES, max_concurrency=1)
+        if size <= PART_BYTES:
+            expected = b"".join(digests).hex()
+        else:
+            whole = hashlib.md5(b"".join(digests), usedforsecurity=False)
+            expected = f"{whole.hexdigest()}-{len(digests)}"
+        return self._checks or str(found["e_tag"]).strip('"') == expected
+
+    def create(self, key: str, data: bytes) -> bool:
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        with _translated():
+            try:
+                obstore.put(self._store, key, data, mode="create", use_multipart=False)
+            except AlreadyExistsError:
+                return False
+        return True
+
+    def copy(self, source: str, target: str) -> None:
+        import obstore
+
+        with _translated():
+            obstore.copy(self._store, source, target)
+
+    def remove(self, keys: Sequence[str]) -> None:
+        import obstore
+
+        with _translated():
+            obstore.delete(self._store, list(keys))
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Let errors of the library become those of a `Bucket`."""
+    from obstore import exceptions
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileNotFoundError(reason(error)) from None
+    except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
+        raise DeniedError(reason(error)) from None
+    except exceptions.AlreadyExistsError:
+        raise
+    except exceptions.BaseError as error:
+        raise FailedError(reason(error)) from None
+
+
+def _credentials() -> dict[str, Any]:
+    """What `obstore` does not find out by itself: a profile of the AWS files.
+
+    Raises:
+        UsageError: the profile asks for what only `boto3` can do, which is not installed.
+    """
+    if os.environ.get("AWS_ACCESS_KEY_ID") and not os.environ.get("AWS_PROFILE"):
+        return {}
+    names = ("access_key_id", "secret_access_key", "session_token")
+    found = {name: value for name in names if (value := setting(f"aws_{name}"))}
+    if "access_key_id" in found and "secret_access_key" in found:
+        return found
+    if any(map(setting, ("sso_session", "sso_start_url", "role_arn", "credential_process", "source_profile"))):
+        try:
+            from boto3 import Session  # type: ignore[import-not-found]
+            from obstore.auth.boto3 import Boto3CredentialProvider
+        except ImportError:
+            raise UsageError(
+                "missing-extra",
+                "the AWS profile signs in, takes a role or runs a program, which the package boto3 does",
+                remedy=f"install it: {how_to_install('boto3')}",
+                where="AWS_PROFILE",
+            ) from None
+        return {"credential_provider": Boto3CredentialProvider(Session())}
+    return {}
+
+
+def setting(name: str, *variables: str) -> str | None:
+    """Return what the environment says, else the profile in the AWS files.
+
+    Args:
+        name: of the setting in the files.
+        variables: of the environment, the first that is set counts.
+    """
+    for variable in variables:
+        if value := os.environ.get(variable):
+            return value
+    profile = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE") or "default"
+    folder = Path.home() / ".aws"
+    files = {
+        os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or folder / "credentials": profile,
+        os.environ.get("AWS_CONFIG_FILE") or folder / "config": profile
+        if profile == "default"
+        else f"profile {profile}",
+    }
+    for file, section in files.items():
+        parser = configparser.ConfigParser(interpolation=None)
+        try:
+            parser.read(file, encoding="utf-8")
+        except (configparser.Error, OSError, UnicodeDecodeError):
+            continue  # the store has the last word
+        if value := parser.get(section, name, fallback=None):
+            return value
+    return None

@@ -1,0 +1,290 @@
+"""Datasets in object stores."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from threading import Event
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import xxhash
+
+from packtool.errors import DataError, PacktoolError
+from packtool.places.bucket import PART_BYTES, Bucket, DeniedError, FailedError, reason
+from packtool.places.npy import HEADER_BYTES, FileEntry, header_problem
+from packtool.places.place import AGAIN, I64, LARGEST_JSON, Array, Entry, Place, StoppedError
+from packtool.places.ranged import RangedArray, spans
+
+COPY_BYTES = 5 << 30
+"""The largest object that stores copy by one request."""
+AHEAD = 4
+"""Parts of one object that are fetched at once."""
+ATTEMPTS = 3
+"""Of an upload, each of whose requests the library tries more often."""
+DELAY = 1.0
+"""Seconds, about, before another attempt; they double."""
+
+Result = TypeVar("Result")
+
+
+class StorePlace(Place):
+    """A prefix of a bucket.
+
+    Args:
+        url: such as ``s3://bucket/name``.
+    """
+
+    def __init__(self, url: str, bucket: Callable[[], Bucket] | None = None) -> None:
+        self.url = url
+        self._scheme, _, rest = url.partition("://")
+        self._name, _, self._prefix = rest.partition("/")
+        self._bucket = bucket or _Shared(self._scheme, self._name)
+
+    def __str__(self) -> str:
+        return self.url
+
+    def __repr__(self) -> str:
+        return f"StorePlace({self.url!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StorePlace, (self.url,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StorePlace) and self.url == other.url
+
+    def __hash__(self) -> int:
+        return hash(self.url)
+
+    def where(self, name: str = "") -> str:
+        return f"{self.url}/{name}" if name else self.url
+
+    def below(self, name: str) -> StorePlace:
+        return StorePlace(self.where(name), self._bucket) if name else self
+
+    def _key(self, name: str) -> str:
+        return f"{self._prefix}/{name}" if self._prefix else name
+
+    def names(self) -> dict[str, int]:
+        start = len(self._prefix) + 1 if self._prefix else 0
+        found = self._ask(lambda bucket: bucket.below(self._prefix))
+        return {key[start:]: size for key, size in sorted(found.items())}
+
+    def size(self, name: str) -> int | None:
+        found = self._ask(lambda bucket: bucket.about(self._key(name)), name)
+        return None if found is None else found[0]
+
+    def read(self, name: str, largest: int = LARGEST_JSON) -> bytes:
+        size = self.size(name)
+        if size is None:
+            raise FileNotFoundError(self.where(name))
+        if size > largest:
+            what = f"has {size} bytes, more than any of its kind"
+            raise DataError("wrong-size", what, remedy=AGAIN, where=self.where(name))
+        return b"".join(self._blocks(name, size))
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        size = self.size(name)
+        if size is None:
+            raise FileNotFoundError(self.where(name))
+        return self._blocks(name, size)
+
+    def _blocks(self, name: str, size: int) -> Iterator[bytes]:
+        for begin in range(0, size, AHEAD * PART_BYTES):
+            end = min(size, begin + AHEAD * PART_BYTES)
+            first = np.arange(begin, end, PART_BYTES)
+            for part in self.ranges(name, first, np.minimum(PART_BYTES, end - first)):
+                yield bytes(part)
+
+    def _read(self, name: str, first: int, count: int) -> memoryview:
+        return self.ranges(name, np.array([first]), np.array([count]))[0]
+
+    def array(self, entry: FileEntry, dtype: np.dtype[Any] | str) -> Array:
+        """Return an array that is read by ranges when its items are asked for, a `RangedArray`."""
+        wanted = np.dtype(dtype)
+        size = self.size(entry.name)
+        if size is None:
+            raise self.missing(entry.name)
+        header = bytes(self._read(entry.name, 0, min(HEADER_BYTES, size)))
+        if problem := header_problem(header, size, wanted, entry.shape):
+            raise self.damaged(entry.name, problem)
+        return cast("Array", RangedArray(self, entry.name, wanted, entry.shape))
+
+    def ranges(self, name: str, first: I64, count: I64) -> list[memoryview]:
+        if not len(first):
+            return []
+        begin, size, request = spans(first, count)
+        try:
+            got = self._ask(lambda bucket: bucket.ranges(self._key(name), begin.tolist(), size.tolist()), name)
+        except FileNotFoundError:
+            what, remedy = "is not in the store any more", "make it again, or copy it again"
+            raise DataError("missing-shard", what, remedy=remedy, where=self.where(name)) from None
+        if any(len(part) != n for part, n in zip(got, size.tolist(), strict=True)):
+            raise self.damaged(name, "is shorter than it was")
+        at = (first - begin[request]).tolist()
+        return [got[n][a : a + c] for n, a, c in zip(request.tolist(), at, count.tolist(), strict=True)]
+
+    def write(self, name: str, data: bytes) -> None:
+        self._send(name, lambda: iter([data]), len(data), xxhash.xxh3_128_hexdigest(data))
+
+    def create(self, name: str, data: bytes) -> bool:
+        return self._ask(lambda bucket: bucket.create(self._key(name), data), name)
+
+    def put(self, name: str, file: Path, xxh3_128: str | None = None, stop: Event | None = None) -> None:
+        size = file.stat().st_size
+        sent: list[str] = []
+
+        def blocks() -> Iterator[bytes]:
+            """What the file holds, held against its checksum before the last of it is given."""
+            hashed, last = xxhash.xxh3_128(), b""
+            with file.open("rb") as source:
+                while block := source.read(PART_BYTES):
+                    if stop is not None and stop.is_set():
+                        raise StoppedError
+                    hashed.update(block)
+                    if last:
+                        yield last
+                    last = block
+            if xxh3_128 is not None and hashed.hexdigest() != xxh3_128:
+                what = "its checksum differs from when it was written: the file has changed on the disk"
+                remedy = "check the disk, then run the command again"
+                raise DataError("wrong-checksum", what, remedy=remedy, where=self.where(name))
+            sent[:] = [hashed.hexdigest()]
+            yield last
+
+        self._send(name, blocks, size, xxh3_128, sent)
+        file.unlink()
+
+    def _send(
+        self,
+        name: str,
+        blocks: Callable[[], Iterator[bytes]],
+        size: int,
+        xxh3_128: str | None,
+        sent: Sequence[str] = (),
+    ) -> None:
+        """Upload blocks, again if need be, and read them back where the store does not say what it got."""
+        for attempt in range(ATTEMPTS):
+            try:
+                said = self._ask(lambda bucket: bucket.put(self._key(name), blocks(), size), name)
+                if said or self._arrived(name, size, xxh3_128 or "".join(sent)):
+                    return
+                problem = DataError(
+                    "store-unreachable",
+                    "differs in the store from what was sent",
+                    remedy="check the network, then run the command again",
+                    where=self.where(name),
+                )
+            except DataError as error:
+                if error.code != "store-unreachable":
+                    raise
+                problem = error
+            if attempt + 1 < ATTEMPTS:
+                time.sleep(DELAY * 2**attempt * random.uniform(0.5, 1))
+        raise problem
+
+    def _arrived(self, name: str, size: int, xxh3_128: str) -> bool:
+        found = self.size(name)
+        if found != size:
+            return False
+        hashed = xxhash.xxh3_128()
+        for block in self._blocks(name, size):
+            hashed.update(block)
+        return hashed.hexdigest() == xxh3_128
+
+    def copy(self, source: str, target: str) -> None:
+        size = self.size(source)
+        if size is None:
+            raise FileNotFoundError(self.where(source))
+        if size > COPY_BYTES:
+            hashed = xxhash.xxh3_128()
+            for block in self._blocks(source, size):
+                hashed.update(block)
+            self._send(target, lambda: self._blocks(source, size), size, hashed.hexdigest())
+        else:
+            self._ask(lambda bucket: bucket.copy(self._key(source), self._key(target)), target)
+
+    def remove(self, names: Iterable[str]) -> None:
+        keys = [self._key(name) for name in names]
+        if keys:
+            self._ask(lambda bucket: bucket.remove(keys))
+
+    def require(self, entries: Sequence[Entry]) -> None:
+        there = self.names()
+        for entry in entries:
+            if (found := there.get(entry.name)) is None:
+                raise self.missing(entry.name)
+            if found != entry.bytes:
+                raise self.wrong_size(entry.name, found, entry.bytes)
+
+    def modified(self, name: str) -> tuple[int, int] | None:
+        """Return bytes and time of modification (ns) of a file; None where there is none."""
+        return self._ask(lambda bucket: bucket.about(self._key(name)), name)
+
+    def open(self, name: str) -> Any:
+        """Return a seekable file to read from.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        return self._ask(lambda bucket: bucket.open(self._key(name)), name)
+
+    def _ask(self, request: Callable[[Bucket], Result], name: str = "") -> Result:
+        """Make a request, and let errors say where.
+
+        Raises:
+            DataError: the store refuses, or failed too often.
+            FileNotFoundError: there is no such object.
+        """
+        try:
+            return request(self._bucket())
+        except DeniedError as error:
+            raise DataError(
+                "store-denied",
+                f"the store refuses access ({error})",
+                remedy="check the credentials in the environment or the AWS files, and what they may do",
+                where=self.where(name),
+            ) from None
+        except FailedError as error:
+            raise DataError(
+                "store-unreachable",
+                f"the store failed ({error})",
+                remedy="check the URL, the endpoint and the network, then run the command again",
+                where=self.where(name),
+            ) from None
+
+
+class _Shared:
+    """The client of a bucket, made when it is first needed, and again in another process."""
+
+    def __init__(self, scheme: str, name: str) -> None:
+        self._scheme, self._name = scheme, name
+        self._made: Bucket | None = None
+        self._process = 0
+
+    def __call__(self) -> Bucket:
+        if self._made is None or self._process != os.getpid():
+            self._made, self._process = self._make(), os.getpid()
+        return self._made
+
+    def _make(self) -> Bucket:
+        try:
+            if self._scheme == "s3":
+                from packtool.places.s3 import S3Bucket
+
+                return S3Bucket(self._name)
+            from packtool.places.arrow import ArrowBucket
+
+            return ArrowBucket(self._scheme, self._name)
+        except PacktoolError:
+            raise
+        except Exception as error:
+            raise DataError(
+                "no-such-store",
+                f"can't open this object store ({reason(error)})",
+                remedy="check the URL, the credentials and the network; hf:// needs the package huggingface_hub",
+                where=f"{self._scheme}://{self._name}",
+            ) from None

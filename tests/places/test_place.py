@@ -1,0 +1,202 @@
+"""What every place does, and what is particular to some."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+from packtool.errors import DataError
+from packtool.places import store as stores
+from packtool.places.bucket import PART_BYTES
+from packtool.places.local import LocalPlace
+from packtool.places.place import StoppedError
+from packtool.places.store import StorePlace
+from packtool.storage.files import write_array
+from tests.places.s3_server import URL, serve
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    monkeypatch.setattr(stores, "DELAY", 0.0)
+    with serve(monkeypatch) as found:
+        yield found
+
+
+@pytest.fixture(params=["local", "store"])
+def place(request, tmp_path):
+    if request.param == "local":
+        return LocalPlace(tmp_path / "packed")
+    request.getfixturevalue("bucket")
+    return StorePlace(f"{URL}/packed")
+
+
+def test_small_files_are_written_whole_and_read_again(place):
+    assert place.names() == {}
+    assert place.size("manifest.json") is None
+    with pytest.raises(FileNotFoundError):
+        place.read("manifest.json")
+    place.write("manifest.json", b"{}")
+    place.write("unfinished/state.json", b"older")
+    place.write("unfinished/state.json", b"newer")
+    assert place.names() == {"manifest.json": 2, "unfinished/state.json": 5}
+    assert place.read("unfinished/state.json") == place.below("unfinished").read("state.json") == b"newer"
+    with pytest.raises(DataError, match=r"manifest.json: has 2 bytes, more than any of its kind"):
+        place.read("manifest.json", largest=1)
+    place.remove(["manifest.json", "never there"])
+    assert list(place.names()) == ["unfinished/state.json"]
+
+
+def test_of_several_that_create_a_file_one_succeeds(place):
+    tries = [place.create("unfinished/state.json", bytes([n])) for n in range(3)]
+    assert tries == [True, False, False]
+    assert place.read("unfinished/state.json") == b"\0"
+
+
+def test_a_place_is_pickled_as_its_path_or_url(place):
+    place.write("a.json", b"1")
+    again = pickle.loads(pickle.dumps(place))
+    assert again == place
+    assert hash(again) == hash(place)
+    assert again.read("a.json") == b"1"
+    assert len(pickle.dumps(place)) < 300
+
+
+def test_messages_name_what_was_typed(bucket, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert LocalPlace("data/packed").below("bucket-00064").where("tokens-00000.npy") == (
+        "data/packed/bucket-00064/tokens-00000.npy"
+    )
+    assert str(StorePlace(f"{URL}/packed")) == f"{URL}/packed"
+    assert StorePlace(f"{URL}/packed").below("a").where("b") == f"{URL}/packed/a/b"
+
+
+@pytest.mark.parametrize("items", [0, 7, PART_BYTES // 2])
+def test_arrays_are_put_and_read_by_slices_items_and_ranges(place, tmp_path, items):
+    values = np.arange(items * 2, dtype="<u4").reshape(-1, 2)
+    entry = write_array(tmp_path / "tokens-00000.npy", values)
+    place.put("tokens-00000.npy", tmp_path / "tokens-00000.npy", entry.xxh3_128)
+    assert not (tmp_path / "tokens-00000.npy").exists()
+    assert place.problem(entry) is None
+    found = place.array(entry, "<u4")
+    assert (len(found), found.dtype, found.shape) == (items, values.dtype, values.shape)
+    np.testing.assert_array_equal(found[:], values)
+    np.testing.assert_array_equal(found[3:5], values[3:5])
+    if items:
+        wanted = np.array([items - 1, 0, 3, 3])
+        np.testing.assert_array_equal(np.take(found, wanted, axis=0), values[wanted])
+        first, count = np.array([0, 2, entry.bytes - 1]), np.array([1, 3, 1])
+        raw = b"".join(place.blocks(entry.name))
+        assert [bytes(part) for part in place.ranges(entry.name, first, count)] == [raw[:1], raw[2:5], raw[-1:]]
+
+
+def test_what_is_wrong_with_a_file_is_said(place, tmp_path):
+    entry = write_array(tmp_path / "lengths.npy", np.arange(9, dtype="<u4"))
+    raw = (tmp_path / "lengths.npy").read_bytes()
+    with pytest.raises(DataError, match=r"lengths\.npy: named in the manifest, but not there\. Make it again"):
+        place.array(entry, "<u4")
+    with pytest.raises(DataError, match="not there"):
+        place.require([entry])
+    place.write("lengths.npy", raw[:-4])
+    assert "has 4128 bytes, but the manifest says 4132" in str(place.problem(entry))
+    with pytest.raises(DataError, match="has 4128 bytes, but the manifest says 4132"):
+        place.require([entry])
+    with pytest.raises(DataError, match="has 4128 bytes, but an array of shape"):
+        place.array(entry, "<u4")
+    place.write("lengths.npy", raw[:-1] + b"\1")
+    place.require([entry])
+    assert place.problem(entry).code == "wrong-checksum"
+    with pytest.raises(DataError, match="its checksum differs from the manifest's"):
+        place.checked(entry)
+    with pytest.raises(DataError, match="holds uint32, but the manifest says uint16"):
+        place.array(entry, "<u2")
+    with pytest.raises(DataError, match="short"):
+        place.ranges("lengths.npy", np.array([4000]), np.array([1000]))
+
+
+def test_a_copy_replaces_what_had_its_name(place):
+    place.write("a", b"new")
+    place.write("b", b"old")
+    place.copy("a", "b")
+    assert place.read("b") == place.read("a") == b"new"
+    with pytest.raises(FileNotFoundError):
+        place.copy("c", "b")
+    assert place.read("b") == b"new"
+
+
+def test_local_files_are_regular_and_lie_in_their_directory(tmp_path):
+    (tmp_path / "packed").mkdir()
+    (tmp_path / "secret.json").write_bytes(b"secret")
+    place = LocalPlace(tmp_path / "packed")
+    place.write("own.json", b"own")
+    (place.path / "inner.json").symlink_to("own.json")
+    (place.path / "outer.json").symlink_to(tmp_path / "secret.json")
+    (place.path / "bucket-00064").symlink_to(tmp_path)
+    os.mkfifo(place.path / "pipe.json")
+    assert place.read("inner.json") == b"own"
+    with pytest.raises(DataError, match="a symbolic link that leads out of the dataset"):
+        place.read("outer.json")
+    with pytest.raises(DataError, match="a symbolic link that leads out of the dataset"):
+        place.below("bucket-00064")
+    with pytest.raises(DataError, match="not a regular file"):
+        place.size("pipe.json")
+
+
+def test_an_upload_that_is_given_up_or_wrong_leaves_what_was_there(bucket, tmp_path):
+    place, file, stop = StorePlace(f"{URL}/packed"), tmp_path / "file", threading.Event()
+    bucket.objects["packed/tokens"] = b"before"
+    file.write_bytes(bytes(3 * PART_BYTES))
+    with pytest.raises(DataError, match=r"s3://bucket/packed/tokens: its checksum differs from when it was written"):
+        place.put("tokens", file, "0" * 32)
+    stop.set()
+    with pytest.raises(StoppedError):
+        place.put("tokens", file, None, stop)
+    assert bucket.objects == {"packed/tokens": b"before"}
+    assert not bucket.uploads
+    assert file.exists()
+
+
+@pytest.mark.parametrize("size", [100, PART_BYTES + 1])
+@pytest.mark.parametrize("checks", [True, False])
+def test_bytes_that_change_on_their_way_are_noticed_and_sent_again(bucket, tmp_path, checks, size):
+    """Whether the store looks at the signed hash of the body, or nobody does but us."""
+    bucket.checks = checks
+    flip = lambda data: bytes([data[0] ^ 1]) + data[1:]  # noqa: E731
+    bucket.damage[:] = [flip]
+    content = np.random.default_rng(1).bytes(size)
+    (tmp_path / "file").write_bytes(content)
+    StorePlace(f"{URL}/packed").put("tokens", tmp_path / "file")
+    assert bucket.objects["packed/tokens"] == content
+    bucket.damage[:] = [flip] * 9
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(DataError, match=r"s3://bucket/packed/tokens: ") as caught:
+        StorePlace(f"{URL}/packed").put("tokens", tmp_path / "file")
+    assert caught.value.code == "store-unreachable"
+    assert (tmp_path / "file").exists()
+
+
+def test_refusals_end_at_once_and_failures_after_several_attempts(bucket):
+    place = StorePlace(f"{URL}/packed")
+    bucket.objects["packed/a"] = b"1"
+    bucket.failures[:] = [503, 503]
+    assert place.read("a") == b"1"
+    bucket.requests.clear()
+    bucket.failures[:] = [403]
+    with pytest.raises(
+        DataError, match=r"s3://bucket/packed/a: the store refuses access \(HEAD: 403 Forbidden\)"
+    ) as caught:
+        place.read("a")
+    assert caught.value.code == "store-denied"
+    assert len(bucket.requests) == 1
+    assert "a-secret-of-this-test" not in str(caught.value)
+
+
+def test_neighbours_are_read_by_one_request(bucket):
+    bucket.objects["packed/a"] = bytes(range(256)) * 4096
+    place = StorePlace(f"{URL}/packed")
+    parts = place.ranges("a", np.array([0, 10, 200, 1 << 19]), np.array([4, 4, 4, 4]))
+    assert [bytes(part)[0] for part in parts] == [0, 10, 200, 0]
+    assert bucket.count("GET") == 2
