@@ -100,7 +100,7 @@ $(TORCH)/installed: pyproject.toml constraints.txt
 	@echo "Installing PyTorch and what trains with it into .venv-torch (once) ..."
 	@test -x $(TORCH)/python || $(PYTHON) -m venv .venv-torch
 	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,torch]'
-	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt transformers accelerate
+	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt transformers accelerate lightning
 	@$(TORCH)/pip install -qq --disable-pip-version-check -c constraints.txt --no-deps torchdata
 	@touch $@
 

@@ -23,6 +23,7 @@ CODES = frozenset(
         "records-rejected",
         "shards-fetched-again",
         "special-tokens",
+        "state-unnamed",
         "texts-truncated",
     }
 )

@@ -7,12 +7,15 @@ of it.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Literal, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
+from packtool.options.check import suggest
 from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of, ranges
 
 IGNORED = -100
@@ -29,8 +32,10 @@ DTYPES: dict[str, npt.DTypeLike] = {
 """What the arrays of a batch are."""
 
 
-class Batch(TypedDict):
+class Batch(TypedDict, total=False):
     """Rows as a model takes them. T is the length of a row (one less with ``extra_token``).
+
+    It has the fields that were asked for; by default all of them.
 
     Attributes:
         input_ids: (rows, T) int64.
@@ -50,6 +55,12 @@ class Batch(TypedDict):
     max_seqlen: int
 
 
+FIELDS = tuple(Batch.__annotations__)
+"""What a batch holds, unless fewer fields are asked for."""
+ATTENTION = frozenset({"position_ids", "document_ids", "cu_seqlens", "max_seqlen"})
+"""The fields that follow from where sequences begin."""
+
+
 def make_batch(
     tokens: npt.NDArray[Any],
     segments: Segments | None,
@@ -59,6 +70,7 @@ def make_batch(
     extra_token: bool = False,
     train_on_repeated: bool = True,
     train_across_documents: bool = True,
+    fields: Collection[str] = FIELDS,
     narrow: bool = False,
 ) -> Batch:
     """The inputs, targets and masks of some rows.
@@ -76,10 +88,11 @@ def make_batch(
             model's input lacks one.
         train_on_repeated: tokens that an earlier row has already are targets again.
         train_across_documents: the first token of a sequence is a target of the one before it in the row.
+        fields: of the batch, from `FIELDS`; the others are not computed.
         narrow: in the narrowest integers that hold them, to be sent and then widened to `DTYPES`.
 
     Raises:
-        UsageError: ``same`` labels of rows with an extra token.
+        UsageError: ``same`` labels of rows with an extra token; labels of another kind; an unknown field.
 
     >>> one = np.array
     >>> rows = Segments(one([3, 8, -1]), one([5, 0, 0]), one([2, 3, 1]), one([0, 0, 0]), one([0, 3]))
@@ -89,6 +102,56 @@ def make_batch(
     >>> batch["cu_seqlens"].tolist(), batch["max_seqlen"]
     ([0, 2, 5, 6], 3)
     """
+    _require(labels, extra_token, fields)
+    types = _narrow_types(tokens) if narrow else DTYPES
+    length = tokens.shape[1] - extra_token
+    batch: dict[str, Any] = {}
+    if "input_ids" in fields:
+        batch["input_ids"] = np.ascontiguousarray(tokens[:, :length].astype(types["input_ids"], copy=False))
+    if "labels" in fields:
+        targets = np.empty(tokens.size + 1, types["labels"])
+        targets[:-1] = tokens.reshape(-1)
+        # Nothing predicts the first of a row. So read from the second place on, targets are the labels of the places
+        # before them, and the last of each row has none.
+        targets[:: tokens.shape[1]] = IGNORED
+        if segments is not None:
+            for places in _no_targets(segments, train_on_repeated, train_across_documents):
+                targets[places] = IGNORED
+        wanted = (targets[:-1] if labels == "same" or extra_token else targets[1:]).reshape(tokens.shape)
+        batch["labels"] = np.ascontiguousarray(wanted[:, 1:] if extra_token else wanted)
+    if not ATTENTION.isdisjoint(fields):
+        batch |= _attention(tokens.shape, length, segments if documents else None, fields, types)
+    return cast("Batch", batch)
+
+
+def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
+    """Make sure that options are among the keywords of some functions.
+
+    Raises:
+        UsageError: one is not.
+
+    >>> check_options({"label": "same"}, make_batch)
+    Traceback (most recent call last):
+    packtool.errors.UsageError: label: there is no such option. Did you mean labels?
+    """
+    known = [
+        each.name
+        for function in functions
+        for each in inspect.signature(function).parameters.values()
+        if each.kind is each.KEYWORD_ONLY
+    ]
+    for name in options:
+        if name not in known:
+            raise UsageError("bad-option", "there is no such option", remedy=suggest(name, known), where=name)
+
+
+def _require(labels: str, extra_token: bool, fields: Collection[str]) -> None:
+    if labels not in ("next", "same"):
+        what, remedy = (
+            f"{labels!r} is not a kind of labels",
+            "give 'next', or 'same' for a model that shifts them itself",
+        )
+        raise UsageError("bad-option", what, remedy=remedy, where="labels")
     if extra_token and labels == "same":
         raise UsageError(
             "bad-option",
@@ -96,53 +159,65 @@ def make_batch(
             remedy="give labels='next', or extra_token=False",
             where="extra_token",
         )
-    rows, length = tokens.shape
-    starts = np.arange(rows) * length
-    padding = np.zeros(rows, np.bool_)
-    no_targets = []
+    for name in fields:
+        if name not in FIELDS:
+            what, remedy = f"{name!r} is not a field", f"choose from {', '.join(FIELDS)}"
+            raise UsageError("bad-option", what, remedy=remedy, where="fields")
+
+
+def _no_targets(segments: Segments, train_on_repeated: bool, train_across_documents: bool) -> list[I64]:
+    """Places that are no targets, in the rows laid end to end."""
+    ends = offsets_of(segments.length)
+    places = [_places(ends, segments.length, segments.document == PADDING)]
+    if not train_on_repeated:
+        places.append(_places(ends, segments.repeated, segments.repeated > 0))
+    if not train_across_documents:
+        places.append(ends[:-1][_begins(segments)])
+    return places
+
+
+def _attention(
+    shape: tuple[int, ...],
+    length: int,
+    segments: Segments | None,
+    fields: Collection[str],
+    types: Mapping[str, npt.DTypeLike],
+) -> dict[str, Any]:
+    """What says which places attend to each other.
+
+    Args:
+        shape: of the tokens.
+        length: of the rows that the model reads, shorter by the extra token.
+        segments: None where every row is one sequence.
+    """
+    rows, stored = shape
+    starts, padding = np.arange(rows) * stored, np.zeros(rows, np.bool_)
     if segments is not None:
-        ends = offsets_of(segments.length)
         begins = _begins(segments)
-        no_targets.append(_places(ends, segments.length, segments.document == PADDING))
-        if not train_on_repeated:
-            no_targets.append(_places(ends, segments.repeated, segments.repeated > 0))
-        if not train_across_documents:
-            no_targets.append(ends[:-1][begins])
-        if documents:
-            starts, padding = ends[:-1][begins], segments.document[begins] == PADDING
-    lengths = np.diff(starts, append=rows * length)
-    first = np.searchsorted(starts, np.arange(rows) * length)
-    number = np.arange(len(starts)) - first[starts // length] if len(starts) else starts
-    number[padding] = -1
-    types = _narrow_types(tokens) if narrow else DTYPES
-    position = np.arange(rows * length, dtype=np.int32)
-    position -= np.repeat(starts.astype(np.int32), lengths)
-    position = position.astype(types["position_ids"]).reshape(rows, length)
-    document = np.repeat(number.astype(types["document_ids"]), lengths).reshape(rows, length)
-    ids = tokens.astype(types["input_ids"], copy=False)
-    # Targets, one row after the other. Nothing predicts the first of a row; so read from the second place on, they are
-    # the labels of the places before them, and the last of each row has none.
-    targets = np.empty(rows * length + 1, types["labels"])
-    targets[:-1] = tokens.reshape(-1)
-    targets[::length] = IGNORED
-    for places in no_targets:
-        targets[places] = IGNORED
-    shifted = labels == "next" and not extra_token
-    wanted = (targets[1:] if shifted else targets[:-1]).reshape(rows, length)
-    if extra_token:
-        ids, position, document, wanted = ids[:, :-1], position[:, :-1], document[:, :-1], wanted[:, 1:]
-        row, place = np.divmod(starts, length)
-        length -= 1
-        starts = (row * length + place)[place < length]
-    cu_seqlens = np.append(starts, rows * length).astype(np.int32)
-    return Batch(
-        input_ids=np.ascontiguousarray(ids),
-        labels=np.ascontiguousarray(wanted),
-        position_ids=np.ascontiguousarray(position),
-        document_ids=np.ascontiguousarray(document),
-        cu_seqlens=cu_seqlens,
-        max_seqlen=int(np.diff(cu_seqlens).max(initial=0)),
-    )
+        starts, padding = offsets_of(segments.length)[:-1][begins], segments.document[begins] == PADDING
+    lengths = np.diff(starts, append=rows * stored)
+    batch: dict[str, Any] = {}
+    if "position_ids" in fields:
+        position = np.arange(rows * stored, dtype=np.int32)
+        position -= np.repeat(starts.astype(np.int32), lengths)
+        batch["position_ids"] = _model_reads(position.astype(types["position_ids"]), shape, length)
+    if "document_ids" in fields:
+        first = np.searchsorted(starts, np.arange(rows) * stored)
+        number = np.arange(len(starts)) - first[starts // stored] if len(starts) else starts
+        number[padding] = -1
+        batch["document_ids"] = _model_reads(np.repeat(number.astype(types["document_ids"]), lengths), shape, length)
+    if "cu_seqlens" in fields or "max_seqlen" in fields:
+        row, place = np.divmod(starts, stored)
+        cu_seqlens = np.append((row * length + place)[place < length], rows * length).astype(np.int32)
+        if "cu_seqlens" in fields:
+            batch["cu_seqlens"] = cu_seqlens
+        if "max_seqlen" in fields:
+            batch["max_seqlen"] = int(np.diff(cu_seqlens).max(initial=0))
+    return batch
+
+
+def _model_reads(values: npt.NDArray[Any], shape: tuple[int, ...], length: int) -> npt.NDArray[Any]:
+    return np.ascontiguousarray(values.reshape(shape)[:, :length])
 
 
 def _narrow_types(tokens: npt.NDArray[Any]) -> dict[str, npt.DTypeLike]:

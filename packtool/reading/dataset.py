@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.plan import Segments
-from packtool.reading.batch import Batch, make_batch
+from packtool.reading.batch import ATTENTION, FIELDS, Batch, make_batch
 from packtool.reading.orders import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Index, Rows
 from packtool.reading.shards import Array
+from packtool.storage.manifest import PackedManifest
 
 
 class _Opened:
@@ -44,13 +45,14 @@ class _Opened:
         return make_batch(rows[numbers], self._segments(rows, numbers, **options), **options)
 
     def _segments(self, rows: Rows, numbers: npt.NDArray[np.int64], **options: Any) -> Segments | None:
-        """The segments of these rows; None if none are needed: no padding to leave out, no boundaries asked for."""
-        plain = not options.get("documents", True) and all(
-            options.get(name, True) for name in ("train_on_repeated", "train_across_documents")
-        )
-        if plain and not rows.has_segments and not self.manifest.ledger.padding:
-            return None
-        return rows.segments_of(numbers)
+        """The segments of these rows; None if none are needed for the fields and options asked for."""
+        fields = options.get("fields", FIELDS)
+        everywhere = all(options.get(name, True) for name in ("train_on_repeated", "train_across_documents"))
+        padded = rows.has_segments or self.manifest.ledger.padding > 0
+        targets = "labels" in fields and (padded or not everywhere)
+        if targets or (options.get("documents", True) and not ATTENTION.isdisjoint(fields)):
+            return rows.segments_of(numbers)
+        return None
 
     def _epoch(self, number: int, seed: int | None, batch_tokens: int | None = None, drop_rest: bool = False) -> Epoch:
         return Epoch(number, self.manifest.seed if seed is None else seed, batch_tokens, drop_rest)
@@ -204,6 +206,23 @@ class BucketDataset(_Opened):
 
 
 def open_recipe(recipe: Recipe) -> Dataset | BucketDataset:
-    """Open a dataset, as another process did."""
+    """Open a dataset, as another process did.
+
+    Raises:
+        UsageError: token ids do not fit the dtype asked for; else as `packtool.reading.orders.read`.
+    """
     opened = read(recipe)
+    if recipe.dtype is not None:
+        _require_dtype(np.dtype(recipe.dtype), opened.manifest)
     return Dataset(recipe, opened) if single(opened.manifest) else BucketDataset(recipe, opened)
+
+
+def _require_dtype(dtype: np.dtype[Any], manifest: PackedManifest) -> None:
+    largest = max(manifest.tokenizer.vocab_size - 1, manifest.pad_id)
+    if not np.issubdtype(dtype, np.integer) or np.iinfo(dtype).max < largest:
+        raise UsageError(
+            "bad-option",
+            f"{dtype} does not hold token ids up to {largest}",
+            remedy="give int64, or leave it out for the type they are stored in",
+            where="dtype",
+        )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from packtool.errors import DataError, UsageError
 from packtool.reading.stream import Key, Stream
+from packtool.warnings import warn
 
 
 class GlobalBatches:
@@ -16,29 +18,33 @@ class GlobalBatches:
     samples are batches of a bucket, a global batch is one sample, and its rows are dealt out the same way. So what a
     step trains on does not depend on the number of ranks, and a run that stopped goes on with any other number.
 
+    Each iteration is a pass: the epochs of the stream, then those that follow. One that was left is gone on with by the
+    next; so is one of a state, even if nothing is left of it. Else the next pass begins, and so it does by `set_epoch`.
+
     Args:
         stream: the samples.
-        batch_size: samples in a global batch, a multiple of `world_size`; 1 where samples are batches.
+        batch_size: samples in a global batch, a multiple of `world_size`; 1 where samples are batches. By default what
+            the stream's `batch_tokens` make.
         rank, world_size: of this process.
         micro_batch_size: rows that a rank reads at a time; a global batch then takes several turns.
-        drop_last: leave out what does not fill a global batch, at the end of the stream. Else the last is smaller, on
+        drop_last: leave out what does not fill a global batch, at the end of a pass. Else the last is smaller, on
             some ranks by a row, or empty.
 
     Attributes:
         consumed: samples of the stream before the next global batch, whatever the rank.
-        finished: the last iteration came to the end.
     """
 
     def __init__(
         self,
         stream: Stream,
-        batch_size: int = 1,
+        batch_size: int | None = None,
         *,
         rank: int = 0,
         world_size: int = 1,
         micro_batch_size: int | None = None,
         drop_last: bool = True,
     ) -> None:
+        given, batch_size = batch_size, stream.batch_rows if batch_size is None else batch_size
         _require(batch_size > 0, f"{batch_size} is not a positive number", "give 1 or more", "batch_size")
         _require(0 <= rank < world_size, f"{rank} is not a rank of {world_size}", "give a rank from 0", "rank")
         micro = micro_batch_size is None or micro_batch_size > 0
@@ -49,11 +55,23 @@ class GlobalBatches:
             )
         else:
             _require(
+                given is None or stream.batch_rows in (1, given),
+                f"{given} rows, but batch_tokens make {stream.batch_rows}",
+                "give one of the two",
+                "batch_size",
+            )
+            _require(
                 batch_size % world_size == 0,
                 f"{batch_size} samples can't be dealt out evenly to {world_size} ranks",
                 "give a multiple of the world size",
                 "batch_size",
             )
+        _require(
+            not drop_last or len(stream) >= batch_size,
+            f"{batch_size} samples are more than the {len(stream)} of a pass, so there would be no batch",
+            "give a smaller batch, more epochs, or drop_last=False",
+            "batch_tokens" if stream.bucketed else "batch_size",
+        )
         self.stream = stream
         self.batch_size = batch_size
         self.rank = rank
@@ -61,62 +79,106 @@ class GlobalBatches:
         self.micro_batch_size = micro_batch_size
         self.drop_last = drop_last
         self.consumed = 0
-        self.finished = False
+        self._begun = 0  # where the iteration began
+        self._end = len(stream)  # of the pass
+        self._resumed = False  # a state was loaded, and nothing was read since
 
     def __iter__(self) -> Iterator[list[Key]]:
-        """From where the last iteration stopped; from the beginning, if that had come to the end."""
-        if self.finished:
-            self.reset()
-        for keys, consumed in self.turns(self.consumed):
+        """The rest of this pass; or the next, if this one came to its end."""
+        for keys, consumed in self.begin():
             self.consumed = consumed
             yield keys
-        self.finished = True
 
     def __len__(self) -> int:
-        """Batches that this rank reads of the whole stream."""
+        """Batches that this rank reads in a pass."""
         if self.stream.bucketed or self.micro_batch_size is not None:
-            return sum(1 for _ in self.turns(0))
+            return sum(1 for _ in self._turns(0, len(self.stream)))
         whole, rest = divmod(len(self.stream), self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
 
     @property
     def left_out(self) -> int:
-        """Samples at the end that fill no global batch, and are dropped."""
+        """Samples at the end of a pass that fill no global batch, and are dropped."""
         return len(self.stream) % self.batch_size if self.drop_last else 0
+
+    @property
+    def finished(self) -> bool:
+        """Nothing is left of this pass."""
+        return self._end - self.consumed < (self.batch_size if self.drop_last else 1)
+
+    @property
+    def passed(self) -> int:
+        """Samples of this pass before the next global batch."""
+        return self.consumed - self._end + len(self.stream)
 
     def reset(self) -> None:
         """Begin with the first sample again."""
-        self.consumed = 0
-        self.finished = False
+        self._go_to(0, len(self.stream))
 
-    def state_dict(self) -> dict[str, Any]:
-        """What a run must keep to go on: samples consumed, and how many there are, to tell another dataset apart."""
-        return {"samples": self.consumed, "items": self.stream.items}
+    def set_epoch(self, number: int) -> None:
+        """Begin a pass, from 0, as samplers of PyTorch do; a state that lies in this pass is gone on with."""
+        _require(number >= 0, f"{number} is out of range", "give 0 or more", "epoch")
+        first = number * len(self.stream)
+        last = first + len(self.stream)
+        if not (self._resumed and first < self.consumed <= last):
+            self._go_to(first, last)
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def begin(self) -> Iterator[tuple[list[Key], int]]:
+        """What this rank reads at each turn of the rest of this pass, or of the next if nothing is left.
+
+        Yields:
+            samples; and how many are consumed when they have been trained on. All ranks take the same number of turns.
+        """
+        if self.finished and not self._resumed:
+            self._go_to(self._end, self._end + len(self.stream))
+        self._resumed = False
+        self._begun = self.consumed
+        return self._turns(self.consumed, self._end)
+
+    def state_dict(self, taken: int | None = None) -> dict[str, Any]:
+        """What a run must keep to go on: samples consumed; and what tells another dataset, order or seed apart.
+
+        Args:
+            taken: batches that came out of this iteration, where not all that were asked for have: a plain
+                `DataLoader` with workers asks ahead. By default all of them have.
+        """
+        consumed = self.consumed
+        if taken is not None:
+            turns = islice(self._turns(self._begun, self._end), taken)
+            consumed = max((after for _, after in turns), default=self._begun)
+        return {"samples": consumed, **self.stream.identity}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where another run stopped, with any world size, batch size or number of epochs.
 
         Raises:
-            DataError: the state is of a dataset with another number of samples.
+            DataError: not a state; or that of another dataset, order or seed.
         """
-        if state["items"] != self.stream.items:
-            raise DataError(
-                "state-differs",
-                f"the state is of a dataset of {state['items']} samples, this one has {self.stream.items}",
-                remedy="resume with the dataset that the run began with",
-                where=str(self.stream.recipe.path),
-            )
-        self.consumed = state["samples"]
-        self.finished = False
+        where, mine = str(self.stream.recipe.path), self.stream.identity
+        samples = state.get("samples") if isinstance(state, Mapping) else None
+        if not isinstance(samples, int) or samples < 0 or "items" not in state:
+            what = "not the state of a loader, which has samples, items, dataset, order and seed"
+            raise DataError("bad-state", what, remedy="give what its state_dict returned", where=where)
+        if "dataset" not in state and state["items"] == mine["items"]:
+            what = "the state names no dataset, as packtool 0.1 wrote it, so only the number of rows was compared"
+            warn("state-unnamed", what, remedy="make sure that dataset, order and seed are the same", where=where)
+        for name, value in mine.items():
+            if name in state and not _same(state[name], value):
+                what = f"the {name} of the state is {state[name]}, that of this loader {value}"
+                remedy = "resume with the dataset, order and seed that the run began with"
+                raise DataError("state-differs", what, remedy=remedy, where=where)
+        passes = max(1, -(-samples // max(1, len(self.stream))))
+        self._go_to(samples, passes * len(self.stream))
+        self._resumed = True
 
-    def turns(self, consumed: int) -> Iterator[tuple[list[Key], int]]:
-        """What this rank reads at each turn, and the samples consumed when it has been trained on.
+    def _go_to(self, consumed: int, end: int) -> None:
+        self.consumed = self._begun = consumed
+        self._end = end
+        self._resumed = False
 
-        All ranks take the same number of turns.
-        """
-        total = len(self.stream)
-        while consumed < total:
-            after = min(consumed + self.batch_size, total)
+    def _turns(self, consumed: int, end: int) -> Iterator[tuple[list[Key], int]]:
+        while consumed < end:
+            after = min(consumed + self.batch_size, end)
             if self.drop_last and after - consumed < self.batch_size:
                 return
             keys = self._keys(consumed, after)
@@ -148,3 +210,10 @@ class GlobalBatches:
 def _require(holds: bool, what: str, remedy: str, where: str) -> None:
     if not holds:
         raise UsageError("bad-option", what, remedy=remedy, where=where)
+
+
+def _same(stored: object, mine: object) -> bool:
+    """Whether two runs agree. Of given orders one may have more, for it has more epochs."""
+    if isinstance(stored, list | tuple) and isinstance(mine, list):
+        return all(one == other for one, other in zip(stored, mine, strict=False))
+    return stored == mine

@@ -1,24 +1,28 @@
 """All epochs of a dataset as one stream of samples, so that a number says which sample of which epoch is meant.
 
 Sample k is item ``k % n`` of epoch ``k // n``, n the items of an epoch: a row, or for a dataset of several lengths a
-batch. What any process reads depends on k alone, which is what makes order and resuming independent of world size.
+batch. What any process reads depends on k alone, which is what makes order and resuming independent of world size. The
+stream has no end: a pass is a number of epochs, and the next pass has the epochs that follow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
+from numbers import Integral
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
-from packtool.reading.batch import Batch, make_batch
-from packtool.reading.cache import CACHE_BYTES, SHARDS, cache_of, located
+from packtool.reading.batch import Batch, check_options, make_batch
+from packtool.reading.cache import CACHE_BYTES, SHARDS, cache_of, directory_of, located
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.orders import Recipe
+from packtool.storage.manifest import input_entry
 
 Key: TypeAlias = "int | tuple[int, int]"
 """A sample that is a row; or of a sample that is a batch one row, or none of them (-1)."""
@@ -31,12 +35,13 @@ class Stream:
 
     Args:
         source: path or URL of a packed dataset.
-        epochs: how often every sample comes.
+        epochs: how often every sample comes in a pass.
         shuffle: each epoch in its own order, as ``packtool shuffle --seed --epoch`` writes it, computed; else every
             epoch in stored order.
         seed: of these orders; by default the one the dataset was packed or shuffled with.
-        orders: instead, for each epoch what ``packtool shuffle --order-only`` wrote.
-        batch_tokens: for rows of several lengths: tokens in a batch; by default as the dataset's own batches.
+        orders: instead, for each epoch what ``packtool shuffle --order-only`` wrote; every pass has the same ones.
+        batch_tokens: tokens in a batch; for rows of several lengths by default as the dataset's own batches, for rows
+            of one length a row.
         drop_rest: for rows of several lengths: rows that do not fill a batch are in none.
         cache, cache_bytes, fetch: as of `packtool.open`.
         options: of `packtool.reading.make_batch`.
@@ -44,6 +49,7 @@ class Stream:
     Attributes:
         items: samples in an epoch, one number for each epoch.
         bucketed: samples are batches.
+        batch_rows: rows of one length that make `batch_tokens`.
     """
 
     def __init__(
@@ -61,7 +67,8 @@ class Stream:
         fetch: str = SHARDS,
         **options: Any,
     ) -> None:
-        if epochs < 1:
+        check_options(options, Stream, make_batch)
+        if not _is_positive(epochs):
             raise UsageError("bad-option", f"{epochs} is out of range", remedy="give 1 or more", where="epochs")
         if orders is not None and len(orders) != epochs:
             raise UsageError(
@@ -82,17 +89,36 @@ class Stream:
         first = self.epoch(0)
         self.bucketed = isinstance(first, BucketDataset)
         self.items = len(first)
+        self.batch_rows = 1 if isinstance(first, BucketDataset) else _rows_of(batch_tokens, first.sequence_length)
         self.batch([], rows=first)  # options that make no sense are found here, not in a worker
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}
 
     def __len__(self) -> int:
-        """Samples of all epochs."""
+        """Samples of a pass: of all its epochs."""
         return self.items * self.epochs
 
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What tells this stream apart from those in which a number means another sample.
+
+        Returns:
+            items: samples in an epoch.
+            dataset: the digest of its manifest.
+            order: ``computed``; ``stored``; or the digests of the orders that were given.
+            seed: of computed orders, else None.
+        """
+        dataset = self.epoch(0)
+        order: str | list[str] = "computed" if self._shuffle else "stored"
+        if self._orders is not None:
+            order = [self._digest(each) for each in self._orders]
+        seed = dataset.manifest.seed if self._seed is None else self._seed
+        digest = self._digest(self.recipe.path)
+        return {"items": self.items, "dataset": digest, "order": order, "seed": seed if order == "computed" else None}
+
     def epoch(self, number: int) -> Dataset | BucketDataset:
-        """The dataset in the order of one epoch."""
+        """The dataset in the order of one epoch, from 0."""
         if self._opened is None or self._opened[0] != number:
             self._opened = None  # an order takes memory: let go of the last one before the next is made
             self._opened = number, self._open(number)
@@ -149,9 +175,12 @@ class Stream:
         numbers = np.array([first + row for _, row in keys if row >= 0], np.int64)
         return dataset.batch_of(rows, numbers, narrow=narrow, **self.options)
 
+    def _digest(self, directory: str) -> str:
+        return input_entry(directory_of(directory, self.recipe.cache)).xxh3_128
+
     def _open(self, number: int) -> Dataset | BucketDataset:
         if self._orders is not None:
-            return open_recipe(replace(self.recipe, order=self._orders[number]))
+            return open_recipe(replace(self.recipe, order=self._orders[number % self.epochs]))
         dataset = open_recipe(self.recipe)
         if isinstance(dataset, BucketDataset) and (self._shuffle or dataset.batches is None):
             epoch = number if self._shuffle else 0
@@ -168,13 +197,28 @@ def joined(parts: Sequence[Batch]) -> Batch:
     >>> joined([one, one])["cu_seqlens"].tolist()
     [0, 2, 4]
     """
-    ends = np.cumsum([0, *(int(part["cu_seqlens"][-1]) for part in parts)])
-    sequences = [part["cu_seqlens"][:-1] + end for part, end in zip(parts, ends[:-1], strict=True)]
-    return Batch(
-        input_ids=np.concatenate([part["input_ids"] for part in parts]),
-        labels=np.concatenate([part["labels"] for part in parts]),
-        position_ids=np.concatenate([part["position_ids"] for part in parts]),
-        document_ids=np.concatenate([part["document_ids"] for part in parts]),
-        cu_seqlens=np.concatenate([*sequences, ends[-1:]]).astype(np.int32),
-        max_seqlen=max(part["max_seqlen"] for part in parts),
-    )
+    whole: dict[str, Any] = {
+        name: np.concatenate([part[name] for part in parts])  # type: ignore[literal-required]
+        for name in parts[0]
+        if name not in ("cu_seqlens", "max_seqlen")
+    }
+    if "cu_seqlens" in parts[0]:
+        ends = np.cumsum([0, *(int(part["cu_seqlens"][-1]) for part in parts)])
+        begins = [part["cu_seqlens"][:-1] + end for part, end in zip(parts, ends[:-1], strict=True)]
+        whole["cu_seqlens"] = np.concatenate([*begins, ends[-1:]]).astype(np.int32)
+    if "max_seqlen" in parts[0]:
+        whole["max_seqlen"] = max(part["max_seqlen"] for part in parts)
+    return cast("Batch", whole)
+
+
+def _is_positive(number: object) -> bool:
+    return isinstance(number, Integral) and int(number) > 0
+
+
+def _rows_of(batch_tokens: int | None, length: int) -> int:
+    if batch_tokens is None:
+        return 1
+    if batch_tokens < length or batch_tokens % length:
+        what = f"{batch_tokens} is not a multiple of the {length} tokens of a row"
+        raise UsageError("bad-option", what, remedy="give a multiple, or batch_size in rows", where="batch_tokens")
+    return batch_tokens // length

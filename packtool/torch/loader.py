@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
 import torch.distributed
 from torch.utils.data import DataLoader
 
+from packtool.errors import UsageError
 from packtool.places.url import is_remote
+from packtool.reading.batch import FIELDS, check_options, make_batch
 from packtool.reading.sampler import GlobalBatches
-from packtool.torch.samples import FIELDS, Samples, collate
+from packtool.reading.stream import Stream
+from packtool.torch.samples import Samples, collate
 
 
 class Loader:
     """An iterable of batches of tensors, which can stop at any batch and go on, on any number of ranks.
 
-    Leaving the loop keeps the place: the next loop goes on from there. After the end it begins again.
+    Each loop is a pass over `epochs` epochs, and the next loop has the epochs that follow, each in its own order.
+    Leaving a loop keeps the place: the next one goes on from there, unless `set_epoch` begins a pass.
 
     Args:
         source: path or URL of a packed dataset.
-        batch_size: rows in a global batch, over all ranks. Not for datasets of several lengths, which have
-            `batch_tokens`.
-        batch_tokens: for datasets of several lengths: tokens in a global batch; by default as its own batches.
+        batch_size: rows in a global batch, over all ranks; by default as many as make `batch_tokens`, or one. Not for
+            datasets of several lengths.
+        batch_tokens: tokens in a global batch; for datasets of several lengths by default as its own batches.
         micro_batch_size: rows that a rank gets at a time; by default its whole share of a global batch.
-        epochs: how often every row comes.
+        epochs: how often every row comes in a pass.
         shuffle: each epoch in its own order, computed; else in stored order.
         seed: of these orders; by default the one the dataset was packed or shuffled with.
         orders: instead, a directory for each epoch, as ``packtool shuffle --order-only`` wrote it.
-        rank, world_size: of this process; by default what `torch.distributed` says, if it was initialised.
+        rank, world_size: of this process; by default what `torch.distributed` says, or before it was initialised the
+            variables RANK and WORLD_SIZE, which torchrun sets.
         drop_last: leave out what fills no global batch; `left_out` says how much. Else the last one is smaller, and on
             some ranks may be empty.
         fields: of a batch, from `FIELDS`; by default all of them.
@@ -38,16 +45,17 @@ class Loader:
         options: of `packtool.reading.make_batch`; `cache`, `cache_bytes` and `fetch`, as of `packtool.open`.
 
     Attributes:
-        consumed: samples of the run before the next global batch. A global batch counts when the last of it is handed
-            out, whatever workers read ahead.
-        left_out: samples at the end of the run that fill no global batch.
+        consumed: samples before the next global batch, of all passes. A global batch counts when the last of it is
+            handed out, whatever workers read ahead.
+        left_out: samples at the end of a pass that fill no global batch.
+        sampler, batch_sampler: the samples of each batch, by the names that trainers look for to set the epoch.
     """
 
     def __init__(
         self,
         source: str | Path,
         *,
-        batch_size: int = 1,
+        batch_size: int | None = None,
         batch_tokens: int | None = None,
         micro_batch_size: int | None = None,
         epochs: int = 1,
@@ -64,11 +72,8 @@ class Loader:
         prefetch_factor: int | None = None,
         **options: Any,
     ) -> None:
-        distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
-        if world_size is None:
-            world_size = torch.distributed.get_world_size() if distributed else 1
-        if rank is None:
-            rank = torch.distributed.get_rank() if distributed else 0
+        check_options(options, Loader, Stream, make_batch)
+        found_rank, found_world = _place()
         self._samples = Samples(
             source,
             fields=fields,
@@ -80,11 +85,11 @@ class Loader:
             drop_rest=drop_last,
             **options,
         )
-        self._sampler = GlobalBatches(
+        self.sampler = self.batch_sampler = GlobalBatches(
             self._samples.stream,
             batch_size,
-            rank=rank,
-            world_size=world_size,
+            rank=found_rank if rank is None else rank,
+            world_size=found_world if world_size is None else world_size,
             micro_batch_size=micro_batch_size,
             drop_last=drop_last,
         )
@@ -95,49 +100,50 @@ class Loader:
             self._workers |= {"multiprocessing_context": multiprocessing_context, "prefetch_factor": prefetch_factor}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        sampler = self._sampler
-        if sampler.finished:
-            sampler.reset()
         # Workers read ahead. So the state follows what comes out, not what was asked of them.
-        ahead = (keys for keys, _ in sampler.turns(sampler.consumed))
+        taken, asked = tee(self.sampler.begin())
+        ahead = (keys for keys, _ in asked)
         batches = DataLoader(self._samples, batch_sampler=_Turns(ahead), collate_fn=collate, **self._workers)  # type: ignore[arg-type,unused-ignore]
-        for batch, (_, consumed) in zip(batches, sampler.turns(sampler.consumed), strict=True):
-            sampler.consumed = consumed
+        for batch, (_, consumed) in zip(batches, taken, strict=True):
+            self.sampler.consumed = consumed
             yield batch
-        sampler.finished = True
 
     def __len__(self) -> int:
-        """Batches that this rank gets in the whole run."""
-        return len(self._sampler)
+        """Batches that this rank gets in a pass."""
+        return len(self.sampler)
 
     def __repr__(self) -> str:
-        sampler = self._sampler
-        place = f"{sampler.consumed} of {len(sampler.stream)} samples consumed, {sampler.left_out} left out"
+        sampler = self.sampler
+        place = f"{sampler.passed} of {len(sampler.stream)} samples consumed, {sampler.left_out} left out"
         return f"<packtool loader: rank {sampler.rank} of {sampler.world_size}, {place}, {sampler.stream.epoch(0)!r}>"
 
     @property
     def consumed(self) -> int:
-        return self._sampler.consumed
+        return self.sampler.consumed
 
     @property
     def left_out(self) -> int:
-        return self._sampler.left_out
+        return self.sampler.left_out
 
     def reset(self) -> None:
         """Begin with the first sample again."""
-        self._sampler.reset()
+        self.sampler.reset()
+
+    def set_epoch(self, number: int) -> None:
+        """Begin a pass, from 0, as trainers do before each of theirs; a state that lies in it is gone on with."""
+        self.sampler.set_epoch(number)
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint must keep. It is the same on every rank."""
-        return self._sampler.state_dict()
+        return self.sampler.state_dict()
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where another run stopped, with any world size, batch size or number of epochs.
 
         Raises:
-            DataError: the state is of a dataset with another number of samples.
+            DataError: not a state; or that of another dataset, order or seed.
         """
-        self._sampler.load_state_dict(state)
+        self.sampler.load_state_dict(state)
 
 
 class _Turns:
@@ -148,3 +154,14 @@ class _Turns:
 
     def __iter__(self) -> Iterator[Any]:
         return self._keys
+
+
+def _place() -> tuple[int, int]:
+    """Rank and world size of this process."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    given = [os.environ.get(name, default) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1"))]
+    if not all(each.isdecimal() for each in given):
+        what, remedy = f"{' of '.join(given)} is no rank of a world", "set both to numbers, or give rank and world_size"
+        raise UsageError("bad-option", what, remedy=remedy, where="RANK, WORLD_SIZE")
+    return int(given[0]), int(given[1])

@@ -8,13 +8,9 @@ from typing import Any
 
 from torch.utils.data import get_worker_info
 
-from packtool.errors import UsageError
-from packtool.reading.batch import Batch
+from packtool.reading.batch import FIELDS
 from packtool.reading.stream import Key, Stream
-from packtool.torch.sending import Parcel, tensors
-
-FIELDS = tuple(Batch.__annotations__)
-"""What a batch holds, unless fewer fields are asked for."""
+from packtool.torch.sending import Parcel, end_with_parent, tensors
 
 
 class Samples:
@@ -25,20 +21,15 @@ class Samples:
 
     Args:
         source, options: as of `packtool.reading.stream.Stream`.
-        fields: of a batch, from `FIELDS`; by default all of them.
+        fields: of a batch, from `packtool.reading.batch.FIELDS`; by default all of them.
 
     Attributes:
         stream: where the samples come from.
     """
 
     def __init__(self, source: str | Path, *, fields: Sequence[str] = FIELDS, **options: Any) -> None:
-        for name in fields:
-            if name not in FIELDS:
-                raise UsageError(
-                    "bad-option", f"{name!r} is not a field", remedy=f"choose from {', '.join(FIELDS)}", where="fields"
-                )
-        self.stream = Stream(source, **options)
-        self._fields = tuple(fields)
+        self.stream = Stream(source, fields=tuple(fields), **options)
+        self._watched = False
 
     def __len__(self) -> int:
         return len(self.stream)
@@ -51,10 +42,12 @@ class Samples:
 
     def __getitems__(self, keys: Sequence[Key]) -> Mapping[str, Any]:
         """A whole batch; in a worker, as it is sent."""
-        away = get_worker_info() is not None
-        batch: dict[str, Any] = {**self.stream.batch(keys, narrow=away)}
-        chosen = {name: batch[name] for name in self._fields}
-        return Parcel(chosen) if away else tensors(chosen)
+        if get_worker_info() is None:
+            return tensors({**self.stream.batch(keys)})
+        if not self._watched:
+            end_with_parent()
+            self._watched = True
+        return Parcel({**self.stream.batch(keys, narrow=True)})
 
 
 def collate(batch: Any) -> Any:

@@ -8,6 +8,9 @@ or in its thread that pins memory.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -38,6 +41,23 @@ class Parcel(Mapping[str, Any]):
 
     def __reduce__(self) -> tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]:
         return tensors, (self._fields,)
+
+
+def end_with_parent() -> None:
+    """End this worker within a second or two of the training process, however that ended.
+
+    PyTorch's own watchdog lets a worker return, but a worker waits for what it has sent to be read. Nobody reads a
+    batch in a pipe whose other end is gone, or is kept open by other workers.
+    """
+    parent, number = multiprocessing.parent_process(), os.getppid()
+
+    def wait() -> None:
+        while parent is not None and parent.is_alive() and os.getppid() == number:
+            parent.join(1)
+        os._exit(1)
+
+    if parent is not None:
+        threading.Thread(target=wait, name="end with parent", daemon=True).start()
 
 
 def tensors(fields: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import packtool
 from packtool.errors import UsageError
 from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.reading import make_batch
+from packtool.reading.batch import FIELDS
 from tests.stores import EOS, write_store
 
 Piece = tuple[int, int, int]  # document, length, repeated
@@ -106,6 +107,11 @@ def test_every_field_is_that_of_the_token_by_token_reader(data: st.DataObject) -
         np.testing.assert_array_equal(value, batch[name])  # type: ignore[literal-required,call-overload]
     bytes_each = [value.itemsize for value in narrow.values() if isinstance(value, np.ndarray) and value.ndim == 2]
     assert sum(bytes_each) <= (2 + 4 + 1 + 1 if first < 65_500 else 4 + 8 + 1 + 1)
+    fields = data.draw(st.sets(st.sampled_from(FIELDS)))
+    some = make_batch(tokens, segments, fields=fields, **options)
+    assert set(some) == fields
+    for name, value in some.items():
+        np.testing.assert_array_equal(value, batch[name])  # type: ignore[literal-required,call-overload]
 
 
 @pytest.fixture(scope="module")
@@ -158,3 +164,24 @@ def test_without_segments_rows_without_padding_still_train(store: Path, tmp_path
             dataset.batch([0], **options)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="written with --no-segments"):
         packtool.open(tmp_path / "padded").batch([0], documents=False)  # type: ignore[arg-type]
+
+
+def test_without_segments_fields_that_need_none_are_read(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16, segments=False)
+    dataset = packtool.open(tmp_path / "p")
+    batch = dataset.batch([0, 2], fields=("input_ids",))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(batch["input_ids"], dataset[[0, 2]])
+    for field in set(FIELDS) - {"input_ids"}:
+        with pytest.raises(UsageError, match="written with --no-segments"):
+            dataset.batch([0], fields=(field,))  # type: ignore[arg-type]
+
+
+def test_what_makes_no_sense(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "p", strategy="concat", sequence_length=16)
+    dataset = packtool.open(tmp_path / "p")
+    for options, message in [
+        ({"labels": "hf"}, r"labels: 'hf' is not a kind of labels\. Give 'next', or 'same'"),
+        ({"fields": ("input_ids", "mask")}, "fields: 'mask' is not a field"),
+    ]:
+        with pytest.raises(UsageError, match=message):
+            dataset.batch([0], **options)  # type: ignore[arg-type]

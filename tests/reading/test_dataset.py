@@ -122,3 +122,13 @@ def test_batches_are_items(store: Path, tmp_path: Path, drop: bool) -> None:
         bucketed(tmp_path / "packed").epoch(2)
     with pytest.raises(UsageError, match=r"the dataset has no batches\. Make them"):
         len(bucketed(tmp_path / "packed"))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float64", "bool", "<U4"])
+def test_a_type_that_does_not_hold_the_token_ids_is_refused(packed: dict[str, Path], dtype: str) -> None:
+    stored = opened(packed["rows"])
+    largest = stored.manifest.tokenizer.vocab_size - 1
+    with pytest.raises(UsageError, match=rf"dtype: \S+ does not hold token ids up to {largest}\. Give int64"):
+        opened(packed["rows"], dtype=dtype)
+    for wide in ("uint16", "int32", "int64", np.uint32):
+        np.testing.assert_array_equal(opened(packed["rows"], dtype=wide)[:], stored[:])

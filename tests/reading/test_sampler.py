@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import packtool
 from packtool.errors import DataError, UsageError
 from packtool.reading.sampler import GlobalBatches
 from packtool.reading.stream import Stream
+from packtool.warnings import PacktoolWarning
 from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(3).integers(1, 60, 60).tolist()
@@ -42,7 +44,7 @@ def test_every_world_sees_the_same_batches_from_anywhere(rows: Path, data: st.Da
     micro = data.draw(st.sampled_from([None, 1, 2, 3]), label="micro batch size")
     drop = data.draw(st.booleans(), label="drop last")
     seen: list[int] = []
-    state: dict[str, Any] = {"samples": 0, "items": stream.items}
+    state: dict[str, Any] = GlobalBatches(stream, size, drop_last=drop).state_dict()
     while True:
         world = data.draw(st.sampled_from([1, 2, 4]), label="world size")
         steps = data.draw(st.integers(1, 6), label="global batches")
@@ -83,7 +85,7 @@ def test_its_length_is_what_it_yields(rows: Path, micro: int | None, drop: bool)
         for rank in range(2):
             batches = GlobalBatches(stream, size, rank=rank, world_size=2, micro_batch_size=micro, drop_last=drop)
             assert len(list(batches)) == len(batches) > 0
-            assert len(list(batches)) == len(batches)  # after the end it begins again
+            assert len(list(batches)) == len(batches)  # after the end the next pass begins
 
 
 def test_a_state_at_the_end_has_nothing_left(rows: Path) -> None:
@@ -132,5 +134,150 @@ def test_what_makes_no_sense(rows: Path) -> None:
         Stream(rows, epochs=2, orders=["x"])
     with pytest.raises(UsageError, match="extra_token: a model that shifts labels itself"):
         Stream(rows, labels="same", extra_token=True)
-    with pytest.raises(DataError, match="the state is of a dataset of 1 samples, this one has"):
-        GlobalBatches(stream).load_state_dict({"samples": 0, "items": 1})
+    for unknown, meant in (("epoch", "epochs"), ("label", "labels")):
+        with pytest.raises(UsageError, match=rf"{unknown}: there is no such option\. Did you mean {meant}\?"):
+            Stream(rows, **{unknown: 8})
+    with pytest.raises(
+        UsageError, match=r"labels: 'hf' is not a kind of labels\. Give 'next', or 'same' for a model that"
+    ):
+        Stream(rows, labels="hf")
+    with pytest.raises(UsageError, match=r"epochs: None is out of range\. Give 1 or more"):
+        Stream(rows, epochs=None)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="batch_tokens: 40 is not a multiple of the 32 tokens of a row"):
+        Stream(rows, batch_tokens=40)
+
+
+def test_batch_tokens_of_rows_of_one_length_make_rows(rows: Path) -> None:
+    batches = GlobalBatches(Stream(rows, batch_tokens=128))
+    assert next(iter(batches)) == [0, 1, 2, 3]
+    assert GlobalBatches(Stream(rows, batch_tokens=128), 4).batch_size == 4
+    with pytest.raises(UsageError, match=r"batch_size: 8 rows, but batch_tokens make 4\. Give one of the two"):
+        GlobalBatches(Stream(rows, batch_tokens=128), 8)
+
+
+def test_a_batch_that_no_pass_fills_is_refused(rows: Path) -> None:
+    stream = Stream(rows, epochs=2)
+    message = f"batch_size: {len(stream) + 1} samples are more than the {len(stream)} of a pass"
+    with pytest.raises(UsageError, match=message):
+        GlobalBatches(stream, len(stream) + 1)
+    assert len(list(GlobalBatches(stream, len(stream) + 1, drop_last=False))) == 1
+    buckets = Stream(rows.parent / "buckets", batch_tokens=1 << 20, drop_rest=True)
+    with pytest.raises(UsageError, match="batch_tokens: 1 samples are more than the 0 of a pass"):
+        GlobalBatches(buckets)
+
+
+def taken(batches: GlobalBatches) -> list[list[Any]]:
+    """As many batches as a framework takes that knows their number: it does not ask for one more."""
+    return list(islice(batches, len(batches)))
+
+
+@pytest.mark.parametrize("drop", [True, False])
+@pytest.mark.parametrize(("path", "size"), [("rows", 8), ("rows", 9), ("buckets", 1)])
+def test_passes_follow_each_other(rows: Path, path: str, size: int, drop: bool) -> None:
+    options: dict[str, Any] = {} if path == "rows" else {"batch_tokens": 128, "drop_rest": drop}
+    stream = Stream(rows.parent / path, epochs=2, **options)
+    batches = GlobalBatches(stream, size, drop_last=drop)
+    whole = len(stream) - batches.left_out
+    for number in range(3):
+        first = number * len(stream)
+        samples = [key[0] if isinstance(key, tuple) else key for keys in taken(batches) for key in keys]
+        assert sorted(set(samples)) == list(range(first, first + whole))
+        assert batches.finished
+        assert batches.consumed == first + whole
+
+
+def test_set_epoch_begins_a_pass_unless_the_state_lies_in_it(rows: Path) -> None:
+    stream = Stream(rows)
+    passes = [taken(each) for each in [GlobalBatches(stream, 8)] for _ in range(3)]
+    batches = GlobalBatches(stream, 8)
+    batches.set_epoch(2)
+    assert taken(batches) == passes[2]
+    batches.set_epoch(1)
+    list(islice(batches, 2))
+    state = batches.state_dict()
+    batches.set_epoch(1)
+    assert taken(batches) == passes[1]
+    for number, rest in ((1, passes[1][2:]), (0, passes[0]), (2, passes[2])):
+        again = GlobalBatches(stream, 8)
+        again.load_state_dict(state)
+        again.set_epoch(number)
+        assert list(again) == rest
+    with pytest.raises(UsageError, match=r"epoch: -1 is out of range\. Give 0 or more"):
+        batches.set_epoch(-1)
+
+
+def test_after_the_state_of_an_end_the_next_pass_begins_when_it_is_asked_for(rows: Path) -> None:
+    for size in (8, 9):  # the last of the dataset's rows is in a batch, or in none
+        stream = Stream(rows)
+        batches = GlobalBatches(stream, size, drop_last=size == 9)
+        taken(batches)
+        state = batches.state_dict()
+        following = taken(batches)
+        for number, expected in ((0, []), (1, following), (None, [])):
+            again = GlobalBatches(stream, size, drop_last=size == 9)
+            again.load_state_dict(state)
+            if number is not None:
+                again.set_epoch(number)
+            assert list(again) == expected
+        assert list(again) == following
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_state_of_what_came_out_is_that_of_one_who_asked_no_more(rows: Path, data: st.DataObject) -> None:
+    options = {"micro_batch_size": data.draw(st.sampled_from([None, 1, 3])), "drop_last": data.draw(st.booleans())}
+    asked, slow = (GlobalBatches(Stream(rows, epochs=2), 8, **options) for _ in range(2))
+    begun = data.draw(st.integers(0, len(slow)))
+    states = [each.state_dict() for each in (asked, slow) if list(islice(each, begun)) or True]
+    assert states[0] == states[1]
+    came = data.draw(st.integers(1, len(slow)))
+    list(islice(asked, came + data.draw(st.integers(0, 5))))
+    list(islice(slow, came))
+    assert asked.state_dict(taken=came) == slow.state_dict()
+
+
+def test_a_state_names_dataset_order_and_seed(rows: Path, tmp_path: Path) -> None:
+    orders = [tmp_path / f"order-{epoch}" for epoch in (0, 1)]
+    for epoch, order in enumerate(orders):
+        packtool.shuffle(rows, order, epoch=epoch, order_only=True)
+    packtool.pack(rows.parent / "store", tmp_path / "other", strategy="concat", sequence_length=32, seed=7)
+    streams = {
+        "computed": Stream(rows),
+        "seed 7": Stream(rows, seed=7),
+        "stored": Stream(rows, shuffle=False),
+        "orders": Stream(rows, orders=orders, epochs=2),
+        "other order": Stream(rows, orders=orders[1:]),
+        "dataset": Stream(tmp_path / "other", seed=42),
+    }
+    for name, stream in streams.items():
+        state = GlobalBatches(stream, 4).state_dict()
+        for other, loader in streams.items():
+            batches = GlobalBatches(loader, 4)
+            if name == other:
+                batches.load_state_dict(state)
+                continue
+            with pytest.raises(
+                DataError, match=r"the (items|dataset|order|seed) of the state is .*, that of this loader"
+            ):
+                batches.load_state_dict(state)
+    more = GlobalBatches(Stream(rows, orders=orders[:1]), 4)
+    more.load_state_dict(GlobalBatches(streams["orders"], 4).state_dict())  # the same orders, but fewer epochs
+    with pytest.raises(
+        DataError, match=r"the seed of the state is 7, that of this loader 42\. Resume with the dataset, ord"
+    ):
+        GlobalBatches(streams["computed"], 4).load_state_dict(GlobalBatches(streams["seed 7"], 4).state_dict())
+
+
+def test_what_is_no_state(rows: Path) -> None:
+    batches = GlobalBatches(Stream(rows))
+    good = batches.state_dict()
+    for state in ({"foo": 1}, None, [], {**good, "samples": "1"}, {**good, "samples": -1}, {"samples": 1}):
+        with pytest.raises(
+            DataError, match="not the state of a loader, which has samples, items, dataset, order and seed"
+        ):
+            batches.load_state_dict(state)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="the items of the state is 1, that of this loader"):
+        batches.load_state_dict({"samples": 0, "items": 1})
+    with pytest.warns(PacktoolWarning, match="the state names no dataset, as packtool 0.1 wrote it"):
+        batches.load_state_dict({"samples": 3, "items": good["items"]})
+    assert batches.consumed == 3

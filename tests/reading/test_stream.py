@@ -38,3 +38,13 @@ def test_epochs_follow_the_rule_of_the_shuffle(rows: Path, tmp_path: Path) -> No
         np.testing.assert_array_equal(one["input_ids"], written[1][5:6])
     stored = Stream(rows, epochs=2, shuffle=False)
     np.testing.assert_array_equal(stored.batch([stored.items])["input_ids"][0], packtool.open(rows)[0])
+
+
+def test_a_batch_across_epochs_has_the_fields_that_were_asked_for(rows: Path) -> None:
+    whole = Stream(rows, epochs=2)
+    across = range(whole.items - 2, whole.items + 2)
+    every = whole.batch(across)
+    for name, value in every.items():
+        some = Stream(rows, epochs=2, fields=(name,)).batch(across)
+        assert set(some) == {name}
+        np.testing.assert_array_equal(some[name], value)  # type: ignore[literal-required,call-overload]

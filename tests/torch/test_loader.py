@@ -136,7 +136,8 @@ def test_leaving_a_loop_keeps_the_place(rows: Path) -> None:
     assert loader.consumed == 12
     assert f"rank 0 of 1, 12 of {len(loader._samples)} samples consumed" in repr(loader)
     rest = ids(loader)
-    assert first + rest == ids(loader)  # after the end it begins again
+    assert first + rest == ids(Loader(rows, batch_size=4))
+    assert len(ids(loader)) == len(first + rest)  # after the end the next epoch begins
     loader.reset()
     assert ids(islice(loader, 3)) == first
 
@@ -164,3 +165,41 @@ def test_fields_are_chosen(rows: Path) -> None:
     assert set(batch) == {"input_ids", "position_ids"}
     with pytest.raises(UsageError, match="fields: 'mask' is not a field"):
         Loader(rows, fields=("mask",))
+    with pytest.raises(UsageError, match=r"batchsize: there is no such option\. Did you mean batch_size\?"):
+        Loader(rows, batchsize=8)
+
+
+def test_before_the_process_group_rank_and_world_size_are_those_of_torchrun(
+    rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert ids(Loader(rows, batch_size=8)) == ids(Loader(rows, batch_size=8, rank=1, world_size=2))
+    assert ids(Loader(rows, batch_size=8, rank=0, world_size=1)) != ids(Loader(rows, batch_size=8))
+    monkeypatch.setenv("WORLD_SIZE", "two")
+    with pytest.raises(UsageError, match="RANK, WORLD_SIZE: 1 of two is no rank of a world"):
+        Loader(rows, batch_size=8)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_the_state_of_a_plain_dataloader_with_workers(rows: Path) -> None:
+    samples = Samples(rows)
+    batches = GlobalBatches(samples.stream, 8)
+    reader = iter(DataLoader(samples, batch_sampler=batches, collate_fn=collate, num_workers=2))
+    came = [next(reader) for _ in range(3)]
+    assert batches.consumed > 24  # workers read ahead
+    rest = Loader(rows, batch_size=8)
+    rest.load_state_dict(batches.state_dict(taken=3))
+    assert ids(came) + ids(rest) == ids(Loader(rows, batch_size=8))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("workers", [0, 2])
+def test_passes_of_one_that_takes_as_many_batches_as_there_are(rows: Path, workers: int) -> None:
+    loader = Loader(rows, batch_size=8, num_workers=workers)
+    dataset = packtool.open(rows)
+    for number in range(3):
+        expected = dataset.epoch(number)[: 8 * len(loader)]
+        np.testing.assert_array_equal(ids(islice(loader, len(loader))), expected)
+    loader.set_epoch(1)
+    np.testing.assert_array_equal(ids(loader), dataset.epoch(1)[: 8 * len(loader)])
