@@ -234,6 +234,36 @@ def ranges(first: I64, counts: I64, offsets: I64) -> I64:
     return np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], counts)
 
 
+def pad(units: Segments, unit: int) -> Segments:
+    """Add a segment of padding at the end of each unit that falls short of `unit` tokens."""
+    return fill_up(units, unit - units.tokens())
+
+
+def fill_up(segments: Segments, missing: I64) -> Segments:
+    """Add a segment of padding at the end of each group that misses tokens."""
+    holes = np.flatnonzero(missing)
+    if not len(holes):
+        return segments
+    counts = np.diff(segments.offsets)
+    offsets = offsets_of(counts + (missing > 0))
+    at = offsets[holes + 1] - 1
+    kept = ranges(offsets[:-1], counts, segments.offsets)
+
+    def column(values: I64, filler: int | I64) -> I64:
+        out = np.empty(offsets[-1], np.int64)
+        out[kept] = values
+        out[at] = filler
+        return out
+
+    return Segments(
+        column(segments.document, PADDING),
+        column(segments.start, 0),
+        column(segments.length, missing[holes]),
+        column(segments.repeated, 0),
+        offsets,
+    )
+
+
 def between(ends: I64, begin: I64, end: I64) -> tuple[I64, I64, I64, I64]:
     """What lies in stretches ``begin:end`` of a stream of consecutive things, such as documents.
 

@@ -1,7 +1,7 @@
-"""One candidate tried: counted without listing rows where that can be, else planned, laid out and counted.
+"""One candidate tried: counted by its strategy where that can be, else planned, and its rows listed and counted.
 
-lengths ─┬─counting─────────────────────────────────┬▶ Counted: tallies, and what is left out ─balance─▶ Outcome
-         └─plan─▶ plans ─Layout─▶ rows ─Tally.add───┘
+lengths ─┬─Strategy.count───────────────────────────┬▶ Counted: tallies, and what is left out ─balance─▶ Outcome
+         └─Strategy.plan─▶ Layout─▶ rows ─Tally.add─┘
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ import numpy as np
 from packtool import cluster, packing
 from packtool.cluster import Cluster
 from packtool.comparing.candidates import Candidate
-from packtool.comparing.counting import Counted, count
 from packtool.comparing.sample import sample_rows
 from packtool.metrics import Ledger, Tally, TallyCounts, balance
-from packtool.packing import STRATEGIES
+from packtool.packing import STRATEGIES, Counted
 from packtool.packing.options import mixes
-from packtool.plan import Ints, Segments
+from packtool.plan import Ints, Plan, Segments
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.temporary import temporary_directory
 from packtool.writing.function_files import save
@@ -28,6 +27,7 @@ from packtool.writing.layout import Layout
 
 MIXED_EXACTLY = 2_000_000
 """Documents whose rows are mixed for a comparison; of larger corpora, the first so many stand for all."""
+_SEGMENTS = 1 << 16  # that are listed at a time, about: few enough for the cache
 DEFAULT_SEED = 42
 """Of `pack`: rows joined of several atoms are those that it writes unless told otherwise."""
 
@@ -43,7 +43,7 @@ class Outcome:
         sample: a few rows of the first documents, packed alone.
         sampled: the first so many documents alone tell how rows are mixed: how alike their segments are and how many
             documents each holds; None where all do.
-        planning_seconds: CPU seconds from lengths to counts without a plan; 0 where rows had to be listed.
+        planning_seconds: CPU seconds from lengths to plans, or to counts without them.
         seconds: CPU seconds from lengths to figures.
     """
 
@@ -114,16 +114,20 @@ class _Sent:
 def _try(lengths: Ints, candidate: Candidate) -> Outcome:
     begin = time.process_time()
     exchanges, few, sampled = mixed(candidate), len(lengths) <= MIXED_EXACTLY, None
-    counted = None if exchanges and few else count(candidate.strategy, lengths, candidate.options)
-    planned = time.process_time()
-    if counted is None:
-        counted = listed(lengths, candidate)
-    elif exchanges:
-        sampled = MIXED_EXACTLY
-        _estimate_mixed(counted, listed(lengths[:sampled], candidate))
+    counts = None if exchanges and few else packing.count(candidate.strategy, lengths, candidate.options)
+    if counts is None:
+        plans = packing.plan(candidate.strategy, lengths, candidate.options)
+        planned = time.process_time()
+        counts = listed(lengths, plans)
+    else:
+        planned = time.process_time()
+        if exchanges:
+            sampled = MIXED_EXACTLY
+            some = lengths[:sampled]
+            _estimate_mixed(counts, listed(some, packing.plan(candidate.strategy, some, candidate.options)))
     tokens = int(lengths.sum(dtype=np.int64))
-    tallies = [each.tally for each in counted]
-    ledger = balance(tokens, len(lengths), counted, [tally.accounts() for tally in tallies])
+    tallies = [each.tally for each in counts]
+    ledger = balance(tokens, len(lengths), counts, [tally.accounts() for tally in tallies])
     seconds = time.process_time() - begin
     return Outcome(candidate, tallies, ledger, sample_rows(lengths, candidate), sampled, planned - begin, seconds)
 
@@ -148,21 +152,21 @@ def _estimate_mixed(counted: Sequence[Counted], sample: Sequence[Counted]) -> No
         whole.tally.documents_in_row = part.tally.documents_in_row
 
 
-def listed(lengths: Ints, candidate: Candidate) -> list[Counted]:
-    """The counts of a candidate's rows, each of them listed.
+def listed(lengths: Ints, plans: Sequence[Plan]) -> list[Counted]:
+    """Count the rows of plans, each of them listed.
 
     Atoms shorter than a row are in the order in which `pack` shuffles them unless told otherwise, since what is in a
     row depends on it.
     """
-    plans = packing.plan(candidate.strategy, lengths, candidate.options)
     shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
     if any(plan.unit < plan.sequence_length for plan in plans):
         shuffles = atom_shuffles(plans, seed=DEFAULT_SEED)
-    found = []
+    counts = []
     for plan, shuffle in zip(plans, shuffles, strict=True):
         layout = Layout(plan, None if shuffle is None else shuffle.order())
         tally = Tally(lengths, plan.sequence_length)
-        for first, last in layout.batches(0, layout.rows):
-            tally.add(layout.segments(first, last))
-        found.append(Counted(tally, plan.dropped, plan.eos_omitted, plan.eos_inserted))
-    return found
+        step = max(1, _SEGMENTS * plan.rows // (len(lengths) + plan.rows + 1))
+        for first in range(0, plan.rows, step):
+            tally.add(layout.segments(first, min(first + step, plan.rows)))
+        counts.append(Counted(tally, plan.dropped, plan.eos_omitted, plan.eos_inserted))
+    return counts

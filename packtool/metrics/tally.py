@@ -117,8 +117,6 @@ class Tally:
         lengths = self.lengths if lengths is None else lengths
         held = rows.document >= 0
         self.rows += rows.groups
-        self.padding += int(rows.length[rows.document == PADDING].sum())
-        self.inserted_eos += int(rows.length[rows.document == INSERTED_EOS].sum())
         self.homogeneity.add(rows)
         self.documents_in_row += np.bincount(
             _distinct_documents(rows, held, len(lengths)), minlength=self.sequence_length + 1
@@ -126,6 +124,8 @@ class Tally:
         if held.all():
             document, start, length, repeated = rows.document, rows.start, rows.length, rows.repeated
         else:
+            self.padding += int(rows.length[rows.document == PADDING].sum())
+            self.inserted_eos += int(rows.length[rows.document == INSERTED_EOS].sum())
             document, start, length, repeated = (
                 column[held] for column in (rows.document, rows.start, rows.length, rows.repeated)
             )
@@ -270,18 +270,23 @@ def _weighted(values: I64, times: I64, most: int) -> I64:
 
 
 def _distinct_documents(rows: Segments, held: npt.NDArray[np.bool_], documents: int) -> I64:
-    """Distinct documents in each row; `held` marks the segments of documents."""
-    before = np.zeros(len(held) + 1, np.int64)
-    np.cumsum(held, out=before[1:])
-    counts: I64 = before[rows.offsets[1:]] - before[rows.offsets[:-1]]
-    document = rows.document if len(rows.document) == int(before[-1]) else rows.document[held]
-    if (document[1:] > document[:-1]).all():
+    """Count distinct documents in each row; `held` marks the segments of documents."""
+    document, counts = rows.document, np.diff(rows.offsets)
+    if not held.all():
+        before = np.zeros(len(held) + 1, np.int64)
+        np.cumsum(held, out=before[1:])
+        document, counts = document[held], before[rows.offsets[1:]] - before[rows.offsets[:-1]]
+    if (document[1:] >= document[:-1]).all():
+        # Streams: the segments of a document are neighbours, most of them in rows of their own.
+        again = np.flatnonzero(document[1:] == document[:-1]) + 1
+        ends = np.cumsum(counts)
+        row = np.searchsorted(ends, again, side="right")
+        counts -= np.bincount(row[ends[row] - counts[row] < again], minlength=rows.groups)
         return counts
     # A document may lie in one row in several segments: sorted by row and document, they are neighbours.
-    row = np.repeat(np.arange(rows.groups), counts)
-    key = row * documents + document
+    key = np.repeat(np.arange(rows.groups), counts) * documents + document
     if not (key[1:] > key[:-1]).all():
         key.sort()
-        again = key[1:][key[1:] == key[:-1]] // documents
-        counts -= np.bincount(again, minlength=rows.groups)
+        row = key[1:][key[1:] == key[:-1]] // documents
+        counts -= np.bincount(row, minlength=rows.groups)
     return counts

@@ -8,17 +8,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 
+import numpy as np
+
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.errors import UsageError
+from packtool.metrics import Tally
 from packtool.options import names
 from packtool.packing.options import PackOptions, Strategy, check, mixes
+from packtool.packing.plans.counted import Counted
 from packtool.packing.plans.windows import in_windows
 from packtool.plan import Ints, Plan
 
-__all__ = ["STRATEGIES", "PackOptions", "Strategy", "join_windows", "plan", "plan_window", "plan_windows", "strategy"]
+__all__ = [
+    "STRATEGIES",
+    "Counted",
+    "PackOptions",
+    "Strategy",
+    "count",
+    "join_windows",
+    "plan",
+    "plan_window",
+    "plan_windows",
+    "strategy",
+]
 
-_found: list[Strategy] = [import_module(f"{__name__}.{name.replace('-', '_')}").STRATEGY for name in names.STRATEGIES]
-STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _found}
+_modules = [import_module(f"{__name__}.{name.replace('-', '_')}") for name in names.STRATEGIES]
+STRATEGIES: dict[str, Strategy] = {module.STRATEGY.name: module.STRATEGY for module in _modules}
 """Every strategy by its name, in the order of the documentation."""
 
 
@@ -65,6 +80,36 @@ def plan(name: str, lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEM
     if len(parts) < 2:
         return parts[0][1] if parts else chosen.plan(lengths, options)
     return join_windows(parts, lengths, arrays)
+
+
+def count(name: str, lengths: Ints, options: PackOptions) -> list[Counted] | None:
+    """Count the rows of a corpus before they are mixed, without a plan; None where they have to be listed.
+
+    Args:
+        name: a strategy of `STRATEGIES`.
+        lengths: tokens of each document with its EOS, at least 1 each.
+        options: what the strategy takes.
+
+    >>> import numpy as np
+    >>> [rows] = count("bfd", np.array([5, 4, 3]), PackOptions(sequence_length=8))
+    >>> rows.rows, rows.tally.padding
+    (2, 4)
+    """
+    chosen = strategy(name)
+    check(chosen, options)
+    if chosen.count is None:
+        return None
+    if not chosen.windowed or int(lengths.sum(dtype=np.int64)) <= options.window_tokens:
+        return chosen.count(lengths, options)
+    totals: list[Counted] = []
+    for window in in_windows([lengths], options.window_tokens):
+        counts = chosen.count(window, options)
+        if counts is None:
+            return None
+        totals = totals or [Counted(Tally(lengths, each.sequence_length)) for each in counts]
+        for total, each in zip(totals, counts, strict=True):
+            total.include(each)
+    return totals
 
 
 def join_windows(parts: Sequence[tuple[int, list[Plan]]], lengths: Ints, arrays: Arrays = IN_MEMORY) -> list[Plan]:

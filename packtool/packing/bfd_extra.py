@@ -9,38 +9,44 @@ from __future__ import annotations
 import numpy as np
 
 from packtool.packing.bins.cut import cut
+from packtool.packing.bins.filled import FilledBins
 from packtool.packing.bins.greedy import best_fit
-from packtool.packing.bins.tails import beyond, pack_tails
 from packtool.packing.options import PackOptions, Strategy
+from packtool.packing.plans.counted import Counted
 from packtool.plan import Ints, Plan
 
 
 def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
-    """Chunks in best-fit-decreasing bins of L + c_extra tokens, of which a row holds the first L.
+    """Put chunks into best-fit-decreasing bins of L + c_extra tokens, of which a row holds the first L.
 
     >>> import numpy as np
     >>> bins, = plan(np.array([5, 4, 8, 2]), PackOptions(sequence_length=8, extra_capacity=1))
     >>> bins.segments(np.arange(bins.rows)).document, bins.dropped, bins.eos_omitted
     (array([2, 0, 1, 3]), 0, 1)
     """
+    return [_fill(lengths, options).plan()]
+
+
+def count(lengths: Ints, options: PackOptions) -> list[Counted]:
+    """Count the rows of `plan`."""
+    return [_fill(lengths, options).count()]
+
+
+def _fill(lengths: Ints, options: PackOptions) -> FilledBins:
     sequence_length = options.row_length
     documents = cut(lengths, sequence_length)
     counts = np.append(documents.counts, documents.whole_rows)
     runs = best_fit(counts, sequence_length + options.extra)
     # A whole row opens a bin of its own; tails that follow it in the bin are beyond the row.
     after_row = (runs.length == sequence_length)[runs.offsets[:-1]]
-    dropped, eos_omitted = beyond(runs.where(after_row), sequence_length)
-    return [
-        pack_tails(
-            lengths,
-            sequence_length,
-            documents,
-            runs.where(~after_row),
-            remainder=options.remainder,
-            dropped=dropped,
-            eos_omitted=eos_omitted,
-        )
-    ]
+    return FilledBins(
+        lengths,
+        sequence_length,
+        documents,
+        runs.where(~after_row),
+        after_rows=runs.where(after_row),
+        remainder=options.remainder,
+    )
 
 
 STRATEGY = Strategy(
@@ -50,4 +56,5 @@ STRATEGY = Strategy(
     multi_bucket=False,
     windowed=True,
     plan=plan,
+    count=count,
 )

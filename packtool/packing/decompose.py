@@ -11,6 +11,7 @@ import numpy as np
 from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.errors import UsageError
 from packtool.packing.options import PackOptions, Strategy
+from packtool.packing.plans.counted import Counted, count_each_length
 from packtool.plan import I64, Ints, Plan, Segments, index_type
 
 
@@ -112,6 +113,11 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
     ]
 
 
+def count(lengths: Ints, options: PackOptions) -> list[Counted]:
+    """Count the rows of `plan`."""
+    return count_each_length(plan, lengths, options)
+
+
 STRATEGY = Strategy(
     name="decompose",
     summary="each document cut into powers of two, one bucket for each",
@@ -119,4 +125,5 @@ STRATEGY = Strategy(
     multi_bucket=True,
     windowed=False,
     plan=plan,
+    count=count,
 )

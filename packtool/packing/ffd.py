@@ -7,27 +7,37 @@ Paper: Seamless Packing, D.3.
 from __future__ import annotations
 
 from packtool.packing.bins.cut import cut
+from packtool.packing.bins.filled import FilledBins
 from packtool.packing.bins.greedy import first_fit
 from packtool.packing.bins.optimize import near_optimal
-from packtool.packing.bins.tails import pack_tails
 from packtool.packing.options import PackOptions, Strategy
+from packtool.packing.plans.counted import Counted
 from packtool.plan import Ints, Plan
 
 
 def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
-    """Chunks in first-fit-decreasing bins of L tokens; a chunk of EOS alone is left out.
+    """Put chunks into first-fit-decreasing bins of L tokens; a chunk of EOS alone is left out.
 
     >>> import numpy as np
     >>> bins, = plan(np.array([5, 3, 6, 2]), PackOptions(sequence_length=8))
     >>> bins.segments(np.arange(bins.rows)).document
     array([2, 3, 0, 1])
     """
+    return [_fill(lengths, options).plan()]
+
+
+def count(lengths: Ints, options: PackOptions) -> list[Counted]:
+    """Count the rows of `plan`."""
+    return [_fill(lengths, options).count()]
+
+
+def _fill(lengths: Ints, options: PackOptions) -> FilledBins:
     sequence_length = options.row_length
     documents = cut(lengths, sequence_length)
     if not options.optimize:
-        return [pack_tails(lengths, sequence_length, documents, first_fit(documents.counts, sequence_length))]
+        return FilledBins(lengths, sequence_length, documents, first_fit(documents.counts, sequence_length))
     runs, bound = near_optimal(documents.counts, sequence_length, first_fit)
-    return [pack_tails(lengths, sequence_length, documents, runs, least_rows=documents.whole_rows + bound)]
+    return FilledBins(lengths, sequence_length, documents, runs, least_rows=documents.whole_rows + bound)
 
 
 STRATEGY = Strategy(
@@ -37,5 +47,6 @@ STRATEGY = Strategy(
     multi_bucket=False,
     windowed=True,
     plan=plan,
+    count=count,
     mixes=True,
 )

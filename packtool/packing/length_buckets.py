@@ -7,6 +7,7 @@ Paper: the Multi-Bucket baseline of Bucket Pre-training is All You Need (4).
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.packing.options import PackOptions, Strategy
@@ -21,18 +22,19 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
     >>> small.segments(np.arange(small.rows)).document, large.rows
     (array([0, 2, 2]), 4)
     """
-    limits = np.array(options.bucket_sizes[:-1], np.int64)
+    sizes = options.bucket_sizes
 
-    def stream(bucket: int, sequence_length: int) -> Plan:
-        documents = arrays.where(
-            len(lengths), lambda a, b: np.searchsorted(limits, lengths[a:b]) == bucket, index_type(len(lengths))
-        )
+    def stream(bucket: int) -> Plan:
+        def is_here(a: int, b: int) -> npt.NDArray[np.bool_]:
+            here: npt.NDArray[np.bool_] = lengths[a:b] > (sizes[bucket - 1] if bucket else 0)
+            return here if bucket == len(sizes) - 1 else here & (lengths[a:b] <= sizes[bucket])
+
+        documents = arrays.where(len(lengths), is_here, index_type(len(lengths)))
         ends = arrays.totals(len(documents), lambda a, b: lengths[documents[a:b]])
-        return StreamPlan(
-            sequence_length, sequence_length, ends, documents=documents, remainder=options.remainder, arrays=arrays
-        )
+        size = sizes[bucket]
+        return StreamPlan(size, size, ends, documents=documents, remainder=options.remainder, arrays=arrays)
 
-    return [stream(bucket, size) for bucket, size in enumerate(options.bucket_sizes)]
+    return [stream(bucket) for bucket in range(len(sizes))]
 
 
 STRATEGY = Strategy(

@@ -10,7 +10,8 @@ from packtool.options.check import check_taken, check_values, out_of_range
 from packtool.options.declare import accepted
 from packtool.options.pack import PackOptions
 from packtool.options.shared import LARGEST_ROW
-from packtool.plan import Plan
+from packtool.packing.plans.counted import Counted
+from packtool.plan import Ints, Plan
 
 __all__ = ["LARGEST_ROW", "PackOptions", "Strategy", "check", "mixes"]
 
@@ -27,6 +28,8 @@ class Strategy:
         windowed: it plans windows of at most `window_tokens` tokens, one after the other; else the corpus at once.
         plan: lengths (each with its EOS, at least 1) and checked options to plans. What is not windowed is given an
             `Arrays`, too, for what may be as long as the corpus.
+        count: the same to the counts of the rows of each plan before they are mixed, where that is quicker than to list
+            them; it gives None where these options need them listed.
         mixes: rows are mixed unless ``mix_rows`` says otherwise.
         random: its plans depend on the seed.
     """
@@ -37,6 +40,7 @@ class Strategy:
     multi_bucket: bool
     windowed: bool
     plan: Callable[..., list[Plan]]
+    count: Callable[[Ints, PackOptions], list[Counted] | None] | None = None
     mixes: bool = False
     random: bool = False
 

@@ -13,6 +13,7 @@ import numpy as np
 from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.errors import UsageError
 from packtool.packing.options import PackOptions, Strategy
+from packtool.packing.plans.counted import Counted, count_each_length
 from packtool.plan import I64, INSERTED_EOS, Ints, Plan, Segments, offsets_of
 
 
@@ -127,6 +128,11 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
     return [PaddingPlan(lengths, options.row_length, options.atom, options.remainder, arrays)]
 
 
+def count(lengths: Ints, options: PackOptions) -> list[Counted] | None:
+    """Count the rows of `plan`; None where atoms are joined to rows, since their order decides what is in a row."""
+    return None if options.atom < options.row_length else count_each_length(plan, lengths, options)
+
+
 STRATEGY = Strategy(
     name="padding",
     summary="cut each document on its own and fill up with padding",
@@ -134,4 +140,5 @@ STRATEGY = Strategy(
     multi_bucket=False,
     windowed=False,
     plan=plan,
+    count=count,
 )

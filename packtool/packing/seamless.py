@@ -11,14 +11,15 @@ from fractions import Fraction
 import numpy as np
 
 from packtool.packing.bins.cut import cut
+from packtool.packing.bins.filled import FilledBins
 from packtool.packing.bins.greedy import first_fit
-from packtool.packing.bins.tails import pack_tails
 from packtool.packing.options import PackOptions, Strategy
+from packtool.packing.plans.counted import Counted
 from packtool.plan import I64, Ints, Plan
 
 
 def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
-    """Sliding or plain rows of long documents, then first-fit-decreasing bins of L + c_extra tokens.
+    """Make sliding or plain rows of long documents, then first-fit-decreasing bins of L + c_extra tokens.
 
     >>> import numpy as np
     >>> rows, = plan(np.array([18]), PackOptions(sequence_length=10, max_repetition=Fraction("0.2")))
@@ -26,6 +27,15 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     >>> segments.start, segments.repeated
     (array([0, 8]), array([0, 2]))
     """
+    return [_fill(lengths, options).plan()]
+
+
+def count(lengths: Ints, options: PackOptions) -> list[Counted]:
+    """Count the rows of `plan`."""
+    return [_fill(lengths, options).count()]
+
+
+def _fill(lengths: Ints, options: PackOptions) -> FilledBins:
     sequence_length = options.row_length
 
     def rows_and_tails(long: I64, sequence_length: int) -> tuple[I64, I64]:
@@ -35,7 +45,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
 
     documents = cut(lengths, sequence_length, rows_and_tails)
     runs = first_fit(documents.counts, sequence_length + options.extra)
-    return [pack_tails(lengths, sequence_length, documents, runs, remainder=options.remainder)]
+    return FilledBins(lengths, sequence_length, documents, runs, remainder=options.remainder)
 
 
 def slides(lengths: I64, sequence_length: int, max_repetition: Fraction) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -65,4 +75,5 @@ STRATEGY = Strategy(
     multi_bucket=False,
     windowed=True,
     plan=plan,
+    count=count,
 )

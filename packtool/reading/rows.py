@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from packtool.plan import I64, Ints, Segments, between, offsets_of, ranges
+from packtool.plan import I64, Ints, Segments, between, offsets_of, pad, ranges
 from packtool.reading.shards import Array, StoredRows
 from packtool.storage.bucket_plan import BucketPlan
 from packtool.storage.segment_table import to_table
-from packtool.writing.layout import Layout, join, pad
+from packtool.writing.layout import Layout, join
 from packtool.writing.rotated_plan import RotatedPlan
 from packtool.writing.stored_plan import cut
 

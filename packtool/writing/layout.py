@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from packtool.arrays import IN_MEMORY, Arrays
-from packtool.plan import I64, PADDING, Plan, Segments, offsets_of, ranges
+from packtool.plan import I64, PADDING, Plan, Segments, fill_up, pad
 
 BATCH_TOKENS = 1 << 22
 """Tokens that are laid out at a time: large enough for vectorised work, small enough to stay near the cache."""
@@ -96,39 +96,9 @@ def join(units: Segments, unit: int, sequence_length: int) -> Segments:
     if lacking := -units.groups % per_row:
         missing = np.zeros(units.groups, np.int64)
         missing[-1] = lacking * unit
-        units = _fill(units, missing)
+        units = fill_up(units, missing)
     row_offsets = np.append(units.offsets[:-1][::per_row], units.offsets[-1])
     return merge(Segments(units.document, units.start, units.length, units.repeated, row_offsets))
-
-
-def pad(units: Segments, unit: int) -> Segments:
-    """A segment of padding at the end of each unit that falls short of `unit` tokens."""
-    return _fill(units, unit - units.tokens())
-
-
-def _fill(segments: Segments, missing: I64) -> Segments:
-    """A segment of padding at the end of each group that misses tokens."""
-    holes = np.flatnonzero(missing)
-    if not len(holes):
-        return segments
-    counts = np.diff(segments.offsets)
-    offsets = offsets_of(counts + (missing > 0))
-    at = offsets[holes + 1] - 1
-    kept = ranges(offsets[:-1], counts, segments.offsets)
-
-    def column(values: I64, filler: int | I64) -> I64:
-        out = np.empty(offsets[-1], np.int64)
-        out[kept] = values
-        out[at] = filler
-        return out
-
-    return Segments(
-        column(segments.document, PADDING),
-        column(segments.start, 0),
-        column(segments.length, missing[holes]),
-        column(segments.repeated, 0),
-        offsets,
-    )
 
 
 def merge(rows: Segments) -> Segments:

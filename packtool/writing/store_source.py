@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from packtool.arrays import Arrays
-from packtool.plan import I64, Plan
+from packtool.plan import I64, Plan, pad
 from packtool.storage.token_store import Corpus
 from packtool.writing.gather import Gatherer
-from packtool.writing.layout import pad
 from packtool.writing.source import Source, Units
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import packtool
 from packtool.comparing import candidates, compare, trial
+from packtool.packing import plan
 from packtool.report.comparison_tables import notes
 from packtool.report.schema import Comparison
 from tests.reports import store_report
@@ -28,7 +29,7 @@ def test_mixed_rows_of_a_large_corpus_are_estimated_and_all_else_is_exact(monkey
     (estimated,) = compare(LENGTHS, [tried])
     assert estimated.sampled == 200
     assert estimated.ledger == exact.ledger
-    (sample,) = trial.listed(LENGTHS[:200], tried)
+    (sample,) = trial.listed(LENGTHS[:200], plan("bfd", LENGTHS[:200], tried.options))
     assert estimated.tallies[0].homogeneity.result() == sample.tally.homogeneity.result()
     assert estimated.tallies[0].piece_lengths.tolist() == exact.tallies[0].piece_lengths.tolist()
     comparison = store_report(LENGTHS, ["concat", "bfd"], [64]).comparison
@@ -62,7 +63,7 @@ def test_all_leaves_out_what_takes_long_on_a_large_corpus_and_says_so(
 def test_atoms_below_a_row_are_in_the_order_of_pack() -> None:
     (tried,) = candidates(["concat"], [64], grid={"atom_size": [16]})
     (found,) = compare(LENGTHS, [tried])
-    (listed,) = trial.listed(LENGTHS, tried)
+    (listed,) = trial.listed(LENGTHS, plan("concat", LENGTHS, tried.options))
     assert found.tallies[0].documents_in_row.tolist() == listed.tally.documents_in_row.tolist()
     assert found.tallies[0].documents_in_row @ np.arange(65) > compare_whole()
 

@@ -34,6 +34,9 @@ def test_a_strategy_is_added_as_contributing_says(tmp_path, windowed):
     example = re.search(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
     code = example[1].replace("windowed=True", f"windowed={windowed}")
     assert f"windowed={windowed}" in code
+    if not windowed:  # it is given arrays, and may ask them for its own
+        code = code.replace("options: PackOptions)", "options: PackOptions, arrays: Arrays = IN_MEMORY)")
+        code = code.replace("numpy as np\n", "numpy as np\n\nfrom packtool.arrays import IN_MEMORY, Arrays\n", 1)
     shutil.copytree(ROOT / "packtool", tmp_path / "packtool", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "packtool/packing/apart.py").write_text(code, encoding="utf-8")
     registry = tmp_path / "packtool/options/names.py"

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.packing.plans.listed import ListedPlan
-from packtool.plan import PADDING, Plan, Segments, offsets_of, ranges
+from packtool.plan import PADDING, Plan, Segments, offsets_of, pad, ranges
 from packtool.plan import Ints as Numbers
-from packtool.writing.layout import Layout, join, merge, pad
+from packtool.writing.layout import Layout, join, merge
 
 
 def columns(pieces: Segments) -> list[list[tuple[int, int, int, int]]]:

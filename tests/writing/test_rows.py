@@ -9,9 +9,8 @@ import pytest
 
 from packtool.arrays import Arrays
 from packtool.packing.plans.listed import ListedPlan
-from packtool.plan import I64, PADDING
+from packtool.plan import I64, PADDING, pad
 from packtool.writing import layout
-from packtool.writing.layout import pad
 from packtool.writing.rows import OrderedRows, rows_of
 from packtool.writing.source import Source, Units
 
