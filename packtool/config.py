@@ -152,9 +152,8 @@ def _value(value: Any, option: Declared, where: str) -> Any:
     """The value as the function takes it."""
     kind = option.option.kind
     try:
-        written = msgspec.convert(value, kind.in_file)
-        return [written] if kind.many and not isinstance(written, list | str | dict) else kind.parse(written)
-    except (msgspec.ValidationError, ValueError):
+        return kind.parse(msgspec.convert(value, kind.in_file))
+    except (msgspec.ValidationError, ValueError, UsageError):
         what = f"{spelling(option.key)} can't be {_shown(value)}"
         raise UsageError("bad-type", what, remedy=f"give {kind.words}", where=where) from None
 

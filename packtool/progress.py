@@ -1,7 +1,11 @@
-"""Progress on standard error: a bar on a terminal, a line now and then in a log. Only the parent process draws."""
+"""Progress on standard error: a bar on a terminal, a line now and then in a log. Only the parent process draws.
+
+The environment variable PACKTOOL_PROGRESS says otherwise: bar, log or none. The option --progress sets it.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -10,18 +14,10 @@ from typing import Any
 
 from packtool.sizes import show_bytes
 
-MODES = ("auto", "bar", "log", "none")
 INTERVAL = 30.0
 """Seconds between lines of a log."""
 
 _BAR = "{desc} {percentage:3.0f}%|{bar}|"
-_mode = "auto"
-
-
-def set_mode(mode: str) -> None:
-    """How progress is shown from now on: one of `MODES`; auto is a bar on a terminal, else a log."""
-    global _mode  # noqa: PLW0603 - one per process, as standard error is
-    _mode = mode
 
 
 class Progress:
@@ -46,7 +42,8 @@ class Progress:
         self._lock = threading.Lock()
         self._bar: Any = None
         terminal = sys.stderr is not None and sys.stderr.isatty()
-        mode = "none" if quiet else {"auto": "bar" if terminal else "log"}.get(_mode, _mode)
+        mode = os.environ.get("PACKTOOL_PROGRESS", "auto")
+        mode = "none" if quiet else {"auto": "bar" if terminal else "log"}.get(mode, mode)
         self._log = mode == "log" and sys.stderr is not None
         if mode == "bar" and sys.stderr is not None:
             from tqdm import tqdm

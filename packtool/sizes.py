@@ -37,6 +37,11 @@ def machine_memory() -> int:
     return min(total, int(limit)) if limit.isdecimal() else total
 
 
+def memory_granted(given: str | int | None) -> int:
+    """Bytes of memory that a command may use: as given, else half of the machine's."""
+    return machine_memory() // 2 if given is None else parse_bytes(given)
+
+
 def show_bytes(count: float) -> str:
     """A size for people, in decimal units.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import typer
 
 from packtool.cli import app
+from packtool.options.declare import Group
 
 INTRODUCTION = """# Command line
 
@@ -55,10 +57,12 @@ def section(name: str, command: Any) -> Iterator[str]:
     yield ""
     for argument in arguments:
         yield f"- `{argument.metavar}`: {argument.help}"
-    yield from ("", "| option | default | meaning |", "| --- | --- | --- |")
-    for option in options:
-        default = shown(option)
-        yield f"| `{spelling(option)}` | {default} | {str(option.help).replace('|', '&#124;')} |"
+    for group in typing.get_args(Group):
+        members = [option for option in options if option.rich_help_panel == group]
+        if members:
+            yield from ("", f"**{group}**", "", "| option | default | meaning |", "| --- | --- | --- |")
+        for option in members:
+            yield f"| `{spelling(option)}` | {shown(option)} | {str(option.help).replace('|', '&#124;')} |"
 
 
 def spelling(option: Any) -> str:

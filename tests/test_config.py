@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def test_values_arrive_as_the_function_takes_them(tmp_path: Path) -> None:
     assert table.values == {
         "input": ["a", "b"],
         "sequence_length": 2048,
-        "max_repetition": 0.3,
+        "max_repetition": Fraction(3, 10),
         "buckets": [2048, 4096],
         "shuffle": False,
         "pad_token": 7,
@@ -63,7 +64,7 @@ def test_values_arrive_as_the_function_takes_them(tmp_path: Path) -> None:
 
 def test_one_item_is_a_list_of_one(tmp_path: Path) -> None:
     (table,) = tables(tmp_path, "[pack]\nbuckets = 64\ninput = 'x'\nmax-repetition = 1")
-    assert table.values == {"buckets": [64], "input": "x", "max_repetition": 1}
+    assert table.values == {"buckets": [64], "input": ["x"], "max_repetition": 1}
 
 
 def test_tables_come_in_the_order_of_the_stages(tmp_path: Path) -> None:
@@ -103,10 +104,10 @@ def test_lines_are_right_after_anything(tmp_path: Path, before: str) -> None:
         ("[pack]\nsequence_lenght = 1", "FILE:2: pack has no option 'sequence_lenght'. Did you mean sequence-length?"),
         (
             "[pack]\nxyz = 1",
-            "FILE:2: pack has no option 'xyz'. Choose one of input, output, strategy, ",
+            "FILE:2: pack has no option 'xyz'. Choose one of input, strategy, ",
         ),
         ("\n[pac]\n", "FILE:2: there is no table 'pac'. Did you mean pack?"),
-        ("seed = 1\n", "FILE:1: there is no table 'seed'. Choose one of tokenize, pack, shuffle, stats."),
+        ("seed = 1\n", "FILE:1: there is no table 'seed'. Choose one of tokenize, pack, shuffle, export, stats."),
         ("pack = 3\n", "FILE:1: pack is not a table. Write [pack]."),
         ("[pack]\n\nshuffle = 1\n", "FILE:3: shuffle can't be 1. Give true or false."),
         (
@@ -124,7 +125,7 @@ def test_lines_are_right_after_anything(tmp_path: Path, before: str) -> None:
         ),
         ("[pack]\npad-token = 1.5\n", "FILE:2: pad-token can't be 1.5. Give a string or a whole number."),
         ("[pack]\nstrategy = 2020-01-01\n", "FILE:2: strategy can't be datetime.date(2020, 1, 1). Give a string."),
-        ("[pack]\nmax-repetition.x = 1", "FILE:2: max-repetition can't be {'x': 1}. Give a number from 0 to 1."),
+        ("[pack]\nmax-repetition.x = 1", "FILE:2: max-repetition can't be {'x': 1}. Give a share, such as 1%."),
         ("[pack]\n[pack.strategy]\nx = 1", "FILE:1: strategy can't be {'x': 1}. Give a string."),
         ("[pack]\noverwrite = true", "FILE:2: overwrite is not for files. Leave it out and give --overwrite on"),
         ("[pack]\npad-token = 1\npad_token = 2", "FILE:3: pad_token is given twice. Keep one of them."),

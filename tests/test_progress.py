@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(progress, "_mode", "auto")
+    monkeypatch.delenv("PACKTOOL_PROGRESS", raising=False)
     write_store(Path("store"), [50] * 400)
     return tmp_path
 
@@ -121,7 +121,7 @@ def test_a_resumed_run_tells_its_own_rate(
     text = sum(span["bytes"] for block in earlier for span in block["spans"])
     tokens = sum(shard["tokens"]["shape"][0] for block in earlier for shard in block["shards"])
     monkeypatch.setattr(progress, "INTERVAL", 0.0)
-    monkeypatch.setattr(progress, "_mode", "log")
+    monkeypatch.setenv("PACKTOOL_PROGRESS", "log")
     assert run(["tokenize", "corpus.jsonl", "-o", "out", "--resume", "-j", "1"]) == 0
     found = json.loads((Path("out") / "run.json").read_text())
     assert found["text_bytes"] == whole.run["text_bytes"]

@@ -18,9 +18,10 @@ from typing import Annotated
 import typer
 
 from packtool import __version__, call
-from packtool.cli import failures, terminal
+from packtool.cli import failures
 from packtool.cli.commands import Commands
-from packtool.cli.interrupts import INTERRUPTED, guard, interrupted
+from packtool.cli.interrupts import INTERRUPTED, Interrupts
+from packtool.cli.terminal import Session
 
 BROKEN_PIPE = 141  # what a shell reports for a process that SIGPIPE ended
 
@@ -31,9 +32,10 @@ app = typer.Typer(
     "--strategy concat --sequence-length 2048. What a directory is, and what to do next: packtool info DIR.",
     cls=Commands,
     no_args_is_help=True,
+    add_completion=False,  # Commands has these options, which here would load pydantic
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: twice as dense at 80 columns, and it needs no rich
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"max_content_width": 100},
 )
 
 
@@ -63,18 +65,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character is no reason to stop
-    guard(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(run(arguments))
+    interrupts = Interrupts(sys.argv[1:] if arguments is None else arguments)
+    interrupts.guard()
+    sys.exit(run(arguments, interrupts))
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
+def run(arguments: Sequence[str] | None = None, interrupts: Interrupts | None = None) -> int:
     """Run the command line and return its exit code."""
-    terminal.forget_config()
-    call.remember(sys.argv[1:] if arguments is None else arguments)
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    session = Session()
+    call.remember(typed)
     with warnings.catch_warnings():
         failures.show_warnings()
         try:
-            status = app(args=arguments, prog_name="packtool", standalone_mode=False)
+            status = app(args=typed, prog_name="packtool", standalone_mode=False, obj=session)
             sys.stdout.flush()
         except (KeyboardInterrupt, typer.Abort):
             status = INTERRUPTED
@@ -87,12 +91,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
             failure = failures.explain(error)
             if failure is None:
                 raise
-            failure = terminal.locate(failure)
+            failure = session.locate(failure)
             failures.say(f"packtool: error[{failure.code}]: {failure}")
+            if "--json" in typed:
+                failures.print_error(failure)
             status = failure.exit_code
     call.remember(())
     if status == INTERRUPTED:
-        interrupted(sys.argv[1:] if arguments is None else arguments)
+        (interrupts or Interrupts(typed)).say()
     elif status == BROKEN_PIPE or not _flushed():
         # Keep the interpreter from complaining about it while it shuts down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)

@@ -1,18 +1,21 @@
-"""From the declarations in `packtool.options` to Typer's commands."""
+"""From the declarations in `packtool.options` to commands."""
 
 from __future__ import annotations
 
 import inspect
+import typing
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperArgument, TyperCommand, TyperOption
 
-from packtool.cli.terminal import CALLBACKS
-from packtool.errors import UsageError
-from packtool.options.declare import Declared, declared
-from packtool.options.kinds import FLAG, NUMBER
+from packtool.cli import terminal as effects
+from packtool.options.declare import Declared, Group, declared
+from packtool.options.kinds import FLAG
 from packtool.options.terminal import Terminal
 
 Values = dict[str, Any]
@@ -20,84 +23,139 @@ Values = dict[str, Any]
 Handler = Callable[[Values, Terminal], None]
 STAGE = ("config", "progress", "quiet", "verbose", "json")
 """What every stage of the way takes beside its arguments."""
+_TEXT: Any = SimpleNamespace(annotation=str, is_choice=False, is_file=False, is_list=False, choices=None)
 
 
-class _Given:
-    """Values as they were typed."""
+class _AsTyped:
+    """A parameter whose value stays as it was typed: its kind parses it, and Typer need not load pydantic (0.13 s)."""
+
+    def get_runtime_param(self) -> Any:
+        return self
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """A value as it is: its kind parses it (`_parsed`), or its callback does."""
+        """The value of the parameter, untouched."""
         return () if value is None and param.nargs == -1 else value
 
 
-class AsTyped:
-    """Of a command or group: its options are not validated by Typer, which would load pydantic (0.13 s) for it."""
+class Argument(_AsTyped, TyperArgument):
+    """An argument that help names plainly: ``STORE...``, not ``{STORE}... <list[str]>``."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for each in params:
-            vars(each)["get_runtime_param"] = _Given
-        return params
+    def get_usage_pieces(self, ctx: Any) -> list[str]:
+        return [f"{self.metavar}{'...' * (self.nargs == -1)}"]
 
-
-class Command(AsTyped, TyperCommand):
-    """A command whose help names its arguments plainly: ``STORE...``, not ``{STORE}...`` and ``<list[str]>``."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for each in self.params:
-            if each.param_type_name == "argument":
-                usage = str(each.metavar) + "..." * (each.nargs == -1)
-                vars(each).update(display_type_rich=lambda ctx: None, get_usage_pieces=lambda ctx, usage=usage: [usage])
+    def display_type_rich(self, ctx: Any) -> str | None:
+        return None
 
 
-def typer_command(arguments: type[Any] | None, terminal: Sequence[str]) -> Callable[[Handler], Callable[..., None]]:
-    """Make a command of a function that takes the arguments declared for it, and some of `Terminal`.
+class Option(_AsTyped, TyperOption):
+    """An option."""
 
-    Args:
-        arguments: a dataclass of `packtool.options`; None for a command without any.
+
+@dataclass(frozen=True)
+class Definition:
+    """What a command does, and what it takes.
+
+    Attributes:
+        handler: called with the arguments of a function, and how the command was called.
+        arguments: a dataclass of `packtool.options`.
         terminal: names of the options of `Terminal` that the command has.
     """
-    own = {} if arguments is None else declared(arguments)
-    taken = {name: each for name, each in own.items() if not each.option.python_only}
-    shared = {name: each for name, each in declared(Terminal).items() if name in terminal}
 
-    def decorate(handler: Handler) -> Callable[..., None]:
-        def command(**given: Any) -> None:
-            values = {name: _parsed(each, given[name]) for name, each in taken.items()}
-            if "quiet" in own:
-                values["quiet"] = given["quiet"]
-            handler(values, Terminal(**{name: given[name] for name in shared}))
-
-        parameters = [_parameter(each) for each in (*taken.values(), *shared.values())]
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {each.name: each.annotation for each in parameters}
-        command.__doc__ = handler.__doc__
-        return command
-
-    return decorate
+    handler: Handler
+    arguments: type[Any]
+    terminal: Sequence[str]
 
 
-def _parameter(each: Declared) -> inspect.Parameter:
-    """An option as Typer takes it: text, numbers and flags. The rest is parsed by its kind."""
+def typer_command(arguments: type[Any], terminal: Sequence[str]) -> Callable[[Handler], Definition]:
+    """Define a command by what it does."""
+    return lambda handler: Definition(handler, arguments, terminal)
+
+
+class Command(TyperCommand):
+    """A command, as it was defined."""
+
+    def __init__(self, name: str, definition: Definition, summary: str) -> None:
+        own, shared = declared(definition.arguments), declared(Terminal)
+        self._handler = definition.handler
+        self._python_only = {name for name, each in own.items() if each.option.python_only}
+        self._own = {name: each for name, each in own.items() if name not in self._python_only}
+        self._shared = {name: shared[name] for name in definition.terminal}
+        super().__init__(
+            name,
+            params=[*map(_parameter, (*self._own.values(), *self._shared.values())), help_option()],
+            help=inspect.getdoc(definition.handler),
+            short_help=summary,
+            rich_markup_mode=None,
+        )
+
+    def invoke(self, ctx: Any) -> Any:
+        def value(each: Declared) -> Any:
+            source = ctx.get_parameter_source(each.name)
+            return each.default if source.name == "DEFAULT" else ctx.params[each.name]
+
+        values = {name: value(each) for name, each in self._own.items()}
+        terminal = Terminal(**{name: value(each) for name, each in self._shared.items()})
+        if "quiet" in self._python_only:
+            values["quiet"] = terminal.quiet
+        with ExitStack() as stack:
+            effects.apply(terminal, stack)
+            self._handler(values, terminal)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", *typing.get_args(Group))}
+        for each in self.get_params(ctx):
+            group = "Arguments" if isinstance(each, Argument) else getattr(each, "rich_help_panel", None)
+            if (record := each.get_help_record(ctx)) is not None:
+                sections[group or "General"].append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def help_option() -> Option:
+    """--help; Typer's own would load pydantic."""
+
+    def show(ctx: Any, parameter: Any, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            ctx.exit()
+
+    return flag("-h", "--help", callback=show, help="Show this message and exit.")
+
+
+def _parameter(each: Declared) -> Argument | Option:
+    """An option as Typer takes it."""
     option = each.option
-    plain: Any = bool if option.kind is FLAG else int if option.kind is NUMBER else str
-    typer_type: Any = list[str] if option.kind.repeated else plain
-    default = inspect.Parameter.empty if each.required else _text(each.default)
-    what: dict[str, Any] = {"help": each.help, "metavar": each.metavar or None}
-    if option.suggestions or each.choices:
-        what["autocompletion"] = _completion(each)
+    default = None if each.required else _text(each.default)
+    shared: dict[str, Any] = {
+        "type_descriptor": _TEXT,
+        "required": each.required,
+        "default": default,
+        "metavar": each.metavar or None,
+        "help": each.help,
+        "autocompletion": _completion(each) if option.suggestions or each.choices else None,
+    }
     if option.positional:
-        info: Any = typer.Argument(**what)
-    else:
-        negates = option.kind is FLAG and each.default is not False  # it is on, or the strategy decides
-        flags = f"{each.flag}/--no-{each.flag.removeprefix('--')}" if negates else each.flag
-        what["show_default"] = option.default or bool(each.default)
-        if each.name in CALLBACKS:
-            what |= {"callback": CALLBACKS[each.name], "is_eager": True}
-        info = typer.Option(flags, *filter(None, [option.short]), **what)
-    annotation: Any = Annotated[typer_type if default is not None else typer_type | None, info]
-    return inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        return Argument(param_decls=[each.name], nargs=-1 if option.kind.repeated else 1, **shared)
+    negates = option.kind is FLAG and each.default is not False  # it is on, or the strategy decides
+    flags = f"{each.flag}/--no-{each.flag.removeprefix('--')}" if negates else each.flag
+    eager: dict[str, Any] = {"callback": effects.configure, "is_eager": True} if each.name == "config" else {}
+    return Option(
+        param_decls=[each.name, flags, *filter(None, [option.short])],
+        is_flag=option.kind is FLAG,
+        multiple=option.kind.repeated,
+        show_default=option.default or bool(each.default),
+        rich_help_panel=option.group,
+        **shared,
+        **eager,
+    )
+
+
+def flag(*names: str, callback: Callable[..., Any], help: str) -> Option:
+    """An option that does something by itself, whatever the command."""
+    shared: dict[str, Any] = {"type_descriptor": _TEXT, "default": False, "callback": callback, "help": help}
+    return Option(param_decls=[*names], is_flag=True, expose_value=False, is_eager=True, **shared)
 
 
 def _text(default: Any) -> Any:
@@ -109,23 +167,11 @@ def _text(default: Any) -> Any:
     return str(default)
 
 
-def _parsed(each: Declared, given: Any) -> Any:
-    """A value as the function takes it."""
-    kind = each.option.kind
-    if given is None:
-        return () if kind.repeated else None
-    try:
-        return kind.parse(given)
-    except ValueError:
-        what = f"{given!r} is not {kind.words}"
-        raise UsageError("bad-option", what, remedy=f"give {kind.words}", where=each.flag) from None
-
-
-def _completion(each: Declared) -> Callable[[str], list[str]]:
+def _completion(each: Declared) -> Callable[[Any, list[str], str], list[str]]:
     """What the shell may complete; of several values the last one."""
     known = each.option.suggestions or each.choices
 
-    def complete(incomplete: str) -> list[str]:
+    def complete(ctx: Any, arguments: list[str], incomplete: str) -> list[str]:
         before, comma, _ = incomplete.rpartition(",") if each.option.kind.many else ("", "", "")
         return [f"{before}{comma}{name}" for name in known]
 

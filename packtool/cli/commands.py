@@ -6,10 +6,10 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import typer
+from typer.completion import get_completion_inspect_parameters, install_callback, show_callback
 from typer.core import TyperGroup
 
-from packtool.cli.build import AsTyped, Command
+from packtool.cli.build import Command, flag, help_option
 
 SUMMARIES = {
     "tokenize": "Text files to a token store.",
@@ -38,9 +38,7 @@ class _Commands(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         summary = SUMMARIES[name]
         module = importlib.import_module(f"packtool.cli.{name}{'_' if name in TAKEN else ''}")
-        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(name, cls=Command, short_help=summary)(module.command)
-        return typer.main.get_command(alone)
+        return Command(name, module.command, summary)
 
     def __iter__(self) -> Iterator[str]:
         return iter(SUMMARIES)
@@ -49,11 +47,17 @@ class _Commands(Mapping[str, Any]):
         return len(SUMMARIES)
 
 
-class Commands(AsTyped, TyperGroup):
+class Commands(TyperGroup):
     """The group of all commands. Help on it loads none of them."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{**kwargs, "commands": _Commands()})
+        get_completion_inspect_parameters()  # registers the shells
+        self.params += [
+            flag("--install-completion", callback=install_callback, help="Install completion for the current shell."),
+            flag("--show-completion", callback=show_callback, help="Print the completion script of the current shell."),
+            help_option(),
+        ]
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)

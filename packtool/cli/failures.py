@@ -36,6 +36,14 @@ def say(message: str) -> None:
     sys.stderr.write(message + "\n")
 
 
+def print_error(error: PacktoolError) -> None:
+    """Print an error on standard output, as one JSON object, for whoever asked for JSON."""
+    import json
+
+    parts = {"code": error.code, "where": error.where, "what": error.what, "remedy": error.remedy}
+    sys.stdout.write(json.dumps({"schema_version": 1, "error": parts}) + "\n")
+
+
 def explain(error: Exception) -> PacktoolError | None:
     """The error as the user should read it; None for a bug, which keeps its traceback."""
     if isinstance(error, PacktoolError):

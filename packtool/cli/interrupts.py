@@ -17,47 +17,51 @@ GRACE_SECONDS = 1.5
 """What a command may take to stop. After that it is ended where it is, as if it were killed: everything it writes is
 made for that."""
 
-_said = threading.Event()
 
-
-def guard(arguments: Sequence[str]) -> None:
-    """Let SIGTERM do what Ctrl-C does, and neither wait for long.
-
-    A signal reaches Python code only when the main thread is back from what it waits for, such as a slow disk. So the
-    number of the signal goes through a pipe, as the system's own handler writes it there, to a thread that waits.
+class Interrupts:
+    """Ctrl-C and SIGTERM while a command runs.
 
     Args:
         arguments: of the command line, for what to say.
     """
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _interrupt)
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(reader, list(arguments)), daemon=True).start()
 
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._arguments = list(arguments)
+        self._said = threading.Event()
 
-def interrupted(arguments: Sequence[str]) -> None:
-    """Say that the command was interrupted, and how to go on."""
-    _said.set()
-    say(f"packtool: interrupted{_way_on(arguments)}")
+    def guard(self) -> None:
+        """Let SIGTERM do what Ctrl-C does, and neither wait for long.
+
+        A signal reaches Python code only when the main thread is back from what it waits for, such as a slow disk. So
+        the number of the signal goes through a pipe, as the system's own handler writes it there, to a thread.
+        """
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, _interrupt)
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        threading.Thread(target=self._watch, args=(reader,), daemon=True).start()
+
+    def say(self) -> None:
+        """Say that the command was interrupted, and how to go on."""
+        self._said.set()
+        say(f"packtool: interrupted{_way_on(self._arguments)}")
+
+    def _watch(self, reader: int) -> None:
+        while os.read(reader, 1)[0] not in (signal.SIGINT, signal.SIGTERM):
+            pass
+        time.sleep(GRACE_SECONDS)
+        if not self._said.is_set():
+            self.say()
+        if "packtool.temporary" in sys.modules:  # else there are none
+            from packtool.temporary import remove_all
+
+            remove_all()
+        os._exit(INTERRUPTED)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
-
-
-def _watch(reader: int, arguments: Sequence[str]) -> None:
-    while os.read(reader, 1)[0] not in (signal.SIGINT, signal.SIGTERM):
-        pass
-    time.sleep(GRACE_SECONDS)
-    if not _said.is_set():
-        interrupted(arguments)
-    if "packtool.temporary" in sys.modules:  # else there are none
-        from packtool.temporary import remove_all
-
-        remove_all()
-    os._exit(INTERRUPTED)
 
 
 def _way_on(arguments: Sequence[str]) -> str:

@@ -1,55 +1,68 @@
-"""The options of the command line itself: what they do as soon as they are read."""
+"""The options of the command line itself: what they do before a command runs, and until it ends."""
 
 from __future__ import annotations
 
-from contextvars import ContextVar
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 if TYPE_CHECKING:
     from packtool.config import Table
     from packtool.errors import PacktoolError
+    from packtool.options.terminal import Terminal
 
-_configured: ContextVar[tuple[typer.Context, Table] | None] = ContextVar("configured", default=None)
+
+@dataclass
+class Session:
+    """One call of the command line, which commands find in their context.
+
+    Attributes:
+        table: of a configuration file that gave options; None where there was none.
+        context: of the command that was given it.
+    """
+
+    table: Table | None = None
+    context: Any = None
+
+    def locate(self, error: PacktoolError) -> PacktoolError:
+        """The error, pointing into the configuration file if the option it is about was given there."""
+        if self.table is None or error.where is None:
+            return error
+        source = self.context.get_parameter_source(error.where.removeprefix("--").replace("-", "_"))
+        return self.table.locate(error) if source is not None and source.name == "DEFAULT_MAP" else error
 
 
-def _silence(value: bool) -> bool:
-    if value:
+def apply(terminal: Terminal, stack: ExitStack) -> None:
+    """Let a command be quiet or verbose and show its progress, until the stack closes."""
+    if terminal.quiet:
         import warnings
 
         from packtool.warnings import PacktoolWarning
 
+        stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore", PacktoolWarning)
-    return value
-
-
-def _explain(value: bool) -> bool:
-    if value:
+    if terminal.verbose:
         import logging
         import sys
 
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("packtool: %(message)s"))
         logger = logging.getLogger("packtool")
-        logger.handlers[:] = [handler]
+        stack.callback(logger.setLevel, logger.level)
+        stack.callback(logger.removeHandler, handler)
+        logger.addHandler(handler)
         logger.setLevel(logging.INFO)
-    return value
+    if terminal.progress != "auto":
+        from packtool.options.check import checked
+
+        checked(terminal)
+        stack.callback(os.environ.update, dict(os.environ))
+        stack.callback(os.environ.pop, "PACKTOOL_PROGRESS")
+        os.environ["PACKTOOL_PROGRESS"] = terminal.progress
 
 
-def _show_progress(value: str) -> str:
-    from packtool import progress
-    from packtool.errors import UsageError
-    from packtool.options.check import suggest
-
-    if value not in progress.MODES:
-        remedy = suggest(value, progress.MODES)
-        raise UsageError("bad-option", f"{value!r} is not a known value", remedy=remedy, where="--progress")
-    progress.set_mode(value)
-    return value
-
-
-def _configure(context: typer.Context, file: str | None) -> str | None:
+def configure(context: Any, parameter: Any, file: str | None) -> str | None:
     """Make the table of this command the defaults of its options."""
     if file is None or context.resilient_parsing:
         return file
@@ -67,48 +80,19 @@ def _configure(context: typer.Context, file: str | None) -> str | None:
         )
     if tables:
         context.default_map = _defaults(context, tables[0])
-        _configured.set((context, tables[0]))
+        context.obj.table, context.obj.context = tables[0], context
     return file
 
 
-def _defaults(context: typer.Context, table: Table) -> dict[str, Any]:
-    """Values as if they came from the command line: as text, lists joined by commas."""
+def _defaults(context: Any, table: Table) -> dict[str, Any]:
+    """The values of a table under the names of parameters; what is given once or more often is a list."""
     from packtool.config import INPUT
 
     defaults: dict[str, Any] = {}
     for parameter in context.command.params:
         is_input = parameter.param_type_name == "argument"
         value = table.values.get(INPUT if is_input else str(parameter.name))
-        if value is None or isinstance(value, bool):
-            text: Any = value
-        elif is_input and parameter.nargs == -1:
-            text = [value] if isinstance(value, str) else value
-        else:
-            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        if text is not None and parameter.name:
-            defaults[parameter.name] = text
+        if value is not None:
+            several = parameter.nargs == -1 or getattr(parameter, "multiple", False)
+            defaults[str(parameter.name)] = [value] if several and isinstance(value, str) else value
     return defaults
-
-
-def locate(error: PacktoolError) -> PacktoolError:
-    """The error, pointing into the configuration file if the option it is about was given there."""
-    configured = _configured.get()
-    if configured is None or error.where is None:
-        return error
-    context, table = configured
-    source = context.get_parameter_source(error.where.removeprefix("--").replace("-", "_"))
-    return table.locate(error) if source is not None and source.name == "DEFAULT_MAP" else error
-
-
-def forget_config() -> None:
-    """Start afresh: no configuration file was read."""
-    _configured.set(None)
-
-
-CALLBACKS: dict[str, Any] = {
-    "config": _configure,
-    "progress": _show_progress,
-    "quiet": _silence,
-    "verbose": _explain,
-}
-"""What options do as soon as they are read."""

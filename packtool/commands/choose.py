@@ -1,24 +1,29 @@
-"""What `pack` takes of its stores: options to the documents that are packed, before anything is planned."""
+"""Which documents of the stores are taken, and how often: options to documents, before anything is planned."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xxhash
 
 from packtool.arrays import IN_MEMORY, Arrays, blocks
-from packtool.commands.choose_documents import REASONS, Codes, Mask, documents_left, listed_file
-from packtool.commands.choose_options import holdout_of, parse_tokens, shard_of, share_of, weights_of
-from packtool.errors import UsageError
-from packtool.options.pack import PackArguments
+from packtool.errors import DataError, UsageError
+from packtool.options.declare import flag
+from packtool.options.documents import DocumentOptions
+from packtool.options.kinds import parse_amount, parse_part, parse_share, parse_temperature
 from packtool.plan import I64, Ints
-from packtool.selecting.mixture import Passes, epochs_of, passes
+from packtool.selecting.mixture import Passes, epochs_of, passes, require_whole, shares_by_temperature
+from packtool.selecting.sample import sampled
+from packtool.selecting.sides import first_of_each, held_out, in_shard
 from packtool.storage.manifest import Choice, ChosenSource, LeftOut
 from packtool.storage.schema import NOT_DRAWN
 from packtool.storage.token_store import Corpus, TokenStore
@@ -26,10 +31,26 @@ from packtool.temporary import temporary_directory
 from packtool.writing.memory import Budget
 from packtool.writing.planning import arrays_for
 
+Mask = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.uint8]
+Origins = npt.NDArray[Any]
+
+REASONS = {
+    "excluded": "--exclude",
+    "too_short": "--min-tokens",
+    "too_long": "--max-tokens",
+    "duplicates": "--drop-duplicates",
+    "other_side": "--holdout",
+    "other_shard": "--shard-of",
+    "not_sampled": "--sample",
+}
+"""Why a document may not be taken, the first of these that holds; and the option that asks for it."""
+_MOST_EPOCHS = 1_000_000
+
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is packed of the stores.
+    """What is taken of the stores.
 
     Attributes:
         choice: its account, for the manifest.
@@ -41,43 +62,89 @@ class Chosen:
 
 
 @contextmanager
-def choosing(corpus: Corpus, options: PackArguments, budget: Budget) -> Iterator[Chosen | None]:
+def choosing(corpus: Corpus, options: DocumentOptions, row_length: int, budget: Budget) -> Iterator[Chosen | None]:
     """What `choose` finds, as long as the block runs: where it might exceed the memory granted, it lies on disk."""
     with temporary_directory() as work, arrays_for(corpus.documents, budget, work) as arrays:
-        yield choose(corpus, options, arrays)
+        yield choose(corpus, options, row_length, arrays)
 
 
-def choose(corpus: Corpus, options: PackArguments, arrays: Arrays = IN_MEMORY) -> Chosen | None:
+def require_distinct(stores: Sequence[Path | str]) -> None:
+    """Refuse a store that is named twice, which would double its documents without a word.
+
+    Raises:
+        UsageError: naming it.
+    """
+    seen: set[str] = set()
+    for store in map(str, stores):
+        place = store if "://" in store else str(Path(store).resolve())
+        if place in seen:
+            remedy = f"name it once; --mix {Path(store).name}=2 packs its documents twice"
+            raise UsageError("store-named-twice", "is named twice among the inputs", remedy=remedy, where=store)
+        seen.add(place)
+
+
+def check_choice(options: DocumentOptions) -> None:
+    """Refuse options that make no sense together, before a store is opened.
+
+    Raises:
+        UsageError: naming the option.
+    """
+    needs = (
+        ("part", options.part != "train", options.holdout, "holdout", "say how much is held out: --holdout 0.5%"),
+        ("sample_interval", options.sample_interval, options.sample, "sample", "say how much to sample: --sample 25%"),
+        ("temperature", options.temperature, options.tokens, "tokens", "say how many tokens it divides: --tokens 10B"),
+    )
+    for name, given, other, needed, remedy in needs:
+        if given and other is None:
+            raise UsageError("bad-option", f"has no effect without {flag(needed)}", remedy=remedy, where=flag(name))
+    if options.temperature is not None and options.mix:
+        what = "--mix gives the shares already"
+        raise UsageError("bad-mixture", what, remedy="give one of them", where="--temperature")
+    if options.tokens is not None and not options.mix and options.temperature is None:
+        remedy = "name each store's share: --mix web=70%,wiki=30%, or give --temperature"
+        raise UsageError("bad-mixture", "there are no shares of it", remedy=remedy, where="--tokens")
+    weights = [_weight(each, shares=options.tokens is not None) for each in options.mix]
+    if options.tokens is not None and weights:
+        require_whole(dict(weights))
+    if options.holdout is not None and parse_part(options.holdout).share == 1:
+        what = f"{options.holdout} holds out all documents"
+        raise UsageError("nothing-chosen", what, remedy="hold out less", where="--holdout")
+    if options.exclude is not None:
+        _listed_file(options.exclude)
+
+
+def choose(
+    corpus: Corpus, options: DocumentOptions, row_length: int | None = None, arrays: Arrays = IN_MEMORY
+) -> Chosen | None:
     """Choose documents of the corpus, as the options ask; None where they ask for nothing.
+
+    Args:
+        row_length: width of the intervals of lengths that a sample is drawn from, unless the options say it.
+        arrays: makes those that are as long as the corpus.
 
     Raises:
         UsageError: weights, shares or sides that make no sense, or leave nothing.
         DataError: the list of exclusions can't be read, or names what there is not.
     """
-    asked = _asked(options)
+    check_choice(options)
+    asked = _asked(options, row_length)
     if not asked:
         return None
     stores = corpus.stores
     if arrays is not IN_MEMORY:
         corpus.work_in(arrays)
     names = _names(stores)
-    weights = weights_of(options.mix, names)
-    if options.mix:
-        asked["mix"] = [str(weights[name]) for name in names]  # in the order of the stores, whatever they are called
-    budget = None if options.tokens is None else parse_tokens(options.tokens, "--tokens")
-    if budget is not None and not options.mix:
-        remedy = "name each store's share: --mix web=0.7,wiki=0.3"
-        raise UsageError("bad-mixture", "there are no shares of it", remedy=remedy, where="--tokens")
+    weights = weights_of(options.mix, names, shares=options.tokens is not None)
     ends = np.cumsum([store.documents for store in stores])[:-1]
     lengths: list[Ints] = np.split(corpus.stored_lengths(), ends)  # read once: what is chosen is looked up in them
-    found = documents_left(stores, names, lengths, options, asked.get("sample_interval", 0), arrays)
+    found = _documents_left(stores, names, lengths, options, asked.get("sample_interval", 0), arrays)
     counts = [_count(codes, sizes) for codes, sizes in zip(found, lengths, strict=True)]
-    epochs = epochs_of(
-        weights,
-        {name: int(each[1, 0]) for name, each in zip(names, counts, strict=True)},
-        budget,
-        Fraction(options.max_epochs),
-    )
+    left = {name: int(each[1, 0]) for name, each in zip(names, counts, strict=True)}
+    if options.temperature is not None:
+        weights = shares_by_temperature(left, parse_temperature(options.temperature))
+    if "mix" in asked:
+        asked["mix"] = [str(weights[name]) for name in names]  # in the order of the stores, whatever they are called
+    epochs = epochs_of(weights, left, asked.get("tokens"), Fraction(options.max_epochs))
     chosen = [
         passes(sizes, arrays.filled(len(codes), np.bool_, partial(_is_left, codes)), epochs[name], options.seed, arrays)
         for sizes, codes, name in zip(lengths, found, names, strict=True)
@@ -126,20 +193,7 @@ def _source(
     )
 
 
-_OPTIONS = {
-    "excluded": "--exclude",
-    "too_short": "--min-tokens",
-    "too_long": "--max-tokens",
-    "duplicates": "--drop-duplicates",
-    "other_side": "--holdout",
-    "other_shard": "--shard-of",
-    "not_sampled": "--sample",
-    NOT_DRAWN: "--mix",
-}
-"""Which option leaves documents out for each reason."""
-
-
-def _nothing_left(sources: Sequence[ChosenSource], options: PackArguments) -> UsageError:
+def _nothing_left(sources: Sequence[ChosenSource], options: DocumentOptions) -> UsageError:
     """The error where no document is packed: it names the option that took most."""
     total = sum(source.documents for source in sources)
     taken: dict[str, int] = {}
@@ -151,38 +205,31 @@ def _nothing_left(sources: Sequence[ChosenSource], options: PackArguments) -> Us
         what = f"{options.holdout} holds out none of the {total:,} documents"
         return UsageError("nothing-chosen", what, remedy="hold out more, or a number of documents", where="--holdout")
     what = f"no document is left: it takes {taken.get(worst, 0):,} of the {total:,} documents"
-    return UsageError("nothing-chosen", what, remedy="ask for less of it", where=_OPTIONS[worst])
+    return UsageError("nothing-chosen", what, remedy="ask for less of it", where={**REASONS, NOT_DRAWN: "--mix"}[worst])
 
 
-def _asked(options: PackArguments) -> dict[str, Any]:
+def _asked(options: DocumentOptions, row_length: int | None) -> dict[str, Any]:
     """The options that choose, as the manifest has them; those that ask for nothing are left out."""
     asked: dict[str, Any] = {}
-    if options.mix:
-        asked["mix"] = []
+    if options.mix or options.temperature is not None:
+        asked["mix"] = []  # each store's weight, once it is known
     if options.tokens is not None:
-        asked["tokens"] = parse_tokens(options.tokens, "--tokens")
+        asked["tokens"] = parse_amount(options.tokens)
     if options.holdout is not None:
-        holdout_of(options.holdout)
         asked |= {"holdout": str(options.holdout), "holdout_seed": options.holdout_seed, "part": options.part}
-    elif options.part != "train":
-        remedy = "say how much is held out: --holdout 0.5%"
-        raise UsageError("bad-option", "has no effect without --holdout", remedy=remedy, where="--part")
-    if options.shard_of is not None:
-        shard_of(options.shard_of)
-        asked["shard_of"] = options.shard_of
+    for name in ("shard_of", "min_tokens", "max_tokens"):
+        if (value := getattr(options, name)) is not None:
+            asked[name] = value
     if options.drop_duplicates:
         asked["drop_duplicates"] = True
     if options.exclude is not None:
-        asked["exclude_xxh3_128"] = xxhash.xxh3_128_hexdigest(listed_file(options.exclude))
-    for name in ("min_tokens", "max_tokens"):
-        if (value := getattr(options, name)) is not None:
-            asked[name] = value
+        asked["exclude_xxh3_128"] = xxhash.xxh3_128_hexdigest(_listed_file(options.exclude))
     if options.sample is not None:
-        longest = max(options.buckets) if options.sequence_length is None else options.sequence_length
-        asked |= {"sample": str(share_of(options.sample)), "sample_interval": options.sample_interval or longest}
-    elif options.sample_interval is not None:
-        remedy = "say how much to sample: --sample 0.25"
-        raise UsageError("bad-option", "has no effect without --sample", remedy=remedy, where="--sample-interval")
+        interval = options.sample_interval or row_length
+        if interval is None:
+            what, remedy = "--sample needs it where no row has a length", "give the width of an interval, such as 2048"
+            raise UsageError("missing-option", what, remedy=remedy, where="--sample-interval")
+        asked |= {"sample": str(parse_share(options.sample)), "sample_interval": interval}
     if "mix" in asked or "sample" in asked:
         asked["seed"] = options.seed
     return asked
@@ -192,3 +239,211 @@ def _names(stores: Sequence[TokenStore]) -> list[str]:
     """Names of the stores in a mixture: of their directories, or the paths as given where these are the same."""
     names = [store.path.resolve().name for store in stores]
     return names if len(set(names)) == len(names) else [str(store.path) for store in stores]
+
+
+def _documents_left(
+    stores: Sequence[TokenStore],
+    names: Sequence[str],
+    lengths: Sequence[Ints],
+    options: DocumentOptions,
+    interval: int,
+    arrays: Arrays,
+) -> list[Codes]:
+    """For each document of each store 0 if it may be packed, else the number of its reason in `REASONS`, from 1.
+
+    Args:
+        names: of the stores, for messages.
+        lengths: of their documents.
+        interval: of lengths, for a sample.
+        arrays: makes those that are as long as the corpus.
+    """
+    by_text = options.holdout is not None or options.shard_of is not None or options.drop_duplicates
+    origins = [store.origins(arrays) for store in stores] if by_text or options.exclude is not None else []
+    hashes = [each["hash"] for each in origins] if by_text else []
+    excluded = [] if options.exclude is None else _excluded(stores, origins, options.exclude)
+    first = _first(hashes, excluded) if options.drop_duplicates else []
+    held = [] if options.holdout is None else _held_out(hashes, lengths, names, options, arrays)
+    number, shards = (int(each) for each in (options.shard_of or "1/1").split("/"))
+
+    def removed(store: int, part: slice) -> Iterator[tuple[str, Mask]]:
+        if excluded:
+            yield "excluded", excluded[store][part]
+        if options.min_tokens is not None:
+            yield "too_short", lengths[store][part] < options.min_tokens
+        if options.max_tokens is not None:
+            yield "too_long", lengths[store][part] > options.max_tokens
+        if first:
+            yield "duplicates", ~first[store][part]
+        if held:
+            yield "other_side", held[store][part] != (options.part == "holdout")
+        if options.shard_of is not None:
+            yield "other_shard", ~in_shard(hashes[store][part], number, shards)
+
+    def codes(store: int, a: int, b: int) -> Codes:
+        out = np.zeros(b - a, np.uint8)
+        for reason, mask in removed(store, slice(a, b)):
+            out[mask & (out == 0)] = _code(reason)
+        return out
+
+    found: list[Codes] = []
+    for store, sizes in enumerate(lengths):
+        why: Codes = arrays.filled(len(sizes), np.uint8, partial(codes, store))
+        if options.sample is not None:
+            mask = sampled(sizes, np.flatnonzero(why == 0), parse_share(options.sample), interval, options.seed)
+            why[(why == 0) & ~mask] = _code("not_sampled")
+        found.append(why)
+    return found
+
+
+def _code(reason: str) -> int:
+    return 1 + list(REASONS).index(reason)
+
+
+def _first(hashes: Sequence[npt.NDArray[np.uint64]], excluded: Sequence[Mask]) -> list[Mask]:
+    """Which documents are the first of their text among all that are not excluded."""
+    every = np.concatenate(hashes)
+    left = ~np.concatenate(excluded) if excluded else np.ones(len(every), np.bool_)
+    first = np.zeros(len(left), np.bool_)
+    first[left] = first_of_each(every[left])
+    return np.split(first, _ends(hashes))
+
+
+def _held_out(
+    hashes: Sequence[npt.NDArray[np.uint64]],
+    lengths: Sequence[Ints],
+    names: Sequence[str],
+    options: DocumentOptions,
+    arrays: Arrays,
+) -> list[Mask]:
+    """Which documents are held out: one threshold for all stores, so that the copies of a text are on one side."""
+    assert options.holdout is not None
+    asked, seed = parse_part(options.holdout), options.holdout_seed
+    if asked.share is not None:
+
+        def drawn(store: int, a: int, b: int) -> Mask:
+            return held_out(hashes[store][a:b], lengths[store][a:b], seed=seed, share=asked.share)
+
+        held = [arrays.filled(len(each), np.bool_, partial(drawn, store)) for store, each in enumerate(hashes)]
+    else:
+        every = np.concatenate(hashes), np.concatenate(lengths)
+        held = np.split(held_out(*every, seed=seed, documents=asked.documents, tokens=asked.tokens), _ends(hashes))
+    for mask, name in zip(held, names, strict=True):
+        if len(mask) and mask.all():
+            what = f"{options.holdout} holds out all {len(mask):,} documents of {name}"
+            raise UsageError("nothing-chosen", what, remedy="hold out less", where="--holdout")
+    return held
+
+
+def _ends(parts: Sequence[npt.NDArray[Any]]) -> I64:
+    return np.cumsum([len(part) for part in parts])[:-1]
+
+
+def _listed_file(path: Path | str) -> bytes:
+    """The contents of a list of documents.
+
+    Raises:
+        DataError: it can't be read.
+    """
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise DataError(
+            "missing-input", f"can't be read ({reason})", remedy="check the path", where=str(path)
+        ) from None
+
+
+def _excluded(stores: Sequence[TokenStore], origins: Sequence[Origins], path: str | Path) -> list[Mask]:
+    """Documents that the list names, each by its id or by FILE:RECORD."""
+    out = [np.zeros(store.documents, np.bool_) for store in stores]
+    wanted: dict[str, list[tuple[int, int]]] = {}
+    entries = {line.strip(): n for n, line in enumerate(_listed_file(path).decode("utf-8", "replace").splitlines(), 1)}
+    entries.pop("", None)
+    by_id = _excluded_ids(stores, list(entries), out)
+    for entry, line in entries.items():
+        name, _, record = entry.rpartition(":")
+        if entry in by_id:
+            continue
+        if not name or not record.isdecimal() or int(record) >= 1 << 63:
+            remedy = "name each document by its id, or by its input file and line, such as web/a.jsonl:17"
+            raise DataError("bad-list", f"{entry!r} is not a document", remedy=remedy, where=f"{path}:{line}")
+        wanted.setdefault(name, []).append((int(record), line))
+    found: dict[str, set[int]] = {name: set() for name in wanted}
+    for store, origin, mask in zip(stores, origins, out, strict=True):
+        for number, entry_of in enumerate(store.manifest.inputs):
+            if entry_of.name in wanted:
+                here = np.flatnonzero(origin["file"] == number)
+                records = origin["record"][here]
+                hit = np.isin(records, np.array([record for record, _ in wanted[entry_of.name]], np.uint64))
+                mask[here[hit]] = True
+                found[entry_of.name] |= set(records[hit].tolist())
+    for file, records_of in wanted.items():
+        for number, line in records_of:
+            if number not in found[file]:
+                what = f"no store has a document {file}:{number}"
+                remedy = "take it out of the list, or check the name: it is relative to the input of tokenize"
+                raise DataError("bad-list", what, remedy=remedy, where=f"{path}:{line}")
+    return out
+
+
+def _excluded_ids(stores: Sequence[TokenStore], entries: Sequence[str], out: Sequence[Mask]) -> set[str]:
+    """Mark documents with these ids; the entries that are ids."""
+    known: set[str] = set()
+    for store, mask in zip(stores, out, strict=True):
+        if store.id_field is not None:
+            documents = store.with_ids(entries)
+            mask[documents] = True
+            known |= set(store.column(store.id_field).take(documents).to_pylist())
+    return known
+
+
+def weights_of(mix: Iterable[str], names: Sequence[str], *, shares: bool = False) -> dict[str, Fraction]:
+    """The weight of each store, in the order of the names; 1 where none is given.
+
+    Args:
+        shares: weights are shares of a number of tokens, so percentages make sense.
+
+    Raises:
+        UsageError: what is given are not weights, one for each of these stores.
+
+    >>> weights_of(["web=0.4", "wiki=3"], ["wiki", "web"])
+    {'wiki': Fraction(3, 1), 'web': Fraction(2, 5)}
+    """
+    if not mix:
+        return dict.fromkeys(names, Fraction(1))
+    if len(set(names)) < len(names):
+        remedy = "name each store once, with a weight above 1 to take it more often"
+        raise UsageError("bad-mixture", "a store is named twice among the inputs", remedy=remedy, where="--mix")
+    out: dict[str, Fraction] = {}
+    for name, weight in (_weight(each, shares=shares) for each in mix):
+        if name not in names:
+            what = f"there is no store {name!r} among the inputs"
+            raise UsageError("bad-mixture", what, remedy=f"give {names[0]}=1 and so on", where="--mix")
+        if name in out:
+            raise UsageError("bad-mixture", f"{name} has two weights", remedy="keep one of them", where="--mix")
+        out[name] = weight
+    missing = [name for name in names if name not in out]
+    if missing:
+        what = f"{missing[0]} has no weight"
+        raise UsageError("bad-mixture", what, remedy="give every store a weight, 0 to leave it out", where="--mix")
+    return {name: out[name] for name in names}
+
+
+def _weight(text: str, *, shares: bool) -> tuple[str, Fraction]:
+    """A store's name and weight."""
+    name, separator, weight = text.rpartition("=")
+    if not separator:
+        raise UsageError("bad-mixture", f"{text!r} is not a weight", remedy="write it like web=1", where="--mix")
+    if not re.fullmatch(r"\s*(\d+(\.\d+)?\s*%?|\d+/[1-9]\d*)\s*", weight):
+        what = f"the weight of {name} is {weight!r}, not a number from 0"
+        raise UsageError("bad-mixture", what, remedy="give a number such as 0.4 or 3", where="--mix")
+    number = Fraction(weight.strip().rstrip("% "))
+    if "%" in weight:
+        if not shares:
+            what = f"{name} has a share, {weight.strip()}, but not of what"
+            remedy = "give --tokens, or how often to take it, such as 0.4"
+            raise UsageError("bad-mixture", what, remedy=remedy, where="--mix")
+        number /= 100
+    if number > _MOST_EPOCHS:
+        raise UsageError("bad-mixture", f"{weight} epochs of {name}", remedy="give fewer", where="--mix")
+    return name, number

@@ -11,7 +11,7 @@ from typing import Any
 from packtool import cluster
 from packtool.clock import Clock
 from packtool.cluster import Cluster
-from packtool.commands.choose import choosing
+from packtool.commands.choose import choosing, require_distinct
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.pack_options import check_options, describe, padding_id
 from packtool.commands.part import share_of
@@ -25,7 +25,7 @@ from packtool.options.pack import PackArguments
 from packtool.places.mirror import in_part
 from packtool.selecting.mixture import Passes
 from packtool.shuffling.atom import atom_shuffles
-from packtool.sizes import machine_memory, parse_bytes
+from packtool.sizes import memory_granted
 from packtool.storage.manifest import Shuffle
 from packtool.storage.output import one_writer
 from packtool.storage.token_store import Corpus
@@ -53,12 +53,13 @@ def pack(options: PackArguments) -> DatasetResult:
     workers = options.workers or available_cpus()
     stores, strategy = options.stores, options.strategy
     inputs = [Path(path) for path in ([stores] if isinstance(stores, str | Path) else stores)]
+    require_distinct(inputs)
     job = DatasetJob(
         command="pack",
         inputs=inputs,
         output=Path(options.output),
         budget=Budget(
-            memory=machine_memory() // 2 if options.memory is None else parse_bytes(options.memory),
+            memory=memory_granted(options.memory),
             workers=workers,
             cluster=None if options.scheduler is None else Cluster(options.scheduler, workers, "pack"),
             in_order=in_part(inputs),
@@ -78,7 +79,8 @@ def pack(options: PackArguments) -> DatasetResult:
         Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=0) if options.shuffle else None
     )
     solver = _version_of("scipy") if options.optimize else None
-    with choosing(corpus, options, job.budget) as documents:
+    longest = options.sequence_length or max(options.buckets)
+    with choosing(corpus, options, longest, job.budget) as documents:
         choice = None if documents is None else documents.choice
         passes = None if documents is None else documents.passes
         place = job.begin(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 from packtool import packing
+from packtool.commands.choose import check_choice
 from packtool.errors import UsageError
 from packtool.options.declare import names_recorded
 from packtool.options.pack import PackArguments
 from packtool.packing import Strategy
+from packtool.packing.bins.optimize import load_solver
 from packtool.packing.options import check, mixes
 from packtool.storage.manifest import Options, TokenizerInfo
 
@@ -17,10 +19,13 @@ def check_options(options: PackArguments) -> Strategy:
     """The strategy, after a look at whether its options fit together.
 
     Raises:
-        UsageError: they make no sense, or do not fit together.
+        UsageError: they make no sense, do not fit together, or need a package that is not installed.
     """
     chosen = packing.strategy(options.strategy)
     check(chosen, options)
+    check_choice(options)
+    if options.optimize:
+        load_solver()
     return chosen
 
 

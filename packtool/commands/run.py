@@ -18,7 +18,7 @@ from packtool.commands.places import is_occupied, state_at
 from packtool.commands.preview import Preview
 from packtool.errors import PacktoolError, UsageError
 from packtool.options.call import takes
-from packtool.options.check import check_taken, check_values
+from packtool.options.check import check_taken, checked
 from packtool.options.declare import declared
 from packtool.options.pack import PackArguments
 from packtool.options.run import RunArguments
@@ -106,8 +106,7 @@ def _check(stage: Stage) -> None:
     try:
         if stage.name == "pack":
             _require(stage, "strategy", f'give strategy = "concat", or another of {", ".join(packing.STRATEGIES)}')
-        given = STAGES[stage.name](*stage.arguments(), **stage.options)
-        check_values(given)
+        given = checked(STAGES[stage.name](*stage.arguments(), **stage.options))
         if isinstance(given, PackArguments):
             check_options(given)
         elif isinstance(given, ShuffleArguments):

@@ -23,7 +23,7 @@ from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
 from packtool.places.mirror import in_part
 from packtool.shuffling import Method
-from packtool.sizes import parse_bytes
+from packtool.sizes import memory_granted
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import Manifest, PackedManifest, Shuffle, StoreManifest
 from packtool.storage.output import one_writer
@@ -54,7 +54,7 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         inputs=[Path(options.source)],
         output=Path(options.output),
         budget=Budget(
-            memory=parse_bytes(options.memory),
+            memory=memory_granted(options.memory),
             workers=workers,
             cluster=None if options.scheduler is None else Cluster(options.scheduler, workers, "shuffle"),
             in_order=in_part([options.source]),

@@ -2,27 +2,78 @@
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
+
 from packtool import cluster
+from packtool.cluster import Cluster
+from packtool.commands.choose import choose, require_distinct
+from packtool.commands.count_rows import count_rows
 from packtool.commands.places import with_places
-from packtool.commands.stats_corpus import CorpusOptions
-from packtool.commands.stats_documents import corpus_report, store_report
-from packtool.commands.stats_packed import packed_report
-from packtool.comparing import Candidate, candidates
+from packtool.commands.source_mix import batch_tokens
+from packtool.commands.stats_corpus import corpus_lengths
+from packtool.comparing import Candidate, affordable, candidates, compare
+from packtool.comparing.sample import spread_rows
 from packtool.errors import UsageError
+from packtool.executor import available_cpus
+from packtool.metrics import BatchMix, LengthCounts, Mixed, Mixing, Tally
+from packtool.metrics.ratios import ratio
+from packtool.metrics.training import training_cost
+from packtool.options.again import as_flags
 from packtool.options.call import takes
-from packtool.options.declare import flag
-from packtool.options.stats import Share, StatsArguments
+from packtool.options.declare import declared, flag
+from packtool.options.documents import DocumentOptions
+from packtool.options.stats import StatsArguments
+from packtool.plan import Ints
+from packtool.progress import Progress
+from packtool.report.compared import comparison_of
+from packtool.report.packed import lengths_of, read_report, report_of_rows
 from packtool.report.page import page
-from packtool.report.schema import MeasuredReport, Report, StoreReport
+from packtool.report.sample_rows import sample_rows
+from packtool.report.schema import (
+    Comparison,
+    CorpusReport,
+    MeasuredReport,
+    PackedSourceFigures,
+    Report,
+    SampleRow,
+    StoredSourceFigures,
+    StoreReport,
+)
+from packtool.report.sources import packed_sources
+from packtool.selecting.sides import first_of_each
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
-from packtool.storage.manifest import OrderManifest, StoreManifest
+from packtool.storage.manifest import OrderManifest, StoreManifest, input_entry, input_names
+from packtool.storage.order import read_order, require_orders
+from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.publish import UNFINISHED
+from packtool.storage.token_store import Corpus
+from packtool.writing.layout import Layout
+from packtool.writing.rotated_plan import RotatedPlan, require_rotation
+from packtool.writing.stored_plan import stored_plans
+
+_GRID = (
+    "buckets",
+    "atom_size",
+    "extra_capacity",
+    "max_repetition",
+    "padding_threshold",
+    "min_bucket",
+    "mix_rows",
+)
+"""Options of plans whose values are tried in every combination, beside the sequence length."""
+_TEXT = ("tokenizer", "eos_token", "text_field", "format")
+"""Options that say how to read text files."""
+_CHOICE = tuple(name for name in declared(DocumentOptions) if name != "seed")
 
 
 @takes(StatsArguments)
@@ -39,65 +90,26 @@ def stats(options: StatsArguments) -> Report:
         DataError: it is missing, unfinished or damaged.
     """
     html = None if options.html is None else Path(options.html)
-    if html is not None and (html.is_dir() or not html.absolute().parent.is_dir()):
-        what = f"{html} can't be written: it is a directory, or lies in one that does not exist"
-        raise UsageError("bad-option", what, remedy="give a file in an existing directory", where="--html")
-    if html is not None and html.suffix.lower() not in (".html", ".htm"):
-        what = f"{str(html)!r} is not the name of a page, and what lies there would be overwritten"
-        raise UsageError("bad-option", what, remedy="give a name that ends in .html", where="--html")
-    size = None if options.parameters is None else _parameters(options.parameters)
+    if html is not None:
+        _check_page(html)
+    if options.parameters is not None:
+        _parameters(options.parameters)
+    tried = _candidates(options)
     paths = [str(each) for each in ([options.path] if isinstance(options.path, str | Path) else options.path)]
-    grid = {
-        "buckets": _sets(options.buckets),
-        "atom_size": _listed(options.atom_size),
-        "extra_capacity": _listed(options.extra_capacity),
-        "max_repetition": _shares(options.max_repetition, "max_repetition"),
-        "padding_threshold": _shares(options.padding_threshold, "padding_threshold"),
-        "min_bucket": _listed(options.min_bucket),
-        "mix_rows": _yes_or_no(options.mix_rows, "mix_rows"),
-    }
-    tried = _candidates(
-        options.compare, _listed(options.sequence_length), {name: tried for name, tried in grid.items() if tried}
-    )
     if any(map(_is_dataset, paths)):
-        for name in ("tokenizer", "eos_token", "text_field", "format"):
-            if getattr(options, name) is not None:
-                what, remedy = "only text files take this option", "leave it out: this directory holds tokens already"
-                raise UsageError("option-not-taken", what, remedy=remedy, where=flag(name))
-        order = None if options.order is None else Path(options.order)
-        report: Report = _measure(paths, order, tried, options, size)
+        _refuse(options, _TEXT, "only text files take this option", "leave it out: this directory holds tokens already")
+        report: Report = _measure(paths, tried, options)
     else:
-        _refuse_order(options.order)
+        _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
+        _refuse(options, _CHOICE, "only token stores take this option", "tokenize first, or leave it out")
         _require_one(paths)
-        how_to_read = CorpusOptions(
-            options.tokenizer,
-            options.eos_token,
-            options.text_field or "text",
-            options.format,
-            options.workers,
-            options.scheduler,
-        )
-        report = corpus_report(paths[0], how_to_read, tried, options.batch_size, size, quiet=options.quiet)
+        report = _corpus_report(paths[0], tried, options)
     if html is not None:
         write_bytes(html, page(report).encode())
     return report
 
 
-def _is_dataset(path: str) -> bool:
-    """Whether a directory is what a packtool command wrote, finished or not."""
-    place = Path(path)
-    arrays = any(any(place.glob(pattern)) for pattern in ("*.npy", "bucket-*/*.npy"))
-    return arrays or (place / manifests.MANIFEST).exists() or (place / UNFINISHED).is_dir()
-
-
-def _measure(
-    paths: Sequence[str],
-    order: Path | None,
-    tried: Sequence[Candidate],
-    options: StatsArguments,
-    parameters: int | None,
-) -> StoreReport | MeasuredReport:
-    batch_size, quiet = options.batch_size, options.quiet
+def _measure(paths: Sequence[str], tried: Sequence[Candidate], options: StatsArguments) -> StoreReport | MeasuredReport:
     found = [manifests.read(Path(path)) for path in paths]
     for path, manifest in zip(paths, found, strict=True):
         if isinstance(manifest, OrderManifest):
@@ -107,11 +119,11 @@ def _measure(
                 remedy=f"give the packed dataset it orders, with --order {path}",
                 where=path,
             )
-    where = CorpusOptions(workers=options.workers, scheduler=options.scheduler).where
     if all(isinstance(manifest, StoreManifest) for manifest in found):
-        _refuse_order(order)
-        return store_report(paths, tried, batch_size, parameters, where=where, quiet=quiet)
+        _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
+        return _store_report(paths, tried, options)
     _require_one(paths)
+    _refuse(options, _CHOICE, "only token stores take this option", "leave it out: this dataset is packed already")
     if tried:
         raise UsageError(
             "not-a-store",
@@ -119,13 +131,193 @@ def _measure(
             remedy="give the token store it was packed from, or leave --compare out",
             where=paths[0],
         )
-    return packed_report(paths[0], order, batch_size, parameters, where=where, quiet=quiet)
+    return _packed_report(paths[0], options)
 
 
-def _refuse_order(order: Path | str | None) -> None:
-    if order is not None:
-        remedy = "give it with the packed dataset that it orders"
-        raise UsageError("option-not-taken", "only packed datasets take an order", remedy=remedy, where="--order")
+def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArguments) -> CorpusReport:
+    """The report of text files."""
+    found = corpus_lengths(location, options, tokens=bool(tried))
+    words = lengths_of(LengthCounts.of(found.words), "words")
+    comparison = None
+    lengths = words
+    if found.tokens is not None:
+        counts = LengthCounts.of(found.tokens)
+        lengths = lengths_of(counts, "tokens")
+        tokenize = shlex.join(["packtool", "tokenize", location, "-o", "tokens", *as_flags(options, _TEXT)])
+        command = f"{tokenize} && packtool pack tokens -o packed"
+        comparison = _comparison(found.tokens, counts, tried, command, options)
+    return CorpusReport(
+        path=location,
+        tokenizer=found.tokenizer,
+        counts=found.counts,
+        batch_size=options.batch_size,
+        lengths=lengths,
+        words=words,
+        characters=lengths_of(LengthCounts.of(found.characters), "characters"),
+        comparison=comparison,
+    )
+
+
+def _store_report(paths: Sequence[str], tried: Sequence[Candidate], options: StatsArguments) -> StoreReport:
+    """The report of one or more token stores, or of the documents that are chosen of them, as `pack` takes them."""
+    require_distinct(paths)
+    corpus = Corpus([Path(path) for path in paths])
+    known: Counter[str] = Counter()
+    for store in corpus.stores:
+        known.update(store.manifest.counts)
+    rows = {each.options.sequence_length or max(each.options.buckets) for each in tried}
+    chosen = choose(corpus, options, rows.pop() if len(rows) == 1 else None)
+    if chosen is not None:
+        corpus.choose([each.documents() for each in chosen.passes])
+        known.update(documents=corpus.documents - known["documents"], tokens=corpus.tokens - known["tokens"])
+    lengths = corpus.lengths()
+    counts = LengthCounts.of(lengths)
+    command = shlex.join(["packtool", "pack", *paths, "-o", "packed", *as_flags(options, _CHOICE)])
+    return StoreReport(
+        path=" ".join(paths),
+        tokenizer=corpus.tokenizer,
+        dtype=corpus.dtype.str,
+        counts=dict(known),
+        sources=_stored_sources(corpus, counts),
+        batch_size=options.batch_size,
+        lengths=lengths_of(counts, "tokens"),
+        comparison=_comparison(lengths, counts, tried, command, options),
+    )
+
+
+def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFigures]:
+    """The stores one by one; `counts` is of all their lengths."""
+    stores, lengths, ends = corpus.stores, corpus.lengths(), np.cumsum(corpus.store_documents)
+    firsts = None
+    if all(store.has_origins for store in stores):
+        hashes = [store.origins()["hash"] for store in stores]
+        if corpus.chosen is not None:
+            hashes = [each[some] for each, some in zip(hashes, np.split(corpus.chosen, ends[:-1]), strict=True)]
+        firsts = first_of_each(np.concatenate(hashes))
+    parts = [slice(end - count, end) for end, count in zip(ends.tolist(), corpus.store_documents, strict=True)]
+    return [
+        StoredSourceFigures(
+            name=store.path.resolve().name,
+            digest=input_entry(store.path).xxh3_128,
+            documents=part.stop - part.start,
+            document_share=ratio(part.stop - part.start, corpus.documents),
+            tokens=int(lengths[part].sum(dtype=np.int64)),
+            token_share=ratio(int(lengths[part].sum(dtype=np.int64)), corpus.tokens),
+            lengths=lengths_of(counts if len(stores) == 1 else LengthCounts.of(lengths[part]), "tokens"),
+            duplicates=None if firsts is None else int(np.count_nonzero(~firsts[part])),
+        )
+        for store, part in zip(stores, parts, strict=True)
+    ]
+
+
+def _comparison(
+    lengths: Ints, counts: LengthCounts, tried: Sequence[Candidate], command: str, options: StatsArguments
+) -> Comparison | None:
+    """What each candidate would make of documents; `command` is how they would be packed."""
+    if not tried:
+        return None
+    left_out = [each.strategy for each in tried if not affordable(each, len(lengths))]
+    tried = [each for each in tried if affordable(each, len(lengths))]
+    with Progress(len(tried), "compare", unit=" plans", quiet=options.quiet) as progress:
+        outcomes = list(compare(lengths, tried, progress.advance, _cluster(options)))
+    parameters = None if options.parameters is None else _parameters(options.parameters)
+    return comparison_of(outcomes, counts, options.batch_size, command, parameters, list(dict.fromkeys(left_out)))
+
+
+def _packed_report(path: str, options: StatsArguments) -> MeasuredReport:
+    """The report of a packed dataset, counted from its segment table, and how well mixed its rows are."""
+    dataset = PackedDataset(Path(path))
+    manifest = dataset.manifest
+    shuffle = manifest.shuffle
+    sources: list[PackedBucket | Layout] = list(dataset.buckets)
+    if options.order is not None:
+        order = Path(options.order)
+        followed, orders = read_order(order, dataset.path)
+        shuffle = followed.shuffle
+        plans = stored_plans(dataset, shuffle.atom_size)
+        if shuffle.method == "partial":
+            require_rotation(orders[0], shuffle, manifest, str(order))
+            sources = [Layout(RotatedPlan(plans[0], manifest, orders[0]))]
+        else:
+            require_orders(order, followed, orders, plans)
+            sources = [Layout(plan, each) for plan, each in zip(plans, orders, strict=True)]
+    tallies: list[Tally] = []
+    mixing: list[Mixed] = []
+    if dataset.has_segments:
+        lengths = dataset.lengths()
+        tokens = batch_tokens([bucket.sequence_length for bucket in dataset.buckets], shuffle, options.batch_size)
+        with Progress(manifest.ledger.rows, "stats", unit=" rows", quiet=options.quiet) as progress:
+            for bucket, rows in zip(dataset.buckets, sources, strict=True):
+                size = bucket.sequence_length
+                tally = Tally(lengths, size)
+                mixed = Mixing(manifest.store_documents, size, max(1, tokens // size))
+                count_rows(rows, tally, mixed, progress.advance, _cluster(options))
+                tallies.append(tally)
+                mixing.append(mixed.result())
+    report = report_of_rows(
+        tallies,
+        manifest.ledger,
+        strategy=manifest.strategy,
+        options=manifest.options,
+        shuffle=shuffle,
+        sources=_packed_sources(dataset),
+        source_mix=[BatchMix(m.sequence_length, m.batch_size, m.source_mix) for m in mixing if len(m.source_mix) > 1],
+        batch_size=options.batch_size,
+    )
+    training = None
+    if options.parameters is not None and report.metrics is not None:
+        training = training_cost(report.metrics, report.ledger.output, _parameters(options.parameters))
+    drawn: list[SampleRow] = []
+    if tallies:
+        source, tally = max(zip(sources, tallies, strict=True), key=lambda pair: pair[1].rows * pair[1].sequence_length)
+        drawn = sample_rows(spread_rows(source.segments, source.rows), tally.lengths)
+    return MeasuredReport(
+        **msgspec.structs.asdict(report), path=path, mixing=mixing, training=training, sample_rows=drawn
+    )
+
+
+def _packed_sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
+    """The stores whose documents were packed, counted anew where boundaries are known."""
+    manifest, names = dataset.manifest, input_names(dataset.path, dataset.manifest.inputs)
+    if dataset.has_segments:
+        return packed_sources(manifest.inputs, manifest.store_documents, dataset.lengths(), manifest.choice, names)
+    reported = read_report(dataset.path, manifest).sources
+    return [msgspec.structs.replace(source, name=name) for source, name in zip(reported, names, strict=False)]
+
+
+def _cluster(options: StatsArguments) -> Cluster | None:
+    if options.scheduler is None:
+        return None
+    return Cluster(options.scheduler, options.workers or available_cpus(), "stats")
+
+
+def _candidates(options: StatsArguments) -> list[Candidate]:
+    """Every strategy to try, with every combination of the options to try."""
+    grid = {name: _listed(getattr(options, name)) for name in ("sequence_length", *_GRID)}
+    if options.compare is None:
+        _refuse(options, list(grid), "only strategies take this option", "add --compare all")
+        return []
+    lengths = grid.pop("sequence_length")
+    found = candidates(_listed(options.compare), lengths, grid={name: tried for name, tried in grid.items() if tried})
+    return [replace(each, options=replace(each.options, seed=options.seed)) for each in found]
+
+
+def _listed(values: Any) -> list[Any]:
+    return [] if values is None else list(dict.fromkeys(values))
+
+
+def _refuse(options: StatsArguments, names: Sequence[str], what: str, remedy: str) -> None:
+    """Refuse options that have no effect here."""
+    for name in names:
+        if getattr(options, name) != declared(StatsArguments)[name].default:
+            raise UsageError("option-not-taken", what, remedy=remedy, where=flag(name))
+
+
+def _is_dataset(path: str) -> bool:
+    """Whether a directory is what a packtool command wrote, finished or not."""
+    place = Path(path)
+    arrays = any(any(place.glob(pattern)) for pattern in ("*.npy", "bucket-*/*.npy"))
+    return arrays or (place / manifests.MANIFEST).exists() or (place / UNFINISHED).is_dir()
 
 
 def _require_one(paths: Sequence[str]) -> None:
@@ -138,17 +330,14 @@ def _require_one(paths: Sequence[str]) -> None:
         )
 
 
-def _candidates(
-    compare: str | Sequence[str] | None, sizes: Sequence[int], grid: dict[str, list[Any]]
-) -> list[Candidate]:
-    if compare is None:
-        for name in (["sequence_length"] if sizes else []) + list(grid):
-            raise UsageError(
-                "option-not-taken", "only strategies take this option", remedy="add --compare all", where=flag(name)
-            )
-        return []
-    names = [compare] if isinstance(compare, str) else list(compare)
-    return candidates(names, sizes, grid=grid)
+def _check_page(html: Path) -> None:
+    """Refuse what can't be the file of a page, before anything is measured."""
+    if html.is_dir() or not html.absolute().parent.is_dir():
+        what = f"{html} can't be written: it is a directory, or lies in one that does not exist"
+        raise UsageError("bad-option", what, remedy="give a file in an existing directory", where="--html")
+    if html.suffix.lower() not in (".html", ".htm"):
+        what = f"{str(html)!r} is not the name of a page, and what lies there would be overwritten"
+        raise UsageError("bad-option", what, remedy="give a name that ends in .html", where="--html")
 
 
 def _parameters(given: str | int) -> int:
@@ -171,54 +360,3 @@ def _parameters(given: str | int) -> int:
             where="--parameters",
         )
     return value
-
-
-def _listed(values: Any) -> list[Any]:
-    """One value or several, as a list."""
-    if values is None:
-        return []
-    return list(dict.fromkeys(values)) if isinstance(values, list | tuple | range) else [values]
-
-
-def _yes_or_no(values: str | Sequence[str] | None, name: str) -> list[bool]:
-    """Both ways of a flag, as they are asked for.
-
-    >>> _yes_or_no(["yes", "no"], "mix_rows")
-    [True, False]
-    """
-    known = {"yes": True, "no": False}
-    for value in _listed(values):
-        if value not in known:
-            raise UsageError("bad-option", f"{value!r} is unknown", remedy="give yes, no or yes,no", where=flag(name))
-    return [known[value] for value in _listed(values)]
-
-
-def _shares(values: Share | Sequence[Share] | None, name: str) -> list[Fraction]:
-    """Exact shares: 0.3 is three tenths, not the binary number next to it."""
-    try:
-        return [Fraction(str(value)) for value in _listed(values)]
-    except (ValueError, ZeroDivisionError):
-        raise UsageError(
-            "bad-option", f"{values!r} is not a share", remedy="give numbers from 0 to 1", where=flag(name)
-        ) from None
-
-
-def _sets(buckets: Sequence[int] | Sequence[str] | None) -> list[tuple[int, ...]]:
-    """Lists of row lengths: one list of numbers, or several as text.
-
-    >>> _sets([2048, 4096]), _sets(["512,1024", "2048"])
-    ([(2048, 4096)], [(512, 1024), (2048,)])
-    """
-    if buckets is None:
-        return []
-    if not any(isinstance(each, str) for each in buckets):
-        return [tuple(int(each) for each in buckets)]
-    try:
-        return [tuple(int(part) for part in str(each).split(",")) for each in buckets]
-    except ValueError:
-        raise UsageError(
-            "bad-option",
-            f"{' '.join(map(str, buckets))} are not lists of row lengths",
-            remedy="write them like 2048,4096",
-            where="--buckets",
-        ) from None

@@ -19,6 +19,7 @@ from packtool.corpus.discover import STDIN, copy_stdin
 from packtool.corpus.filters import size
 from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CorpusFile, Document
+from packtool.options.stats import StatsArguments
 from packtool.plan import I64
 from packtool.progress import Progress
 from packtool.storage.manifest import TokenizerInfo
@@ -33,34 +34,6 @@ from packtool.warnings import warn
 
 _SHARED = "shared"
 _ENCODE_CHARS = 1 << 21  # handed to the encoder at once
-
-
-class CorpusOptions(msgspec.Struct, frozen=True):
-    """How to read text files.
-
-    Attributes:
-        tokenizer: tokenizer.json, directory or hub id; None to count no tokens, or for the one that comes with packtool
-            where tokens are needed.
-        eos_token: as `tokenize` takes it.
-        text_field: name of the text field or column.
-        format: of all files; None to tell by name and content.
-        workers: processes; None for all processors.
-        scheduler: of a cluster to read them on; None for this machine.
-    """
-
-    tokenizer: str | Path | None = None
-    eos_token: str | int | None = None
-    text_field: str = "text"
-    format: str | None = None
-    workers: int | None = None
-    scheduler: str | None = None
-
-    @property
-    def where(self) -> Cluster | None:
-        """The cluster."""
-        if self.scheduler is None:
-            return None
-        return Cluster(self.scheduler, self.workers or executor.available_cpus(), "stats")
 
 
 class CorpusLengths(msgspec.Struct):
@@ -102,14 +75,13 @@ class _Measured(msgspec.Struct):
     rejected: dict[str, int]
 
 
-def corpus_lengths(location: str, options: CorpusOptions, *, tokens: bool, quiet: bool) -> CorpusLengths:
+def corpus_lengths(location: str, options: StatsArguments, *, tokens: bool) -> CorpusLengths:
     """Read text files and measure every document.
 
     Args:
         location: file, directory, glob, URL, or "-" for standard input.
         options: how to read it.
         tokens: count tokens even without a tokenizer named.
-        quiet: no progress bar.
 
     Raises:
         DataError: nothing there, or it can't be read. Records that can't be used are counted, with a warning.
@@ -117,17 +89,18 @@ def corpus_lengths(location: str, options: CorpusOptions, *, tokens: bool, quiet
     """
     with temporary_directory() as folder:
         files = [copy_stdin(folder, options.format)] if location == STDIN else find_files(location, options.format)
-        context, info = _Context(options.text_field, None, ""), None
+        context, info = _Context(options.text_field or "text", None, ""), None
         if tokens or options.tokenizer is not None:
             loaded = load(options.tokenizer, eos_token=options.eos_token)
             (folder / "tokenizer.json").write_bytes(loaded.data)
-            context = _Context(options.text_field, str(folder / "tokenizer.json"), choose(loaded.spec)[0])
+            context = _Context(options.text_field or "text", str(folder / "tokenizer.json"), choose(loaded.spec)[0])
             info = loaded.info
         workers = options.workers or executor.available_cpus()
         if options.scheduler is not None:
             files = list(map(found_from_anywhere, files))
             (folder / _SHARED).touch()
-        how = _How(workers, options.where, folder, quiet)
+        where = None if options.scheduler is None else Cluster(options.scheduler, workers, "stats")
+        how = _How(workers, where, folder, options.quiet)
         try:
             measured = _run(context, files, how)
         except (EncoderMismatchError, EncoderUnsuitableError) as error:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from packtool.options.declare import declared
+from packtool.options.declare import declared, flag
 from packtool.options.kinds import PATH, PATHS, PLACE, PLACES
 
 _OF_ONE_CALL = (
@@ -45,6 +45,28 @@ def again(arguments: object) -> dict[str, Any]:
         else:
             found[name] = _plain(value, path=path)
     return found
+
+
+def as_flags(arguments: object, names: Sequence[str]) -> list[str]:
+    """Some of the arguments as they are typed, but for defaults.
+
+    >>> from packtool.options.pack import PackArguments
+    >>> given = PackArguments("a", "b", strategy="bfd", mix=["a=2"], shuffle=False, holdout="5%")
+    >>> as_flags(given, ["mix", "holdout", "part", "shuffle"])
+    ['--mix', 'a=2', '--holdout', '5%', '--no-shuffle']
+    """
+    words = []
+    for name in names:
+        value, each = getattr(arguments, name), declared(type(arguments))[name]
+        if value is None or value == each.default:
+            continue
+        if isinstance(value, bool):
+            words.append(flag(name) if value else flag(f"no_{name}"))
+        elif isinstance(value, list | tuple):
+            words += [flag(name), ",".join(map(str, value))]
+        else:
+            words += [flag(name), str(value)]
+    return words
 
 
 def _plain(value: Any, *, path: bool) -> Any:

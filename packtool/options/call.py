@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from packtool.options.check import check_values
+from packtool.options.check import checked
 from packtool.options.declare import Declared, declared
 
 P = ParamSpec("P")
@@ -19,7 +19,7 @@ R = TypeVar("R")
 def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P, R]]:
     """Make a function of one dataclass of arguments one that takes these arguments by name.
 
-    The values are checked as declared. To type checkers and editors the function has the signature of the dataclass.
+    Values are parsed and checked as declared. Type checkers and editors see the signature of the dataclass.
 
     >>> from packtool.options.verify import VerifyArguments
     >>> @takes(VerifyArguments)
@@ -46,9 +46,7 @@ def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P,
     def decorate(function: Callable[[A], R]) -> Callable[P, R]:
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            given = arguments(*args, **kwargs)
-            check_values(given)
-            return function(given)
+            return function(checked(arguments(*args, **kwargs)))
 
         assert isinstance(arguments, type)
         call.__doc__ = with_arguments(inspect.getdoc(function) or "", arguments)

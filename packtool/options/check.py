@@ -4,30 +4,56 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from numbers import Integral
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from packtool.errors import UsageError
 from packtool.options.declare import Declared, declared
-from packtool.options.kinds import COUNT, COUNT_LISTS, COUNTS, NUMBER, PATH, PATHS, PLACE, PLACES
+from packtool.options.kinds import PATH, PATHS, PLACE, PLACES
 from packtool.options.names import listed
 
-_NUMBERS = (NUMBER, COUNT, COUNTS, COUNT_LISTS)
 _LARGEST = (1 << 63) - 1
+_SHOWN = 60
+_PATHS = (PATH, PATHS, PLACE, PLACES)
+Arguments = TypeVar("Arguments")
 
 
-def check_values(arguments: object) -> None:
-    """Refuse values out of range, or not among the choices.
+def checked(arguments: Arguments) -> Arguments:
+    """The arguments with every value as its kind parses it.
 
     Raises:
-        UsageError: naming the option.
+        UsageError: a value is of the wrong kind, out of range or not among the choices; naming the option.
+
+    >>> from packtool.options.pack import PackOptions
+    >>> checked(PackOptions(sequence_length="2k", mix_rows=True)).sequence_length
+    2048
+    >>> checked(PackOptions(mix_rows="no"))
+    Traceback (most recent call last):
+    packtool.errors.UsageError: --mix-rows: 'no' is not true or false. Give true or false.
     """
-    for each in declared(type(arguments)).values():
-        value = getattr(arguments, each.name)
-        if value is None:
+    given: Any = arguments
+    parsed = {}
+    for each in declared(type(given)).values():
+        value = getattr(given, each.name)
+        if value is None or value is each.default:
             continue
-        for item in value if isinstance(value, list | tuple) else [value]:
-            _check_value(each, item)
+        parsed[each.name] = found = _parsed(each, value)
+        for item in found if isinstance(found, list | tuple) else [found]:
+            for number in item if isinstance(item, tuple) else [item]:
+                _check_value(each, number)
+    changed: Arguments = replace(given, **parsed)
+    return changed
+
+
+def _parsed(each: Declared, value: Any) -> Any:
+    words = each.option.kind.words
+    try:
+        return each.option.kind.parse(value)
+    except UsageError as error:
+        raise UsageError(error.code, error.what, remedy=error.remedy, where=each.flag) from None
+    except (ValueError, TypeError):
+        shown = repr(value) if len(repr(value)) <= _SHOWN else f"{repr(value)[:_SHOWN]}…"
+        raise UsageError("bad-option", f"{shown} is not {words}", remedy=f"give {words}", where=each.flag) from None
 
 
 def check_taken(arguments: object, chooser: str, chosen: str) -> None:
@@ -84,21 +110,16 @@ def out_of_range(name: str, value: object, low: int, high: int | None) -> UsageE
 def _check_value(each: Declared, value: Any) -> None:
     from packtool.places.url import as_typed, is_remote  # --help needs none of it
 
-    if each.option.kind in (PATH, PATHS, PLACE, PLACES) and str(value) == "":  # Path("") would be the working directory
+    option = each.option
+    if option.kind in _PATHS and str(value) == "":  # Path("") would be the working directory
         raise UsageError("bad-option", "an empty name", remedy="give a path", where=each.flag)
-    if each.option.kind in (PATH, PATHS) and is_remote(as_typed(value)):
+    if option.kind in (PATH, PATHS) and is_remote(as_typed(value)):
         what, remedy = "does not take the URL of an object store", "give a local path"
         raise UsageError("unsupported-store", what, remedy=remedy, where=each.flag)
-    option = each.option
-    high = option.high
-    if high is None and option.kind in _NUMBERS and isinstance(value, int):
-        high = _LARGEST
     if each.choices and value not in each.choices:
         what = f"{value!r} is not a known value"
         raise UsageError("bad-option", what, remedy=suggest(str(value), each.choices), where=each.flag)
-    if option.kind in (NUMBER, COUNT, COUNTS) and not isinstance(value, Integral):  # from Python, unchecked until here
-        many = "a list of whole numbers" if option.kind is COUNTS else "a whole number"
-        raise UsageError("bad-option", f"{value!r} is not a whole number", remedy=f"give {many}", where=each.flag)
+    high = _LARGEST if option.high is None and isinstance(value, int) else option.high
     if (option.low is not None and value < option.low) or (high is not None and value > high):
         raise out_of_range(each.flag, value, option.low or 0, high if option.high or value > _LARGEST else None)
 

@@ -12,9 +12,24 @@ import functools
 import typing
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 from packtool.options.kinds import Kind
+
+Group = Literal[
+    "Input",
+    "Tokens",
+    "Rows",
+    "Which documents",
+    "Order",
+    "Report",
+    "Output",
+    "Resources",
+    "General",
+    "Tuning of strategies",
+    "Rarely needed",
+]
+"""What an option is about; in this order they are listed by `--help` and in docs/cli.md."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +39,7 @@ class Option:
     Attributes:
         kind: how its value is written.
         help: what it does, in a sentence or two.
+        group: what it is about.
         short: its short flag.
         unit: of the value.
         metavar: what stands for the value in help, where the kind's does not say enough.
@@ -42,6 +58,7 @@ class Option:
 
     kind: Kind
     help: str
+    group: Group = "Input"
     short: str = ""
     unit: str = ""
     metavar: str = ""
@@ -128,7 +145,7 @@ class Declared:
 
 
 def declared(arguments: type[Any]) -> dict[str, Declared]:
-    """The options that a dataclass declares, by name: those that must be given first.
+    """The options that a dataclass declares, by name: arguments first, then group by group, the required ones first.
 
     >>> from packtool.options.pack import PackArguments
     >>> length = declared(PackArguments)["sequence_length"]
@@ -146,7 +163,12 @@ def _declared(arguments: Any) -> dict[str, Declared]:
     for field in fields(arguments):
         plain, option = typing.get_args(hints[field.name])
         found[field.name] = Declared(field.name, plain, field.default, option)
-    return dict(sorted(found.items(), key=lambda item: (not item[1].option.positional, not item[1].required)))
+    return dict(sorted(found.items(), key=lambda item: _rank(item[1])))
+
+
+def _rank(each: Declared) -> tuple[bool, int, bool]:
+    group = 0 if each.option.positional else typing.get_args(Group).index(each.option.group)
+    return not each.option.positional, group, not each.required
 
 
 def accepted(arguments: type, chosen: str) -> frozenset[str]:

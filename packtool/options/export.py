@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Annotated
 
 from packtool.options.declare import Option
+from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import PLACE, TEXT
 from packtool.options.names import EXPORTS, listed
-from packtool.options.shared import CheckInput, DryRun, Output, Overwrite, Quiet, Resume, Staging
+from packtool.options.shared import Copying, Output
 
 
 @dataclass(frozen=True)
-class ExportArguments:
+class ExportArguments(DocumentOptions, Copying):
     """The arguments of `packtool.export`."""
 
     source: Annotated[
@@ -19,10 +20,6 @@ class ExportArguments:
     ]
     output: Output
     _: KW_ONLY
-    format: Annotated[str, Option(TEXT, f"{listed(EXPORTS)}.", short="-f", metavar="NAME", suggestions=EXPORTS)]
-    check_input: CheckInput = True
-    staging: Staging = None
-    overwrite: Overwrite = False
-    resume: Resume = False
-    dry_run: DryRun = False
-    quiet: Quiet = True
+    format: Annotated[
+        str, Option(TEXT, f"Format: {listed(EXPORTS)}.", "Output", short="-f", metavar="NAME", suggestions=EXPORTS)
+    ]

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from packtool.options.declare import Option
 from packtool.options.kinds import PATHS, TEXT
 from packtool.options.names import IMPORTS, listed
-from packtool.options.shared import DryRun, EosToken, Many, Output, Overwrite, Quiet, Resume, Staging
+from packtool.options.shared import EosToken, Many, Output, Revision, Writing
 
 
 @dataclass(frozen=True)
-class ImportArguments:
+class ImportArguments(Writing):
     """The arguments of `packtool.import_`."""
 
     inputs: Annotated[
@@ -19,17 +19,18 @@ class ImportArguments:
     ]
     output: Output
     _: KW_ONLY
-    format: Annotated[str, Option(TEXT, f"{listed(IMPORTS)}.", short="-f", metavar="NAME", suggestions=IMPORTS)]
+    format: Annotated[str, Option(TEXT, f"Format: {listed(IMPORTS)}.", short="-f", metavar="NAME", suggestions=IMPORTS)]
     tokenizer: Annotated[
         str | Path | None,
         Option(
             TEXT,
             "The tokenizer that made the ids: a tokenizer.json, a directory with one, or a hub id.",
+            "Tokens",
             metavar="FILE|DIR|HUB_ID",
             default="that of an export of packtool's own",
         ),
     ] = None
-    revision: Annotated[str | None, Option(TEXT, "Branch, tag or commit of the hub repository.", metavar="NAME")] = None
+    revision: Revision = None
     eos_token: EosToken = None
     dtype: Annotated[
         Literal["uint16", "uint32"] | None,
@@ -43,8 +44,3 @@ class ImportArguments:
         str | None,
         Option(TEXT, "Column or field of the ids.", metavar="NAME", default="input_ids, tokens, token_ids or ids"),
     ] = None
-    staging: Staging = None
-    overwrite: Overwrite = False
-    resume: Resume = False
-    dry_run: DryRun = False
-    quiet: Quiet = True

@@ -1,16 +1,24 @@
-"""The kinds of value an option can take: how people write them on the command line and in a file."""
+"""The kinds of value an option can take: how people write them on the command line, in a file and in Python.
+
+A kind's `parse` takes what any of the three gives and is idempotent, so a value means the same wherever it comes from.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from numbers import Integral
 from typing import Any
 
 from packtool.errors import UsageError
+from packtool.sizes import parse_bytes
 
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_AMOUNTS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12}
 
 
 def _as_it_is(value: Any) -> Any:
@@ -25,7 +33,8 @@ class Kind:
         words: what it takes, as in "give a whole number".
         metavar: what stands for the value in help.
         in_file: the type that a value must have in a TOML file.
-        parse: from what was written, on the command line or in a file, to what the function takes; raises `ValueError`.
+        parse: from what was written to what the function works with; raises `ValueError`,
+            or `UsageError` where there is more to say.
         many: several values, divided by commas on the command line.
         repeated: several values, each with the option's name on the command line.
     """
@@ -36,6 +45,24 @@ class Kind:
     parse: Callable[[Any], Any] = _as_it_is
     many: bool = False
     repeated: bool = False
+
+
+def parse_flag(value: object) -> bool:
+    """True or False; a text such as "no" is neither, and would count as true."""
+    if isinstance(value, bool):
+        return value
+    raise ValueError(value)
+
+
+def parse_number(value: str | int) -> int:
+    """A whole number, or one in digits.
+
+    >>> parse_number("-3"), parse_number(7)
+    (-3, 7)
+    """
+    if isinstance(value, bool | float):
+        raise ValueError(value)
+    return int(value)  # raises ValueError
 
 
 def parse_count(value: str | int) -> int:
@@ -51,66 +78,180 @@ def parse_count(value: str | int) -> int:
     return int(number)
 
 
-def exact(value: Fraction | float | str, where: str) -> Fraction:
-    """A share as it is written: 0.3 is three tenths, not the binary number next to it.
+def parse_amount(value: str | int) -> int:
+    """A number of tokens or documents; its suffixes count in powers of 1000, as corpora are counted.
 
-    >>> exact(0.3, "--max-repetition")
+    >>> parse_amount("1.5M"), parse_amount("300B"), parse_amount(7)
+    (1500000, 300000000000, 7)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmbgt]?)\s*", str(value).lower().replace("_", ""))
+    number = Decimal(0) if match is None else Decimal(match[1]) * _AMOUNTS[match[2]]
+    if not 1 <= number < 1 << 62 or number != int(number):
+        raise ValueError(value)
+    return int(number)
+
+
+def parse_share(value: Fraction | float | str) -> Fraction:
+    """A share, exactly as it is written: 1%, also 0.01 or 1/100. 0.3 is three tenths, not the binary number next to it.
+
+    >>> parse_share("1%"), parse_share(0.3), parse_share("3/10")
+    (Fraction(1, 100), Fraction(3, 10), Fraction(3, 10))
+    """
+    text = str(value).strip()
+    try:
+        share = Fraction(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
+    except ZeroDivisionError:
+        raise ValueError(value) from None
+    if isinstance(value, bool) or not 0 <= share <= 1:
+        raise ValueError(value)
+    return share
+
+
+def exact(value: Fraction | float | str, where: str) -> Fraction:
+    """`parse_share`, for one option.
+
+    >>> exact("30%", "--max-repetition")
     Fraction(3, 10)
+
+    Raises:
+        UsageError: it is no share.
     """
     try:
-        return Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        what = f"{value!r} is not a number"
-        raise UsageError("bad-option", what, remedy="give a number from 0 to 1", where=where) from None
+        return parse_share(value)
+    except ValueError:
+        what = f"{value!r} is not {SHARE.words}"
+        raise UsageError("bad-option", what, remedy=f"give {SHARE.words}", where=where) from None
 
 
-def _parse_counts(value: str | int | list[str | int]) -> list[int]:
-    parts = value if isinstance(value, list) else str(value).split(",")
-    return [parse_count(part) for part in parts]
+def parse_temperature(value: Decimal | float | str) -> Decimal:
+    """A temperature, as exact as it is written."""
+    try:
+        found = Decimal(str(value))
+    except InvalidOperation:
+        raise ValueError(value) from None
+    if not Decimal("0.01") <= found <= 1000:
+        raise ValueError(value)
+    return found
 
 
-def _parse_names(value: str | float | list[Any]) -> list[Any]:
-    return value if isinstance(value, list) else [part.strip() for part in str(value).split(",")]
+@dataclass(frozen=True)
+class Part:
+    """How much to hold out: a share of the texts, or a number of documents or tokens.
+
+    Attributes:
+        text: as it was written.
+        share, documents, tokens: one of them.
+    """
+
+    text: str
+    share: Fraction | None = None
+    documents: int = 0
+    tokens: int = 0
+
+    def __str__(self) -> str:
+        return self.text
 
 
-def _parse_weights(value: str | list[str] | dict[str, Any]) -> list[Any]:
-    return [f"{name}={weight}" for name, weight in value.items()] if isinstance(value, dict) else _parse_names(value)
+def parse_part(value: Part | float | str) -> Part:
+    """A part to hold out. A number without a unit is a number of documents, below 1 a share.
+
+    >>> parse_part("0.5%").share, parse_part("2k tokens").tokens, parse_part(30).documents, parse_part(0.1).share
+    (Fraction(1, 200), 2000, 30, Fraction(1, 10))
+    """
+    if isinstance(value, Part):
+        return value
+    text = str(value).strip().lower()
+    if re.fullmatch(r"\d+(\.\d+)?\s*%|0?\.\d+", text):
+        return Part(str(value), share=parse_share(text))
+    match = re.fullmatch(r"(\d+(?:\.\d+)?\s*[kmbgt]?)\s*(tokens?|documents?)?", text)
+    if match is None:
+        raise ValueError(value)
+    amount = parse_amount(match[1])
+    return Part(str(value), tokens=amount) if (match[2] or "").startswith("t") else Part(str(value), documents=amount)
 
 
-def _parse_lists(value: str | int | list[Any]) -> list[Any]:
-    """One list of numbers, or several as they are written."""
-    parts = value if isinstance(value, list) else str(value).split("/")
-    lists = [_parse_counts(part) for part in parts]
-    if all(isinstance(part, int) for part in parts):
-        return [number for each in lists for number in each]
-    return [",".join(map(str, each)) for each in lists]
+def parse_shard(value: str) -> str:
+    """One of several equal parts, counted from 1.
+
+    >>> parse_shard("1/8")
+    '1/8'
+    """
+    match = re.fullmatch(r"(\d+)/(\d+)", str(value).strip())
+    if match is None or not 1 <= int(match[1]) <= int(match[2]) < 1 << 31:
+        raise ValueError(value)
+    return match[0]
 
 
-FLAG = Kind("true or false", "", bool)
-NUMBER = Kind("a whole number", "N", int, int)
-COUNT = Kind("a whole number, such as 2048 or 2k", "N", int | str, parse_count)
-COUNTS = Kind(
-    "a list of whole numbers, such as 2048,8192", "N,...", list[int | str] | int | str, _parse_counts, many=True
-)
-SHARE = Kind("a number from 0 to 1", "SHARE", int | float | str)
-SHARES = Kind(
-    "a list of numbers from 0 to 1, such as 0.1,0.3",
-    "SHARE,...",
-    list[int | float | str] | int | float | str,
-    _parse_names,
-    many=True,
-)
+def _items(value: Any, divider: str = ",") -> list[Any]:
+    """The values of a list, as it is or divided by commas; one value is a list of one."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(divider)]
+    return list(value) if isinstance(value, Iterable) else [value]
+
+
+def _each(parse: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+    return lambda value: [parse(item) for item in _items(value)]
+
+
+def _parse_switch(value: Any) -> bool:
+    """A flag in a list: yes or no."""
+    return {"yes": True, "no": False}[value] if value in ("yes", "no") else parse_flag(value)
+
+
+def _parse_weights(value: Any) -> list[str]:
+    """NAME=WEIGHT of each store, also from a table."""
+    if isinstance(value, Mapping):
+        return [f"{name}={weight}" for name, weight in value.items()]
+    return [str(each) for each in _items(value)]
+
+
+def _parse_lists(value: Any) -> list[tuple[int, ...]]:
+    """Lists of row lengths: one list of numbers, or several, divided by a slash where they are written as text.
+
+    >>> _parse_lists("1k/2k,4k"), _parse_lists([2048, 4096]), _parse_lists(["512,1024", [2048]])
+    ([(1024,), (2048, 4096)], [(2048, 4096)], [(512, 1024), (2048,)])
+    """
+    parts = _items(value, "/")
+    if all(isinstance(part, Integral) for part in parts):
+        parts = [parts]
+    return [tuple(map(parse_count, _items(part))) for part in parts]
+
+
+def _several(value: Any) -> list[Any]:
+    return [value] if isinstance(value, str | os.PathLike) else list(value)
+
+
+_COUNT, _SHARE = "a whole number, such as 2048 or 2k", "a share, such as 1%"
+_MANY = list[int | str] | int | str
+_PATHS = list[str] | str
+CALL = Kind("a function", "", None)
+FLAG = Kind("true or false", "", bool, parse_flag)
+FLAGS = Kind("yes, no or both", "yes,no", list[bool | str] | bool | str, _each(_parse_switch), many=True)
+NUMBER = Kind("a whole number", "N", int, parse_number)
+COUNT = Kind(_COUNT, "N", int | str, parse_count)
+COUNTS = Kind("a list of whole numbers, such as 2048,8192", "N,...", _MANY, _each(parse_count), many=True)
 COUNT_LISTS = Kind(
     "a list of whole numbers, such as 2048,4096, or several such lists",
     "N,.../N,...",
-    list[int | str] | int | str,
+    list[int | str | list[int | str]] | int | str,
     _parse_lists,
     many=True,
 )
-SIZE = Kind("a size, such as 512MiB or 4GiB", "SIZE", int | str)
+AMOUNT = Kind("a number, such as 300B, 5M or 1000000", "N", int | str, parse_amount)
+SHARE = Kind(_SHARE, "SHARE", int | float | str, parse_share)
+SHARES = Kind(
+    "a list of shares, such as 10%,30%",
+    "SHARE,...",
+    list[int | float | str] | int | float | str,
+    _each(parse_share),
+    many=True,
+)
+TEMPERATURE = Kind("a number from 0.01 to 1000, such as 3.3", "T", int | float | str, parse_temperature)
+PART = Kind("a part, such as 0.5%, 1000 documents or 2M tokens", "PART", int | float | str, parse_part)
+SHARD = Kind("a part by its number, such as 1/8", "I/N", str, parse_shard)
+SIZE = Kind("a size, such as 512MiB or 4GiB", "SIZE", int | str, parse_bytes)
 TEXT = Kind("a string", "TEXT", str)
 TEXT_OR_ID = Kind("a string or a whole number", "TEXT|ID", int | str)
-TEXT_OR_NUMBER = Kind("a share, such as 0.17 or 17%", "SHARE", int | float | str)
 WEIGHTS = Kind(
     "a table of numbers, such as {web = 1, wiki = 3}, or a list of strings, such as web=1,wiki=3",
     "NAME=WEIGHT,...",
@@ -118,9 +259,9 @@ WEIGHTS = Kind(
     _parse_weights,
     many=True,
 )
-NAMES = Kind("a list of strings", "NAME,...", list[str] | str, _parse_names, many=True)
+NAMES = Kind("a list of strings", "NAME,...", list[str] | str, _items, many=True)
 PATH = Kind("a path, as a string", "PATH", str)
-PATHS = Kind("a path, as a string, or a list of them", "PATH", list[str] | str, repeated=True)
+PATHS = Kind("a path, as a string, or a list of them", "PATH", _PATHS, _several, repeated=True)
 PLACE = Kind("a path or URL, as a string", "PATH", str)
-PLACES = Kind("a path or URL, as a string, or a list of them", "PATH", list[str] | str, repeated=True)
-GLOBS = Kind("a pattern, as a string, or a list of them", "GLOB", list[str] | str, repeated=True)
+PLACES = Kind("a path or URL, as a string, or a list of them", "PATH", _PATHS, _several, repeated=True)
+GLOBS = Kind("a pattern, as a string, or a list of them", "GLOB", _PATHS, _several, repeated=True)

@@ -3,42 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from packtool.options.declare import Option, flag
-from packtool.options.kinds import (
-    COUNT,
-    COUNTS,
-    FLAG,
-    NUMBER,
-    PATH,
-    PLACES,
-    SHARE,
-    TEXT,
-    TEXT_OR_ID,
-    TEXT_OR_NUMBER,
-    WEIGHTS,
-    exact,
-)
+from packtool.options.documents import DocumentOptions
+from packtool.options.kinds import COUNT, COUNTS, FLAG, PLACES, SHARE, TEXT, TEXT_OR_ID, exact
 from packtool.options.names import STRATEGIES, listed
-from packtool.options.shared import (
-    LARGEST_ROW,
-    CheckInput,
-    DryRun,
-    Many,
-    Memory,
-    Output,
-    Overwrite,
-    Quiet,
-    Resume,
-    Scheduler,
-    Seed,
-    Staging,
-    StagingLimit,
-    Task,
-    Workers,
-)
+from packtool.options.shared import DEFAULT_SEED, LARGEST_ROW, Many, MovingRows, Output, Seed
 
 EXTRA_CAPACITY = 50
 
@@ -52,6 +23,7 @@ class PackOptions:
         Option(
             COUNT,
             "Tokens in a row.",
+            "Rows",
             short="-L",
             unit="tokens",
             low=2,
@@ -67,6 +39,7 @@ class PackOptions:
         Option(
             COUNT,
             "Tokens that move together.",
+            "Rows",
             short="-A",
             unit="tokens",
             low=1,
@@ -81,7 +54,8 @@ class PackOptions:
         Literal["pad", "drop"],
         Option(
             TEXT,
-            "Tokens that do not fill the last row: pad it, or drop them (counted).",
+            "What to do with tokens that do not fill the last row: pad it, or drop and count them.",
+            "Rows",
             taken_by=("concat", "padding", "bfd-extra", "seamless", "length-buckets"),
             recorded=True,
         ),
@@ -91,6 +65,7 @@ class PackOptions:
         Option(
             COUNTS,
             "Row lengths.",
+            "Rows",
             unit="tokens",
             low=2,
             high=LARGEST_ROW,
@@ -103,9 +78,10 @@ class PackOptions:
         Option(
             SHARE,
             "Share of a row that may stay padding.",
+            "Tuning of strategies",
             low=0,
             high=1,
-            default="0.01",
+            default="1%",
             taken_by=("buckets",),
             recorded=True,
         ),
@@ -115,9 +91,10 @@ class PackOptions:
         Option(
             SHARE,
             "Share of a row that may repeat the one before.",
+            "Tuning of strategies",
             low=0,
             high=1,
-            default="0.3",
+            default="30%",
             taken_by=("seamless",),
             recorded=True,
         ),
@@ -127,6 +104,7 @@ class PackOptions:
         Option(
             COUNT,
             "Tokens by which a bin may exceed a row.",
+            "Tuning of strategies",
             unit="tokens",
             low=0,
             default=f"{EXTRA_CAPACITY}, but less than a row",
@@ -135,13 +113,23 @@ class PackOptions:
         ),
     ] = EXTRA_CAPACITY
     min_bucket: Annotated[
-        int, Option(COUNT, "The shortest row.", unit="tokens", low=1, taken_by=("decompose",), recorded=True)
+        int,
+        Option(
+            COUNT,
+            "The shortest row.",
+            "Tuning of strategies",
+            unit="tokens",
+            low=1,
+            taken_by=("decompose",),
+            recorded=True,
+        ),
     ] = 1
     optimize: Annotated[
         bool,
         Option(
             FLAG,
-            "Near-optimal bins by linear programming; needs scipy.",
+            "Find near-optimal bins by linear programming; needs scipy.",
+            "Tuning of strategies",
             taken_by=("ffd", "bfd"),
             recorded=True,
         ),
@@ -151,17 +139,19 @@ class PackOptions:
         Option(
             FLAG,
             "Exchange documents between rows, so that each holds many lengths; rows stay as full as they are.",
+            "Rows",
             default="yes for ffd and bfd, no for the others",
             taken_by=("ffd", "bfd", "bfd-extra", "seamless", "buckets"),
             recorded=True,
         ),
     ] = None
-    seed: Seed = 42
+    seed: Seed = DEFAULT_SEED
     window_tokens: Annotated[
         int,
         Option(
             COUNT,
             "Tokens planned together; changes the output.",
+            "Tuning of strategies",
             unit="tokens",
             low=1,
             default="16G, which is 2^34",
@@ -214,7 +204,7 @@ class PackOptions:
 
 
 @dataclass(frozen=True)
-class PackArguments(PackOptions):
+class PackArguments(DocumentOptions, PackOptions, MovingRows):
     """The arguments of `packtool.pack`."""
 
     stores: Annotated[
@@ -227,92 +217,32 @@ class PackArguments(PackOptions):
         str,
         Option(
             TEXT,
-            f"{listed(STRATEGIES)}.",
+            f"Strategy: {listed(STRATEGIES)}.",
+            "Rows",
             metavar="NAME",
             suggestions=STRATEGIES,
         ),
     ]
-    mix: Annotated[
-        Sequence[str],
-        Option(
-            WEIGHTS,
-            "How often each store is packed, such as web=1,wiki=3,code=0.4; with --tokens, its share of them.",
-            metavar="STORE=WEIGHT,...",
-            default="each once",
-        ),
-    ] = ()
-    tokens: Annotated[
-        int | str | None,
-        Option(TEXT_OR_ID, "Tokens in all, such as 300B, of which --mix gives the shares.", metavar="N"),
-    ] = None
-    max_epochs: Annotated[int, Option(NUMBER, "Epochs of a store that a share of --tokens may take.", low=1)] = 1
-    holdout: Annotated[
-        str | int | None,
-        Option(
-            TEXT_OR_ID,
-            "Hold out documents by the hash of their text: 0.5%, or 1000 documents or 2M tokens of all stores.",
-            metavar="PART",
-        ),
-    ] = None
-    part: Annotated[Literal["train", "holdout"], Option(TEXT, "Pack the train side or the holdout itself.")] = "train"
-    holdout_seed: Annotated[
-        int, Option(NUMBER, "Another seed holds out other documents.", low=0, high=(1 << 62) - 1)
-    ] = 0
-    shard_of: Annotated[
-        str | None,
-        Option(TEXT, "One of several equal parts by the hash of the text, such as 1/8.", metavar="I/N"),
-    ] = None
-    drop_duplicates: Annotated[bool, Option(FLAG, "Pack each text once, the first of its copies.")] = False
-    min_tokens: Annotated[
-        int | None, Option(COUNT, "Leave out documents of fewer tokens, EOS included.", unit="tokens", low=1)
-    ] = None
-    max_tokens: Annotated[
-        int | None, Option(COUNT, "Leave out documents of more tokens, EOS included.", unit="tokens", low=1)
-    ] = None
-    sample: Annotated[
-        str | float | None,
-        Option(TEXT_OR_NUMBER, "Pack a share of the documents of each length, such as 17%.", metavar="SHARE"),
-    ] = None
-    sample_interval: Annotated[
-        int | None,
-        Option(
-            COUNT,
-            "Width of the intervals of lengths that --sample draws from.",
-            unit="tokens",
-            low=1,
-            default="the sequence length",
-        ),
-    ] = None
-    exclude: Annotated[
-        Path | str | None, Option(PATH, "Leave out the documents that this file lists, one id or FILE:LINE a line.")
-    ] = None
-    shuffle: Annotated[bool, Option(FLAG, "Permute atoms, or keep corpus order.")] = True
+    shuffle: Annotated[
+        bool, Option(FLAG, "Shuffle the rows (for concat and padding: the atoms), or keep corpus order.", "Order")
+    ] = True
     pad_token: Annotated[
         str | int | None,
-        Option(TEXT_OR_ID, "Padding token, by text or id.", default="the EOS token", recorded=True),
+        Option(TEXT_OR_ID, "Padding token, by text or id.", "Rows", default="the EOS token", recorded=True),
     ] = None
     shard_tokens: Annotated[
         int,
         Option(
             COUNT,
             "Tokens after which a shard closes.",
+            "Rarely needed",
             unit="tokens",
             low=1,
             default="256M, which is 2^28",
             recorded=True,
         ),
     ] = 1 << 28
-    segments: Annotated[bool, Option(FLAG, "Write the table of which document lies where, or not.", recorded=True)] = (
-        True
-    )
-    memory: Memory = None
-    workers: Workers = None
-    scheduler: Scheduler = None
-    task: Task = None
-    check_input: CheckInput = True
-    staging: Staging = None
-    staging_limit: StagingLimit = None
-    overwrite: Overwrite = False
-    resume: Resume = False
-    dry_run: DryRun = False
-    quiet: Quiet = True
+    segments: Annotated[
+        bool,
+        Option(FLAG, "Write the table that says which document lies where, or leave it out.", "Output", recorded=True),
+    ] = True

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from packtool.options.declare import Option
-from packtool.options.kinds import FLAG, PATH, PLACE, PLACES
-from packtool.options.shared import DryRun, Many, Quiet, Scheduler, Staging, StagingLimit, Workers
+from packtool.options.kinds import CALL, FLAG, PATH, PLACE, PLACES
+from packtool.options.shared import DryRun, Many, Quiet, Staging, StagingLimit, Working
 
 
 @dataclass(frozen=True)
-class RunArguments:
+class RunArguments(Working):
     """The arguments of `packtool.run`."""
 
     configuration: Annotated[
@@ -24,22 +24,21 @@ class RunArguments:
         Option(
             PLACE,
             "Directory or URL that the stages' outputs lie in.",
+            "Output",
             short="-o",
             metavar="DIR",
             default="one named as the file, without .toml",
         ),
     ] = None
-    workers: Workers = None
-    scheduler: Scheduler = None
     staging: Staging = None
     staging_limit: StagingLimit = None
-    overwrite: Annotated[bool, Option(FLAG, "Make anew what was made with other options or inputs.")] = False
+    overwrite: Annotated[bool, Option(FLAG, "Replace what was made with other options or inputs.", "Output")] = False
     dry_run: DryRun = False
     quiet: Quiet = True
     announce: Annotated[
         Callable[[int, int, Any], None] | None,
         Option(
-            FLAG,
+            CALL,
             "Called before each stage with its number, how many there are, and the stage.",
             python_only=True,
         ),

@@ -1,6 +1,7 @@
-"""Options that several commands have."""
+"""Options that several commands have: single ones, and groups that a command's arguments inherit."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,13 +15,15 @@ LARGEST_SEED = (1 << 64) - 1
 Many = Sequence[Path | str] | Path | str
 
 Output = Annotated[
-    Path | str, Option(PLACE, "Directory or URL to write; must be empty or new.", short="-o", metavar="DIR")
+    Path | str,
+    Option(PLACE, "Directory or URL to write; must be empty or new.", "Output", short="-o", metavar="DIR"),
 ]
 Staging = Annotated[
     Path | str | None,
     Option(
         PATH,
         "Local directory for what is fetched from URLs, and written until it is uploaded.",
+        "Rarely needed",
         metavar="DIR",
         default="in the user's cache",
     ),
@@ -29,17 +32,19 @@ StagingLimit = Annotated[
     str | int | None,
     Option(
         SIZE,
-        "Most that is kept of inputs at URLs; larger ones are fetched shard by shard, and rows move twice.",
+        "Most disk to use for inputs at URLs; larger ones are fetched shard by shard, and rows move twice.",
+        "Rarely needed",
         default="half of what is free there",
     ),
 ]
-Seed = Annotated[int, Option(NUMBER, "Seed of every random choice.", low=0, high=LARGEST_SEED)]
+Seed = Annotated[int, Option(NUMBER, "Seed of every random choice.", "Order", low=0, high=LARGEST_SEED)]
 DEFAULT_SEED = 42
 Workers = Annotated[
     int | None,
     Option(
         NUMBER,
         "Parallel workers; the output does not depend on it.",
+        "Resources",
         short="-j",
         low=1,
         default="all CPUs",
@@ -50,51 +55,36 @@ Scheduler = Annotated[
     Option(
         TEXT,
         "Run on a Dask cluster: address or file of its scheduler, or local; the output is the same.",
+        "Resources",
         metavar="ADDRESS",
         default="this machine's processes",
     ),
 ]
-Task = Annotated[
-    str | None,
-    Option(
-        TEXT,
-        "Do one of several shares of the work, such as 3/8, and no more: once all are done, packtool merge OUTPUT.",
-        metavar="I/N",
-        default="all of it",
-        in_file=False,
-    ),
+Quiet = Annotated[bool, Option(FLAG, "Show no progress bar.", "General", in_file=False, python_only=True)]
+DryRun = Annotated[
+    bool, Option(FLAG, "Print what would be done, with sizes, and write nothing.", "Output", in_file=False)
 ]
-Memory = Annotated[
-    str | int | None,
-    Option(
-        SIZE,
-        "Memory for tokens, and for plans: beyond it tokens move twice, and plans lie on disk.",
-        default="half of the machine's",
-    ),
-]
-CheckInput = Annotated[bool, Option(FLAG, "Hold what is read against its checksums, beside the copying, or trust it.")]
-Overwrite = Annotated[bool, Option(FLAG, "Replace what a packtool command wrote to the output.", in_file=False)]
-Resume = Annotated[
-    bool,
-    Option(FLAG, "Go on where an interrupted run stopped; nothing to do if it had finished.", in_file=False),
-]
-DryRun = Annotated[bool, Option(FLAG, "Say what would be done, with sizes, and write nothing.", in_file=False)]
-Quiet = Annotated[bool, Option(FLAG, "No progress bar.", in_file=False, python_only=True)]
 
 Tokenizer = Annotated[
     str | Path | None,
     Option(
         TEXT,
         "A tokenizer.json, a directory with one, or a hub id.",
+        "Tokens",
         metavar="FILE|DIR|HUB_ID",
-        default="a small byte-level BPE",
+        default="a small byte-level BPE, for trying things out",
     ),
+]
+Revision = Annotated[
+    str | None,
+    Option(TEXT, "Branch, tag or commit of the hub repository.", "Rarely needed", metavar="NAME"),
 ]
 Format = Annotated[
     Literal["jsonl", "parquet", "text", "lines", "csv", "tsv"] | None,
     Option(
         TEXT,
         "jsonl, parquet, text (one document a file), lines (one a line), csv or tsv (with a header).",
+        "Input",
         metavar="NAME",
         default="by content",
         recorded=True,
@@ -102,5 +92,76 @@ Format = Annotated[
 ]
 EosToken = Annotated[
     str | int | None,
-    Option(TEXT_OR_ID, "Token that ends every document, by text or id.", default="as the tokenizer's files say"),
+    Option(
+        TEXT_OR_ID,
+        "Token that ends every document, by text or id.",
+        "Tokens",
+        default="as the tokenizer's files say",
+    ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Working:
+    """What does the work."""
+
+    workers: Workers = None
+    scheduler: Scheduler = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharing(Working):
+    """Work that several tasks can share."""
+
+    task: Annotated[
+        str | None,
+        Option(
+            TEXT,
+            "Do one of several shares of the work, such as 3/8, and no more; once all are done, packtool merge OUTPUT.",
+            "Resources",
+            metavar="I/N",
+            default="all of it",
+            in_file=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writing:
+    """How an output is written."""
+
+    staging: Staging = None
+    overwrite: Annotated[
+        bool, Option(FLAG, "Replace what a packtool command wrote to the output.", "Output", in_file=False)
+    ] = False
+    resume: Annotated[
+        bool,
+        Option(FLAG, "Continue an interrupted run; do nothing if it had finished.", "Output", in_file=False),
+    ] = False
+    dry_run: DryRun = False
+    quiet: Quiet = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copying(Writing):
+    """What is written is copied from datasets."""
+
+    check_input: Annotated[
+        bool, Option(FLAG, "Verify input checksums while copying, or trust the input.", "Rarely needed")
+    ] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovingRows(Copying, Sharing):
+    """Rows are written, of tokens that may exceed the memory granted."""
+
+    memory: Annotated[
+        str | int | None,
+        Option(
+            SIZE,
+            "Memory for tokens and plans; beyond it tokens move twice, and plans lie on disk.",
+            "Resources",
+            default="half of the machine's",
+        ),
+    ] = None
+    staging_limit: StagingLimit = None

@@ -5,27 +5,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import COUNT, FLAG, NUMBER, PLACE, SIZE, TEXT
+from packtool.options.kinds import COUNT, FLAG, NUMBER, PLACE, TEXT
 from packtool.options.names import METHODS, listed
-from packtool.options.shared import (
-    LARGEST_ROW,
-    LARGEST_SEED,
-    CheckInput,
-    DryRun,
-    Output,
-    Overwrite,
-    Quiet,
-    Resume,
-    Scheduler,
-    Staging,
-    StagingLimit,
-    Task,
-    Workers,
-)
+from packtool.options.shared import LARGEST_ROW, LARGEST_SEED, MovingRows, Output
 
 
 @dataclass(frozen=True)
-class ShuffleArguments:
+class ShuffleArguments(MovingRows):
     """The arguments of `packtool.shuffle`."""
 
     source: Annotated[
@@ -39,14 +25,15 @@ class ShuffleArguments:
     ]
     output: Output
     _: KW_ONLY
-    method: Annotated[str, Option(TEXT, f"{listed(METHODS)}.", short="-m", metavar="NAME", suggestions=METHODS)] = (
-        "atom"
-    )
+    method: Annotated[
+        str, Option(TEXT, f"{listed(METHODS)}.", "Order", short="-m", metavar="NAME", suggestions=METHODS)
+    ] = "atom"
     atom_size: Annotated[
         int | None,
         Option(
             COUNT,
             "Tokens that move together; for concat, other than when packed.",
+            "Order",
             short="-A",
             unit="tokens",
             low=1,
@@ -59,6 +46,7 @@ class ShuffleArguments:
         Option(
             COUNT,
             "Rows in a batch.",
+            "Order",
             short="-B",
             unit="rows",
             low=1,
@@ -72,6 +60,7 @@ class ShuffleArguments:
         Option(
             COUNT,
             "Tokens in a batch; a multiple of every row length.",
+            "Order",
             unit="tokens",
             low=1,
             taken_by=("bucket",),
@@ -82,7 +71,8 @@ class ShuffleArguments:
         Literal["pad", "drop"] | None,
         Option(
             TEXT,
-            "What fills no batch: smaller batches and shorter rows, padded (pad), or in no batch (drop).",
+            "What to do with rows that fill no batch: pad (smaller batches, shorter rows) or drop (in no batch).",
+            "Order",
             default="pad for bucket, drop for partial",
             taken_by=("partial", "bucket"),
         ),
@@ -92,6 +82,7 @@ class ShuffleArguments:
         Option(
             COUNT,
             "Tokens in a row.",
+            "Order",
             short="-L",
             unit="tokens",
             low=1,
@@ -105,6 +96,7 @@ class ShuffleArguments:
         Option(
             NUMBER,
             "Seed of every random choice.",
+            "Order",
             low=0,
             high=LARGEST_SEED,
             default="the one the dataset was packed with, else 42",
@@ -112,20 +104,15 @@ class ShuffleArguments:
     ] = None
     epoch: Annotated[
         int,
-        Option(NUMBER, "Another order from the same seed, independent of the others.", low=0, high=(1 << 32) - 1),
+        Option(
+            NUMBER,
+            "Number of the order; each is independent of the others of its seed.",
+            "Order",
+            low=0,
+            high=(1 << 32) - 1,
+        ),
     ] = 0
     order_only: Annotated[
         bool,
-        Option(FLAG, "Write the order alone, for packtool.open(SOURCE, order=OUTPUT)."),
+        Option(FLAG, "Write the order alone, for packtool.open(SOURCE, order=OUTPUT).", "Output"),
     ] = False
-    memory: Annotated[str | int, Option(SIZE, "Memory for tokens, such as 512MiB; beyond it they move twice.")] = "1GiB"
-    workers: Workers = None
-    scheduler: Scheduler = None
-    task: Task = None
-    check_input: CheckInput = True
-    staging: Staging = None
-    staging_limit: StagingLimit = None
-    overwrite: Overwrite = False
-    resume: Resume = False
-    dry_run: DryRun = False
-    quiet: Quiet = True

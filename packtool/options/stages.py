@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from packtool.options.export import ExportArguments
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.stats import StatsArguments
@@ -11,6 +12,7 @@ STAGES: dict[str, type] = {
     "tokenize": TokenizeArguments,
     "pack": PackArguments,
     "shuffle": ShuffleArguments,
+    "export": ExportArguments,
     "stats": StatsArguments,
 }
 """In the order in which `packtool run` goes through them."""

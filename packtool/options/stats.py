@@ -1,21 +1,50 @@
-"""What `stats` takes."""
+"""What `stats` takes: options of plans, each with several values to try, and the choice of documents."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, TypeAlias, TypeVar
 
-from packtool.options.declare import Option
-from packtool.options.kinds import COUNT, COUNT_LISTS, COUNTS, NAMES, PATH, PLACE, PLACES, SHARES, TEXT, TEXT_OR_ID
+from packtool.options.declare import Option, declared
+from packtool.options.documents import DocumentOptions
+from packtool.options.kinds import (
+    COUNT,
+    COUNT_LISTS,
+    COUNTS,
+    FLAG,
+    FLAGS,
+    NAMES,
+    PATH,
+    PLACE,
+    PLACES,
+    SHARE,
+    SHARES,
+    TEXT,
+    TEXT_OR_ID,
+)
 from packtool.options.names import STRATEGIES
-from packtool.options.shared import Many, Quiet, Scheduler, Workers
+from packtool.options.pack import PackOptions
+from packtool.options.shared import EosToken, Format, Many, Quiet, Tokenizer, Working
 
+Value = TypeVar("Value")
+Several: TypeAlias = Value | Sequence[Value] | None
 Share = str | float | Fraction
+_SEVERAL = {COUNT: COUNTS, COUNTS: COUNT_LISTS, SHARE: SHARES, FLAG: FLAGS}
+"""The kind of several values of a kind."""
+
+
+def _to_try(name: str) -> Option:
+    """An option of plans, with several values to try."""
+    one = declared(PackOptions)[name].option
+    text = f"{one.help[:-1]}; one or several to try."
+    return replace(
+        one, kind=_SEVERAL[one.kind], help=text, not_taken_by=(), instead="", required=False, recorded=False, default=""
+    )
 
 
 @dataclass(frozen=True)
-class StatsArguments:
+class StatsArguments(DocumentOptions, Working):
     """The arguments of `packtool.stats`."""
 
     path: Annotated[
@@ -29,70 +58,28 @@ class StatsArguments:
     ]
     _: KW_ONLY
     compare: Annotated[
-        str | Sequence[str] | None,
-        Option(NAMES, "Strategies to try on documents, such as concat,bfd; or all.", suggestions=("all", *STRATEGIES)),
-    ] = None
-    sequence_length: Annotated[
-        int | Sequence[int] | None,
-        Option(COUNTS, "Row lengths to try, such as 2048,8192.", short="-L", unit="tokens"),
-    ] = None
-    buckets: Annotated[
-        Sequence[int] | Sequence[str] | None,
+        Several[str],
         Option(
-            COUNT_LISTS,
-            "Row lengths of buckets and length-buckets; several lists to try are set apart by a slash.",
-            unit="tokens",
-            default="2048,4096,8192,16384",
+            NAMES,
+            "Strategies to try on documents, such as concat,bfd; or all.",
+            "Rows",
+            suggestions=("all", *STRATEGIES),
         ),
     ] = None
-    atom_size: Annotated[
-        int | Sequence[int] | None,
-        Option(
-            COUNTS,
-            "Atom sizes to try.",
-            short="-A",
-            unit="tokens",
-        ),
-    ] = None
-    extra_capacity: Annotated[
-        int | Sequence[int] | None,
-        Option(
-            COUNTS,
-            "Tokens by which bins may exceed a row, to try.",
-            unit="tokens",
-        ),
-    ] = None
-    max_repetition: Annotated[
-        Share | Sequence[Share] | None,
-        Option(
-            SHARES,
-            "Largest shares of a row to repeat, to try.",
-        ),
-    ] = None
-    padding_threshold: Annotated[
-        Share | Sequence[Share] | None,
-        Option(
-            SHARES,
-            "Shares of a bucket that may stay empty, to try.",
-        ),
-    ] = None
-    min_bucket: Annotated[
-        int | Sequence[int] | None,
-        Option(
-            COUNTS,
-            "Shortest rows to try.",
-            unit="tokens",
-        ),
-    ] = None
-    mix_rows: Annotated[
-        str | Sequence[str] | None,
-        Option(NAMES, "Mixed rows to try, unmixed ones, or both: yes,no.", metavar="yes,no"),
-    ] = None
+    sequence_length: Annotated[Several[int | str], _to_try("sequence_length")] = None
+    buckets: Annotated[Several[int | str | Sequence[int]], _to_try("buckets")] = None
+    atom_size: Annotated[Several[int | str], _to_try("atom_size")] = None
+    extra_capacity: Annotated[Several[int | str], _to_try("extra_capacity")] = None
+    max_repetition: Annotated[Several[Share], _to_try("max_repetition")] = None
+    padding_threshold: Annotated[Several[Share], _to_try("padding_threshold")] = None
+    min_bucket: Annotated[Several[int | str], _to_try("min_bucket")] = None
+    mix_rows: Annotated[Several[bool | str], _to_try("mix_rows")] = None
     batch_size: Annotated[
         int | None,
         Option(
             COUNT,
             "Rows in a batch (with several row lengths: of the longest), for steps per epoch and mixing.",
+            "Report",
             short="-B",
             unit="rows",
             low=1,
@@ -100,32 +87,20 @@ class StatsArguments:
     ] = None
     parameters: Annotated[
         str | int | None,
-        Option(TEXT_OR_ID, "Work out the training cost of a model of this size, such as 7B.", metavar="SIZE"),
+        Option(TEXT_OR_ID, "Estimate the training cost of a model of this size, such as 7B.", "Report", metavar="SIZE"),
     ] = None
     html: Annotated[
         Path | str | None,
-        Option(PATH, "Also write the report to this file, as one self-contained page.", metavar="FILE"),
+        Option(PATH, "Also write the report to this file, as one self-contained page.", "Report", metavar="FILE"),
     ] = None
     order: Annotated[
         Path | str | None,
-        Option(PLACE, "Packed dataset: measure it in this order, from shuffle --order-only.", metavar="DIR"),
+        Option(PLACE, "Measure a packed dataset in this order, from shuffle --order-only.", "Order", metavar="DIR"),
     ] = None
-    tokenizer: Annotated[
-        str | Path | None,
-        Option(
-            TEXT,
-            "Text files: count tokens with it; with --compare, default the one of packtool.",
-            metavar="FILE|DIR|HUB_ID",
-        ),
-    ] = None
-    eos_token: Annotated[str | int | None, Option(TEXT_OR_ID, "Text files: as tokenize takes it.")] = None
+    tokenizer: Tokenizer = None
+    eos_token: EosToken = None
     text_field: Annotated[
-        str | None, Option(TEXT, "Text files: field or column with the text.", metavar="NAME", default="text")
+        str | None, Option(TEXT, "Field or column with the text.", metavar="FIELD", default="text")
     ] = None
-    format: Annotated[
-        Literal["jsonl", "parquet", "text", "lines"] | None,
-        Option(TEXT, "Text files: jsonl, parquet, text or lines.", metavar="NAME", default="by content"),
-    ] = None
-    workers: Workers = None
-    scheduler: Scheduler = None
+    format: Format = None
     quiet: Quiet = True

@@ -17,6 +17,7 @@ class Terminal:
         Option(
             PATH,
             "Take options from the command's table in this TOML file; flags win.",
+            "General",
             metavar="FILE",
             in_file=False,
         ),
@@ -25,18 +26,22 @@ class Terminal:
         Literal["auto", "bar", "log", "none"],
         Option(
             TEXT,
-            "bar, log (a line every 30 seconds), none, or auto: a bar on a terminal, else a log.",
+            "Show progress as bar, log (a line every 30 seconds), none, or auto: a bar on a terminal, else a log.",
+            "General",
             in_file=False,
         ),
     ] = "auto"
-    quiet: Annotated[bool, Option(FLAG, "No progress, no warnings, no summary.", short="-q", in_file=False)] = False
-    verbose: Annotated[bool, Option(FLAG, "Say on standard error what is being done.", short="-v", in_file=False)] = (
-        False
-    )
-    full: Annotated[
-        bool, Option(FLAG, "With --compare: print everything, not the verdict and a table alone.", in_file=False)
+    quiet: Annotated[
+        bool, Option(FLAG, "Print no progress, no warnings, no summary.", "General", short="-q", in_file=False)
     ] = False
-    ids: Annotated[bool, Option(FLAG, "Show the ids of the tokens, not their text.", in_file=False)] = False
-    json: Annotated[bool, Option(FLAG, "Print the result as one JSON object on standard output.", in_file=False)] = (
-        False
-    )
+    verbose: Annotated[
+        bool, Option(FLAG, "Log to standard error what is being done.", "General", short="-v", in_file=False)
+    ] = False
+    full: Annotated[
+        bool,
+        Option(FLAG, "With --compare: print everything, not only the verdict and a table.", "Report", in_file=False),
+    ] = False
+    ids: Annotated[bool, Option(FLAG, "Show the ids of the tokens, not their text.", "General", in_file=False)] = False
+    json: Annotated[
+        bool, Option(FLAG, "Print the result as one JSON object on standard output.", "General", in_file=False)
+    ] = False

@@ -7,25 +7,20 @@ from typing import Annotated, Literal
 from packtool.options.declare import Option
 from packtool.options.kinds import COUNT, FLAG, GLOBS, NAMES, NUMBER, PLACES, SIZE, TEXT, TEXT_OR_ID
 from packtool.options.shared import (
-    DryRun,
     EosToken,
     Format,
     Many,
     Output,
-    Overwrite,
-    Quiet,
-    Resume,
-    Scheduler,
-    Staging,
-    Task,
+    Revision,
+    Sharing,
     Tokenizer,
-    Workers,
+    Writing,
 )
 from packtool.sizes import parse_bytes
 
 
 @dataclass(frozen=True)
-class TokenizeArguments:
+class TokenizeArguments(Writing, Sharing):
     """The arguments of `packtool.tokenize`."""
 
     inputs: Annotated[
@@ -40,72 +35,122 @@ class TokenizeArguments:
     output: Output
     _: KW_ONLY
     tokenizer: Tokenizer = None
-    revision: Annotated[str | None, Option(TEXT, "Branch, tag or commit of the hub repository.", metavar="NAME")] = None
+    revision: Revision = None
     text_field: Annotated[
-        str, Option(TEXT, "Field or column with the text; a.b goes down into objects.", metavar="FIELD", recorded=True)
+        str,
+        Option(
+            TEXT, "Field or column with the text; a.b goes down into objects.", "Input", metavar="FIELD", recorded=True
+        ),
     ] = "text"
     ids_field: Annotated[
         str | None,
-        Option(TEXT, "Field or column with lists of token ids, to store as they are.", metavar="FIELD", recorded=True),
+        Option(
+            TEXT,
+            "Field or column with lists of token ids, to store as they are.",
+            "Input",
+            metavar="FIELD",
+            recorded=True,
+        ),
     ] = None
     id_field: Annotated[
         str | None,
-        Option(TEXT, "Field with the id of each document, to find it by.", metavar="FIELD", recorded=True),
+        Option(TEXT, "Field with the id of each document, to find it by.", "Input", metavar="FIELD", recorded=True),
     ] = None
     columns: Annotated[
         Sequence[str],
-        Option(NAMES, "Other scalar fields to keep beside the tokens.", metavar="FIELD,...", recorded=True),
+        Option(NAMES, "Other scalar fields to keep beside the tokens.", "Input", metavar="FIELD,...", recorded=True),
     ] = ()
     format: Format = None
     include: Annotated[
         Sequence[str],
         Option(
             GLOBS,
-            'Read only files that match, whatever their suffix; may be repeated. Patterns without "/" are held against '
-            "a file's name, others against its path under the input.",
+            'Read only files that match, whatever their suffix; may be repeated. Patterns without "/" match a file\'s '
+            "name, others its path under the input.",
+            "Input",
         ),
     ] = ()
-    exclude: Annotated[Sequence[str], Option(GLOBS, "Leave out files that match; may be repeated.")] = ()
+    exclude: Annotated[Sequence[str], Option(GLOBS, "Leave out files that match; may be repeated.", "Input")] = ()
     eos_token: EosToken = None
-    bos: Annotated[bool, Option(FLAG, "Begin every document with the BOS token.")] = False
-    bos_token: Annotated[str | int | None, Option(TEXT_OR_ID, "BOS token, by text or id; implies --bos.")] = None
+    bos: Annotated[bool, Option(FLAG, "Begin every document with the BOS token.", "Tokens")] = False
+    bos_token: Annotated[str | int | None, Option(TEXT_OR_ID, "BOS token, by text or id; implies --bos.", "Tokens")] = (
+        None
+    )
     special_tokens: Annotated[
         Literal["token", "text"],
-        Option(TEXT, "Special tokens that occur in a text: encode them as token, or as plain text.", recorded=True),
+        Option(TEXT, "Encode special tokens that occur in a text as token, or as plain text.", "Tokens", recorded=True),
     ] = "token"
     min_words: Annotated[
-        int | None, Option(NUMBER, "Leave out documents with fewer words.", unit="words", low=0, recorded=True)
+        int | None,
+        Option(NUMBER, "Leave out documents with fewer words.", "Which documents", unit="words", low=0, recorded=True),
     ] = None
     min_chars: Annotated[
         int | None,
-        Option(NUMBER, "Leave out documents with fewer characters.", unit="characters", low=0, recorded=True),
+        Option(
+            NUMBER,
+            "Leave out documents with fewer characters.",
+            "Which documents",
+            unit="characters",
+            low=0,
+            recorded=True,
+        ),
     ] = None
     max_chars: Annotated[
-        int | None, Option(NUMBER, "Leave out documents with more characters.", unit="characters", low=0, recorded=True)
+        int | None,
+        Option(
+            NUMBER,
+            "Leave out documents with more characters.",
+            "Which documents",
+            unit="characters",
+            low=0,
+            recorded=True,
+        ),
     ] = None
     min_tokens: Annotated[
         int | None,
-        Option(COUNT, "Leave out documents with fewer tokens, EOS included.", unit="tokens", low=0, recorded=True),
+        Option(
+            COUNT,
+            "Leave out documents with fewer tokens, EOS included.",
+            "Which documents",
+            unit="tokens",
+            low=0,
+            recorded=True,
+        ),
     ] = None
     max_tokens: Annotated[
         int | None,
-        Option(COUNT, "Leave out documents with more tokens, EOS included.", unit="tokens", low=0, recorded=True),
+        Option(
+            COUNT,
+            "Leave out documents with more tokens, EOS included.",
+            "Which documents",
+            unit="tokens",
+            low=0,
+            recorded=True,
+        ),
     ] = None
     on_error: Annotated[
         Literal["fail", "skip", "quarantine"],
         Option(
             TEXT,
-            "Records that can't be used: fail, skip, or quarantine (to rejected.jsonl).",
+            "What to do with records that can't be used: fail, skip, or quarantine (copy them to rejected.jsonl).",
+            "Which documents",
             metavar="WAY",
             recorded=True,
         ),
     ] = "fail"
-    max_errors: Annotated[int | None, Option(NUMBER, "Give up after so many such records.", unit="records", low=0)] = (
-        None
-    )
+    max_errors: Annotated[
+        int | None,
+        Option(NUMBER, "Stop after so many records that can't be used.", "Rarely needed", unit="records", low=0),
+    ] = None
     max_record_bytes: Annotated[
         int | str,
-        Option(SIZE, "Largest record, uncompressed; memory grows with it.", default="256MiB", recorded=True),
+        Option(
+            SIZE,
+            "Largest record, uncompressed; memory grows with it.",
+            "Rarely needed",
+            default="256MiB",
+            recorded=True,
+        ),
     ] = 256 << 20
     provenance: Annotated[
         bool,
@@ -113,25 +158,16 @@ class TokenizeArguments:
             FLAG,
             "Keep where each document came from and a hash of its text, 20 bytes a document; hold-outs, exclusions and "
             "packtool find need it.",
+            "Rarely needed",
             recorded=True,
         ),
     ] = True
     encoder: Annotated[
         Literal["auto", "tokenizers", "gigatoken", "splintr"],
-        Option(TEXT, "auto, tokenizers, gigatoken or splintr; the output is the same.", metavar="NAME"),
+        Option(
+            TEXT, "auto, tokenizers, gigatoken or splintr; the output is the same.", "Rarely needed", metavar="NAME"
+        ),
     ] = "auto"
-    workers: Workers = None
-    scheduler: Scheduler = None
-    task: Task = None
-    staging: Staging = None
-    overwrite: Overwrite = False
-    resume: Resume = False
-    dry_run: DryRun = False
-    quiet: Quiet = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "max_record_bytes", self.record_bytes)
-        object.__setattr__(self, "columns", tuple(self.columns or ()))
 
     @property
     def record_bytes(self) -> int:

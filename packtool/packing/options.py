@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from packtool.errors import UsageError
-from packtool.options.check import check_taken, check_values, out_of_range
+from packtool.options.check import check_taken, checked, out_of_range
 from packtool.options.declare import accepted
 from packtool.options.pack import PackOptions
 from packtool.options.shared import LARGEST_ROW
@@ -61,7 +61,7 @@ def check(strategy: Strategy, options: PackOptions) -> None:
     Raises:
         UsageError: names the option and the remedy.
     """
-    check_values(options)
+    checked(options)
     check_taken(options, "--strategy", strategy.name)
     if options.atom_size is not None and (options.row_length % options.atom and options.atom % options.row_length):
         raise UsageError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +19,7 @@ Mask = npt.NDArray[np.bool_]
 Keys = npt.NDArray[np.uint64]
 
 _GROUP_BITS = 16
+_MILLION = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +128,7 @@ def epochs_of(
     """
     if budget is None:
         return weights
-    total = sum(weights.values(), Fraction(0))
-    if total != 1:
-        what = f"the shares sum to {_shown(total)}"
-        raise UsageError("bad-mixture", what, remedy="give shares of --tokens that sum to 1", where="--mix")
+    require_whole(weights)
     out = {}
     for name, share in weights.items():
         if share and not tokens[name]:
@@ -140,6 +139,42 @@ def epochs_of(
             remedy = f"give fewer --tokens, a smaller share, or --max-epochs {-(-out[name] // 1)}"
             raise UsageError("bad-mixture", what, remedy=remedy, where="--mix")
     return out
+
+
+def require_whole(shares: Mapping[str, Fraction]) -> None:
+    """Refuse shares that do not sum to 1.
+
+    Raises:
+        UsageError: they sum to something else.
+    """
+    total = sum(shares.values(), Fraction(0))
+    if total != 1:
+        what = f"the shares sum to {_shown(total)}"
+        raise UsageError("bad-mixture", what, remedy="give shares of --tokens that sum to 1", where="--mix")
+
+
+def shares_by_temperature(tokens: Mapping[str, int], temperature: Decimal) -> dict[str, Fraction]:
+    """Shares in proportion to each source's tokens to the power of 1/T, as multilingual corpora are sampled (mT5).
+
+    In decimal arithmetic of a fixed precision and rounded to millionths, so that they are the same on every machine;
+    the largest share takes what rounding leaves.
+
+    Args:
+        tokens: that each source has.
+        temperature: T; 1 leaves the proportions as they are, more brings them closer to each other.
+
+    >>> shares_by_temperature({"en": 10_000, "is": 100}, Decimal(2))
+    {'en': Fraction(909091, 1000000), 'is': Fraction(90909, 1000000)}
+    """
+    with localcontext(Context(prec=40)):
+        powers = {
+            name: (Decimal(count).ln() / temperature).exp() if count else Decimal(0) for name, count in tokens.items()
+        }
+        total = sum(powers.values()) or Decimal(1)
+        shares = {name: Fraction(round(power / total * _MILLION), _MILLION) for name, power in powers.items()}
+    largest = max(shares, key=lambda name: shares[name])
+    shares[largest] += 1 - sum(shares.values(), Fraction(0))
+    return shares
 
 
 def _shown(value: Fraction) -> str:

@@ -124,7 +124,7 @@ def test_no_more_in_memory_than_a_part_of_a_mixture(
         corpus, budget = Corpus([store]), Budget(memory=1 << 16, workers=1)
         options = PackArguments(store, "nowhere", strategy="concat", sequence_length=64, mix=mix, max_tokens=85)
         tracemalloc.start()
-        with choosing(corpus, options, budget) as chosen:
+        with choosing(corpus, options, 16, budget) as chosen:
             assert chosen is not None
             with planning.planned("concat", corpus, options, budget, tmp_path, chosen.passes):
                 found = tracemalloc.get_traced_memory()[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,7 @@ def test_what_works_on_tokens_reads_the_store(tmp_path: Path) -> None:
 
 def test_options_are_passed_on(tmp_path: Path) -> None:
     (stage,) = plan(tmp_path, "[pack]\nsequence-length = 8\noutput = 'x'\ninput = 's'\nmax-repetition = 0.1\n")
-    assert stage.options == {"sequence_length": 8, "max_repetition": 0.1}
+    assert stage.options == {"sequence_length": 8, "max_repetition": Fraction(1, 10)}
 
 
 @pytest.mark.parametrize(

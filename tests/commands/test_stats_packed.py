@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,8 @@ def test_of_a_partial_shuffle(store: Path, tmp_path: Path) -> None:
 
 
 def test_of_a_bucket_shuffle(store: Path, tmp_path: Path) -> None:
-    packtool.pack([store, store], tmp_path / "packed", strategy="buckets", buckets=[32, 128])
+    twin = shutil.copytree(store, tmp_path / "twin")
+    packtool.pack([store, twin], tmp_path / "packed", strategy="buckets", buckets=[32, 128])
     packtool.shuffle(tmp_path / "packed", tmp_path / "rows", method="bucket", batch_tokens=512)
     report = packtool.stats(tmp_path / "rows")
     assert [m.batch_size for m in report.mixing] == [512 // 32, 512 // 128]

@@ -8,7 +8,7 @@ import pytest
 
 import packtool
 from packtool.errors import UsageError
-from packtool.options.check import check_taken, check_values
+from packtool.options.check import check_taken, checked
 from packtool.options.names import STRATEGIES
 from packtool.options.pack import PackArguments, PackOptions
 from packtool.options.shuffle import ShuffleArguments
@@ -16,8 +16,7 @@ from packtool.options.shuffle import ShuffleArguments
 
 def refused(arguments: object, *chosen: str) -> str:
     with pytest.raises(UsageError) as caught:
-        check_values(arguments)
-        check_taken(arguments, *chosen)
+        check_taken(checked(arguments), *chosen)
     return f"[{caught.value.code}] {caught.value}"
 
 
@@ -63,9 +62,23 @@ def test_defaults_are_always_taken(strategy: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"buckets": "512,1024"}, "--buckets: '512,1024' is not a whole number. Give a list of whole numbers."),
-        ({"sequence_length": "512"}, "--sequence-length: '512' is not a whole number. Give a whole number."),
-        ({"sequence_length": 0.5}, "--sequence-length: 0.5 is not a whole number. Give a whole number."),
+        (
+            {"buckets": "512,b"},
+            "--buckets: '512,b' is not a list of whole numbers, such as 2048,8192. Give a list of whole "
+            "numbers, such as 2048,8192.",
+        ),
+        (
+            {"sequence_length": True},
+            "--sequence-length: True is not a whole number, such as 2048 or 2k. Give a whole number, "
+            "such as 2048 or 2k.",
+        ),
+        (
+            {"sequence_length": 0.5},
+            "--sequence-length: 0.5 is not a whole number, such as 2048 or 2k. Give a whole number, "
+            "such as 2048 or 2k.",
+        ),
+        ({"sequence_length": 8, "shuffle": "no"}, "--shuffle: 'no' is not true or false. Give true or false."),
+        ({"sequence_length": 8, "seed": "x"}, "--seed: 'x' is not a whole number. Give a whole number."),
     ],
 )
 def test_numbers_given_from_python_as_something_else(options: dict[str, Any], message: str) -> None:

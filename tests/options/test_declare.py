@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import typing
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,24 +21,29 @@ from packtool.options.find import FindArguments
 from packtool.options.import_ import ImportArguments
 from packtool.options.info import InfoArguments
 from packtool.options.kinds import (
+    AMOUNT,
     COUNT,
     COUNT_LISTS,
     COUNTS,
     FLAG,
+    FLAGS,
     GLOBS,
     NAMES,
     NUMBER,
+    PART,
     PATH,
     PATHS,
     PLACE,
     PLACES,
+    SHARD,
     SHARE,
     SHARES,
     SIZE,
+    TEMPERATURE,
     TEXT,
     TEXT_OR_ID,
-    TEXT_OR_NUMBER,
     WEIGHTS,
+    Part,
 )
 from packtool.options.merge import MergeArguments
 from packtool.options.names import METHODS, STRATEGIES
@@ -65,15 +71,19 @@ PLAIN = {
     FLAG: {bool},
     NUMBER: {int},
     COUNT: {int},
-    COUNTS: {int, Sequence[int]},
-    COUNT_LISTS: {Sequence[int], Sequence[str]},
+    COUNTS: {int, str, Sequence[int], Sequence[int | str]},
+    COUNT_LISTS: {int, str, Sequence[int], Sequence[int | str | Sequence[int]]},
+    AMOUNT: {int, str},
+    FLAGS: {bool, str, Sequence[bool | str]},
+    PART: {Part, str, float},
+    SHARD: {str},
+    TEMPERATURE: {Decimal, str, float},
     SHARE: {Fraction, float, str},
     SHARES: {Fraction, float, str, Sequence[str | float | Fraction]},
     SIZE: {int, str},
     TEXT: {str, Path},
     TEXT_OR_ID: {str, int},
-    TEXT_OR_NUMBER: {str, float},
-    WEIGHTS: {Sequence[str]},
+    WEIGHTS: {Sequence[str], str, float},
     NAMES: {str, Sequence[str]},
     PATH: {str, Path},
     PATHS: {str, Path, Sequence[Path | str]},
@@ -128,7 +138,7 @@ def test_a_declaration_makes_sense(command: str, each: Declared) -> None:
     assert len(each.help) < 200
     if not option.python_only:
         assert members(each.type) <= PLAIN[option.kind], "its kind parses what its type says"
-    chosen = {"pack": STRATEGIES, "shuffle": METHODS}.get(command, ())
+    chosen = {"pack": STRATEGIES, "stats": STRATEGIES, "shuffle": METHODS}.get(command, ())
     assert {*option.taken_by, *option.not_taken_by} <= set(chosen)
     assert not (option.taken_by and option.not_taken_by)
     if option.kind in (COUNT, COUNTS):

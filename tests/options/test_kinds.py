@@ -12,7 +12,17 @@ import pytest
 import packtool
 from packtool.cli import run
 from packtool.errors import UsageError
-from packtool.options.kinds import COUNT_LISTS, COUNTS, NAMES, SHARES, exact, parse_count
+from packtool.options.kinds import (
+    COUNT_LISTS,
+    COUNTS,
+    FLAGS,
+    NAMES,
+    SHARES,
+    exact,
+    parse_count,
+    parse_part,
+    parse_share,
+)
 from packtool.options.pack import PackOptions
 from tests.stores import write_store
 
@@ -34,19 +44,60 @@ def test_what_is_not_a_count(text: str) -> None:
 def test_lists() -> None:
     assert COUNTS.parse("2k, 4096") == [2048, 4096]
     assert COUNTS.parse([64, "1k"]) == [64, 1024]
-    assert COUNT_LISTS.parse("2k,4096") == ["2048,4096"]
-    assert COUNT_LISTS.parse("1k/2k,4k") == ["1024", "2048,4096"]
-    assert COUNT_LISTS.parse([2048, 4096]) == [2048, 4096]
-    assert COUNT_LISTS.parse(["2048,4096", "1k"]) == ["2048,4096", "1024"]
-    assert SHARES.parse("0.1, 0.3") == ["0.1", "0.3"]
+    assert COUNT_LISTS.parse("2k,4096") == [(2048, 4096)]
+    assert COUNT_LISTS.parse("1k/2k,4k") == [(1024,), (2048, 4096)]
+    assert COUNT_LISTS.parse([2048, 4096]) == [(2048, 4096)]
+    assert COUNT_LISTS.parse(["2048,4096", [1024]]) == [(2048, 4096), (1024,)]
+    assert SHARES.parse("0.1, 30%") == [Fraction(1, 10), Fraction(3, 10)]
+    assert FLAGS.parse("yes,no") == FLAGS.parse([True, False]) == [True, False]
     assert NAMES.parse("concat, bfd") == ["concat", "bfd"]
 
 
 def test_shares_are_exact() -> None:
     for written in ("0.3", 0.3, Fraction(3, 10), "3/10"):
         assert PackOptions(max_repetition=written).repetition == Fraction(3, 10)
-    with pytest.raises(UsageError, match=r"--max-repetition: 'x' is not a number. Give a number from 0 to 1."):
+    with pytest.raises(
+        UsageError, match=r"--max-repetition: 'x' is not a share, such as 1%. Give a share, such as 1%."
+    ):
         exact("x", "--max-repetition")
+
+
+@pytest.mark.parametrize("written", ["17%", " 17 %", "0.17", 0.17, "17/100", Fraction(17, 100)])
+def test_a_share_however_it_is_written(written: Fraction | float | str) -> None:
+    assert parse_share(written) == Fraction(17, 100)
+
+
+@pytest.mark.parametrize("written", ["170%", "1.5", 2, -0.1, "nan", "1/0", True, "", "%", "epochs"])
+def test_what_is_no_share(written: Fraction | float | str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        parse_share(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "share", "documents", "tokens"),
+    [
+        ("10%", Fraction(1, 10), 0, 0),
+        (0.1, Fraction(1, 10), 0, 0),
+        (".1", Fraction(1, 10), 0, 0),
+        ("1000 documents", None, 1000, 0),
+        ("1k", None, 1000, 0),
+        (1, None, 1, 0),
+        ("2M tokens", None, 0, 2_000_000),
+    ],
+)
+def test_a_part_is_a_share_or_an_amount(
+    written: float | str, share: Fraction | None, documents: int, tokens: int
+) -> None:
+    found = parse_part(written)
+    assert (found.share, found.documents, found.tokens) == (share, documents, tokens)
+    assert str(found) == str(written)
+    assert parse_part(found) is found
+
+
+@pytest.mark.parametrize("written", ["0", "0 documents", "1.5", 2.5, "-3", "0.1 tokens", "110%", "much"])
+def test_what_is_no_part(written: float | str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        parse_part(written)
 
 
 def test_suffixes_on_the_command_line_and_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

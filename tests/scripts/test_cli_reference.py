@@ -22,6 +22,6 @@ def test_it_has_every_command_and_option() -> None:
     for name in SUMMARIES:
         assert f"## packtool {name}\n" in text
     assert "| `-L, --sequence-length N` |  | Tokens in a row. |\n" in text
-    assert "| `--shuffle / --no-shuffle` | `--shuffle` | Permute atoms, or keep corpus order. |\n" in text
+    assert "| `--shuffle / --no-shuffle` | `--shuffle` | Shuffle the rows (for concat and padding: " in text
     assert "| `--remainder pad\\|drop` | `pad` |" in text
     assert "\npacktool pack STORE... [OPTIONS]\n" in text

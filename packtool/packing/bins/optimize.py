@@ -49,7 +49,7 @@ def near_optimal(counts: I64, capacity: int, greedy: Callable[[I64, int], Runs] 
     >>> int(runs.bins.sum()), bound
     (12, 12)
     """
-    solve = _solver()
+    solve = load_solver()
     start = greedy(counts, capacity)
     bins = int(start.bins.sum())
     lengths = np.flatnonzero(counts)
@@ -62,7 +62,7 @@ def near_optimal(counts: I64, capacity: int, greedy: Callable[[I64, int], Runs] 
     return (rounded if int(rounded.bins.sum()) < bins else start), bound
 
 
-def _solver() -> Callable[[list[Pattern], I64], tuple[F64, F64]]:
+def load_solver() -> Callable[[list[Pattern], I64], tuple[F64, F64]]:
     """The linear program: how often each pattern is used, and the price of each length."""
     try:
         from scipy.optimize import linprog
