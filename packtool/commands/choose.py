@@ -79,7 +79,7 @@ def require_distinct(stores: Sequence[Path | str]) -> None:
         place = store if "://" in store else str(Path(store).resolve())
         if place in seen:
             remedy = f"name it once; --mix {Path(store).name}=2 packs its documents twice"
-            raise UsageError("store-named-twice", "is named twice among the inputs", remedy=remedy, where=store)
+            raise UsageError("store-named-twice", "named twice among the inputs", remedy=remedy, where=store)
         seen.add(place)
 
 

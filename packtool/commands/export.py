@@ -11,13 +11,16 @@ import msgspec
 
 from packtool import exchange
 from packtool.clock import Clock
+from packtool.commands.choose import Chosen, check_choice, choose
 from packtool.commands.places import with_places
 from packtool.commands.preview import Preview
-from packtool.errors import DataError
+from packtool.errors import DataError, UsageError
 from packtool.exchange.files import Place, Written
 from packtool.exchange.model import Contents, Format, Part
 from packtool.exchange.source import contents_of
 from packtool.options.call import takes
+from packtool.options.declare import declared
+from packtool.options.documents import DocumentOptions
 from packtool.options.export import ExportArguments
 from packtool.progress import Progress
 from packtool.sizes import plural
@@ -25,6 +28,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage.manifest import ExportManifest, PackedManifest, StoreManifest
 from packtool.storage.output import Output, lies_at, one_writer, prepare
 from packtool.storage.state import key_of
+from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.input_check import InputCheck
 
@@ -68,9 +72,11 @@ def export(options: ExportArguments) -> ExportResult:
     clock = Clock()
     source, output = Path(options.source), Path(options.output)
     chosen = exchange.exporter(options.format)
-    contents = contents_of(source)
+    choice = _choice(source, options)
+    contents = contents_of(source, None if choice is None else choice.passes[0].documents())
     chosen.check(contents)
-    key = key_of("export", chosen.name, manifests.input_entry(source))
+    asked = [] if choice is None else [choice.choice.options]
+    key = key_of("export", chosen.name, manifests.input_entry(source), *asked)
     if options.dry_run:
         each = chosen.dtype(contents).itemsize if chosen.bytes_per_token is None else chosen.bytes_per_token(contents)
         kept = manifests.read(source).tokenizer_files  # type: ignore[union-attr]
@@ -87,9 +93,27 @@ def export(options: ExportArguments) -> ExportResult:
         files = _write(place, chosen, contents, check, quiet=options.quiet)
         check.require_sound()
     manifest = _manifest(source, chosen, contents, files, place.staged)
+    if choice is not None:
+        manifest = msgspec.structs.replace(manifest, choice=choice.choice)
     run = {"inputs": [source.resolve().name], "written": clock.seconds()}
     place.finish(manifest, run)
     return ExportResult(output, manifest, run)
+
+
+def _choice(source: Path, options: ExportArguments) -> Chosen | None:
+    """The documents that are chosen of a store; None for all of them, and for rows.
+
+    Raises:
+        UsageError: documents of a packed dataset are chosen, which are packed already.
+    """
+    check_choice(options)
+    if isinstance(manifests.read(source), StoreManifest):
+        return choose(Corpus([source]), options)
+    for name, each in declared(DocumentOptions).items():
+        if getattr(options, name) != each.default:
+            what, remedy = "only documents of a token store can be chosen", "choose them when they are packed"
+            raise UsageError("option-not-taken", what, remedy=remedy, where=each.flag)
+    return None
 
 
 def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck, *, quiet: bool) -> list[Written]:

@@ -3,6 +3,7 @@
     [tokenize]   input: --input, or its own                 output: tokens
     [[pack]]     input: every token store made before       output: packed
     [[shuffle]]  input: the dataset (or store) made before  output: shuffled
+    [[export]]   input: the dataset made last              output: exported
     [[stats]]    input: the dataset made last
 
 A stage may name its input: the `output` of an earlier table, or any other path. Outputs lie under `--output`, which may
@@ -20,7 +21,7 @@ from packtool.config import INPUT, Table
 from packtool.errors import UsageError
 from packtool.places.url import as_typed, dataset_url, is_remote
 
-DEFAULT_OUTPUT = {"tokenize": "tokens", "pack": "packed", "shuffle": "shuffled"}
+DEFAULT_OUTPUT = {"tokenize": "tokens", "pack": "packed", "shuffle": "shuffled", "export": "exported"}
 Place: TypeAlias = Path | str
 """A directory, or the URL of one."""
 REPORT_FILES = ("html",)
@@ -81,7 +82,7 @@ def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Place = ".
         done.append(stage)
     if not done:
         raise UsageError(
-            "nothing-to-do", "the file has no table", remedy="write [tokenize], [pack], [shuffle] or [stats]"
+            "nothing-to-do", "the file has no table", remedy="write [tokenize], [pack], [shuffle], [export] or [stats]"
         )
     return done
 

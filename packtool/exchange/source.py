@@ -5,7 +5,7 @@ That is shard by shard, or for a dataset with batches batch by batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.exchange.model import Block, Contents, Part
-from packtool.plan import BATCH, Segments
+from packtool.plan import BATCH, I64, Segments
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import PackedManifest, StoreManifest
 from packtool.storage.packed import PackedBucket, PackedDataset
@@ -30,8 +30,12 @@ PART_TOKENS = 1 << 26
 """Tokens in a part of a dataset with batches."""
 
 
-def contents_of(path: Path) -> Contents:
+def contents_of(path: Path, documents: I64 | None = None) -> Contents:
     """Open what is to be exported.
+
+    Args:
+        path: of a token store or a packed dataset.
+        documents: of a store, to take these of it, in this order; None for all of them.
 
     Raises:
         UsageError: neither a token store nor a packed dataset.
@@ -39,7 +43,8 @@ def contents_of(path: Path) -> Contents:
     """
     manifest = manifests.read(path)
     if isinstance(manifest, StoreManifest):
-        return _documents(TokenStore(path))
+        store = TokenStore(path)
+        return _stored(store) if documents is None else _chosen(store, documents)
     if isinstance(manifest, PackedManifest):
         return _rows(PackedDataset(path))
     raise UsageError(
@@ -50,7 +55,8 @@ def contents_of(path: Path) -> Contents:
     )
 
 
-def _documents(store: TokenStore) -> Contents:
+def _stored(store: TokenStore) -> Contents:
+    """All documents, a part for each shard."""
     sizes = [(len(offsets) - 1, len(tokens)) for offsets, tokens in zip(store.offsets, store.shards, strict=True)]
 
     def blocks(part: Part) -> Iterator[Block]:
@@ -63,6 +69,53 @@ def _documents(store: TokenStore) -> Contents:
             yield Block(tokens[near[0] : near[-1]], np.diff(near))
             first = last
 
+    return _contents(
+        store,
+        _parts(sizes),
+        lengths=lambda part: np.diff(store.offsets[part.number]).astype(np.int64),
+        blocks=blocks,
+    )
+
+
+def _chosen(store: TokenStore, documents: I64) -> Contents:
+    """Some documents, in the order given; a part for each `PART_TOKENS`."""
+    lengths = np.asarray(store.lengths(), np.int64)[documents]
+    ends = np.cumsum(lengths)
+    cuts = np.unique(np.searchsorted(ends, np.arange(PART_TOKENS, ends[-1] + PART_TOKENS, PART_TOKENS))).tolist()
+    cuts = [0, *(cut for cut in cuts if 0 < cut < len(documents)), len(documents)]
+    sizes = [(b - a, int(lengths[a:b].sum())) for a, b in pairwise(cuts)]
+
+    def blocks(part: Part) -> Iterator[Block]:
+        first, end = cuts[part.number], cuts[part.number + 1]
+        while first < end:
+            last = int(np.searchsorted(ends, ends[first] - lengths[first] + BLOCK_TOKENS, side="right"))
+            last = min(max(last, first + 1), end)
+            tokens = [store.shards[shard][a:b] for shard, a, b in _stretches(store, documents[first:last])]
+            yield Block(np.concatenate(tokens), lengths[first:last])
+            first = last
+
+    return _contents(
+        store, _parts(sizes), lengths=lambda part: lengths[cuts[part.number] : cuts[part.number + 1]], blocks=blocks
+    )
+
+
+def _stretches(store: TokenStore, documents: I64) -> Iterator[tuple[int, int, int]]:
+    """Shard, begin and end of the tokens of documents; those that lie side by side together."""
+    shard = np.searchsorted(store.first_documents, documents, side="right") - 1
+    breaks = 1 + np.flatnonzero((np.diff(documents) != 1) | (np.diff(shard) != 0))
+    for first, last in pairwise([0, *breaks.tolist(), len(documents)]):
+        number = int(shard[first])
+        offsets, begin = store.offsets[number], int(documents[first] - store.first_documents[number])
+        yield number, int(offsets[begin]), int(offsets[begin + last - first])
+
+
+def _contents(
+    store: TokenStore,
+    parts: tuple[Part, ...],
+    *,
+    lengths: Callable[[Part], I64],
+    blocks: Callable[[Part], Iterator[Block]],
+) -> Contents:
     return Contents(
         name=store.path.resolve().name,
         kind="documents",
@@ -70,12 +123,12 @@ def _documents(store: TokenStore) -> Contents:
         vocab_size=store.manifest.tokenizer.vocab_size,
         eos_id=store.manifest.tokenizer.eos_id,
         row_lengths=[],
-        parts=_parts(sizes),
+        parts=parts,
         bounded=True,
         padding=0,
         repeated=0,
         batched=False,
-        lengths=lambda part: np.diff(store.offsets[part.number]).astype(np.int64),
+        lengths=lengths,
         blocks=blocks,
         files=store.files,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from packtool import __version__
 from packtool.metrics.ledger import ChosenText, Ledger
@@ -302,6 +302,7 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         sequence_lengths: the lengths of its rows; none for documents.
         sequences, tokens, padding: in all files.
         lost: what of the input the format does not keep, in words.
+        choice: which documents of a store were exported; left out for all of them.
         tokenizer_files: as the input has them.
     """
 
@@ -319,6 +320,7 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     lost: list[str]
     files: list[ExportedFile]
     tokenizer_files: list[InputEntry] = []
+    choice: Choice | UnsetType = UNSET
 
 
 Manifest = StoreManifest | PackedManifest | OrderManifest | ExportManifest

@@ -166,3 +166,18 @@ def test_what_a_file_holds_commands_no_terminal(
         assert "\u202e" not in said.out + said.err
         assert "\nnext" not in said.out + said.err
         assert "\\x1b[2J" in said.out + said.err
+
+
+def test_an_error_under_json_is_json(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["info", "nowhere", "--json"]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == {
+        "schema_version": 1,
+        "error": {
+            "code": "missing-input",
+            "where": "nowhere",
+            "what": "no such file or directory",
+            "remedy": "check the path",
+        },
+    }
+    assert captured.err == "packtool: error[missing-input]: nowhere: no such file or directory. Check the path.\n"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import pyarrow.parquet as pq
 import pytest
 
 import packtool
@@ -34,6 +37,11 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         ({"sample": "120%"}, "'120%' is not a share, such as 1%"),
         ({"sample_interval": 64}, "--sample-interval: has no effect without --sample"),
         ({"tokens": "1k"}, "there are no shares of it"),
+        ({"temperature": 2}, "--temperature: has no effect without --tokens"),
+        ({"temperature": "hot", "tokens": "1k"}, "'hot' is not a number from 0.01 to 1000, such as 3.3"),
+        ({"temperature": 2, "tokens": "1k", "mix": {"web": 1, "wiki": 0}}, "--mix gives the shares already"),
+        ({"mix": {"web": "50%", "wiki": "50%"}}, "web has a share, 50%, but not of what"),
+        ({"drop_duplicates": "no"}, "--drop-duplicates: 'no' is not true or false"),
         ({"mix": ["web=0.5", "wiki=0.4"], "tokens": "1k"}, "the shares sum to 0.9"),
         ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "1M"}, "epochs of web. Give fewer --tokens"),
         ({"mix": ["web=0.5", "wiki=0.5"], "tokens": "-3"}, "'-3' is not a number, such as 300B"),
@@ -64,3 +72,72 @@ def test_lists_and_stores_that_do_not_fit(stores: list[Path], tmp_path: Path) ->
     with pytest.raises(UsageError, match="made with --no-provenance"):
         pack([tmp_path / "plain"], tmp_path / "p", holdout="1%")
     assert len(Corpus([tmp_path / "plain"]).lengths()) == 200
+
+
+def test_a_store_named_twice_would_double_its_documents(stores: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(stores[0])
+    message = "link: named twice among the inputs. Name it once; --mix link=2 packs its documents twice."
+    for call in (pack, lambda inputs, _: packtool.stats(inputs)):
+        with pytest.raises(UsageError, match=message):
+            call([stores[0], tmp_path / "link"], tmp_path / "p")
+
+
+def test_a_mixture_as_a_table_from_python(stores: list[Path], tmp_path: Path) -> None:
+    listed = pack(stores, tmp_path / "a", mix=["web=1", "wiki=0.5"]).manifest
+    assert pack(stores, tmp_path / "b", mix={"web": 1, "wiki": 0.5}).manifest == listed
+
+
+def test_shares_by_temperature_are_those_of_a_mixture(stores: list[Path], tmp_path: Path) -> None:
+    """T = 1 leaves the proportions; a high one gives each store half."""
+    sizes = [Corpus([store]).tokens for store in stores]
+    for temperature, wanted in ((1, sizes[0] / sum(sizes)), (1000, 0.5)):
+        dataset = pack(stores, tmp_path / str(temperature), tokens=500, temperature=temperature)
+        assert dataset.manifest.choice is not None
+        shares = [Fraction(source.asked) for source in dataset.manifest.choice.sources]
+        assert sum(shares) == 1
+        assert float(shares[0]) == pytest.approx(wanted, abs=1e-3)
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "held out": {"holdout": "20%"},
+    "the hold-out": {"holdout": "20%", "part": "holdout"},
+    "lengths": {"min_tokens": 6, "max_tokens": 20},
+    "sample": {"sample": "30%", "sample_interval": 8},
+    "twice and a half": {"mix": {"web": 2.5}},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_stats_and_export_take_the_documents_that_pack_takes(
+    stores: list[Path], tmp_path: Path, options: dict[str, Any]
+) -> None:
+    web = stores[0]
+    packed = pack([web], tmp_path / "packed", shuffle=False, **options)
+    documents = packed.chosen()
+    assert documents is not None
+    report = packtool.stats(web, compare="bfd", sequence_length=32, **options)
+    assert report.kind == "store"
+    assert report.lengths.documents == len(documents[0])
+    assert report.lengths.total == int(packed.lengths().sum())
+    assert report.comparison is not None
+    (entry,) = report.comparison.entries
+    assert entry.ledger.rows == packed.manifest.ledger.rows
+    exported = packtool.export(web, tmp_path / "exported", format="parquet", **options)
+    store = Corpus([web]).stores[0]
+    rows = [row for file in sorted((tmp_path / "exported").glob("*.parquet")) for row in pq.read_table(file)[0]]
+    assert [row.as_py() for row in rows] == [store.document(number).tolist() for number in documents[0].tolist()]
+    assert exported.manifest is not None
+    assert packed.manifest.choice is not None
+    assert exported.manifest.choice == msgspec.structs.replace(packed.manifest.choice, documents=None)
+
+
+def test_documents_of_rows_and_of_texts_are_not_chosen(stores: list[Path], tmp_path: Path) -> None:
+    pack(stores[:1], tmp_path / "packed")
+    for call in (
+        packtool.stats,
+        lambda path, **options: packtool.export(path, tmp_path / "e", format="mds", **options),
+    ):
+        with pytest.raises(UsageError, match=r"--holdout: only .*token store"):
+            call(tmp_path / "packed", holdout="1%")
+    with pytest.raises(UsageError, match=r"--min-tokens: only token stores take this option\. Tokenize first"):
+        packtool.stats(stores[0].with_suffix(".jsonl"), min_tokens=3)
