@@ -104,7 +104,7 @@ def test_lines_are_right_after_anything(tmp_path: Path, before: str) -> None:
         ("[pack]\nsequence_lenght = 1", "FILE:2: pack has no option 'sequence_lenght'. Did you mean sequence-length?"),
         (
             "[pack]\nxyz = 1",
-            "FILE:2: pack has no option 'xyz'. Choose one of input, strategy, ",
+            "FILE:2: pack has no option 'xyz'. Choose one of input, output, strategy, ",
         ),
         ("\n[pac]\n", "FILE:2: there is no table 'pac'. Did you mean pack?"),
         ("seed = 1\n", "FILE:1: there is no table 'seed'. Choose one of tokenize, pack, shuffle, export, stats."),

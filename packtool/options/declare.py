@@ -145,7 +145,7 @@ class Declared:
 
 
 def declared(arguments: type[Any]) -> dict[str, Declared]:
-    """The options that a dataclass declares, by name: arguments first, then group by group, the required ones first.
+    """The options that a dataclass declares, by name: those that must be given first.
 
     >>> from packtool.options.pack import PackArguments
     >>> length = declared(PackArguments)["sequence_length"]
@@ -163,12 +163,7 @@ def _declared(arguments: Any) -> dict[str, Declared]:
     for field in fields(arguments):
         plain, option = typing.get_args(hints[field.name])
         found[field.name] = Declared(field.name, plain, field.default, option)
-    return dict(sorted(found.items(), key=lambda item: _rank(item[1])))
-
-
-def _rank(each: Declared) -> tuple[bool, int, bool]:
-    group = 0 if each.option.positional else typing.get_args(Group).index(each.option.group)
-    return not each.option.positional, group, not each.required
+    return dict(sorted(found.items(), key=lambda item: (not item[1].option.positional, not item[1].required)))
 
 
 def accepted(arguments: type, chosen: str) -> frozenset[str]:

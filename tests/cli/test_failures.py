@@ -27,7 +27,7 @@ from tests.stores import write_store
         (["pac"], "[unknown-command] no such command 'pac'. Did you mean 'pack'?"),
         (["frobnicate"], "[unknown-command] no such command 'frobnicate'. See packtool --help."),
         (["pack"], "[missing-option] STORE: packtool pack needs at least one. See packtool pack --help."),
-        (["pack", "store"], "[missing-option] --strategy: packtool pack needs this option. See packtool pack --help."),
+        (["pack", "store"], "[missing-option] --output: packtool pack needs this option. See packtool pack --help."),
         (["verify"], "[missing-option] PATH: packtool verify needs it. See packtool verify --help."),
         (
             ["verify", "a", "b", "c"],
