@@ -38,7 +38,7 @@ $(DEMO)/tokens/manifest.json: $(DEMO)/corpus/reference.jsonl.gz $(SOURCES)
 	$(PACKTOOL) tokenize $(DEMO)/corpus -o $(DEMO)/tokens --overwrite
 
 $(DEMO)/packed/manifest.json: $(DEMO)/tokens/manifest.json
-	$(PACKTOOL) pack $(DEMO)/tokens -o $(DEMO)/packed --strategy concat --sequence-length 1024 --overwrite --quiet
+	$(PACKTOOL) pack $(DEMO)/tokens -o $(DEMO)/packed --strategy bfd --sequence-length 1024 --overwrite --quiet
 
 $(DEMO)/shuffled/manifest.json: $(DEMO)/packed/manifest.json
 	$(PACKTOOL) shuffle $(DEMO)/packed -o $(DEMO)/shuffled --method atom --epoch 1 --overwrite --quiet

@@ -18,7 +18,7 @@ def test_padding_ends_lower_in_perplexity_for_more_steps() -> None:
     more = [round(100 * (padding / concat - 1)) for concat, padding, _, _ in TABLE_3.values()]
     assert (min(lower, key=float), max(lower, key=float)) == ("4.2", "19.4")
     assert (min(more), max(more)) == (13, 46)
-    for name in ("docs/choosing.md", "packtool/report/advice.py"):
+    for name in ("docs/choosing.md", "packtool/report/verdict.py"):
         text = " ".join((TOP / name).read_text(encoding="utf-8").replace("%", " %").split()).replace(" %", "%")
         assert "4.2 to 19.4%" in text
         assert "13 to 46%" in text.replace('13 to 46% " "', "13 to 46% ")

@@ -29,7 +29,7 @@ app = typer.Typer(
     name="packtool",
     help="Turn text corpora into training-ready token shards, with every token accounted for.",
     epilog="First steps: packtool tokenize corpus.jsonl -o tokens, then packtool pack tokens -o packed "
-    "--strategy concat --sequence-length 2048. What a directory is, and what to do next: packtool info DIR.",
+    "--strategy bfd --sequence-length 2048. What a directory is, and what to do next: packtool info DIR.",
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,  # Commands has these options, which here would load pydantic

@@ -16,8 +16,8 @@ def command(values: Values, terminal: Terminal) -> None:
 
     \b
     Examples:
-    packtool pack store -o packed --strategy concat --sequence-length 2048
-    packtool pack web code -o packed --strategy bfd -L 8192 --seed 7
+    packtool pack store -o packed --strategy bfd --sequence-length 2048
+    packtool pack web code -o packed --strategy concat -L 8192 --seed 7
     packtool pack store -o packed --strategy buckets --buckets 2048,4096,8192
     packtool pack web wiki -o mixed --strategy bfd -L 8192 --mix web=0.4,wiki=2
     """

@@ -100,7 +100,7 @@ def _finished(path: Path, manifest: Manifest) -> Info:
         }
         following = [
             f"packtool stats {quoted} --compare all --sequence-length 2048",
-            f"packtool pack {quoted} -o packed --strategy concat --sequence-length 2048",
+            f"packtool pack {quoted} -o packed --strategy bfd --sequence-length 2048",
         ]
     elif isinstance(manifest, PackedManifest):
         lengths = sorted({bucket.sequence_length for bucket in manifest.buckets})

@@ -1,4 +1,4 @@
-"""Which packing a corpus asks for, in words: each piece of advice with its reason, its source, and its limits."""
+"""What to mind, whichever strategy the verdict takes: each piece of advice with its reason, source and limits."""
 
 from __future__ import annotations
 
@@ -9,19 +9,11 @@ from packtool.report.figures import count, number, percent
 from packtool.report.schema import Advice, Trial
 
 OPTIMIZING = "Optimizing Packing and Shuffling Strategies"
-SEAMLESS = "Seamless Data Packing"
-BUCKETS = "Bucket Pre-training"
 
 _FAR = 1.75
 """Rows this many times as long as the mean document are far above it: in the paper 256 tokens and more, against 143."""
-_WIDE = 8
-"""Lengths spread widely where one document in a hundred is this many times the median."""
-_NOTABLE = 0.01
-"""Truncation below this share is not worth a change."""
 _ALIKE = 0.5
 """Share of rows of equal lengths but one from which rows are better mixed."""
-_MUCH = 0.25
-"""Share of tokens in texts longer than a row from which sliding windows matter."""
 
 
 def advise(counts: LengthCounts, entries: Sequence[Trial]) -> list[Advice]:
@@ -37,8 +29,6 @@ def advise(counts: LengthCounts, entries: Sequence[Trial]) -> list[Advice]:
     return [
         *_atoms(counts, sizes),
         *_padding(counts, entries, sizes),
-        *_truncation(counts, entries),
-        *_spread(counts, entries),
         *_alike(entries),
     ]
 
@@ -66,72 +56,6 @@ def _padding(counts: LengthCounts, entries: Sequence[Trial], sizes: Sequence[int
             + (f", so that {wasted} of the output would be padding." if wasted else "."),
             f"{OPTIMIZING}, sections 3.4 and 4",
             "Tested with GPT-2 XL on WikiText, rows of 256 to 1024 tokens, documents of 143 on average.",
-        )
-    for size in (size for size in sizes if size < counts.mean):
-        concat, padding = _entry(entries, "concat", size), _entry(entries, "padding", size)
-        if concat and padding and concat.metrics.rows:
-            more = padding.metrics.rows / concat.metrics.rows - 1
-            yield Advice(
-                f"Rows of {count(size)}: padding if data is scarce, concat if time is.",
-                "Documents are longer than a row. There, padding ended 4.2 to 19.4% lower in perplexity for 13 to 46% "
-                f"more steps; on this corpus it takes {percent(more)} more rows.",
-                f"{OPTIMIZING}, section 3.3 and Table 3",
-                "Tested with GPT-2 124M on WikiText, rows of 32 to 128 tokens, two epochs.",
-            )
-
-
-def _truncation(counts: LengthCounts, entries: Sequence[Trial]) -> Iterator[Advice]:
-    cut = [
-        entry.sequence_length
-        for entry in entries
-        if entry.strategy == "concat" and entry.sequence_length and entry.metrics.avoidable_truncation_ratio >= _NOTABLE
-    ]
-    if not cut:
-        return
-    shares = _figures(entries, "concat", "avoidable_truncation_ratio", cut)
-    padded = _figures(entries, "bfd", "padding_ratio", cut)
-    yield Advice(
-        f"If truncation hurts, use bfd or ffd for rows of {_list(cut)}.",
-        f"concat cuts {shares} of the documents that would fit in a row. Best fit and first fit cut none of them"
-        + (f", for {padded} of padding." if padded else "."),
-        f"{SEAMLESS}, Tables 1, 2 and 7",
-        "Tested in continual pre-training of models of 0.5 to 3 billion parameters: mostly lower perplexity than "
-        "concat, but behind it on 2 to 4 of 8 downstream tasks. Not tested: training from scratch, code.",
-    )
-    for size in (size for size in cut if counts.tokens_over(size) >= _MUCH * counts.tokens):
-        seamless = _entry(entries, "seamless", size)
-        if seamless is None:
-            continue
-        metrics = seamless.metrics
-        yield Advice(
-            f"Rows of {count(size)}: seamless if context in long documents matters more than exact counts.",
-            f"Documents longer than a row hold {percent(counts.tokens_over(size) / counts.tokens)} of the tokens. "
-            f"Overlap repeats {percent(metrics.repeated_ratio)} of the output; bins drop up to c_extra tokens each, "
-            f"{percent(metrics.dropped_ratio)} of the text. Of the documents that would fit, "
-            f"{percent(metrics.avoidable_truncation_ratio)} lose their end or are split.",
-            f"{SEAMLESS}, sections 3 and 4, Table 1",
-            "Tested in continual pre-training, rows of 512 to 2048 tokens: ahead of BFD and concat in nearly "
-            "all settings, by about one point. Not tested: training from scratch, code.",
-        )
-
-
-def _spread(counts: LengthCounts, entries: Sequence[Trial]) -> Iterator[Advice]:
-    median, long = counts.quantile(0.5), counts.quantile(0.99)
-    if long >= _WIDE * median:
-        tried = next((e.metrics for e in entries if e.strategy == "buckets"), None)
-        yield Advice(
-            "Consider buckets, so that short documents need not share long rows and long ones are not cut.",
-            f"Lengths spread widely: one document in a hundred has {count(long)} tokens or more, "
-            f"{number(long / median)} times the median of {count(median)}."
-            + (
-                f" Algorithm 1 would cut {percent(tried.truncation_ratio)} of the documents, for "
-                f"{percent(tried.padding_ratio)} of padding."
-                if tried
-                else ""
-            ),
-            f"{BUCKETS}, Tables 1 and 2",
-            "Tested for speed and training loss of one 13-billion-parameter model. Not tested: downstream tasks, other "
-            "bucket sizes.",
         )
 
 

@@ -310,11 +310,13 @@ class ChosenStrategy(msgspec.Struct, frozen=True, kw_only=True):
         strategy: the label of its trial.
         reason: why, in figures; of a runner-up, when to prefer it.
         command: writes the dataset.
+        source: the paper that found it, what it tested and what not; null where none did.
     """
 
     strategy: str
     reason: str
     command: str
+    source: str | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -325,12 +327,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         choice: the strategy to take.
         runner_up: what another aim or another trainer would take; null where nothing else was compared.
         limits: what the evidence behind the rule does not cover.
+        alternatives: all that another aim or another trainer would take; the runner-up is the first.
     """
 
     sequence_length: int | None
     choice: ChosenStrategy
     runner_up: ChosenStrategy | None
     limits: str
+    alternatives: list[ChosenStrategy] = []
 
 
 class Advice(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ import pytest
 from packtool.plan import I64
 from packtool.report.comparison_tables import strategies_table
 from packtool.report.schema import Comparison, Verdict
-from packtool.report.verdict import NOTABLE, WASTE, degenerate, needless, waste
+from packtool.report.verdict import NOTABLE, WASTE, avoidably_cut, degenerate, waste
 from tests.reports import store_report
 
 RNG = np.random.default_rng(11)
@@ -66,9 +66,9 @@ def test_the_rule_as_it_is_written_down(lengths: I64) -> None:
     assert not degenerate(chosen) or chosen.strategy == "concat"
     cheap = [e for e in entries.values() if waste(e) <= WASTE]
     if chosen.strategy == "concat":
-        assert all(needless(chosen) - needless(e) < NOTABLE for e in cheap)
+        assert all(avoidably_cut(chosen) - avoidably_cut(e) < NOTABLE for e in cheap)
     else:
-        assert needless(entries["concat"]) - needless(chosen) >= NOTABLE
+        assert avoidably_cut(entries["concat"]) - avoidably_cut(chosen) >= NOTABLE
 
 
 def test_the_reason_has_the_figures_of_the_corpus() -> None:
@@ -108,6 +108,50 @@ def test_longer_documents_suggest_padding_where_data_is_scarce() -> None:
     verdict = judged(ONE_LENGTH, "concat", "padding")
     assert verdict.runner_up is not None
     assert verdict.runner_up.reason.startswith("if data is scarce and time is not: it takes ")
+    assert verdict.runner_up.source is not None
+    assert "each model was scored on its own packing" in verdict.runner_up.source
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 15, 30, 50, 100])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_small_sample_gets_the_verdict_of_its_corpus(rows: int, seed: int) -> None:
+    sample = np.random.default_rng(seed).lognormal(np.log(500), 1.2, 20_000).astype(np.int64) + 2
+    few = sample[: int(np.searchsorted(np.cumsum(sample), rows * 2048)) + 1]
+    comparison = compared(few)
+    choice = comparison.verdicts[0].choice
+    assert choice.strategy in ("bfd", "concat")
+    if rows >= 5:
+        assert choice.strategy == judged(sample).choice.strategy == "bfd"
+        assert "It cuts no document that fits a row" in choice.reason
+
+
+def test_the_padding_of_the_last_row_is_no_waste() -> None:
+    entries = {e.label: e for e in compared(np.full(31, 1000), "concat", "bfd", "padding").entries}
+    assert entries["concat"].metrics.padding_ratio > WASTE
+    assert waste(entries["concat"]) == 0
+    assert "padding, less than a row in all" in judged(np.full(31, 1000), "concat").choice.reason
+    # Each of 31 rows lacks 1,049 tokens; less than one row of these is a remainder.
+    padded = entries["padding"]
+    assert padded.ledger.padding == 31 * 1049
+    assert waste(padded) == (31 * 1049 - 2047) / (31 * 2048)
+
+
+def test_strategies_of_several_lengths_and_degenerate_ones_do_not_win() -> None:
+    # Where every strategy wastes too much, the least wasteful is decompose, which pads nothing and cuts everything.
+    lengths = np.full(200, 1100)
+    verdict = judged(lengths, "decompose", "bfd", "padding")
+    assert verdict.choice.strategy == "bfd"
+    assert [each.strategy for each in judged(SHORT, "decompose", "concat", "bfd").alternatives] == ["concat"]
+    assert judged(SHORT, "decompose").choice.strategy == "decompose"
+
+
+def test_one_page_gives_one_answer() -> None:
+    for lengths in (SHORT, LONG, BIMODAL, CODE, OVER_HALF, ONE_LENGTH):
+        comparison = compared(lengths)
+        assert not any("use bfd" in advice.advice or "concat" in advice.advice for advice in comparison.advice)
+        (verdict,) = comparison.verdicts
+        assert verdict.runner_up == verdict.alternatives[0]
+        assert all(each.reason.startswith("if ") for each in verdict.alternatives)
 
 
 def test_no_documents_no_verdict() -> None:
