@@ -21,7 +21,7 @@ _NOTES = {
 }
 
 
-@typer_command(RunArguments, ("progress", "quiet", "verbose", "json"))
+@typer_command(RunArguments, ("progress", "quiet", "verbose", "full", "json"))
 def command(values: Values, terminal: Terminal) -> None:
     """Run the stages of a configuration file: tokenize, pack, shuffle, stats.
 
@@ -42,7 +42,7 @@ def command(values: Values, terminal: Terminal) -> None:
             {"schema_version": 1, "dry_run": values["dry_run"], "stages": [_plain(result) for result in results]}
         )
     elif not terminal.quiet:
-        _print(results)
+        _print(results, full=terminal.full)
 
 
 def _announce(number: int, count: int, stage: Stage) -> None:
@@ -89,7 +89,7 @@ def _figures(result: StageResult) -> dict[str, Any]:
     return figures
 
 
-def _print(results: list[StageResult]) -> None:
+def _print(results: list[StageResult], *, full: bool) -> None:
     from packtool.cli.results import describe_figures
     from packtool.sizes import show_bytes
 
@@ -107,9 +107,13 @@ def _print(results: list[StageResult]) -> None:
         typer.echo(f"{show_bytes(previews[0].free_bytes)} free")
     measured = [result for result in results if result.stage.output is None and result.result is not None]
     if measured:
-        from packtool.report.terminal import print_stats
+        from packtool.report.terminal import print_answer, print_stats
         from packtool.report.terminal.console import results_console
 
         for result in measured:
             typer.echo()
-            print_stats(result.result, results_console(), page=result.stage.options.get("html"))
+            page = result.stage.options.get("html")
+            if full:
+                print_stats(result.result, results_console(), full=True, page=page)
+            else:
+                print_answer(result.result, results_console(), page)

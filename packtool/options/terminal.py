@@ -38,8 +38,7 @@ class Terminal:
         bool, Option(FLAG, "Log to standard error what is being done.", "General", short="-v", in_file=False)
     ] = False
     full: Annotated[
-        bool,
-        Option(FLAG, "With --compare: print everything, not only the verdict and a table.", "Report", in_file=False),
+        bool, Option(FLAG, "Print everything that was measured, not only the answer.", "Report", in_file=False)
     ] = False
     ids: Annotated[bool, Option(FLAG, "Show the ids of the tokens, not their text.", "General", in_file=False)] = False
     json: Annotated[

@@ -52,7 +52,10 @@ def test_stages_are_announced_and_summed_up(place: Path, capsys: pytest.CaptureF
     assert ", padding 0." in lines[1]
     assert ", dropped " in lines[3]
     assert lines[4].startswith("stats     out/a  done (")
-    assert any(line.startswith("input text ") for line in lines[5:])
+    assert lines[6].startswith("concat · rows of ")
+    assert not any(line.startswith("input text ") for line in lines[5:])
+    assert run(["run", "c.toml", "-i", "store", "-o", "out", "--full"]) == 0
+    assert "\ninput text " in capsys.readouterr().out
     assert run(["run", "c.toml", "-i", "store", "-o", "out"]) == 0
     assert capsys.readouterr().out.startswith("pack      out/a  kept\n")
 

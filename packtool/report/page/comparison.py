@@ -17,7 +17,7 @@ from packtool.report.page import charts
 from packtool.report.page.charts import Series
 from packtool.report.page.elements import figure, grid, section, soft
 from packtool.report.page.row_picture import picture_legend, row_picture
-from packtool.report.schema import Advice, Comparison, SlidingForecast, Trial, Verdict
+from packtool.report.schema import Advice, ChosenStrategy, Comparison, SlidingForecast, Trial, Verdict
 
 _LEDGER = (
     ("placed", "text, once"),
@@ -62,17 +62,18 @@ def verdict_section(verdicts: Sequence[Verdict]) -> str:
     """What to do, for each row length, and why."""
     items = []
     for verdict in verdicts:
-        rival = verdict.runner_up
-        other = ""
-        if rival is not None:
-            other = f"<p><b>Runner-up: {escape(rival.strategy)}</b>, {escape(rival.reason)}</p>"
-            other += f"<pre>{escape(rival.command)}</pre>"
         title = f"{name_of(verdict.sequence_length)}: <b>{escape(verdict.choice.strategy)}</b>"
-        items.append(
-            f"<div class='verdict'><p class='choice'>{title}</p>"
-            f"<p>{escape(verdict.choice.reason)}</p><pre>{escape(verdict.choice.command)}</pre>{other}</div>"
-        )
+        leads = [("", verdict.choice)]
+        leads += [("Or" if number else "Runner-up:", each) for number, each in enumerate(verdict.alternatives)]
+        choices = "".join(_choice(lead, choice) for lead, choice in leads)
+        items.append(f"<div class='verdict'><p class='choice'>{title}</p>{choices}</div>")
     return f"<h2>Verdict</h2>{''.join(items)}{soft(verdicts[0].limits)}"
+
+
+def _choice(lead: str, choice: ChosenStrategy) -> str:
+    named = f"<b>{lead} {escape(choice.strategy)}</b>, " if lead else ""
+    source = f"<div class='source'>{escape(choice.source)}</div>" if choice.source else ""
+    return f"<p>{named}{escape(choice.reason)}</p>{source}<pre>{escape(choice.command)}</pre>"
 
 
 def _advice(advice: Sequence[Advice]) -> str:

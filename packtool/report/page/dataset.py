@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from html import escape
 
 from packtool.metrics import Ledger, Metrics
 from packtool.report import dataset_tables as tables
 from packtool.report.figures import FIGURES, count, number, short
+from packtool.report.judgement import judge
 from packtool.report.page import charts
 from packtool.report.page.charts import Bin
 from packtool.report.page.elements import figure, grid, html_table, length_chart, section, tiles
@@ -21,6 +23,9 @@ def dataset_sections(report: MeasuredReport) -> Iterator[str]:
     """The sections of the page between its head and its inputs."""
     metrics = report.metrics
     yield tiles(_packed_tiles(report))
+    if judgements := judge(report):
+        items = (f"<li class='{'good' if j.good else 'look'}'>{escape(j.words)}</li>" for j in judgements)
+        yield f"<ul class='verdict judgement'>{''.join(items)}</ul>"
     drawings = [_ledger_chart(report.ledger)]
     if metrics is not None and report.lengths is not None:
         lengths = [bucket.sequence_length for bucket in report.buckets]

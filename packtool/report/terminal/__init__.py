@@ -1,5 +1,5 @@
 """Reports in a terminal of 80 columns or a log file."""
 
-from packtool.report.terminal.reports import print_report, print_stats
+from packtool.report.terminal.reports import print_answer, print_stats
 
-__all__ = ["print_report", "print_stats"]
+__all__ = ["print_answer", "print_stats"]

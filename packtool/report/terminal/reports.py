@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import rich.table
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -13,6 +15,7 @@ from rich.text import Text
 from packtool.report import comparison_tables, dataset_tables
 from packtool.report.dataset_tables import headline
 from packtool.report.figures import count, number, short
+from packtool.report.judgement import judge
 from packtool.report.schema import (
     Advice,
     ChosenStrategy,
@@ -31,72 +34,98 @@ from packtool.sizes import plural
 
 
 def print_stats(report: Report, console: Console, *, full: bool = False, page: Path | str | None = None) -> None:
-    """Print whatever `packtool.stats` reports.
+    """Print whatever `packtool.stats` reports: the answer, and the tables behind it.
 
     Args:
-        full: all that is known; else the answer.
+        full: all that is known.
         page: where its page was written, if it was.
     """
     if isinstance(report, MeasuredReport):
-        _print_measured(report, console, full=full)
+        _print_packed(report, console, full=full)
     else:
-        _print_documents(report, console, full=full, page=page)
+        _print_documents(report, console, full=full)
+    _print_more(report, console, full=full, page=page)
+
+
+def print_answer(report: Report, console: Console, page: Path | str | None = None) -> None:
+    """Print the answer alone: the verdict, whether a packed dataset is good, or what documents there are."""
+    if isinstance(report, MeasuredReport):
+        _print_headline(report, console)
+        _print_judgements(report, console)
+    elif report.comparison is not None:
+        for verdict in report.comparison.verdicts:
+            _print_verdict(verdict, console)
+    else:
+        console.print(_held(report))
     if page is not None:
         console.print(f"Wrote {page}.", highlight=False, markup=False, soft_wrap=True)
 
 
-def print_report(report: PackedReport, console: Console) -> None:
-    """Print the report of a packed dataset (`packtool.report.packed.report_of_rows`)."""
-    print_ledger(report, console)
-    if report.metrics is None or report.lengths is None:
-        console.print("\nDocument boundaries are not known (--no-segments), so there are no metrics.")
-        return
-    print_table(dataset_tables.metrics_table(report), console)
-    if len(report.buckets) > 1:
-        print_table(dataset_tables.buckets_table(report.buckets), console)
-    _print_lengths(report.lengths, console)
-    console.print(heading("Documents per row"))
-    console.print(bars([(span(b.first, b.last), b.rows) for b in report.documents_per_row], "row"))
-
-
 def print_ledger(report: PackedReport, console: Console) -> None:
     """Print what a packed dataset is, and where every token went."""
-    strategy, order = headline(report)
-    console.print(Text.assemble((strategy, "bold"), f" · {order}"))
+    _print_headline(report, console)
     console.print()
     print_table(dataset_tables.ledger_table(report.ledger), console)
 
 
-def _print_measured(report: MeasuredReport, console: Console, *, full: bool) -> None:
-    print_report(report, console)
-    if report.mixing:
-        print_table(dataset_tables.mixing_table(report.mixing), console, full=full)
-    for table in dataset_tables.source_tables(report):
-        print_table(table, console, full=full)
+def _print_headline(report: PackedReport, console: Console) -> None:
+    strategy, order = headline(report)
+    console.print(Text.assemble((strategy, "bold"), f" · {order}"))
 
 
-def _print_documents(report: DocumentsReport, console: Console, *, full: bool, page: Path | str | None) -> None:
+def _print_packed(report: MeasuredReport, console: Console, *, full: bool) -> None:
+    print_ledger(report, console)
+    console.print()
+    if report.metrics is None or report.lengths is None:
+        console.print("Document boundaries are not known (--no-segments), so there are no metrics.")
+        return
+    _print_judgements(report, console)
+    sources = dataset_tables.source_tables(report)
+    if not full:
+        for table in sources if len(report.sources) > 1 else []:
+            print_table(table, console)
+        return
+    print_table(dataset_tables.metrics_table(report), console, full=True)
+    if len(report.buckets) > 1:
+        print_table(dataset_tables.buckets_table(report.buckets), console, full=True)
+    _print_lengths(report.lengths, console)
+    console.print(heading("Documents per row"))
+    console.print(bars([(span(b.first, b.last), b.rows) for b in report.documents_per_row], "row"))
+    for table in [dataset_tables.mixing_table(report.mixing), *sources]:
+        print_table(table, console, full=True)
+
+
+def _print_documents(report: DocumentsReport, console: Console, *, full: bool) -> None:
     comparison = report.comparison
-    if comparison is not None:
-        for verdict in comparison.verdicts:
-            _print_verdict(verdict, console)
-        if comparison.verdicts:
-            console.print(Text(comparison.verdicts[0].limits, "dim"))
+    for verdict in comparison.verdicts if comparison is not None else ():
+        _print_verdict(verdict, console, full=full)
         console.print()
     console.print(_held(report))
     if comparison is None or full:
         _print_lengths(report.lengths, console)
-        for table in dataset_tables.source_tables(report):
+        sources = dataset_tables.source_tables(report)
+        for table in sources if full or len(getattr(report, "sources", ())) > 1 else []:
             print_table(table, console, full=full)
-    if comparison is None:
-        return
-    for table in _comparison(comparison) if full else [comparison_tables.strategies_table(comparison)]:
-        print_table(table, console, full=full)
-    if full:
-        _print_advice(comparison.advice, console)
-    else:
-        more = "" if page is not None else "; charts: --html FILE"
-        console.print(f"Costs, row lengths, sliding windows, advice: --full{more}.", highlight=False)
+    if comparison is not None:
+        for table in _comparison(comparison) if full else [_contest(comparison)]:
+            print_table(table, console, full=full)
+        if full:
+            _print_advice(comparison.advice, console)
+
+
+def _print_more(report: Report, console: Console, *, full: bool, page: Path | str | None) -> None:
+    """Where there is more to see, or what was written."""
+    if page is not None:
+        console.print(f"Wrote {page}.", highlight=False, markup=False, soft_wrap=True)
+    elif not full:
+        console.print("All figures: --full; charts: --html FILE; terms: docs/glossary.md.", highlight=False)
+
+
+def _contest(comparison: Comparison) -> Table[Any]:
+    """The strategies that the verdicts chose from: those of one row length, if there are any."""
+    table = comparison_tables.strategies_table(comparison)
+    one_length = [group for group in table.groups if group[1][0].sequence_length is not None]
+    return replace(table, groups=one_length or table.groups)
 
 
 def _comparison(comparison: Comparison) -> Iterator[Table[Any]]:
@@ -106,18 +135,29 @@ def _comparison(comparison: Comparison) -> Iterator[Table[Any]]:
     yield from (comparison_tables.sliding_table(each) for each in comparison.sliding if each.longer_texts)
 
 
-def _print_verdict(verdict: Verdict, console: Console) -> None:
-    size = verdict.sequence_length
-    rows = "rows of several lengths" if size is None else f"rows of {count(size)} tokens"
-    console.print(Text.assemble((f"Verdict for {rows}: ", "bold"), (verdict.choice.strategy, "bold green")))
-    _print_choice(verdict.choice, console)
-    if verdict.runner_up is not None:
-        _print_choice(verdict.runner_up, console, lead=f"Runner-up: {verdict.runner_up.strategy}, ")
-    console.print()
+def _print_verdict(verdict: Verdict, console: Console, *, full: bool = False) -> None:
+    title = f"Verdict for {comparison_tables.name_of(verdict.sequence_length).lower()}: "
+    console.print(Text.assemble((title, "bold"), (verdict.choice.strategy, "bold green")))
+    _print_choice(verdict.choice, console, full=full)
+    for further, other in enumerate(verdict.alternatives if full else verdict.alternatives[:1]):
+        lead = "Or" if further else "Runner-up:"
+        _print_choice(other, console, lead=f"{lead} {other.strategy}, ", full=full)
+    if full:
+        console.print(Text(verdict.limits, "dim"))
 
 
-def _print_choice(choice: ChosenStrategy, console: Console, lead: str = "") -> None:
+def _print_judgements(report: PackedReport, console: Console) -> None:
+    for judgement in judge(report):
+        mark, style = ("✓", "green") if judgement.good else ("!", "bold yellow")
+        grid = rich.table.Table.grid(padding=(0, 1))
+        grid.add_row(Text(mark, style), Text(judgement.words))
+        console.print(grid)
+
+
+def _print_choice(choice: ChosenStrategy, console: Console, lead: str = "", *, full: bool = False) -> None:
     console.print(Padding(Text(lead + choice.reason), (0, 0, 0, 2)))
+    if full and choice.source is not None:
+        console.print(Padding(Text(choice.source, "dim"), (0, 0, 0, 2)))
     # Never wrapped: it is there to be pasted.
     console.print(Text(f"    {choice.command}", "cyan"), soft_wrap=True)
 

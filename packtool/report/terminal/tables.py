@@ -29,6 +29,8 @@ def print_table(table: Table[Any], console: Console, *, full: bool = False) -> N
     """
     columns = [column for column in table.columns if full or column.brief]
     groups = [group for group in table.cells(columns) if group[1]]
+    if not groups:
+        return
     if table.title and not table.headed:
         console.print(heading(table.title))
     for parts in [[group] for group in groups] if table.headed else [groups]:

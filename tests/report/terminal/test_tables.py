@@ -8,13 +8,14 @@ from rich.console import Console
 from packtool.metrics import Tally
 from packtool.report.packed import report_of_rows
 from packtool.report.schema import PackedReport
-from packtool.report.terminal import print_report, tables
-from tests.reports import NOTHING
+from packtool.report.table import Column, Table
+from packtool.report.terminal import print_stats, tables
+from tests.reports import NOTHING, measured
 
 
-def printed(report: PackedReport, width: int = 80) -> str:
+def printed(report: PackedReport, *, full: bool = True) -> str:
     out = io.StringIO()
-    print_report(report, Console(file=out, width=width))
+    print_stats(measured(report), Console(file=out, width=80), full=full)
     return out.getvalue()
 
 
@@ -25,6 +26,23 @@ def test_fits_eighty_columns(report: PackedReport) -> None:
     for word in ("padding", "truncation", "concatenation", "mean context", "steps per epoch", "Document length"):
         assert word in text
     assert "█" in text
+
+
+def test_the_answer_takes_twenty_lines(report: PackedReport) -> None:
+    lines = printed(report, full=False).splitlines()
+    assert len(lines) <= 22
+    assert any(line.startswith(("✓ ", "! ")) for line in lines)
+    assert "--full" in lines[-1]
+
+
+def test_columns_beyond_eighty_go_on_below_with_the_first_repeated() -> None:
+    columns = [Column("name", str, words=True), *(Column(f"column {i}", lambda row: 12_345_678) for i in range(9))]
+    out = io.StringIO()
+    tables.print_table(Table("", columns, [("", ["a"])]), Console(file=out, width=80))
+    lines = out.getvalue().splitlines()
+    assert [line.split()[0][:4] for line in lines if line.strip()] == ["name", "────", "a", "name", "────", "a"]
+    assert max(map(len, lines)) <= 80
+    assert out.getvalue().count("12345678") == 9
 
 
 def test_says_when_boundaries_are_unknown() -> None:

@@ -1,0 +1,73 @@
+"""Whether a packed dataset is good, in words: each figure that matters against the limits of the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from packtool.metrics import Metrics
+from packtool.packing import STRATEGIES
+from packtool.report.figures import percent, times, times_random
+from packtool.report.schema import PackedReport
+from packtool.report.verdict import EVEN, NOTABLE, WASTE, padding_waste
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What one figure says.
+
+    Attributes:
+        good: nothing to do about it.
+        words: the figure, whether it is good, and what to do if it is not.
+    """
+
+    good: bool
+    words: str
+
+
+def judge(report: PackedReport) -> list[Judgement]:
+    """What the figures of a packed dataset say; nothing where boundaries are not known, or there are no documents."""
+    metrics = report.metrics
+    if metrics is None or not metrics.documents or not report.ledger.output:
+        return []
+    return [_waste(report, metrics), _truncation(metrics), *_mixing(report, metrics)]
+
+
+def _waste(report: PackedReport, metrics: Metrics) -> Judgement:
+    padding = padding_waste(report.buckets, report.ledger.output)
+    wasted = padding + metrics.repeated_ratio + metrics.dropped_ratio
+    shares = ((metrics.padding_ratio, "padding"), (metrics.repeated_ratio, "repeated"))
+    parts = [f"{percent(share)} of the output is {what}" for share, what in shares if share]
+    parts += [f"{percent(metrics.dropped_ratio)} of the text is dropped"] if metrics.dropped_ratio else []
+    said = ", ".join(parts) or "No padding, nothing repeated or dropped"
+    if wasted > WASTE:
+        return Judgement(False, f"{said}: more than {percent(WASTE)}; other strategies may waste less.")
+    return Judgement(True, f"{said}: little is wasted.")
+
+
+def _truncation(metrics: Metrics) -> Judgement:
+    """Documents longer than a row are cut by every strategy, so only the others count."""
+    longer = metrics.documents - metrics.fitting_documents
+    avoidable = metrics.avoidably_truncated_documents
+    cut = f"{percent(metrics.truncation_ratio)} of the documents are cut"
+    if not metrics.truncated_documents:
+        return Judgement(True, "No document is cut.")
+    if not avoidable:
+        return Judgement(True, f"{cut}, all of them longer than a row: no strategy keeps these whole.")
+    share = avoidable / metrics.documents
+    split = f"{cut}: {percent(longer / metrics.documents)} are longer than a row, but {percent(share)} would fit"
+    if share < NOTABLE:
+        return Judgement(True, f"{split}, which is little.")
+    return Judgement(False, f"{split}, and bfd would keep these whole.")
+
+
+def _mixing(report: PackedReport, metrics: Metrics) -> Iterator[Judgement]:
+    """Only where rows could have been mixed: those of other strategies are as they have to be."""
+    found = metrics.homogeneity
+    mixable = "mix_rows" in STRATEGIES[report.strategy].accepts and not report.options.get("mix_rows")
+    if mixable and found.between_rows - found.random_rows > EVEN:
+        yield Judgement(
+            False,
+            f"Documents that share a row are of like length, {times(times_random(found))} as alike as in random rows: "
+            "--mix-rows mixes them, at the same padding and truncation.",
+        )
