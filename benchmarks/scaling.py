@@ -58,7 +58,7 @@ def simulate(durations: npt.NDArray[np.float64], workers: int, overhead: float) 
     return end
 
 
-def nothing(task: int) -> int:
+def nothing(task: int, worker: object) -> int:
     return task
 
 
@@ -68,15 +68,13 @@ def overhead(tasks: int = 2000) -> dict[str, float]:
     They are processes of their own, so the larger of the two is how long a task takes them at least.
     """
     from benchmarks.cluster import cluster
-    from packtool import cluster as engine
-    from packtool.cluster import Cluster
+    from packtool.engines import Cluster
 
     WORK.mkdir(exist_ok=True)
-    with cluster(2) as running, engine.kept():
-        where = Cluster(running.address, 2, "empty")
-        list(engine.run(nothing, range(100), where, shared=WORK))
+    with cluster(2) as running, Cluster(running.address, 2, "empty") as engine:
+        list(engine.run(nothing, range(100), shared=WORK))
         before = time.process_time(), _cpu(running.scheduler.pid)
-        list(engine.run(nothing, range(tasks), where, shared=WORK))
+        list(engine.run(nothing, range(tasks), shared=WORK))
         command = (time.process_time() - before[0]) / tasks
         scheduler = (_cpu(running.scheduler.pid) - before[1]) / tasks
         peaks = {f"{name}_mb": peak for name, peak in running.peaks().items()}

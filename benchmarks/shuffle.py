@@ -60,7 +60,7 @@ def dataset(tokens: float) -> Path:
 
 def bare_move(source: Path, output: Path) -> None:
     """Rows in shuffled order to one file, and nothing else, by the command's threads; prints its own times."""
-    from packtool.executor import available_cpus
+    from packtool.engines import available_cpus
     from packtool.shuffling.atom import atom_shuffles
     from packtool.storage.packed import PackedDataset
     from packtool.writing.stored_plan import stored_plans

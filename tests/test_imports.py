@@ -17,8 +17,8 @@ from packtool.commands.doctor import MODULES
 PACKAGE = Path(__file__).parents[1] / "packtool"
 
 LAYERS = (
-    ("errors", "sizes", "warnings", "clock", "progress", "executor", "installing", "call", "share", "temporary"),
-    ("cluster", "forked", "places"),
+    ("errors", "sizes", "warnings", "clock", "progress", "installing", "call", "temporary"),
+    ("engines", "places"),
     ("options",),
     ("arrays",),
     ("plan",),

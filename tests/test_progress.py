@@ -21,6 +21,7 @@ from packtool import progress
 from packtool.cli import run
 from packtool.clock import Clock
 from packtool.corpus import blocks
+from packtool.engines import Worker
 from packtool.sizes import show_bytes
 from packtool.tokenizing import block as tasks
 from tests.interrupting import Interrupted
@@ -107,10 +108,10 @@ def test_a_resumed_run_tells_its_own_rate(
     assert whole.run["this_run"] == {"text_bytes": whole.run["text_bytes"], "tokens": whole.counts["tokens"]}
     finished, run_task = 4, tasks.run
 
-    def stop(context: tasks.Context, task: tasks.Task) -> tasks.BlockResult | tasks.FileDigest:
+    def stop(context: tasks.Context, task: tasks.Task, worker: Worker) -> tasks.BlockResult | tasks.FileDigest:
         if task.number == finished:
             raise Interrupted
-        return run_task(context, task)
+        return run_task(context, task, worker)
 
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
         patch.setattr(tasks, "run", stop)

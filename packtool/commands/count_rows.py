@@ -1,4 +1,4 @@
-"""Rows of a packed dataset, counted step by step: here, or by the workers of a cluster."""
+"""Rows of a packed dataset, counted step by step, each step a task."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from packtool import cluster, executor
-from packtool.cluster import Cluster
 from packtool.commands.source_mix import rows_at_once
+from packtool.engines import Engine, Worker
 from packtool.metrics import Mixing, RowsMix, Tally, TallyCounts
 from packtool.plan import Segments
 from packtool.storage.packed import PackedBucket
@@ -17,7 +16,7 @@ from packtool.writing.function_files import save
 from packtool.writing.layout import Layout
 
 STEPS = 16
-"""That a task of a cluster counts."""
+"""That a task counts."""
 
 
 def count_rows(
@@ -25,16 +24,16 @@ def count_rows(
     tally: Tally,
     mixing: Mixing,
     advance: Callable[[int], object] = lambda rows: None,
-    where: Cluster | None = None,
+    engine: Engine | None = None,
 ) -> None:
     """Add all rows to a tally and to how well they are mixed; both are new.
 
     Args:
         advance: told how many rows were counted.
-        where: the cluster that counts; None for this process.
+        engine: counts; where it shares memory, this thread does.
     """
     step = rows_at_once(mixing.batch_size, tally.sequence_length)
-    if where is None:
+    if engine is None or engine.shares_memory:
         for rows in _steps(source, 0, source.rows, step):
             tally.add(rows)
             mixing.add(rows)
@@ -43,7 +42,7 @@ def count_rows(
     tasks = [_Rows(first, min(first + STEPS * step, source.rows)) for first in range(0, source.rows, STEPS * step)]
     with temporary_directory() as folder:
         task = save(_Count(source, tally, mixing, step), folder)
-        found = dict(cluster.run(task, tasks, where, shared=task.file, on_advance=advance))
+        found = dict(engine.run(task, tasks, shared=task.file, on_advance=advance))
     for number in range(len(tasks)):  # in order: sums of shares depend on it
         counts, parts = found.pop(number)
         tally += Tally.of(counts, tally.lengths, tally.sequence_length)
@@ -67,13 +66,13 @@ class _Count:
     mixing: Mixing
     step: int
 
-    def __call__(self, rows: _Rows) -> tuple[TallyCounts, list[RowsMix]]:
+    def __call__(self, rows: _Rows, worker: Worker) -> tuple[TallyCounts, list[RowsMix]]:
         tally, parts, first = Tally(self.tally.lengths, self.tally.sequence_length), [], rows.first
         for segments in _steps(self.source, rows.first, rows.last, self.step):
             tally.add(segments)
             parts.append(self.mixing.measure(segments, first))
             first += segments.groups
-            executor.advance(segments.groups)
+            worker.advance(segments.groups)
         return tally.counts(), parts
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from packtool import __version__
 from packtool.clock import Clock
-from packtool.commands.part import Part, require_all
+from packtool.commands.part import Part, engine_of, require_all
 from packtool.commands.preview import Preview
+from packtool.options.again import again
+from packtool.options.pack import PackArguments
+from packtool.options.shuffle import ShuffleArguments
+from packtool.places.mirror import in_part
 from packtool.report.packed import read_report
 from packtool.report.schema import PackedReport
-from packtool.share import Share
+from packtool.sizes import memory_granted
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import DatasetEntry, PackedManifest
 from packtool.storage.output import Output, lies_at, prepare
@@ -55,10 +60,9 @@ class DatasetJob:
         command: its name.
         inputs: datasets that it reads.
         output: directory that it writes.
-        budget: memory and threads.
+        budget: memory and engine.
         check_input, overwrite, resume, dry_run, quiet: as the command takes them.
         clock: started with the command.
-        share: of the work that this run does; None for all of it.
         arguments: of the command, for `merge`.
     """
 
@@ -72,7 +76,6 @@ class DatasetJob:
     dry_run: bool
     quiet: bool
     clock: Clock
-    share: Share | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def input_entries(self) -> list[DatasetEntry]:
@@ -99,7 +102,7 @@ class DatasetJob:
             inputs=self.inputs,
             overwrite=self.overwrite,
             resume=self.resume,
-            share=self.share,
+            share=self.budget.engine.share,
             arguments=self.arguments,
         )
         if not place.finished:
@@ -114,15 +117,42 @@ class DatasetJob:
         Raises:
             DataError: it merges what tasks did, and pieces are missing.
         """
-        if self.share is None:
+        share = self.budget.engine.share
+        if share is None:
             return None
-        if self.share.merges:
+        if share.merges:
             require_all(place.path, written.missing, written.pieces, place.tasks)
             return None
-        here = sum(map(self.share.has, range(written.pieces)))
-        return DatasetResult(place.path, None, {}, part=Part(str(self.share), here, written.pieces))
+        here = sum(map(share.has, range(written.pieces)))
+        return DatasetResult(place.path, None, {}, part=Part(str(share), here, written.pieces))
 
     def facts(self) -> dict[str, Any]:
         """What goes to `run.json`."""
         names = [path.resolve().name for path in self.inputs]
-        return {"inputs": names, "workers": self.budget.workers, "written": self.clock.seconds()}
+        return {"inputs": names, "workers": self.budget.engine.workers, "written": self.clock.seconds()}
+
+
+@contextmanager
+def dataset_job(
+    command: str, inputs: Sequence[Path], options: PackArguments | ShuffleArguments
+) -> Iterator[DatasetJob]:
+    """The job that a command's options ask for; its engine runs as long as the block.
+
+    Raises:
+        UsageError: options that make no sense.
+    """
+    clock = Clock()
+    with engine_of(options, command) as engine:
+        yield DatasetJob(
+            command=command,
+            inputs=inputs,
+            output=Path(options.output),
+            budget=Budget(memory_granted(options.memory), engine, in_order=in_part(inputs)),
+            check_input=options.check_input,
+            overwrite=options.overwrite,
+            resume=options.resume,
+            dry_run=options.dry_run,
+            quiet=options.quiet,
+            clock=clock,
+            arguments=again(options),
+        )

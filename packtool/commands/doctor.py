@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from packtool import __version__
+from packtool.engines import available_cpus
 from packtool.errors import PacktoolError
-from packtool.executor import available_cpus
 from packtool.installing import how_to_install
 
 REQUIRED = {

@@ -9,11 +9,11 @@ from packtool.commands.dataset_job import DatasetResult
 from packtool.commands.pack import pack
 from packtool.commands.shuffle import shuffle
 from packtool.commands.tokenize import TokenizeResult, tokenize
+from packtool.engines.share import MERGE
 from packtool.errors import DataError, UsageError
 from packtool.options.call import takes
 from packtool.options.merge import MergeArguments
 from packtool.report.packed import read_report
-from packtool.share import MERGE
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import PackedManifest, StoreManifest
 from packtool.storage.state import read_begun

@@ -8,24 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from packtool import cluster
-from packtool.clock import Clock
-from packtool.cluster import Cluster
 from packtool.commands.choose import choosing, require_distinct
-from packtool.commands.dataset_job import DatasetJob, DatasetResult
+from packtool.commands.dataset_job import DatasetResult, dataset_job
 from packtool.commands.pack_options import check_options, describe, padding_id
-from packtool.commands.part import share_of
 from packtool.commands.places import with_places
 from packtool.commands.staged import warn_of_scatter
 from packtool.commands.write_corpus import write_corpus
-from packtool.executor import available_cpus
-from packtool.options.again import again
+from packtool.engines import Threads
 from packtool.options.call import takes
 from packtool.options.pack import PackArguments
-from packtool.places.mirror import in_part
 from packtool.selecting.mixture import Passes
 from packtool.shuffling.atom import atom_shuffles
-from packtool.sizes import memory_granted
 from packtool.storage.manifest import Shuffle
 from packtool.storage.output import one_writer
 from packtool.storage.token_store import Corpus
@@ -38,7 +31,6 @@ log = logging.getLogger(__name__)
 
 
 @takes(PackArguments)
-@cluster.kept()
 @with_places("stores", output=True)
 @one_writer
 def pack(options: PackArguments) -> DatasetResult:
@@ -48,71 +40,51 @@ def pack(options: PackArguments) -> DatasetResult:
         UsageError: options that make no sense, or do not fit together.
         DataError: a store is missing, unfinished or damaged, or the disk is full.
     """
-    clock = Clock()
     chosen = check_options(options)
-    workers = options.workers or available_cpus()
     stores, strategy = options.stores, options.strategy
     inputs = [Path(path) for path in ([stores] if isinstance(stores, str | Path) else stores)]
     require_distinct(inputs)
-    job = DatasetJob(
-        command="pack",
-        inputs=inputs,
-        output=Path(options.output),
-        budget=Budget(
-            memory=memory_granted(options.memory),
-            workers=workers,
-            cluster=None if options.scheduler is None else Cluster(options.scheduler, workers, "pack"),
-            in_order=in_part(inputs),
-        ),
-        check_input=options.check_input,
-        overwrite=options.overwrite,
-        resume=options.resume,
-        dry_run=options.dry_run,
-        quiet=options.quiet,
-        clock=clock,
-        share=share_of(options),
-        arguments=again(options),
-    )
-    corpus = Corpus(job.inputs)
-    described = describe(chosen, options, padding_id(options.pad_token, corpus.tokenizer))
-    record = (
-        Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=0) if options.shuffle else None
-    )
-    solver = _version_of("scipy") if options.optimize else None
-    longest = options.sequence_length or max(options.buckets)
-    with choosing(corpus, options, longest, job.budget) as documents:
-        choice = None if documents is None else documents.choice
-        passes = None if documents is None else documents.passes
-        place = job.begin(
-            strategy,
-            described,
-            record,
-            solver,
-            *([] if choice is None else [choice.options]),
-            figures=lambda: _figures(corpus, strategy, options, job.budget, passes),
+    with dataset_job("pack", inputs, options) as job:
+        corpus = Corpus(job.inputs)
+        described = describe(chosen, options, padding_id(options.pad_token, corpus.tokenizer))
+        record = (
+            Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=0) if options.shuffle else None
         )
-        if isinstance(place, DatasetResult):
-            return place
-        with planned(strategy, corpus, options, job.budget, place.work, passes) as plans:
-            if job.budget.in_order:
-                warn_of_scatter(corpus, plans, inputs)
-            facts: dict[str, Any] = {"planned": clock.seconds()}
-            log.info("%s: %d documents planned in %.1f s", strategy, corpus.documents, facts["planned"]["wall"])
-            if proven := [plan.least_rows for plan in plans if plan.least_rows is not None]:
-                facts["least_rows"] = sum(proven)
-            return write_corpus(
-                job,
-                place,
-                corpus,
-                plans,
-                atom_shuffles(plans, seed=options.seed) if options.shuffle else [None] * len(plans),
-                strategy=strategy,
-                multi_bucket=chosen.multi_bucket,
-                options=described,
-                record=record,
-                facts=facts,
-                choice=choice,
+        solver = _version_of("scipy") if options.optimize else None
+        longest = options.sequence_length or max(options.buckets)
+        with choosing(corpus, options, longest, job.budget) as documents:
+            choice = None if documents is None else documents.choice
+            passes = None if documents is None else documents.passes
+            place = job.begin(
+                strategy,
+                described,
+                record,
+                solver,
+                *([] if choice is None else [choice.options]),
+                figures=lambda: _figures(corpus, strategy, options, job.budget, passes),
             )
+            if isinstance(place, DatasetResult):
+                return place
+            with planned(strategy, corpus, options, job.budget, place.work, passes) as plans:
+                if job.budget.in_order:
+                    warn_of_scatter(corpus, plans, inputs)
+                facts: dict[str, Any] = {"planned": job.clock.seconds()}
+                log.info("%s: %d documents planned in %.1f s", strategy, corpus.documents, facts["planned"]["wall"])
+                if proven := [plan.least_rows for plan in plans if plan.least_rows is not None]:
+                    facts["least_rows"] = sum(proven)
+                return write_corpus(
+                    job,
+                    place,
+                    corpus,
+                    plans,
+                    atom_shuffles(plans, seed=options.seed) if options.shuffle else [None] * len(plans),
+                    strategy=strategy,
+                    multi_bucket=chosen.multi_bucket,
+                    options=described,
+                    record=record,
+                    facts=facts,
+                    choice=choice,
+                )
 
 
 def _version_of(package: str) -> str:
@@ -126,7 +98,7 @@ def _figures(
 ) -> dict[str, int]:
     """What would be written, for a dry run."""
     kept, itemsize = corpus.stores[0].manifest.tokenizer_files, corpus.dtype.itemsize
-    budget = replace(budget, cluster=None)
+    budget = replace(budget, engine=Threads(budget.engine.workers))
     with temporary_directory() as work, planned(strategy, corpus, options, budget, work, passes) as plans:
         return {
             "documents": corpus.documents,

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from packtool.engines import Engine, Share, engine_for
+from packtool.engines.share import MERGE, parse_share, tasks_of
 from packtool.errors import DataError, UsageError
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.tokenize import TokenizeArguments
-from packtool.share import MERGE, Share, parse_share, tasks_of
 from packtool.sizes import plural
+from packtool.storage.carried import forget_fetched
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,17 @@ class Part:
         return f"task {self.task}, {self.pieces:,} of {plural(self.of, 'piece')}"
 
 
-def share_of(options: TokenizeArguments | PackArguments | ShuffleArguments) -> Share | None:
+def engine_of(options: TokenizeArguments | PackArguments | ShuffleArguments, command: str) -> Engine:
+    """What does the work of a command, or the share of it that `--task` names.
+
+    Raises:
+        UsageError: the share makes no sense; Dask is not installed.
+    """
+    share = _share_of(options)
+    return engine_for(options.scheduler, options.workers, command, share, at_end=forget_fetched)
+
+
+def _share_of(options: TokenizeArguments | PackArguments | ShuffleArguments) -> Share | None:
     """The share that `--task` names; None for all of the work.
 
     Raises:

@@ -11,17 +11,15 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from packtool.cluster import Cluster, on_each_worker
 from packtool.commands.preview import Preview
 from packtool.commands.staged import limit_inputs
-from packtool.errors import PacktoolError, UsageError, named
-from packtool.executor import available_cpus
+from packtool.engines import available_cpus
+from packtool.errors import UsageError, named
 from packtool.places import staging, transfer
 from packtool.places.mirror import Mirror
 from packtool.places.quota import Quota
 from packtool.places.url import as_typed, dataset_url, is_remote
 from packtool.storage import manifest as manifests
-from packtool.storage.carried import forget_fetched
 from packtool.storage.publish import UNFINISHED
 from packtool.storage.remote import look, mirror
 from packtool.storage.state import State, read_state
@@ -86,20 +84,12 @@ def with_places(
                     limit_inputs(mirrors, root, given.staging_limit, workers, shared=given.scheduler is not None)
                 for each in mirrors if output else ():
                     each.recheck()
-                if mirrors and getattr(given, "scheduler", None) is not None:
-                    stack.push(functools.partial(_forget_on_workers, given))
                 result = command(replace(given, **changed))
             return cast("Result", told(result))
 
         return run
 
     return decorate
-
-
-def _forget_on_workers(options: Any, kind: object, error: object, _: object) -> None:
-    """Have workers remove what they fetched, unless nobody could tell them."""
-    if error is None or (isinstance(error, PacktoolError) and error.code != "cluster-lost"):
-        on_each_worker(forget_fetched, Cluster(options.scheduler, options.workers or available_cpus(), ""))
 
 
 def _listed(value: Any) -> list[str]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from packtool import cluster, config, packing, shuffling
+from packtool import config, packing, shuffling
 from packtool.clock import Clock
 from packtool.commands import pipeline
 from packtool.commands.pack_options import check_options
 from packtool.commands.pipeline import Stage
 from packtool.commands.places import is_occupied, state_at
 from packtool.commands.preview import Preview
+from packtool.engines import available_cpus
+from packtool.engines.cluster import started
 from packtool.errors import PacktoolError, UsageError
 from packtool.options.call import takes
 from packtool.options.check import check_taken, checked
@@ -57,7 +59,6 @@ Announce = Callable[[int, int, Stage], None]
 
 
 @takes(RunArguments)
-@cluster.kept()
 def run(options: RunArguments) -> list[StageResult]:
     """Run the stages of a configuration file, in order.
 
@@ -71,19 +72,28 @@ def run(options: RunArguments) -> list[StageResult]:
     planned = pipeline.stages(tables, given, options.output or (name if name != "-" else "run"))
     for stage in planned:
         _check(stage)
+    if options.scheduler is None or options.dry_run:
+        return _stages(planned, options, options.scheduler)
+    with started(options.scheduler, options.workers or available_cpus()) as scheduler:
+        return _stages(planned, options, scheduler)
+
+
+def _stages(planned: Sequence[Stage], options: RunArguments, scheduler: str | None) -> list[StageResult]:
+    """What becomes of each stage; all of them use the same scheduler."""
+    given = replace(options, scheduler=scheduler)
     results: list[StageResult] = []
     for number, stage in enumerate(planned, 1):
-        if options.announce is not None:
-            options.announce(number, len(planned), stage)
-        values = {"quiet": options.quiet, **stage.options}
+        if given.announce is not None:
+            given.announce(number, len(planned), stage)
+        values = {"quiet": given.quiet, **stage.options}
         for name in ("workers", "scheduler", "staging", "staging_limit"):
-            if getattr(options, name) is not None and name in declared(STAGES[stage.name]):
-                values.setdefault(name, getattr(options, name))
+            if getattr(given, name) is not None and name in declared(STAGES[stage.name]):
+                values.setdefault(name, getattr(given, name))
         try:
-            if options.dry_run:
-                results.append(_preview(stage, values, results, options.overwrite))
+            if given.dry_run:
+                results.append(_preview(stage, values, results, given.overwrite))
             else:
-                results.append(_do(stage, values, options.overwrite))
+                results.append(_do(stage, values, given.overwrite))
         except PacktoolError as error:
             raise stage.table.locate(error) from None
     return results

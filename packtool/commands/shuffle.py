@@ -6,33 +6,24 @@ from pathlib import Path
 
 import msgspec
 
-from packtool import cluster, shuffling
-from packtool.clock import Clock
-from packtool.cluster import Cluster
-from packtool.commands.dataset_job import DatasetJob, DatasetResult
-from packtool.commands.part import share_of
+from packtool import shuffling
+from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
 from packtool.commands.places import with_places
 from packtool.commands.shuffle_packed import require_atoms, with_batches, write_order, write_rows
 from packtool.commands.shuffle_store import write_partial, write_rotation
 from packtool.errors import UsageError
-from packtool.executor import available_cpus
-from packtool.options.again import again
 from packtool.options.call import takes
 from packtool.options.check import check_taken
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
-from packtool.places.mirror import in_part
 from packtool.shuffling import Method
-from packtool.sizes import memory_granted
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import Manifest, PackedManifest, Shuffle, StoreManifest
 from packtool.storage.output import one_writer
 from packtool.storage.packed import PackedDataset
-from packtool.writing.memory import Budget
 
 
 @takes(ShuffleArguments)
-@cluster.kept()
 @with_places("source", output=True)
 @one_writer
 def shuffle(options: ShuffleArguments) -> DatasetResult:
@@ -47,32 +38,16 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
     """
     chosen = shuffling.method(options.method)
     check_taken(options, "--method", chosen.name)
-    atom_size = options.atom_size
-    workers = options.workers or available_cpus()
-    job = DatasetJob(
-        command="shuffle",
-        inputs=[Path(options.source)],
-        output=Path(options.output),
-        budget=Budget(
-            memory=memory_granted(options.memory),
-            workers=workers,
-            cluster=None if options.scheduler is None else Cluster(options.scheduler, workers, "shuffle"),
-            in_order=in_part([options.source]),
-        ),
-        check_input=options.check_input,
-        overwrite=options.overwrite,
-        resume=options.resume,
-        dry_run=options.dry_run,
-        quiet=options.quiet,
-        clock=Clock(),
-        share=share_of(options),
-        arguments=again(options),
-    )
+    with dataset_job("shuffle", [Path(options.source)], options) as job:
+        return _shuffled(job, chosen, options)
+
+
+def _shuffled(job: DatasetJob, chosen: Method, options: ShuffleArguments) -> DatasetResult:
     manifest = manifests.read(Path(options.source))
     _require_kind(chosen, manifest, str(options.source), order_only=options.order_only)
     record = Shuffle(
         method=chosen.name,
-        atom_size=atom_size,
+        atom_size=options.atom_size,
         seed=_seed(options.seed, manifest),
         epoch=options.epoch,
         batch_size=options.batch_size,
@@ -83,8 +58,8 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
             return write_rotation(job, PackedDataset(options.source), record, options.sequence_length)
         return write_partial(job, record, options.sequence_length, options.remainder or "drop")
     dataset = PackedDataset(options.source)
-    require_atoms(dataset, atom_size)
-    if atom_size is None:
+    require_atoms(dataset, options.atom_size)
+    if options.atom_size is None:
         record = msgspec.structs.replace(record, atom_size=dataset.manifest.options.get("atom_size"))
     table = None
     if options.batch_tokens is not None:

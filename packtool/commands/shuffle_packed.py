@@ -165,7 +165,7 @@ def write_rows(
         return place
     plans = stored_plans(dataset, record.atom_size)
     lengths = dataset.lengths() if dataset.has_segments else None
-    writer = BucketWriter(place, lengths, base.options["shard_tokens"], lengths is not None, job.budget, job.share)
+    writer = BucketWriter(place, lengths, base.options["shard_tokens"], lengths is not None, job.budget)
     written = writer.write(
         [
             BucketJob(plan.bucket.entry.directory, PackedSource(plan, base.pad_id), shuffle)

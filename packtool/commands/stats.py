@@ -13,8 +13,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from packtool import cluster
-from packtool.cluster import Cluster
 from packtool.commands.choose import choose, require_distinct
 from packtool.commands.count_rows import count_rows
 from packtool.commands.places import with_places
@@ -22,8 +20,8 @@ from packtool.commands.source_mix import batch_tokens
 from packtool.commands.stats_corpus import corpus_lengths
 from packtool.comparing import Candidate, affordable, candidates, compare
 from packtool.comparing.sample import spread_rows
+from packtool.engines import Engine, engine_for
 from packtool.errors import UsageError
-from packtool.executor import available_cpus
 from packtool.metrics import BatchMix, LengthCounts, Mixed, Mixing, Tally
 from packtool.metrics.ratios import ratio
 from packtool.metrics.training import training_cost
@@ -51,6 +49,7 @@ from packtool.report.schema import (
 from packtool.report.sources import packed_sources
 from packtool.selecting.sides import first_of_each
 from packtool.storage import manifest as manifests
+from packtool.storage.carried import forget_fetched
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import OrderManifest, StoreManifest, input_entry, input_names
 from packtool.storage.order import read_order, require_orders
@@ -77,7 +76,6 @@ _CHOICE = tuple(name for name in declared(DocumentOptions) if name != "seed")
 
 
 @takes(StatsArguments)
-@cluster.kept()
 @with_places("path", "order", corpus="path")
 def stats(options: StatsArguments) -> Report:
     """Measure what lies at `path`.
@@ -96,20 +94,26 @@ def stats(options: StatsArguments) -> Report:
         _parameters(options.parameters)
     tried = _candidates(options)
     paths = [str(each) for each in ([options.path] if isinstance(options.path, str | Path) else options.path)]
-    if any(map(_is_dataset, paths)):
-        _refuse(options, _TEXT, "only text files take this option", "leave it out: this directory holds tokens already")
-        report: Report = _measure(paths, tried, options)
-    else:
-        _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
-        _refuse(options, _CHOICE, "only token stores take this option", "tokenize first, or leave it out")
-        _require_one(paths)
-        report = _corpus_report(paths[0], tried, options)
+    with engine_for(options.scheduler, options.workers, "stats", at_end=forget_fetched) as engine:
+        report = _report(paths, tried, options, engine)
     if html is not None:
         write_bytes(html, page(report).encode())
     return report
 
 
-def _measure(paths: Sequence[str], tried: Sequence[Candidate], options: StatsArguments) -> StoreReport | MeasuredReport:
+def _report(paths: Sequence[str], tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> Report:
+    if any(map(_is_dataset, paths)):
+        _refuse(options, _TEXT, "only text files take this option", "leave it out: this directory holds tokens already")
+        return _measure(paths, tried, options, engine)
+    _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
+    _refuse(options, _CHOICE, "only token stores take this option", "tokenize first, or leave it out")
+    _require_one(paths)
+    return _corpus_report(paths[0], tried, options, engine)
+
+
+def _measure(
+    paths: Sequence[str], tried: Sequence[Candidate], options: StatsArguments, engine: Engine
+) -> StoreReport | MeasuredReport:
     found = [manifests.read(Path(path)) for path in paths]
     for path, manifest in zip(paths, found, strict=True):
         if isinstance(manifest, OrderManifest):
@@ -121,7 +125,7 @@ def _measure(paths: Sequence[str], tried: Sequence[Candidate], options: StatsArg
             )
     if all(isinstance(manifest, StoreManifest) for manifest in found):
         _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
-        return _store_report(paths, tried, options)
+        return _store_report(paths, tried, options, engine)
     _require_one(paths)
     _refuse(options, _CHOICE, "only token stores take this option", "leave it out: this dataset is packed already")
     if tried:
@@ -131,12 +135,12 @@ def _measure(paths: Sequence[str], tried: Sequence[Candidate], options: StatsArg
             remedy="give the token store it was packed from, or leave --compare out",
             where=paths[0],
         )
-    return _packed_report(paths[0], options)
+    return _packed_report(paths[0], options, engine)
 
 
-def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArguments) -> CorpusReport:
+def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> CorpusReport:
     """The report of text files."""
-    found = corpus_lengths(location, options, tokens=bool(tried))
+    found = corpus_lengths(location, options, engine, tokens=bool(tried))
     words = lengths_of(LengthCounts.of(found.words), "words")
     comparison = None
     lengths = words
@@ -145,7 +149,7 @@ def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArgu
         lengths = lengths_of(counts, "tokens")
         tokenize = shlex.join(["packtool", "tokenize", location, "-o", "tokens", *as_flags(options, _TEXT)])
         command = f"{tokenize} && packtool pack tokens -o packed"
-        comparison = _comparison(found.tokens, counts, tried, command, options)
+        comparison = _comparison(found.tokens, counts, tried, command, options, engine)
     return CorpusReport(
         path=location,
         tokenizer=found.tokenizer,
@@ -158,7 +162,9 @@ def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArgu
     )
 
 
-def _store_report(paths: Sequence[str], tried: Sequence[Candidate], options: StatsArguments) -> StoreReport:
+def _store_report(
+    paths: Sequence[str], tried: Sequence[Candidate], options: StatsArguments, engine: Engine
+) -> StoreReport:
     """The report of one or more token stores, or of the documents that are chosen of them, as `pack` takes them."""
     require_distinct(paths)
     corpus = Corpus([Path(path) for path in paths])
@@ -181,7 +187,7 @@ def _store_report(paths: Sequence[str], tried: Sequence[Candidate], options: Sta
         sources=_stored_sources(corpus, counts),
         batch_size=options.batch_size,
         lengths=lengths_of(counts, "tokens"),
-        comparison=_comparison(lengths, counts, tried, command, options),
+        comparison=_comparison(lengths, counts, tried, command, options, engine),
     )
 
 
@@ -211,7 +217,12 @@ def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFi
 
 
 def _comparison(
-    lengths: Ints, counts: LengthCounts, tried: Sequence[Candidate], command: str, options: StatsArguments
+    lengths: Ints,
+    counts: LengthCounts,
+    tried: Sequence[Candidate],
+    command: str,
+    options: StatsArguments,
+    engine: Engine,
 ) -> Comparison | None:
     """What each candidate would make of documents; `command` is how they would be packed."""
     if not tried:
@@ -219,12 +230,12 @@ def _comparison(
     left_out = [each.strategy for each in tried if not affordable(each, len(lengths))]
     tried = [each for each in tried if affordable(each, len(lengths))]
     with Progress(len(tried), "compare", unit=" plans", quiet=options.quiet) as progress:
-        outcomes = list(compare(lengths, tried, progress.advance, _cluster(options)))
+        outcomes = list(compare(lengths, tried, progress.advance, engine))
     parameters = None if options.parameters is None else _parameters(options.parameters)
     return comparison_of(outcomes, counts, options.batch_size, command, parameters, list(dict.fromkeys(left_out)))
 
 
-def _packed_report(path: str, options: StatsArguments) -> MeasuredReport:
+def _packed_report(path: str, options: StatsArguments, engine: Engine) -> MeasuredReport:
     """The report of a packed dataset, counted from its segment table, and how well mixed its rows are."""
     dataset = PackedDataset(Path(path))
     manifest = dataset.manifest
@@ -251,7 +262,7 @@ def _packed_report(path: str, options: StatsArguments) -> MeasuredReport:
                 size = bucket.sequence_length
                 tally = Tally(lengths, size)
                 mixed = Mixing(manifest.store_documents, size, max(1, tokens // size))
-                count_rows(rows, tally, mixed, progress.advance, _cluster(options))
+                count_rows(rows, tally, mixed, progress.advance, engine)
                 tallies.append(tally)
                 mixing.append(mixed.result())
     report = report_of_rows(
@@ -283,12 +294,6 @@ def _packed_sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
         return packed_sources(manifest.inputs, manifest.store_documents, dataset.lengths(), manifest.choice, names)
     reported = read_report(dataset.path, manifest).sources
     return [msgspec.structs.replace(source, name=name) for source, name in zip(reported, names, strict=False)]
-
-
-def _cluster(options: StatsArguments) -> Cluster | None:
-    if options.scheduler is None:
-        return None
-    return Cluster(options.scheduler, options.workers or available_cpus(), "stats")
 
 
 def _candidates(options: StatsArguments) -> list[Candidate]:

@@ -11,14 +11,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from packtool import cluster, executor
-from packtool.cluster import Cluster
 from packtool.commands.inputs import find_files, found_from_anywhere
 from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin
 from packtool.corpus.filters import size
 from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CorpusFile, Document
+from packtool.engines import Engine, Worker
 from packtool.options.stats import StatsArguments
 from packtool.plan import I64
 from packtool.progress import Progress
@@ -59,15 +58,6 @@ class _Context(msgspec.Struct, frozen=True):
     encoder: str
 
 
-class _How(msgspec.Struct, frozen=True):
-    """Where blocks are read: by processes here, or on a cluster, whose workers see the folder."""
-
-    workers: int
-    where: Cluster | None
-    folder: Path
-    quiet: bool
-
-
 class _Measured(msgspec.Struct):
     words: I64
     characters: I64
@@ -75,12 +65,13 @@ class _Measured(msgspec.Struct):
     rejected: dict[str, int]
 
 
-def corpus_lengths(location: str, options: StatsArguments, *, tokens: bool) -> CorpusLengths:
+def corpus_lengths(location: str, options: StatsArguments, engine: Engine, *, tokens: bool) -> CorpusLengths:
     """Read text files and measure every document.
 
     Args:
         location: file, directory, glob, URL, or "-" for standard input.
         options: how to read it.
+        engine: reads it, block by block.
         tokens: count tokens even without a tokenizer named.
 
     Raises:
@@ -95,43 +86,38 @@ def corpus_lengths(location: str, options: StatsArguments, *, tokens: bool) -> C
             (folder / "tokenizer.json").write_bytes(loaded.data)
             context = _Context(options.text_field or "text", str(folder / "tokenizer.json"), choose(loaded.spec)[0])
             info = loaded.info
-        workers = options.workers or executor.available_cpus()
-        if options.scheduler is not None:
+        if not engine.shares_memory:
             files = list(map(found_from_anywhere, files))
-            (folder / _SHARED).touch()
-        where = None if options.scheduler is None else Cluster(options.scheduler, workers, "stats")
-        how = _How(workers, where, folder, options.quiet)
+        engine = engine.processes
+        (folder / _SHARED).touch()
         try:
-            measured = _run(context, files, how)
+            measured = _run(context, files, engine, folder, quiet=options.quiet)
         except (EncoderMismatchError, EncoderUnsuitableError) as error:
             warn(
                 "encoder-fallback", error.what, remedy="the ids are the same, but tokenizers is slower", where=location
             )
-            measured = _run(msgspec.structs.replace(context, encoder="tokenizers"), files, how)
+            slower = msgspec.structs.replace(context, encoder="tokenizers")
+            measured = _run(slower, files, engine, folder, quiet=options.quiet)
     return _join(measured, files, info, location)
 
 
-def _run(context: _Context, files: Sequence[CorpusFile], how: _How) -> list[_Measured]:
+def _run(
+    context: _Context, files: Sequence[CorpusFile], engine: Engine, folder: Path, *, quiet: bool
+) -> list[_Measured]:
     plan = blocks.plan(files)
     tasks = [Task(n, block, tuple(files[span.file] for span in block)) for n, block in enumerate(plan)]
     found: dict[int, _Measured] = {}
     function = functools.partial(_measure, context)
-    with Progress(sum(file.bytes for file in files), "stats", quiet=how.quiet) as progress:
-        results = cluster.run_on(
-            how.where,
-            function,
-            tasks,
-            workers=how.workers,
-            shared=how.folder / _SHARED,
-            on_advance=progress.advance,
-        )
-        with closing(results):  # type: ignore[type-var]
-            for number, result in results:
-                found[number] = result
+    with (
+        Progress(sum(file.bytes for file in files), "stats", quiet=quiet) as progress,
+        closing(engine.run(function, tasks, shared=folder / _SHARED, on_advance=progress.advance)) as results,
+    ):
+        for number, result in results:
+            found[number] = result
     return [found[number] for number in range(len(tasks))]
 
 
-def _measure(context: _Context, task: Task) -> _Measured:
+def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
     encoder = None
     if context.tokenizer is not None:
         encoder = _encoder(context.tokenizer, context.encoder)
@@ -149,7 +135,7 @@ def _measure(context: _Context, task: Task) -> _Measured:
                 tokens += _tokens(batch.documents, encoder)
             for reject in batch.rejects:
                 rejected[reject.code] = rejected.get(reject.code, 0) + 1
-            executor.advance(batch.progress)
+            worker.advance(batch.progress)
     return _Measured(np.array(words, np.int64), np.array(characters, np.int64), np.array(tokens, np.int64), rejected)
 
 

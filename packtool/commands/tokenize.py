@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from packtool import __version__, cluster, executor
+from packtool import __version__
 from packtool.clock import Clock
-from packtool.cluster import Cluster
 from packtool.commands.inputs import find_files, found_from_anywhere, warn_of_repeats
-from packtool.commands.part import Part, require_all, share_of
+from packtool.commands.part import Part, engine_of, require_all
 from packtool.commands.places import with_places
 from packtool.commands.preview import Preview, SeenFile
 from packtool.corpus import blocks
@@ -21,6 +20,7 @@ from packtool.corpus.fields import Fields
 from packtool.corpus.filters import Filters
 from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CorpusFile, Span
+from packtool.engines import Engine
 from packtool.errors import PacktoolError, UsageError
 from packtool.options.again import again
 from packtool.options.call import takes
@@ -75,7 +75,6 @@ class TokenizeResult:
 
 
 @takes(TokenizeArguments)
-@cluster.kept()
 @with_places(output=True)
 @outputs.one_writer
 def tokenize(options: TokenizeArguments) -> TokenizeResult:
@@ -84,11 +83,15 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     Raises:
         PacktoolError: whatever is wrong with options, tokenizer, inputs or output.
     """
-    clock = Clock()
     inputs = [options.inputs] if isinstance(options.inputs, str | Path) else list(options.inputs)
-    filters = Filters(options.min_words, options.min_chars, options.max_chars, options.min_tokens, options.max_tokens)
     _check_options(inputs, options)
-    share = share_of(options)
+    with engine_of(options, "tokenize") as engine:
+        return _tokenize(inputs, options, engine.processes)
+
+
+def _tokenize(inputs: Sequence[Path | str], options: TokenizeArguments, engine: Engine) -> TokenizeResult:
+    clock = Clock()
+    filters = Filters(options.min_words, options.min_chars, options.max_chars, options.min_tokens, options.max_tokens)
     fields = _fields(options)
     loaded = load.load(
         options.tokenizer,
@@ -113,7 +116,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         inputs=[each for each in _read(inputs, found) if each != STDIN and not is_remote(each)],
         overwrite=options.overwrite,
         resume=options.resume,
-        share=share,
+        share=engine.share,
         arguments=again(options),
     )
     if out.finished:
@@ -127,8 +130,6 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     if given_up := read_fallback(out.work):
         encoder_name, why = "tokenizers", given_up
     log.info("encoder %s: %s", encoder_name, why)
-    workers = options.workers or executor.available_cpus()
-    where = None if options.scheduler is None else Cluster(options.scheduler, workers, "tokenize")
     out.delivery.record(out.work / "tokenizer.json", loaded.data)
     context = tasks.Context(
         work=str(out.work.absolute()),
@@ -143,9 +144,9 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
         max_record_bytes=options.record_bytes,
         provenance=options.provenance,
         special_ids=_special_ids(loaded) if options.special_tokens == "token" and options.ids_field is None else (),
-        destination=None if where is None else out.delivery.destination,
+        destination=None if options.scheduler is None else out.delivery.destination,
     )
-    job = Job(context, files, workers, options.quiet, where, share, out.delivery)
+    job, share = Job(context, files, engine, options.quiet, out.delivery), engine.share
     if given_up:
         job.start_again("tokenizers")
     try:

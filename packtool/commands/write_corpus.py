@@ -53,7 +53,7 @@ def write_corpus(
         choice: which documents `corpus` has, its file not written yet; None for each of them once.
     """
     lengths, pad_id, with_segments = corpus.lengths(), options["pad_id"], options["segments"]
-    writer = BucketWriter(output, lengths, options["shard_tokens"], with_segments, job.budget, job.share)
+    writer = BucketWriter(output, lengths, options["shard_tokens"], with_segments, job.budget)
     written = writer.write(
         [
             BucketJob(

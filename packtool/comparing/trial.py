@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from packtool import cluster, packing
-from packtool.cluster import Cluster
+from packtool import packing
 from packtool.comparing.candidates import Candidate
 from packtool.comparing.sample import sample_rows
+from packtool.engines import Engine, Worker
 from packtool.metrics import Ledger, Tally, TallyCounts, balance
 from packtool.packing import STRATEGIES, Counted
 from packtool.packing.options import mixes
@@ -60,9 +60,9 @@ def compare(
     lengths: Ints,
     tried: Sequence[Candidate],
     advance: Callable[[int], object] = lambda done: None,
-    where: Cluster | None = None,
+    engine: Engine | None = None,
 ) -> Iterator[Outcome]:
-    """Try each candidate on documents of these lengths, EOS included; on a cluster, each as a task of it.
+    """Try each candidate on documents of these lengths, EOS included; each is a task where memory is not shared.
 
     The figures are those that packing and then measuring gives, for any seed where atoms are rows or hold whole rows: a
     shuffle then changes the order of rows but no row. Of smaller atoms, they are those of the default seed.
@@ -73,7 +73,7 @@ def compare(
     >>> found.ledger.rows, found.ledger.padding
     (3, 3)
     """
-    if where is None:
+    if engine is None or engine.shares_memory:
         for candidate in tried:
             yield _try(lengths, candidate)
             advance(1)
@@ -81,7 +81,7 @@ def compare(
     with temporary_directory() as folder:
         task = save(_OnWorker(lengths), folder)
         sent = {}
-        for number, found in cluster.run(task, tried, where, shared=task.file):
+        for number, found in engine.run(task, tried, shared=task.file):
             sent[number] = found
             advance(1)
     yield from (sent[number].received(lengths) for number in range(len(tried)))
@@ -93,7 +93,7 @@ class _OnWorker:
 
     lengths: Ints
 
-    def __call__(self, candidate: Candidate) -> _Sent:
+    def __call__(self, candidate: Candidate, worker: Worker) -> _Sent:
         found = _try(self.lengths, candidate)
         counts = [(tally.counts(), tally.sequence_length) for tally in found.tallies]
         return _Sent(replace(found, tallies=[]), counts)

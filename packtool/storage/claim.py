@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from packtool.call import typed
+from packtool.engines import Share
 from packtool.errors import DataError, UsageError
 from packtool.places import transfer
 from packtool.places.staging import Upload
-from packtool.share import Share
 from packtool.storage import lock, remote
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes, write_once

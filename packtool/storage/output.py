@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from packtool.engines import Share
 from packtool.errors import UsageError
 from packtool.places.mirror import fetch_all
 from packtool.places.staging import upload_of
-from packtool.share import Share
 from packtool.storage import manifest as manifests
 from packtool.storage import remote
 from packtool.storage.claim import claimed, uploaded

@@ -52,7 +52,7 @@ _SCRATCH = re.compile(
     rf"|order-\d{{5,}}\.keys"
     rf"|block-\d{{6,}}(\.{_RANDOM})?/({_ARRAY}|{COLUMNS}|{re.escape(REJECTED)})"
     rf"|((shards|partitions)/{_BUCKET})?plan\.{_RANDOM}/((rows|planner|window-\d+\.{_RANDOM})/)?{_SAVED}"
-    rf"|shards/{_BUCKET}plan\.{_RANDOM}/shard-\d{{5,}}\.{_RANDOM}/{_ARRAY}"
+    rf"|shards/{_BUCKET}shard-\d{{5,}}\.{_RANDOM}/{_ARRAY}"
     rf"|partitions/{_BUCKET}partitions-\d+-\d+/((task-\d{{2,}}\.{_RANDOM}/)?{_ATOMS}|task-\d{{2,}}\.json)"
     rf")((\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})?"
 )

@@ -81,7 +81,7 @@ def assemble(
     )
     run = {
         "written": clock.seconds(),
-        "workers": job.workers,
+        "workers": job.engine.workers,
         "encoder": ", ".join(sorted({result.encoder for _, result in job.in_order()})) or job.context.recipe.encoder,
         "encoder_why": why,
         "texts_checked": sum(result.checked for _, result in job.in_order()),

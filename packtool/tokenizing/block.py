@@ -15,6 +15,7 @@ from packtool.corpus.filters import Filters
 from packtool.corpus.pages import Packed, Pages
 from packtool.corpus.read import file_digest
 from packtool.corpus.records import Block, CorpusFile
+from packtool.engines import Worker
 from packtool.places import transfer
 from packtool.places.url import is_remote
 from packtool.storage.files import FileEntry, sync_directory, write_shared
@@ -124,7 +125,7 @@ def forget(work: Path, numbers: Container[int]) -> None:
                 entry.unlink()
 
 
-def run(context: Context, task: Task) -> BlockResult | FileDigest:
+def run(context: Context, task: Task, worker: Worker) -> BlockResult | FileDigest:
     """Run one task; running it again gives the same files. The digest alone where the task has no spans."""
     work, destination = Path(context.work), context.destination
     if not task.spans:
@@ -136,7 +137,7 @@ def run(context: Context, task: Task) -> BlockResult | FileDigest:
     # On a cluster, a task whose worker was taken for dead runs twice at once: each time in a directory of its own.
     attempt = Path(tempfile.mkdtemp(prefix=f"{directory.name}.", dir=work if destination is None else None))
     try:
-        result = _block(context, task, attempt)
+        result = _block(context, task, attempt, worker)
         if destination is not None:
             destination.deliver(attempt, result.files(), directory)
         else:
@@ -148,7 +149,7 @@ def run(context: Context, task: Task) -> BlockResult | FileDigest:
     return result
 
 
-def _block(context: Context, task: Task, attempt: Path) -> BlockResult:
+def _block(context: Context, task: Task, attempt: Path, worker: Worker) -> BlockResult:
     """A block, its files in a directory of this attempt."""
     encoder = prepare(context)
     if encoder is not None:
@@ -164,7 +165,7 @@ def _block(context: Context, task: Task, attempt: Path) -> BlockResult:
             columns=context.fields.columns,
         )
         counts = [
-            read_span(context, span, file, encoder, writer, log)
+            read_span(context, span, file, encoder, writer, log, worker)
             for span, file in zip(task.spans, task.files, strict=True)
         ]
         writer.close()

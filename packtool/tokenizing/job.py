@@ -10,14 +10,12 @@ from pathlib import Path
 
 import msgspec
 
-from packtool import cluster, forked
-from packtool.cluster import Cluster
 from packtool.corpus import blocks
 from packtool.corpus.pages import agree
 from packtool.corpus.records import Block, CorpusFile
 from packtool.corpus.source import OTHER_BYTES, changed
+from packtool.engines import Engine
 from packtool.progress import Progress
-from packtool.share import Share
 from packtool.storage.delivery import Delivery
 from packtool.storage.reading import decode, read_file
 from packtool.tokenizing import block as tasks
@@ -32,7 +30,7 @@ class Job:
     A file that several blocks share is hashed as a whole by a piece of its own; these pieces come before the blocks.
 
     Args:
-        share: of the pieces to do; None for all.
+        engine: does them, or its share of them.
         delivery: where finished blocks go; by default they stay.
 
     Attributes:
@@ -46,24 +44,22 @@ class Job:
         self,
         context: tasks.Context,
         files: list[CorpusFile],
-        workers: int,
+        engine: Engine,
         quiet: bool,
-        cluster: Cluster | None = None,
-        share: Share | None = None,
         delivery: Delivery | None = None,
     ) -> None:
         self.delivery = delivery or Delivery()
         self.context = context
         self.files = files
-        self.workers = workers
+        self.engine = engine
         self.results: dict[int, tasks.BlockResult] = {}
         self.digests: dict[int, tasks.FileDigest] = {}
         self._quiet = quiet
-        self._cluster = cluster
         self._blocks = blocks.plan(files)
         self._work = Path(context.work)
         self._split = sorted({block[0].file for block in self._blocks if not block[0].whole})
         self.pieces = len(self._split) + len(self._blocks)
+        share = engine.share
         self._mine = frozenset(range(self.pieces) if share is None else filter(share.has, range(self.pieces)))
         self.pieces_here = len(self._mine)
         known = self._mine if share is None or not share.merges else range(self.pieces)
@@ -71,7 +67,7 @@ class Job:
             if piece in known and (digest := self._hashed(number)) is not None:
                 self.digests[number] = digest
         numbers = [number for number in range(len(self._blocks)) if self._piece(number) in known]
-        with ThreadPoolExecutor(workers, thread_name_prefix="packtool") as pool:
+        with ThreadPoolExecutor(engine.workers, thread_name_prefix="packtool") as pool:
             finished = zip(numbers, pool.map(self._finished, numbers), strict=True)
             self.results |= {number: result for number, result in finished if result is not None}
         if share is None or not share.merges:
@@ -172,12 +168,9 @@ class Job:
         self, todo: list[tasks.Task], progress: Progress
     ) -> Generator[tuple[int, tasks.BlockResult | tasks.FileDigest], None, None]:
         function = partial(tasks.run, self.context)
-        if self._cluster is None:
-            prepare = partial(tasks.prepare, self.context)
-            yield from forked.run(function, todo, prepare, workers=self.workers, on_advance=progress.advance)
-            return
         shared = self._work / "tokenizer.json" if self.context.destination is None else None
-        yield from cluster.run(function, todo, self._cluster, shared=shared, on_advance=progress.advance)
+        prepare = partial(tasks.prepare, self.context)
+        yield from self.engine.run(function, todo, on_advance=progress.advance, prepare=prepare, shared=shared)
 
     def _bytes(self, block: Block) -> int:
         """Bytes of a block, for progress; where a file has several, about."""

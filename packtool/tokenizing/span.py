@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from packtool import executor
 from packtool.corpus.discover import STDIN
 from packtool.corpus.origins import origins
 from packtool.corpus.read import SpanReader, records_before
 from packtool.corpus.records import CorpusFile, RecordBatch, Reject, Span
 from packtool.corpus.walk import shown
+from packtool.engines import Worker
 from packtool.errors import DataError
 from packtool.plan import I64
 from packtool.tokenizing.counts import SpanCounts, count_ids
@@ -36,7 +36,13 @@ _REMEDY = "fix the record, or give --on-error skip or quarantine"
 
 
 def read_span(
-    context: Context, span: Span, file: CorpusFile, encoder: Verified | None, writer: ShardWriter, log: RejectLog
+    context: Context,
+    span: Span,
+    file: CorpusFile,
+    encoder: Verified | None,
+    writer: ShardWriter,
+    log: RejectLog,
+    worker: Worker,
 ) -> SpanCounts:
     counts = SpanCounts(span.file)
     salvage = context.on_error != "fail"
@@ -67,7 +73,7 @@ def read_span(
         counts.records += batch.records
         counts.bytes += batch.bytes
         writer.close_full()
-        executor.advance(batch.progress)
+        worker.advance(batch.progress)
     counts.require_balance(_added(context))
     counts.digest = reader.digest
     if not span.whole and reader.pages is not None:

@@ -6,14 +6,13 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from packtool.arrays import IN_MEMORY, Arrays
+from packtool.engines import Share
 from packtool.metrics import Tally
 from packtool.plan import Ints, Plan
 from packtool.progress import Progress
-from packtool.share import Share
 from packtool.shuffling.atom import AtomShuffle
 from packtool.storage.manifest import Bucket, PackedShard
 from packtool.storage.output import Output
@@ -27,7 +26,6 @@ from packtool.writing.memory import Budget
 from packtool.writing.rows import OrderedRows, PlannedRows
 from packtool.writing.second_pass import PartitionedRows
 from packtool.writing.shards import RowWriter
-from packtool.writing.shards_on_cluster import on_cluster
 from packtool.writing.source import Source
 
 
@@ -72,9 +70,8 @@ class BucketWriter:
         lengths: of every document, EOS included; None where segments are not known.
         shard_tokens: a shard closes before it would exceed this many tokens.
         with_segments: write the segment table.
-        budget: memory and threads. A source that exceeds it moves twice; the bytes do not depend on it.
-        share: of the pieces that this run does; None for all. Each token then moves once, whatever the budget, since
-            no task may wait for the others.
+        budget: memory and engine. A source that exceeds it moves twice; the bytes do not depend on it. Where the engine
+            does a share of the pieces, each token moves once, since no task may wait for the others.
     """
 
     output: Output
@@ -82,7 +79,10 @@ class BucketWriter:
     shard_tokens: int
     with_segments: bool
     budget: Budget
-    share: Share | None = None
+
+    @property
+    def _share(self) -> Share | None:
+        return self.budget.engine.share
 
     def write(self, jobs: Sequence[BucketJob], files: Iterable[MappedFile], label: str, *, quiet: bool) -> Written:
         """Write all buckets, or this run's share of them.
@@ -94,7 +94,7 @@ class BucketWriter:
         Raises:
             DataError: a file is not what its manifest says.
         """
-        inputs, share = dict(enumerate(files)), self.share
+        inputs, share = dict(enumerate(files)), self._share
         pieces = len(inputs)
         buckets, tallies = [], []
         missing = unchecked(self.output.work, pieces) if share is not None and share.merges else []
@@ -114,36 +114,33 @@ class BucketWriter:
         return Written(buckets, tallies, pieces, missing)
 
     def _check(self, inputs: Mapping[int, MappedFile]) -> InputCheck:
-        if self.share is not None:
-            here = {number: file for number, file in inputs.items() if self.share.has(number)}
+        if (share := self._share) is not None:
+            here = {number: file for number, file in inputs.items() if share.has(number)}
             return InputCheck(here, notes=self.output.work)
-        return InputCheck(inputs, where=self.budget.cluster, shared=(self.output.work / STATE).absolute())
+        return InputCheck(inputs, engine=self.budget.engine, shared=(self.output.work / STATE).absolute())
 
     def _work(self, jobs: Sequence[BucketJob]) -> int:
         """Bytes of tokens that are moved; of one of several tasks, about."""
         work = sum(job.source.row_bytes * (1 if self._moves_once(job) else 2) for job in jobs)
-        return work if self.share is None or self.share.merges else work // self.share.count
+        return work if self._share is None or self._share.merges else work // self._share.count
 
     def _moves_once(self, job: BucketJob) -> bool:
-        return job.shuffle is None or self.share is not None or self.budget.holds(job.source)
+        return job.shuffle is None or self._share is not None or self.budget.holds(job.source)
 
     def _writer(
         self, job: BucketJob, first_piece: int, check: InputCheck, progress: Callable[[int], object]
     ) -> RowWriter:
-        cluster = self.budget.cluster
         return RowWriter(
             directory=self.output.staged / job.directory,
             dtype=job.source.dtype,
             shard_tokens=self.shard_tokens,
             lengths=self.lengths,
             with_segments=self.with_segments,
-            workers=self.budget.workers,
+            engine=self.budget.engine,
             progress=progress,
             notes=self.output.work / "shards" / job.directory,
             check=check,
             delivery=self.output.delivery,
-            elsewhere=None if cluster is None else partial(on_cluster, where=cluster),
-            share=self.share,
             first_piece=first_piece,
         )
 
@@ -179,7 +176,7 @@ class BucketWriter:
 
     def _store_of_partitions(self) -> Destination | None:
         """Where partitions go that are too many for local disks, or whose readers share none."""
-        far = self.budget.in_order or self.budget.cluster is not None
+        far = self.budget.in_order or not self.budget.engine.shares_memory
         return self.output.delivery.destination if far else None
 
 

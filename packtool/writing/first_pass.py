@@ -8,10 +8,9 @@ file of its own for every partition, so one that was interrupted begins anew.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -23,8 +22,8 @@ import msgspec
 import numpy as np
 import xxhash
 
-from packtool import cluster, executor
 from packtool.arrays import IN_MEMORY, Arrays
+from packtool.engines import Worker
 from packtool.places import transfer
 from packtool.plan import I64, Plan, offsets_of, ranges
 from packtool.shuffling.atom import AtomShuffle, Keys
@@ -35,13 +34,12 @@ from packtool.storage.segment_table import to_table
 from packtool.storage.uploads import UPLOADS, Destination
 from packtool.temporary import own_directory
 from packtool.writing import scratch
-from packtool.writing.function_files import save
+from packtool.writing.function_files import sent
 from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
 from packtool.writing.partitions import Outline, PartitionContents, Partitions, scratch_file
 from packtool.writing.scratch import Atoms
 from packtool.writing.source import Source
-from packtool.writing.threads import in_threads
 
 _LAST = np.uint64(np.iinfo(np.uint64).max)
 _MOST_TASKS, _TASK_BYTES = 16, 1 << 28
@@ -61,6 +59,7 @@ class FirstPass:
         ranges: first and last atom of each task.
         bits: of a key that name its partition.
         block_units: units to read at a time.
+        scratch: for files that are not finished, on the file system of `directory`; None for a disk of the worker.
         destination: of the output, to send the files to its store; None to leave them in the directory.
     """
 
@@ -70,34 +69,22 @@ class FirstPass:
     ranges: list[tuple[int, int]]
     bits: int
     block_units: int
+    scratch: Path | None
     destination: Destination | None = None
 
-    def __call__(self, number: int) -> PartitionContents:
-        """On a worker that reports progress to whoever wants to know."""
-        with own_directory(self.directory if self.destination is None else None, f"task-{number:02d}.") as attempt:
-            return self._run(number, attempt, executor.advance, lambda: None)
+    def __call__(self, number: int, worker: Worker) -> PartitionContents:
+        """Fill the files of one task; the bytes of tokens that it moves are reported."""
+        with own_directory(self.scratch, f"task-{number:02d}.") as attempt:
+            return self._fill(number, attempt, worker)
 
-    def run(self, number: int, progress: Callable[[int], object], check: Callable[[], None]) -> PartitionContents:
-        """Fill the files of one task, in this process.
-
-        Args:
-            progress: told how many bytes of tokens were moved.
-            check: called now and then; raises if the task is to be given up.
-        """
-        with own_directory(self.directory, f"task-{number:02d}.") as attempt:
-            return self._run(number, attempt, progress, check)
-
-    def _run(
-        self, number: int, attempt: Path, progress: Callable[[int], object], check: Callable[[], None]
-    ) -> PartitionContents:
+    def _fill(self, number: int, attempt: Path, worker: Worker) -> PartitionContents:
         counts = np.zeros((1 << self.bits, 3), np.int64)
         hashes = [xxhash.xxh3_128() for _ in counts]
         for first, last in _blocks(self.source.plan, *self.ranges[number], self.block_units):
-            check()
             for partition, atoms in _scatter(self.source, self.keys, first, last, self.bits):
                 scratch.append(scratch_file(attempt, partition, number), atoms, hashes[partition])
                 counts[partition] += atoms.counts
-            progress(self.bytes(first, last))
+            worker.advance(self.bytes(first, last))
             self.source.release()
         if self.destination is None:
             for path in attempt.iterdir():
@@ -143,7 +130,7 @@ def partition(
         destination: of the output, to have the files in its store; None for the directory.
     """
     plan, bits = source.plan, budget.partition_bits(source)
-    if budget.cluster is None and destination is None:
+    if budget.engine.shares_memory and destination is None:
         most, each = _MOST_TASKS, _TASK_BYTES
     else:
         most, each = max(64, _MOST_FILES >> bits), _BYTES_ON_CLUSTER
@@ -153,38 +140,26 @@ def partition(
     for left in directory.glob("task-*.*/"):
         shutil.rmtree(left, ignore_errors=True)
     keys = shuffle.keys(arrays)
-    first_pass = FirstPass(source, keys, directory, tasks, bits, budget.block_units(source), destination)
+    scratch_directory = directory if budget.engine.shares_memory or destination is None else None
+    first_pass = FirstPass(
+        source, keys, directory, tasks, bits, budget.block_units(source), scratch_directory, destination
+    )
     done: dict[int, PartitionContents] = {}
     for number, atoms in enumerate(tasks):
         with suppress(FileNotFoundError, ValueError):
             done[number] = decode(read_file(_note(directory, number)), PartitionContents)
             progress(first_pass.bytes(*atoms))
     todo = [number for number in range(len(tasks)) if number not in done]
-    with _done(first_pass, todo, budget, progress) as results:
-        for number, contents in results:
-            done[number] = contents
-            input_check.keep(partial(_take_note, directory, number, contents))
+    with (
+        sent(first_pass, budget.engine, directory.parent) as (function, shared),
+        closing(budget.engine.run(function, todo, on_advance=progress, shared=shared)) as results,
+    ):
+        for at, contents in results:
+            done[todo[at]] = contents
+            input_check.keep(partial(_take_note, directory, todo[at], contents))
     contents_of = [done[number] for number in range(len(tasks))]
     known = source.segments is not None
     return Partitions(directory, Outline(plan), source.dtype, source.pad_id, known, contents_of, destination)
-
-
-@contextmanager
-def _done(
-    first_pass: FirstPass, todo: list[int], budget: Budget, progress: Callable[[int], object]
-) -> Iterator[Iterator[tuple[int, PartitionContents]]]:
-    """What the tasks of these numbers put into partitions, as they finish: threads, or the workers of a cluster."""
-    if budget.cluster is None:
-        threads = in_threads(
-            lambda number, check: first_pass.run(number, progress, check), todo, workers=budget.workers
-        )
-        with threads as results:
-            yield zip(todo, results, strict=True)
-        return
-    with tempfile.TemporaryDirectory(prefix="plan.", dir=first_pass.directory.parent) as place:
-        saved = save(first_pass, Path(place))
-        with closing(cluster.run(saved, todo, budget.cluster, shared=saved.file, on_advance=progress)) as finished:
-            yield ((todo[at], contents) for at, contents in finished)
 
 
 def _note(directory: Path, task: int) -> Path:

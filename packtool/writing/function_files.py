@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from packtool.engines import Engine, Worker
 from packtool.errors import DataError
 from packtool.writing.array_files import ArrayFile
 
@@ -35,13 +39,13 @@ class Saved(Generic[Task, Result]):
     directory: Path
     digest: str
 
-    def __call__(self, task: Task) -> Result:
+    def __call__(self, task: Task, worker: Worker) -> Result:
         """Call the function with a task.
 
         Raises:
             DataError: it is not what `save` wrote.
         """
-        result: Result = self.held()(task)
+        result: Result = self.held()(task, worker)
         return result
 
     def held(self) -> Any:
@@ -74,6 +78,27 @@ def load(directory: Path, digest: str) -> Any:
         remedy = "start again with --overwrite"
         raise DataError("damaged-scratch", "changed since it was written", remedy=remedy, where=str(directory / _FILE))
     return _Unpickler(io.BytesIO(data)).load()
+
+
+@contextmanager
+def sent(
+    function: Callable[[Task, Worker], Result], engine: Engine, work: Path
+) -> Iterator[tuple[Callable[[Task, Worker], Result], Path | None]]:
+    """A function as the tasks of an engine get it: itself, or where memory is not shared what stands for it on disk.
+
+    Args:
+        work: a directory that all workers see.
+
+    Yields:
+        The function, and a file that every worker must see; None where there is none.
+    """
+    if engine.shares_memory:
+        yield function, None
+        return
+    with tempfile.TemporaryDirectory(prefix="plan.", dir=work) as place:
+        (Path(place) / "rows").mkdir()
+        saved = save(function, Path(place) / "rows")
+        yield saved, saved.file
 
 
 class _Pickler(pickle.Pickler):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -11,8 +11,7 @@ from types import TracebackType
 
 import msgspec
 
-from packtool import cluster
-from packtool.cluster import Cluster
+from packtool.engines import Engine, Threads, Worker
 from packtool.errors import DataError
 from packtool.storage.files import write_shared
 from packtool.storage.reading import MappedFile, decode, read_file
@@ -27,7 +26,7 @@ class _Note(msgspec.Struct, frozen=True):
 
 
 class InputCheck:
-    """Hashes files in a thread of its own, from when it is entered until it is left; on a cluster, as tasks of it.
+    """Hashes files beside other work, from when it is entered until it is left.
 
     Nothing that was made of damaged input may be kept: what a resumed run would find waits in `keep` until all input is
     known to be sound. Of several tasks that share the work each hashes some of the files, and takes note of what it
@@ -36,8 +35,8 @@ class InputCheck:
     Args:
         files: what is read, by number.
         notes: that directory; None where one run checks all files.
-        where: the cluster; None for this process.
-        shared: a file that all workers of the cluster see.
+        engine: does that, beside its other tasks.
+        shared: a file that all workers see.
     """
 
     def __init__(
@@ -45,12 +44,12 @@ class InputCheck:
         files: Mapping[int, MappedFile],
         *,
         notes: Path | None = None,
-        where: Cluster | None = None,
+        engine: Engine | None = None,
         shared: Path | None = None,
     ) -> None:
         self._files = files
         self._notes = notes
-        self._where = where
+        self._engine = (engine or Threads(1)).beside
         self._shared = shared
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="packtool-check")
         self._stopped = Event()
@@ -90,7 +89,8 @@ class InputCheck:
             _require_undamaged(self._notes)
         todo = {n: file for n, file in self._files.items() if self._notes is None or not _note(self._notes, n).exists()}
         numbers = list(todo)
-        with closing(self._hashed(list(todo.values()))) as results:
+        hashing = self._engine.run(hash_file, list(todo.values()), on_advance=self._unless_stopped, shared=self._shared)
+        with closing(hashing) as results:
             for number, error in results:
                 if self._notes is not None:
                     damage = "" if error is None else str(error)
@@ -98,26 +98,18 @@ class InputCheck:
                 if error is not None:
                     raise error
 
-    def _hashed(self, files: list[MappedFile]) -> Generator[tuple[int, DataError | None], None, None]:
-        if self._where is None:
-            for number, file in enumerate(files):
-                yield number, hash_file(file, self._stopped)
-            return
-        assert self._shared is not None
-        for found in cluster.run(hash_file, files, self._where, shared=self._shared):
-            if self._stopped.is_set():
-                raise CancelledError
-            yield found
+    def _unless_stopped(self, _: int) -> None:
+        if self._stopped.is_set():
+            raise CancelledError
 
 
-def hash_file(file: MappedFile, stopped: Event | None = None) -> DataError | None:
+def hash_file(file: MappedFile, worker: Worker) -> DataError | None:
     """What is wrong with a file; None if nothing is."""
     hashed = file.hash_of_header()
     data = file.bytes()
     for first in range(0, len(data), _BLOCK_BYTES):
-        if stopped is not None and stopped.is_set():
-            raise CancelledError
-        hashed.update(data[first : first + _BLOCK_BYTES])
+        hashed.update(block := data[first : first + _BLOCK_BYTES])
+        worker.advance(len(block))
     try:
         file.require(hashed.hexdigest())
     except DataError as error:

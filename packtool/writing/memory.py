@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from packtool.cluster import Cluster
+from packtool.engines import Engine
 from packtool.errors import UsageError
 from packtool.sizes import show_bytes
 from packtool.writing.source import Source
@@ -19,15 +19,13 @@ class Budget:
     """What one run may take.
 
     Attributes:
-        memory: for tokens, in bytes, for all workers (threads) together.
-        workers: threads.
-        cluster: to use instead of them.
+        memory: for tokens, in bytes, for all workers together.
+        engine: whose they are.
         in_order: what is read lies in a store, and only a part of it here: it is read in order, whatever the memory.
     """
 
     memory: int
-    workers: int
-    cluster: Cluster | None = None
+    engine: Engine
     in_order: bool = False
 
     def holds(self, source: Source) -> bool:
@@ -40,11 +38,12 @@ class Budget:
         Raises:
             UsageError: that would be more partitions than a file system takes gladly.
         """
-        wanted = 4 * self.workers * source.memory_bytes
+        workers = self.engine.workers
+        wanted = 4 * workers * source.memory_bytes
         if wanted // self.memory >> _MOST_BITS:
             raise UsageError(
                 "memory-too-small",
-                f"{show_bytes(self.memory)} for {self.workers} workers are too little for what is to be shuffled",
+                f"{show_bytes(self.memory)} for {workers} workers are too little for what is to be shuffled",
                 remedy=f"give at least {show_bytes((wanted >> _MOST_BITS) + 1)}, or fewer --workers",
                 where="--memory",
             )
@@ -52,5 +51,5 @@ class Budget:
 
     def block_units(self, source: Source) -> int:
         """Units that a worker reads at a time in the first pass."""
-        block = min(_BLOCK_BYTES, self.memory // (16 * self.workers))
+        block = min(_BLOCK_BYTES, self.memory // (16 * self.engine.workers))
         return max(1, block // (source.unit_bytes + _UNIT_BYTES))

@@ -1,7 +1,6 @@
 """Plans of a corpus: in memory or, where they might exceed it, window by window and on disk.
 
-Windows are planned by tasks of their own, in processes here or on a cluster; their plans are joined on disk, where
-threads and workers map them.
+Windows are planned by tasks of their own; their plans are joined on disk, where workers map them.
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from packtool import cluster, packing
+from packtool import packing
 from packtool.arrays import IN_MEMORY, Arrays
+from packtool.engines import Worker
 from packtool.packing import PackOptions
 from packtool.packing.plans.windows import in_windows
 from packtool.plan import Ints, Plan
@@ -53,7 +53,7 @@ class PlanWindow:
     options: PackOptions
     directory: Path
 
-    def __call__(self, window: Window) -> Saved[None, None]:
+    def __call__(self, window: Window, worker: Worker) -> Saved[None, None]:
         """The plans of a window, on disk."""
         plans = packing.plan_window(self.strategy, self.lengths[slice(*window)], self.options, window.first)
         return save(plans, Path(tempfile.mkdtemp(prefix=f"window-{window.first}.", dir=self.directory)))
@@ -61,7 +61,7 @@ class PlanWindow:
 
 def fits(documents: int, budget: Budget) -> bool:
     """Whether the plans of so many documents are made in memory."""
-    return budget.cluster is None and documents * DOCUMENT_BYTES <= budget.memory
+    return budget.engine.shares_memory and documents * DOCUMENT_BYTES <= budget.memory
 
 
 def arrays_for(documents: int, budget: Budget, work: Path) -> AbstractContextManager[Arrays]:
@@ -81,7 +81,7 @@ def planned(
     """Plan a corpus: one plan for each row length, as long as the block runs.
 
     Args:
-        budget: what planning would take beyond its memory lies on disk, and with a cluster whatever workers share.
+        budget: what planning would take beyond its memory lies on disk, and whatever an engine sends to its workers.
         work: directory for what lies on disk.
         chosen: which documents of each store there are, and how often; None for all of them once.
     """
@@ -107,7 +107,7 @@ def _plans(strategy: str, lengths: Ints, options: PackOptions, budget: Budget, a
     scratch = arrays.directory
     (scratch / "planner").mkdir()
     task = save(PlanWindow(strategy, lengths, options, scratch), scratch / "planner")
-    saved = dict(cluster.run_on(budget.cluster, task, windows, workers=budget.workers, shared=task.file))
+    saved = dict(budget.engine.processes.run(task, windows, shared=task.file))
     return packing.join_windows(
         [(window.first, saved[number].held()) for number, window in enumerate(windows)], lengths, arrays
     )

@@ -79,17 +79,17 @@ def test_in_the_middle_of_a_shard(
 
 WORKERS = """
 import multiprocessing.process, sys
-from packtool import forked
+from packtool.engines import Processes
 from packtool.corpus import blocks
 from packtool.cli import main
 
-run = forked.run
+run = Processes.run
 def started(*arguments, **options):
     for number, result in run(*arguments, **options):
         print("working", flush=True)
         yield number, result
 
-forked.run = started
+Processes.run = started
 blocks.block_bytes = lambda files: 1 << 18
 multiprocessing.process.current_process()._config["semprefix"] = sys.argv[1]  # to tell ours from others'
 main(sys.argv[2:])

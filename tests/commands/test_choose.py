@@ -19,6 +19,7 @@ from rich.console import Console
 import packtool
 from packtool import arrays
 from packtool.commands.choose import choose, choosing
+from packtool.engines import Threads
 from packtool.errors import PacktoolError, UsageError
 from packtool.options.pack import PackArguments
 from packtool.packing import STRATEGIES
@@ -121,7 +122,7 @@ def test_no_more_in_memory_than_a_part_of_a_mixture(
     eighth = write_store(tmp_path / "eighth" / "store", lengths[:10_000], per_shard=5000)
 
     def peak(store: Path) -> int:
-        corpus, budget = Corpus([store]), Budget(memory=1 << 16, workers=1)
+        corpus, budget = Corpus([store]), Budget(1 << 16, Threads(1))
         options = PackArguments(store, "nowhere", strategy="concat", sequence_length=64, mix=mix, max_tokens=85)
         tracemalloc.start()
         with choosing(corpus, options, 16, budget) as chosen:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_cluster import PACKED, _files, corpus  # noqa: F401
+from tests.engines.test_cluster import PACKED, _files, corpus  # noqa: F401
 
 CUT_OFF = 60
 """Seconds."""

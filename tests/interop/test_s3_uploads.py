@@ -12,8 +12,8 @@ import time
 
 import pytest
 
+from packtool.engines.threads import CLOSING
 from packtool.storage.uploads import UPLOADS
-from packtool.writing.shards import CLOSING
 from tests.interop.object_store import LARGE, ROOT, failing, files_below, good, left, packtool, require_same
 
 pytestmark = pytest.mark.interop

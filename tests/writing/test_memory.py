@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import packtool
+from packtool.engines import Threads
 from packtool.errors import UsageError
 from packtool.writing import memory
 from tests.writing.cases import KINDS
@@ -36,7 +37,7 @@ class Sized:
     ("granted", "workers", "bits"), [(1 << 20, 1, 3), (1 << 18, 1, 5), (1 << 18, 2, 6), (1 << 30, 1, 1)]
 )
 def test_partitions_and_what_sorts_them_fit_for_every_worker(granted: int, workers: int, bits: int) -> None:
-    budget = memory.Budget(granted, workers)
+    budget = memory.Budget(granted, Threads(workers))
     source: Any = Sized()
     assert budget.holds(source) == (granted >= source.memory_bytes)
     assert budget.partition_bits(source) == bits

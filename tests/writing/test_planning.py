@@ -12,6 +12,7 @@ import pytest
 
 import packtool
 from packtool import arrays
+from packtool.engines import Threads
 from packtool.packing import STRATEGIES, PackOptions
 from packtool.storage.token_store import Corpus
 from packtool.writing import array_files, planning
@@ -62,7 +63,7 @@ def test_no_more_in_memory_than_a_window(strategy: str, tmp_path: Path, monkeypa
 
     def once(corpus: Corpus) -> int:
         tracemalloc.start()
-        with planning.planned(strategy, corpus, options, Budget(memory=1 << 16, workers=1), tmp_path):
+        with planning.planned(strategy, corpus, options, Budget(1 << 16, Threads(1)), tmp_path):
             found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import packtool
+from packtool.engines import Threads
 from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.permutation import keys
 from packtool.storage.packed import PackedDataset
@@ -60,7 +61,7 @@ def test_partitions_go_when_their_rows_are_written(store: Path, tmp_path: Path) 
     (plan,) = stored_plans(PackedDataset(tmp_path / "corpus"))
     (shuffle,) = atom_shuffles([plan], seed=42)
     source = PackedSource(plan, 0)
-    budget = memory.Budget(50_000, 1)
+    budget = memory.Budget(50_000, Threads(1))
     with InputCheck({}) as check:
         partitions = first_pass.partition(
             source, shuffle, tmp_path / "scratch", budget=budget, progress=lambda _: None, input_check=check

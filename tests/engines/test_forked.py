@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from packtool import executor, forked
+import packtool
+from packtool.engines import Processes, Worker
 from packtool.errors import DataError, PacktoolError
 from packtool.tokenizing import gigatoken
-from tests.test_executor import die, fail_from_three, square
+from tests.engines.test_processes import die, fail_from_three, square
 
 needs_forks = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
 LOADED: list[int] = []
@@ -27,7 +28,7 @@ def load(path: Path) -> None:
         file.write("loaded\n")
 
 
-def who_loaded(_: int) -> tuple[int, list[int]]:
+def who_loaded(_: int, worker: Worker) -> tuple[int, list[int]]:
     time.sleep(0.2)  # so that every worker gets a task
     return os.getpid(), LOADED
 
@@ -40,7 +41,7 @@ def end_abruptly() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def kill_the_server(n: int) -> int:
+def kill_the_server(n: int, worker: Worker) -> int:
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(60)
     return n
@@ -48,7 +49,7 @@ def kill_the_server(n: int) -> int:
 
 @needs_forks
 def test_it_is_loaded_once_for_all_workers(tmp_path: Path) -> None:
-    found = dict(forked.run(who_loaded, range(6), partial(load, tmp_path / "log"), workers=3))
+    found = dict(Processes(3).run(who_loaded, range(6), prepare=partial(load, tmp_path / "log")))
     assert (tmp_path / "log").read_text() == "loaded\n"
     assert len({worker for worker, _ in found.values()}) == 3
     (server,) = {who for _, loaders in found.values() for who in loaders}
@@ -59,7 +60,7 @@ def test_it_is_loaded_once_for_all_workers(tmp_path: Path) -> None:
 def test_every_task_runs_once_and_reports(workers: int, tmp_path: Path) -> None:
     seen: list[int] = []
     prepare = partial(load, tmp_path / "log")
-    results = dict(forked.run(square, range(20), prepare, workers=workers, on_advance=seen.append))
+    results = dict(Processes(workers).run(square, range(20), prepare=prepare, on_advance=seen.append))
     assert results == {n: n * n for n in range(20)}
     assert sorted(seen) == list(range(1, 20))
     assert (tmp_path / "log").exists() == (workers > 1 and sys.platform == "linux")
@@ -67,14 +68,14 @@ def test_every_task_runs_once_and_reports(workers: int, tmp_path: Path) -> None:
 
 def test_the_first_failing_task_in_order_is_the_error() -> None:
     with pytest.raises(DataError, match="task 3"):
-        list(forked.run(fail_from_three, range(8), int, workers=2))
+        list(Processes(2).run(fail_from_three, range(8), prepare=int))
 
 
 @needs_forks
 @pytest.mark.parametrize("error", [DataError("bad", "not loaded", remedy="fix it"), ValueError("not loaded")])
 def test_what_loading_raises_is_the_error(error: Exception) -> None:
     with pytest.raises(type(error), match="not loaded"):
-        list(forked.run(square, range(8), partial(fail, error), workers=2))
+        list(Processes(2).run(square, range(8), prepare=partial(fail, error)))
 
 
 @needs_forks
@@ -83,15 +84,15 @@ def test_what_loading_raises_is_the_error(error: Exception) -> None:
 )
 def test_a_killed_process_is_one_clear_error(prepare: object, task: object) -> None:
     with pytest.raises(PacktoolError, match="worker process ended abruptly") as caught:
-        list(forked.run(task, range(4), prepare, workers=2))  # type: ignore[arg-type]
+        list(Processes(2).run(task, range(4), prepare=prepare))  # type: ignore[arg-type]
     assert caught.value.code == "worker-died"
 
 
 @needs_forks
 def test_who_stops_early_leaves_no_worker_behind(tmp_path: Path) -> None:
-    results = forked.run(who_loaded, range(50), partial(load, tmp_path / "log"), workers=2)
+    results = Processes(2).run(who_loaded, range(50), prepare=partial(load, tmp_path / "log"))
     worker = next(results)[1][0]
-    results.close()  # type: ignore[attr-defined]
+    results.close()
     for _ in range(1000):
         try:
             state = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[0]
@@ -124,7 +125,7 @@ assert threads() == 1, "the threads of NumPy are still there after the fork"
 @needs_forks
 @pytest.mark.skipif(not gigatoken.installed(), reason="there is no gigatoken for this platform")
 def test_nothing_that_is_loaded_before_a_fork_has_threads() -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(executor.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(packtool.__file__).parents[1])}
     subprocess.run([sys.executable, "-c", THREADS], check=True, env=environment)
 
 
@@ -134,14 +135,14 @@ def prepare():
     if sys.argv[1] == "loading":
         os.write(1, b"started\\n")
         time.sleep(60)
-def nap(n):
+def nap(n, worker):
     os.write(1, b"started\\n")
     time.sleep(60)
 """
 SLEEPER = """
-from packtool import forked
+from packtool.engines import Processes
 from naps import nap, prepare
-list(forked.run(nap, range(2), prepare, workers=2))
+list(Processes(2).run(nap, range(2), prepare=prepare))
 """
 
 
@@ -153,7 +154,7 @@ def test_workers_end_with_their_parent(tmp_path: Path, when: str, how: signal.Si
     script = tmp_path / "sleeper.py"
     script.write_text(SLEEPER)
     (tmp_path / "naps.py").write_text(NAPS)
-    environment = {**os.environ, "PYTHONPATH": str(Path(executor.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(packtool.__file__).parents[1])}
     parent = subprocess.Popen(
         [sys.executable, str(script), when], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     )
@@ -168,7 +169,7 @@ def test_workers_end_with_their_parent(tmp_path: Path, when: str, how: signal.Si
 
 MASKS = """
 import signal
-def held_back(_=None):
+def held_back(*_):
     return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 def prepare():
     assert held_back()
@@ -180,10 +181,10 @@ def test_control_c_in_a_terminal_is_the_parents_alone(tmp_path: Path) -> None:
     """A terminal sends it to all processes: one that loads or works would print a traceback."""
     (tmp_path / "masks.py").write_text(MASKS)
     script = (
-        "from packtool import forked; from masks import held_back, prepare\n"
-        "print([held for _, held in forked.run(held_back, range(2), prepare, workers=2)])"
+        "from packtool.engines import Processes; from masks import held_back, prepare\n"
+        "print([held for _, held in Processes(2).run(held_back, range(2), prepare=prepare)])"
     )
-    paths = os.pathsep.join([str(tmp_path), str(Path(executor.__file__).parents[1])])
+    paths = os.pathsep.join([str(tmp_path), str(Path(packtool.__file__).parents[1])])
     command = [sys.executable, "-c", script]
     environment = {**os.environ, "PYTHONPATH": paths}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

@@ -11,57 +11,61 @@ from pathlib import Path
 
 import pytest
 
-from packtool import executor
+import packtool
+from packtool.engines import Processes, Threads, Worker
 from packtool.errors import DataError, PacktoolError
 
 
-def square(n: int) -> int:
-    executor.advance(n)
+def square(n: int, worker: Worker) -> int:
+    worker.advance(n)
     return n * n
 
 
-def fail_from_three(n: int) -> int:
+def fail_from_three(n: int, worker: Worker) -> int:
     if n >= 3:
         time.sleep(0.2 if n == 3 else 0)  # the later error comes first in time
         raise DataError("bad", f"task {n}", remedy="fix it")
     return n
 
 
-def die(n: int) -> int:
+def die(n: int, worker: Worker) -> int:
     os.kill(os.getpid(), signal.SIGKILL)
     return n
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_every_task_runs_once_and_reports(workers: int) -> None:
+ENGINES = [Processes(1), Processes(2), Threads(1), Threads(3)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_task_runs_once_and_reports(engine: Processes | Threads) -> None:
     seen: list[int] = []
-    results = dict(executor.run(square, range(20), workers=workers, on_advance=seen.append))
+    results = dict(engine.run(square, range(20), on_advance=seen.append))
     assert results == {n: n * n for n in range(20)}
     assert sorted(seen) == list(range(1, 20))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_the_first_failing_task_in_order_is_the_error(workers: int) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_first_failing_task_in_order_is_the_error(engine: Processes | Threads) -> None:
     with pytest.raises(DataError, match="task 3"):
-        list(executor.run(fail_from_three, range(8), workers=workers))
+        list(engine.run(fail_from_three, range(8)))
 
 
 def test_a_killed_worker_is_one_clear_error() -> None:
     with pytest.raises(PacktoolError, match="worker process ended abruptly") as caught:
-        list(executor.run(die, range(4), workers=2))
+        list(Processes(2).run(die, range(4)))
     assert caught.value.code == "worker-died"
 
 
 NAPS = """
 import time
-def nap(n):
+def nap(n, worker):
     print("started", flush=True)
     time.sleep(60)
 """
 SLEEPER = """
-from packtool import executor
+from packtool.engines import Processes
 from naps import nap
-list(executor.run(nap, range(2), workers=2))
+list(Processes(2).run(nap, range(2)))
 """
 
 
@@ -70,7 +74,7 @@ def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> N
     script = tmp_path / "sleeper.py"
     script.write_text(SLEEPER)
     (tmp_path / "naps.py").write_text(NAPS)
-    environment = {**os.environ, "PYTHONPATH": str(Path(executor.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(packtool.__file__).parents[1])}
     parent = subprocess.Popen(
         [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     )
@@ -85,14 +89,14 @@ def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> N
 
 SCRIPT = """
 print("script", flush=True)
-from packtool import executor, forked
-from naps import nothing
-print(len([*executor.run(abs, [1, 2], workers=2), *forked.run(abs, [1, 2], nothing, workers=2)]))
+from packtool.engines import Processes
+from naps import nothing, one
+print(len([*Processes(2).run(one, [1, 2]), *Processes(2).run(one, [1, 2], prepare=nothing)]))
 """
 
 
 def test_a_script_needs_no_guard_against_being_run_in_every_worker(tmp_path: Path) -> None:
-    (tmp_path / "naps.py").write_text("def nothing():\n    pass\n")
+    (tmp_path / "naps.py").write_text("def nothing():\n    pass\ndef one(task, worker):\n    return 1\n")
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, str(tmp_path / "script.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)

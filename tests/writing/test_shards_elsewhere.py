@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import os
 import pickle
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import packtool
-from packtool import cluster, executor
+from packtool import engines
+from packtool.engines import Engine, Worker
 from packtool.errors import DataError
 from packtool.storage import publish
 from packtool.writing import array_files, first_pass, function_files
 from packtool.writing.planning import Window
-from packtool.writing.shards_on_cluster import ShardOnWorker, ShardTask
+from packtool.writing.shards import ShardTask, WriteShard
 from tests.stores import contents, write_store
 from tests.test_golden import RECORDED, make
 from tests.writing.cases import KINDS
@@ -28,25 +28,29 @@ def anyone(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """In place of a cluster: every task goes through pickle as to another process, and runs twice. The tasks."""
     seen: list[Any] = []
 
-    def run(
-        function: Callable[[Any], Any], tasks: Sequence[Any], where: cluster.Cluster, **options: Any
-    ) -> Iterator[tuple[int, Any]]:
-        assert where.scheduler == "anyone"
-        assert options["shared"].exists()
-        for number, task in enumerate(tasks):
-            seen.append(task)
-            function_files.load.cache_clear()
-            for _ in range(2):
-                there, same = pickle.loads(pickle.dumps((function, task)))
-                ((_, result),) = executor.run(there, [same], on_advance=options.get("on_advance"))
-            work = next(each for each in options["shared"].parents if each.name == "unfinished")
-            for directory, _, files in os.walk(work):  # what a run that is killed here leaves behind
-                for file in files:
-                    name = str(Path(directory, file).relative_to(work))
-                    assert publish._SCRATCH.fullmatch(name), name
-            yield number, result
+    class Anyone(Engine):
+        shares_memory = False
 
-    monkeypatch.setattr(cluster, "run", run)
+        def __init__(self, scheduler: str, workers: int, *_: object) -> None:
+            assert scheduler == "anyone"
+            super().__init__(workers)
+
+        def run(self, function: Any, tasks: Any, *, on_advance: Any = None, shared: Any = None, **_: Any) -> Any:
+            assert not tasks or shared.exists()
+            for number, task in enumerate(tasks):
+                seen.append(task)
+                function_files.load.cache_clear()
+                for _again in range(2):
+                    there, same = pickle.loads(pickle.dumps((function, task)))
+                    result = there(same, Worker(on_advance))
+                work = next(each for each in shared.parents if each.name == "unfinished")
+                for directory, _names, files in os.walk(work):  # what a run that is killed here leaves behind
+                    for file in files:
+                        name = str(Path(directory, file).relative_to(work))
+                        assert publish._SCRATCH.fullmatch(name), name
+                yield number, result
+
+    monkeypatch.setattr(engines, "Cluster", Anyone)
     return seen
 
 
@@ -72,15 +76,15 @@ def test_what_was_chosen_of_stores(anyone: list[Any], tmp_path: Path) -> None:
 def test_finished_shards_are_kept(anyone: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = write_store(tmp_path / "store", [50] * 100)
     options: dict[str, Any] = {"strategy": "concat", "sequence_length": 64, "shard_tokens": 1024, "scheduler": "anyone"}
-    called = ShardOnWorker.__call__
+    called = WriteShard.__call__
 
-    def fail(self: ShardOnWorker, task: Any) -> Any:
+    def fail(self: WriteShard, task: Any, worker: Worker) -> Any:
         if task.number == 3:
             raise DataError("x", "the worker fails", remedy="")
-        return called(self, task)
+        return called(self, task, worker)
 
     with monkeypatch.context() as patch, pytest.raises(DataError, match="the worker fails"):
-        patch.setattr(ShardOnWorker, "__call__", fail)
+        patch.setattr(WriteShard, "__call__", fail)
         packtool.pack(store, tmp_path / "out", **options)
     anyone.clear()
     damaged = tmp_path / "out" / "unfinished" / "dataset" / "tokens-00001.npy"
@@ -114,10 +118,10 @@ def test_what_the_first_pass_finished_is_kept(
     options: dict[str, Any] = {**KINDS["concat"], "memory": 20_000, "scheduler": "anyone"}
     called = first_pass.FirstPass.__call__
 
-    def fail(self: first_pass.FirstPass, number: int) -> Any:
+    def fail(self: first_pass.FirstPass, number: int, worker: Worker) -> Any:
         if number == 3:
             raise DataError("x", "the worker fails", remedy="")
-        return called(self, number)
+        return called(self, number, worker)
 
     with monkeypatch.context() as patch, pytest.raises(DataError, match="the worker fails"):
         patch.setattr(first_pass.FirstPass, "__call__", fail)

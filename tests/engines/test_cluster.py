@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -16,17 +17,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import distributed
 import msgspec
 import pytest
 
 import packtool
-from packtool import cluster
-from packtool.cluster import OnWorker
+from packtool.cli import run as main
 from packtool.commands import count_rows
+from packtool.engines import Cluster, cluster
+from packtool.engines.cluster import OnWorker
 from packtool.errors import DataError, PacktoolError
 from packtool.storage import manifest as manifests
+from tests.engines.test_processes import fail_from_three, square
 from tests.stores import contents
-from tests.test_executor import fail_from_three, square
 
 PACKED: dict[str, Any] = {"strategy": "bfd", "sequence_length": 512, "shard_tokens": 1 << 21}
 BY_TASKS = "partitions/*/*.atoms"
@@ -56,7 +59,7 @@ def test_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "PATIENCE", "1s")
     nobody = f"tcp://127.0.0.1:{_free_port()}"
     with pytest.raises(PacktoolError, match=rf"{nobody}: no scheduler answers there") as caught:
-        list(cluster.run(square, [1], cluster.Cluster(nobody, 1, "x"), shared=tmp_path))
+        list(Cluster(nobody, 1, "x").run(square, [1], shared=tmp_path))
     assert caught.value.code == "no-cluster"
 
 
@@ -69,27 +72,38 @@ def test_dask_is_loaded_only_when_asked_for(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], cwd=tmp_path, check=True)
 
 
-def test_what_is_open_serves_until_the_outermost_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    events: list[str] = []
+@pytest.mark.parametrize("command", ["tokenize", "pack", "shuffle", "stats", "run"])
+def test_without_dask_nothing_is_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cluster, "find_spec", lambda name: None)
+    Path("corpus.jsonl").write_text('{"text": "a"}\n')
+    Path("run.toml").write_text('[tokenize]\ninput = "corpus.jsonl"\n')
+    packtool.tokenize("corpus.jsonl", "tokens")
+    packtool.pack("tokens", "packed", strategy="concat", sequence_length=8, remainder="pad")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    arguments = {
+        "tokenize": ["corpus.jsonl", "-o", "out"],
+        "pack": ["tokens", "-o", "out", "--strategy", "concat", "-L", "8"],
+        "shuffle": ["packed", "-o", "out"],
+        "stats": ["packed"],
+        "run": ["run.toml", "-o", "out"],
+    }
+    assert main([command, *arguments[command], "--scheduler", "local"]) == 2
+    error = capsys.readouterr().err
+    assert re.search(r"error\[missing-extra\]: --scheduler: Dask is not installed\. Install it: .*distributed", error)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
 
-    @contextmanager
-    def connected(scheduler: str, workers: int) -> Iterator[Any]:
-        events.append(f"open {scheduler}")
-        yield object()
-        events.append(f"close {scheduler}")
 
-    monkeypatch.setattr(cluster, "_connected", connected)
-    with cluster._client("a", 1):
-        pass
-    assert events == ["open a", "close a"], "alone"
-    events.clear()
-    with cluster.kept():
-        with cluster.kept(), cluster._client("a", 1) as one, ThreadPoolExecutor(1) as pool:
-            assert pool.submit(lambda: cluster._client("a", 1).__enter__()).result() is one
-        with cluster._client("a", 1) as again, cluster._client("b", 1):
-            assert again is one
-    assert events == ["open a", "open b", "close b", "close a"]
-    assert not cluster._kept.clients
+@pytest.mark.slow
+def test_a_client_serves_until_the_engine_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = _opened(monkeypatch)
+    with Cluster("local", 1, "x", at_end=tmp_path.rmdir) as engine, ThreadPoolExecutor(2) as pool:
+        for found in [pool.submit(lambda: dict(engine.run(square, [2, 3], shared=tmp_path))) for _ in range(2)]:
+            assert found.result() == {0: 4, 1: 9}
+    assert opened == [1]
+    assert not tmp_path.exists(), "called on the worker"
 
 
 @pytest.fixture(scope="module")
@@ -123,8 +137,7 @@ def test_a_cluster_of_its_own(corpus: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_one_cluster_for_a_run(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of three lengths and the checks of their input, too; then `stats` on text."""
-    opened, connected = [], cluster._connected
-    monkeypatch.setattr(cluster, "_connected", lambda *where: opened.append(where) or connected(*where))
+    opened = _opened(monkeypatch)
     (tmp_path / "all.toml").write_text(
         f'[tokenize]\ninput = "{corpus}/part-0.jsonl"\n'
         '[pack]\nstrategy = "length-buckets"\nbuckets = "128,256,512"\nsegments = false\n'
@@ -132,7 +145,7 @@ def test_one_cluster_for_a_run(corpus: Path, tmp_path: Path, monkeypatch: pytest
     )
     packtool.run(tmp_path / "all.toml", output=tmp_path / "expected")
     packtool.run(tmp_path / "all.toml", output=tmp_path / "found", scheduler="local", workers=2)
-    assert opened == [("local", 2)]
+    assert opened == [2]
     for name in ("tokens", "packed", "shuffled"):
         assert contents(tmp_path / "found" / name) == contents(tmp_path / "expected" / name)
     text = corpus / "part-0.jsonl"
@@ -174,9 +187,8 @@ def test_any_number_of_workers(corpus: Path, tmp_path: Path, workers: int) -> No
 
 @pytest.mark.slow
 def test_the_first_error_in_order(tmp_path: Path) -> None:
-    tasks = cluster.run(fail_from_three, range(8), cluster.Cluster("local", 2, "x"), shared=tmp_path)
-    with pytest.raises(DataError, match="task 3"):
-        list(tasks)
+    with Cluster("local", 2, "x") as engine, pytest.raises(DataError, match="task 3"):
+        list(engine.run(fail_from_three, range(8), shared=tmp_path))
 
 
 @pytest.mark.slow
@@ -289,6 +301,19 @@ def _free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
+
+
+def _opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Local clusters that are started from now on, by how many workers they have."""
+    opened: list[int] = []
+    begin = distributed.LocalCluster
+
+    def count(**given: Any) -> Any:
+        opened.append(given["n_workers"])
+        return begin(**given)
+
+    monkeypatch.setattr(distributed, "LocalCluster", count)
+    return opened
 
 
 def _files(store: Path) -> dict[str, bytes]:

@@ -1,0 +1,171 @@
+"""What all engines have in common: how a function is called with its tasks, and in which order errors are raised."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Event
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+
+from packtool.engines.share import Share
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+Advance = Callable[[int], object]
+
+
+class Worker:
+    """What runs a task, as the task sees it.
+
+    Args:
+        on_advance: told how much more work is done.
+        stopped: set when the task is to be given up.
+        give_way: called by the task when what is left of it waits for a disk or a network.
+    """
+
+    def __init__(
+        self,
+        on_advance: Advance | None = None,
+        stopped: Event | None = None,
+        give_way: Callable[[], object] | None = None,
+    ) -> None:
+        self._on_advance = on_advance
+        self._stopped = stopped
+        self._give_way = give_way
+
+    def advance(self, amount: int) -> None:
+        """Report progress.
+
+        Raises:
+            CancelledError: the task is to be given up.
+        """
+        if self._stopped is not None and self._stopped.is_set():
+            raise CancelledError
+        if self._on_advance is not None and amount:
+            self._on_advance(amount)
+
+    def give_way(self) -> None:
+        """Let another task begin: what is left of this one takes time, but no processor."""
+        if self._give_way is not None:
+            self._give_way()
+
+
+class Engine(ABC):
+    """Runs a function over tasks. The results do not depend on which engine it is.
+
+    Args:
+        workers: tasks that run at the same time.
+        share: of the pieces that this run does, where others do the rest; None for all.
+
+    Attributes:
+        workers, share: as given.
+        shares_memory: tasks see the memory of this process; if not, what a function needs is sent to them.
+    """
+
+    shares_memory: ClassVar[bool] = True
+
+    def __init__(self, workers: int, share: Share | None = None) -> None:
+        self.workers = workers
+        self.share = share
+
+    @abstractmethod
+    def run(
+        self,
+        function: Callable[[Task, Worker], Result],
+        tasks: Sequence[Task],
+        *,
+        on_advance: Advance | None = None,
+        prepare: Callable[[], object] | None = None,
+        shared: Path | None = None,
+    ) -> Generator[tuple[int, Result], None, None]:
+        """Run `function` on every task and yield (number of the task, result) as they finish.
+
+        Tasks start in order. When one fails, those before it still finish, and then the error of the first one in order
+        is raised: the same error for any number of workers. Close the generator (or let an exception do so) to have all
+        tasks given up.
+
+        Args:
+            function: of a task and the worker that runs it; picklable where memory is not shared, as are tasks and
+                results.
+            tasks: what to run it on.
+            on_advance: told what tasks report through `Worker.advance`.
+            prepare: loads, and keeps for `function`, what every task needs. Processes that are forked share it.
+            shared: a file that every worker must see; None where they share no directory.
+
+        Raises:
+            PacktoolError: `worker-died`; `no-cluster`, `cluster-lost`, `worker-differs`, `not-shared` on a cluster;
+                whatever a task raised.
+        """
+
+    @property
+    def processes(self) -> Engine:
+        """An engine of as many workers for functions that hold Python's interpreter lock."""
+        return self
+
+    @property
+    def beside(self) -> Engine:
+        """An engine for what happens beside the work that counts: one thread, where this machine does it."""
+        return self
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(  # noqa: B027 - most engines hold nothing
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let go of what `run` needed."""
+
+
+class Pool(Protocol):
+    """What runs calls at the same time: an executor of `concurrent.futures`, or one that a cluster has."""
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+        """Begin a call."""
+
+
+def submit(
+    pool: Pool,
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    at_once: int,
+    starting: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> Iterator[tuple[int, Result]]:
+    """Hand tasks to a pool, so many at once, and yield (number, result) as they finish; see `Engine.run`.
+
+    Args:
+        starting: entered around whatever may start a process.
+    """
+    running: dict[Future[Result], int] = {}
+    failed: dict[int, BaseException] = {}
+    finished: SimpleQueue[Future[Result]] = SimpleQueue()
+    waiting = iter(enumerate(tasks))
+    while True:
+        if not failed:
+            for number, task in islice(waiting, at_once - len(running)):
+                with starting():
+                    future = pool.submit(function, task)
+                running[future] = number
+                future.add_done_callback(finished.put)
+        elif all(number > min(failed) for number in running.values()):
+            raise failed[min(failed)]
+        if not running:
+            return
+        done = [finished.get()]
+        while not finished.empty():
+            done.append(finished.get())
+        for future in sorted(done, key=running.__getitem__):
+            number = running.pop(future)
+            error = future.exception()
+            if error is not None:
+                failed[number] = error
+            else:
+                yield number, future.result()

@@ -1,0 +1,236 @@
+"""Tasks on processes: in this one for one worker, else in a pool of others.
+
+Where every task needs what takes long to load, one process loads it and forks the workers:
+
+    caller ── spawned ── server ── forked ── workers
+              loads, hands out tasks         share its memory until they write to it
+
+Python has one thread in the server when it forks, and what it loads starts none (those of NumPy's BLAS end before a
+fork), so no lock is held in a worker that nobody there can release. Each process watches a pipe whose other end is the
+one above it, and ends when that is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from packtool.engines.engine import Advance, Engine, Result, Task, Worker, submit
+from packtool.engines.script import without_script
+from packtool.errors import PacktoolError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnContext
+
+
+class Processes(Engine):
+    """Processes of this machine."""
+
+    shares_memory = False
+
+    def run(
+        self,
+        function: Callable[[Task, Worker], Result],
+        tasks: Sequence[Task],
+        *,
+        on_advance: Advance | None = None,
+        prepare: Callable[[], object] | None = None,
+        shared: Path | None = None,
+    ) -> Generator[tuple[int, Result], None, None]:
+        workers = min(self.workers, len(tasks))
+        if workers <= 1:
+            worker = Worker(on_advance)
+            yield from ((number, function(task, worker)) for number, task in enumerate(tasks))
+        elif prepare is not None and sys.platform == "linux":  # system libraries of macOS do not take a fork
+            yield from _forked(function, tasks, prepare, workers, on_advance)
+        else:
+            yield from _spawned(function, tasks, workers, on_advance)
+
+
+def _spawned(
+    function: Callable[[Task, Worker], Result], tasks: Sequence[Task], workers: int, on_advance: Advance | None
+) -> Iterator[tuple[int, Result]]:
+    import multiprocessing  # these cost more than a small run
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    context = multiprocessing.get_context("spawn")
+    lifeline, anchor = context.Pipe(duplex=False)
+    with _listening(context, on_advance) as progress:
+        pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(lifeline, progress))
+        try:
+            yield from submit(pool, partial(_call, function), tasks, 2 * workers, _starting)
+            pool.shutdown()
+        except BrokenProcessPool:
+            raise _worker_died() from None
+        finally:
+            anchor.close()  # after an error or Ctrl-C, workers that are still busy end here
+            pool.shutdown(cancel_futures=True)
+            lifeline.close()
+
+
+def _forked(
+    function: Callable[[Task, Worker], Result],
+    tasks: Sequence[Task],
+    prepare: Callable[[], object],
+    workers: int,
+    on_advance: Advance | None,
+) -> Iterator[tuple[int, Result]]:
+    import multiprocessing
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # starting it lets signals through, and the server is to hold them back
+    context = multiprocessing.get_context("spawn")
+    lifeline, anchor = context.Pipe(duplex=False)
+    results, sender = context.Pipe(duplex=False)
+    with _listening(context, on_advance) as progress:
+        server = context.Process(target=_serve, args=(lifeline, sender, progress, prepare, function, tasks, workers))
+        try:
+            with _starting():
+                server.start()
+            sender.close()
+            while (message := _received(results)) is not None:
+                number, outcome = message
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                if number < 0:
+                    return
+                yield number, outcome
+            raise _worker_died()
+        finally:
+            if server.pid is not None:
+                server.kill()
+            sender.close()
+            while _received(results) is not None:  # until the last worker is gone, which has the other end
+                pass
+            if server.pid is not None:
+                server.join()
+            for end in (lifeline, anchor, results):
+                end.close()
+
+
+def _received(results: Connection) -> tuple[int, Any] | None:
+    with suppress(EOFError, OSError):
+        message: tuple[int, Any] = results.recv()
+        return message
+    return None
+
+
+def _serve(
+    lifeline: Connection,
+    sender: Connection,
+    progress: Connection,
+    prepare: Callable[[], object],
+    function: Callable[[Task, Worker], Result],
+    tasks: Sequence[Task],
+    workers: int,
+) -> None:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    try:
+        prepare()
+        context = multiprocessing.get_context("fork")
+        below, above = context.Pipe(duplex=False)
+        pool = ProcessPoolExecutor(workers, context, initializer=_start_forked, initargs=(below, above, progress))
+        pool.submit(os.getpid).result()  # forks all of them, before there is any other thread
+        _watch(lifeline)
+        for number, result in submit(pool, partial(_call, function), tasks, 2 * workers, _starting):
+            sender.send((number, result))
+        pool.shutdown()
+        sender.send((-1, None))
+    except BrokenProcessPool:
+        sender.send((-1, _worker_died()))
+    except Exception as error:
+        sender.send((-1, error))
+
+
+def _worker_died() -> PacktoolError:
+    """The error for a process that somebody killed."""
+    return PacktoolError(
+        "worker-died",
+        "a worker process ended abruptly, most likely killed because memory ran out",
+        remedy="try fewer --workers; with --resume what is finished is kept",
+    )
+
+
+@contextmanager
+def _starting() -> Iterator[None]:
+    """Around the start of a process, which then never gets Ctrl-C or SIGTERM, not even while it imports."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        with without_script():
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _listening(context: SpawnContext, on_advance: Advance | None) -> Iterator[Connection]:
+    """The end of a pipe on which workers send how far they are, while a thread listens at the other."""
+    receiver, sender = context.Pipe(duplex=False)
+    listener = threading.Thread(target=_listen, args=(receiver, on_advance), daemon=True)
+    listener.start()
+    try:
+        yield sender
+    finally:
+        sender.close()
+        listener.join()
+        receiver.close()
+
+
+def _listen(receiver: Connection, on_advance: Advance | None) -> None:
+    # Ends when the last writer is gone. Messages are far below PIPE_BUF, so writers need no lock that a killed worker
+    # could keep.
+    with suppress(EOFError, OSError):
+        while True:
+            amount = int.from_bytes(receiver.recv_bytes(), "little")
+            if on_advance is not None:
+                on_advance(amount)
+
+
+_this_worker: list[Worker] = []
+"""In a process of a pool: what its tasks see of it, since what starts it can't hand it to them."""
+
+
+def _start_worker(lifeline: Connection, progress: Connection) -> None:
+    """Ctrl-C and SIGTERM are the parent's business; a worker ends when the parent lets go of the lifeline or dies."""
+    _this_worker[:] = [Worker(partial(_send, progress))]
+    _watch(lifeline)
+
+
+def _start_forked(below: Connection, above: Connection, progress: Connection) -> None:
+    above.close()
+    # Errors of tasks come back as results; what else a worker has to say is that the server is gone.
+    sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
+    _start_worker(below, progress)
+
+
+def _call(function: Callable[[Task, Worker], Result], task: Task) -> Result:
+    return function(task, _this_worker[0])
+
+
+def _watch(lifeline: Connection) -> None:
+    """End this process when nobody holds the other end of a pipe any more."""
+
+    def wait() -> None:
+        try:
+            lifeline.poll(None)
+        finally:
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _send(sender: Connection, amount: int) -> None:
+    with suppress(OSError):
+        sender.send_bytes(amount.to_bytes(8, "little"))
