@@ -100,6 +100,10 @@ class Rows:
             raise IndexError(f"row {rows[wrong[0]]} of {len(self)}")
         return np.where(rows < 0, rows + len(self), rows)
 
+    def stored_numbers(self, rows: I64) -> I64 | None:
+        """Which stored rows these are; None where rows are put together from parts of them."""
+        return rows
+
     def _take(self, rows: I64) -> Array:
         return self._stored.tokens(rows)
 
@@ -173,6 +177,9 @@ class ReorderedRows(Rows):
         whole = Segments(found.document, found.start, found.length, found.repeated, offsets_of(counts))
         return join(pad(whole, self._plan.unit), self._plan.unit, self.sequence_length)
 
+    def stored_numbers(self, rows: I64) -> I64 | None:
+        return self._units(rows)[0] if self._plan.unit == self.sequence_length else None
+
     def _take(self, rows: I64) -> Array:
         units, there = self._units(rows)
         if there.all():
@@ -212,6 +219,9 @@ class RotatedRows(Rows):
     def segments_of(self, rows: I64) -> Segments:
         length = self.sequence_length
         return join(pad(self._plan.segments(rows), length), length, length)
+
+    def stored_numbers(self, rows: I64) -> None:
+        return None
 
     def _take(self, rows: I64) -> Array:
         length, parts = self.sequence_length, self._plan.parts(rows)

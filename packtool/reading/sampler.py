@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from packtool.errors import DataError, UsageError
 from packtool.reading.stream import Key, Stream
+from packtool.shuffling.balance import STEP, TURN, dealt_in
 from packtool.warnings import warn
+
+_AHEAD = 128  # global batches that are dealt at once
 
 
 class GlobalBatches:
@@ -29,6 +32,9 @@ class GlobalBatches:
         micro_batch_size: rows that a rank reads at a time; a global batch then takes several turns.
         drop_last: leave out what does not fill a global batch, at the end of a pass. Else the last is smaller, on
             some ranks by a row, or empty.
+        balance: deal the rows of a global batch so that ranks attend equally long: ``step`` where they meet once a
+            step, ``turn`` where they meet at every micro-batch, as FSDP makes them. The global batches are the same, so
+            any state is. A last one that ranks can't share equally is dealt as without.
 
     Attributes:
         consumed: samples of the stream before the next global batch, whatever the rank.
@@ -43,7 +49,9 @@ class GlobalBatches:
         world_size: int = 1,
         micro_batch_size: int | None = None,
         drop_last: bool = True,
+        balance: Literal["step", "turn"] | None = None,
     ) -> None:
+        _require(balance in (None, STEP, TURN), f"{balance!r} is not a way", "give 'step' or 'turn'", "balance")
         given, batch_size = batch_size, stream.batch_rows if batch_size is None else batch_size
         _require(batch_size > 0, f"{batch_size} is not a positive number", "give 1 or more", "batch_size")
         _require(0 <= rank < world_size, f"{rank} is not a rank of {world_size}", "give a rank from 0", "rank")
@@ -78,6 +86,7 @@ class GlobalBatches:
         self.world_size = world_size
         self.micro_batch_size = micro_batch_size
         self.drop_last = drop_last
+        self.balance = balance
         self.consumed = 0
         self._begun = 0  # where the iteration began
         self._end = len(stream)  # of the pass
@@ -92,7 +101,7 @@ class GlobalBatches:
     def __len__(self) -> int:
         """Batches that this rank reads in a pass."""
         if self.stream.bucketed or self.micro_batch_size is not None:
-            return sum(1 for _ in self._turns(0, len(self.stream)))
+            return sum(-(-most // size) for _, _, most, size in self._batches(0, len(self.stream)))
         whole, rest = divmod(len(self.stream), self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
 
@@ -144,8 +153,13 @@ class GlobalBatches:
         """
         consumed = self.consumed
         if taken is not None:
-            turns = islice(self._turns(self._begun, self._end), taken)
-            consumed = max((after for _, after in turns), default=self._begun)
+            batches = self._batches(self._begun, self._end)
+            ends = (
+                after if first + size >= most else before
+                for before, after, most, size in batches
+                for first in range(0, most, size)
+            )
+            consumed = max(islice(ends, taken), default=self._begun)
         return {"samples": consumed, **self.stream.identity}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -176,21 +190,40 @@ class GlobalBatches:
         self._end = end
         self._resumed = False
 
-    def _turns(self, consumed: int, end: int) -> Iterator[tuple[list[Key], int]]:
+    def _batches(self, consumed: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+        """Of each global batch: samples consumed before and after it; rows of the first rank, and those of a turn."""
         while consumed < end:
             after = min(consumed + self.batch_size, end)
             if self.drop_last and after - consumed < self.batch_size:
                 return
-            keys = self._keys(consumed, after)
-            most = -(-len(keys) // self.world_size)
-            size = self.micro_batch_size or max(most, 1)
-            mine = keys[self.rank :: self.world_size]
-            for first in range(0, max(most, 1), size):
-                chosen = mine[first : first + size]
-                if not chosen and self.stream.bucketed:
-                    chosen = [(consumed, -1)]
-                yield chosen, after if first + size >= most else consumed
+            rows = self.stream.rows_of(consumed) if self.stream.bucketed else after - consumed
+            most = max(1, -(-rows // self.world_size))
+            yield consumed, after, most, self.micro_batch_size or most
             consumed = after
+
+    def _turns(self, consumed: int, end: int) -> Iterator[tuple[list[Key], int]]:
+        batches = self._batches(consumed, end)
+        while ahead := list(islice(batches, _AHEAD if self.balance else 1)):
+            keys = [self._keys(before, after) for before, after, _, _ in ahead]
+            for (before, after, most, size), mine in zip(ahead, self._shares(keys), strict=True):
+                for first in range(0, most, size):
+                    chosen = mine[first : first + size]
+                    if not chosen and self.stream.bucketed:
+                        chosen = [(before, -1)]
+                    yield chosen, after if first + size >= most else before
+
+    def _shares(self, batches: Sequence[list[Key]]) -> list[list[Key]]:
+        """What this rank gets of each of some global batches."""
+        shares = [keys[self.rank :: self.world_size] for keys in batches]
+        if self.balance is None:
+            return shares
+        for rows in sorted({len(keys) for keys in batches if len(keys) % self.world_size == 0}):
+            those = [number for number, keys in enumerate(batches) if len(keys) == rows]
+            costs = self.stream.pairs([key for number in those for key in batches[number]]).reshape(-1, rows)
+            dealt = dealt_in(self.balance, costs, self.world_size, self.micro_batch_size)[:, self.rank]
+            for number, mine in zip(those, dealt.tolist(), strict=True):
+                shares[number] = [batches[number][row] for row in mine]
+        return shares
 
     def _keys(self, first: int, last: int) -> list[Key]:
         if not self.stream.bucketed:

@@ -18,10 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
+from packtool.plan import I64
 from packtool.reading.batch import Batch, check_options, make_batch
 from packtool.reading.cache import CACHE_BYTES, SHARDS, cache_of, directory_of, located
+from packtool.reading.costs import DIRECTORY, kept_pairs, row_pairs
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.orders import Recipe
+from packtool.reading.rows import Rows
 from packtool.storage.manifest import input_entry
 
 Key: TypeAlias = "int | tuple[int, int]"
@@ -86,6 +89,7 @@ class Stream:
         self._batch_tokens = batch_tokens
         self._drop_rest = drop_rest
         self._opened: tuple[int, Dataset | BucketDataset] | None = None
+        self._pairs: dict[int, I64] = {}
         first = self.epoch(0)
         self.bucketed = isinstance(first, BucketDataset)
         self.items = len(first)
@@ -93,7 +97,7 @@ class Stream:
         self.batch([], rows=first)  # options that make no sense are found here, not in a worker
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None}
+        return {**self.__dict__, "_opened": None, "_pairs": {}}
 
     def __len__(self) -> int:
         """Samples of a pass: of all its epochs."""
@@ -140,6 +144,30 @@ class Stream:
         tokens = self._batch_tokens or getattr(dataset.manifest.shuffle, "batch_tokens", None)
         return tokens // rows.sequence_length if tokens else count
 
+    def pairs(self, keys: Sequence[Key]) -> I64:
+        """What each of some rows costs in attention: query-key pairs within its documents.
+
+        Raises:
+            UsageError: the dataset was written with ``--no-segments``.
+        """
+        samples = np.array([key if isinstance(key, int) else key[0] for key in keys], np.int64)
+        found = np.empty(len(samples), np.int64)
+        for sample in np.unique(samples if self.bucketed else samples // self.items).tolist():
+            if self.bucketed:
+                number, item = divmod(sample, self.items)
+                dataset = self.epoch(number)
+                assert isinstance(dataset, BucketDataset)
+                rows, first, _ = dataset.place(item)
+                here = np.flatnonzero(samples == sample)
+                numbers = first + np.array([keys[at][1] for at in here.tolist()], np.int64)  # type: ignore[index]
+            else:
+                dataset = self.epoch(sample)
+                assert isinstance(dataset, Dataset)
+                here = np.flatnonzero(samples // self.items == sample)
+                rows, numbers = dataset.rows, samples[here] % self.items
+            found[here] = self._pairs_of(rows, numbers)
+        return found
+
     def batch(self, keys: Sequence[Key], *, rows: Dataset | BucketDataset | None = None, narrow: bool = False) -> Batch:
         """What a training step reads of some samples, in the order given; they may be of several epochs.
 
@@ -174,6 +202,17 @@ class Stream:
         rows, first, _ = dataset.place(item)
         numbers = np.array([first + row for _, row in keys if row >= 0], np.int64)
         return dataset.batch_of(rows, numbers, narrow=narrow, **self.options)
+
+    def _pairs_of(self, rows: Rows, numbers: I64) -> I64:
+        stored = rows.stored_numbers(numbers)
+        if stored is None:
+            return row_pairs(rows, numbers)
+        length = rows.sequence_length
+        if length not in self._pairs:
+            base = open_recipe(replace(self.recipe, order=None, epoch=None))
+            file = self.recipe.cache.directory / DIRECTORY / f"{self.identity['dataset']}-{length}.npy"
+            self._pairs[length] = kept_pairs(base.rows if isinstance(base, Dataset) else base.buckets[length], file)
+        return self._pairs[length][stored]
 
     def _digest(self, directory: str) -> str:
         return input_entry(directory_of(directory, self.recipe.cache)).xxh3_128

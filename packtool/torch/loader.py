@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import tee
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch.distributed
 from torch.utils.data import DataLoader
@@ -39,6 +39,8 @@ class Loader:
             variables RANK and WORLD_SIZE, which torchrun sets.
         drop_last: leave out what fills no global batch; `left_out` says how much. Else the last one is smaller, and on
             some ranks may be empty.
+        balance: ``step`` or ``turn``: deal the rows of a global batch so that ranks attend equally long, as of
+            `GlobalBatches`.
         fields: of a batch, from `FIELDS`; by default all of them.
         num_workers, multiprocessing_context, pin_memory, prefetch_factor: of PyTorch's `DataLoader`. Workers that
             read a URL are spawned by default.
@@ -65,6 +67,7 @@ class Loader:
         rank: int | None = None,
         world_size: int | None = None,
         drop_last: bool = True,
+        balance: Literal["step", "turn"] | None = None,
         fields: Sequence[str] = FIELDS,
         num_workers: int = 0,
         multiprocessing_context: str | None = None,
@@ -92,6 +95,7 @@ class Loader:
             world_size=found_world if world_size is None else world_size,
             micro_batch_size=micro_batch_size,
             drop_last=drop_last,
+            balance=balance,
         )
         self._workers: dict[str, Any] = {"num_workers": num_workers, "pin_memory": pin_memory}
         if num_workers:

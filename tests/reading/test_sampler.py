@@ -122,6 +122,7 @@ def test_what_makes_no_sense(rows: Path) -> None:
         ({"batch_size": 0}, "batch_size: 0 is not a positive number"),
         ({"batch_size": 8, "world_size": 3}, "batch_size: 8 samples can't be dealt out evenly to 3 ranks"),
         ({"rank": 2, "world_size": 2, "batch_size": 2}, "rank: 2 is not a rank of 2"),
+        ({"balance": "ranks"}, "balance: 'ranks' is not a way. Give 'step' or 'turn'"),
         ({"micro_batch_size": 0}, "micro_batch_size: 0 is not a positive number"),
     ]:
         with pytest.raises(UsageError, match=message):
@@ -281,3 +282,77 @@ def test_what_is_no_state(rows: Path) -> None:
     with pytest.warns(PacktoolWarning, match="the state names no dataset, as packtool 0.1 wrote it"):
         batches.load_state_dict({"samples": 3, "items": good["items"]})
     assert batches.consumed == 3
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_balanced_batches_have_the_same_rows_and_states(rows: Path, data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(["rows", "buckets"]))
+    world = data.draw(st.sampled_from([1, 2, 4]), label="world size")
+    drop = data.draw(st.booleans(), label="drop last")
+    options: dict[str, Any] = {
+        "world_size": world,
+        "drop_last": drop,
+        "micro_batch_size": data.draw(st.sampled_from([None, 1, 2])),
+    }
+    stream = Stream(rows.parent / path, epochs=2, batch_tokens=None if path == "rows" else 256, drop_rest=True)
+    size = data.draw(st.sampled_from([4, 8, 12])) if path == "rows" else 1
+    way = data.draw(st.sampled_from(["step", "turn"]))
+    state = {
+        "samples": data.draw(st.integers(0, len(stream))),
+        "items": stream.items,
+        "dataset": stream.identity["dataset"],
+    }
+    seen: list[dict[int, list[Any]]] = [{}, {}]
+    for rank in range(world):
+        sizes: list[list[tuple[int, int]]] = []
+        for found, balance in zip(seen, (None, way), strict=True):
+            batches = GlobalBatches(stream, size, rank=rank, balance=balance, **options)
+            batches.load_state_dict(state)
+            before, taken = batches.consumed, []
+            for keys in batches:
+                found.setdefault(before, []).extend(keys)  # turns of one global batch begin at one place
+                taken.append((before, len(keys)))
+                before = batches.consumed
+            sizes.append(taken)
+        assert sizes[0] == sizes[1]
+    assert {place: sorted(keys) for place, keys in seen[0].items()} == {
+        place: sorted(keys) for place, keys in seen[1].items()
+    }
+
+
+def test_balanced_ranks_attend_equally_long(tmp_path: Path) -> None:
+    lengths = np.minimum(np.random.default_rng(1).lognormal(3.5, 1.3, 3000).astype(int) + 1, 512).tolist()
+    write_store(tmp_path / "store", lengths)
+    packtool.pack(tmp_path / "store", tmp_path / "rows", strategy="bfd", sequence_length=512)
+    stream = Stream(tmp_path / "rows", cache=tmp_path / "cache")
+    epoch = packtool.open(tmp_path / "rows").epoch(0)
+
+    def naive(row: int) -> int:
+        table = epoch.segments(row)
+        return sum(int(n) * (int(n) + 1) // 2 for n in table["length"][table["document"] >= 0])
+
+    pairs = stream.pairs(range(stream.items))
+    assert pairs.tolist() == [naive(row) for row in range(stream.items)]
+    assert len(list((tmp_path / "cache" / "row-costs").iterdir())) == 1  # kept
+    again = Stream(tmp_path / "rows", epochs=2, cache=tmp_path / "cache")
+    np.testing.assert_array_equal(again.pairs(range(stream.items)), pairs)
+    for way, worst in ((None, 0.2), ("step", 0.002)):
+        ranks = [
+            [pairs[keys].sum() for keys in GlobalBatches(stream, 32, rank=rank, world_size=4, balance=way)]  # type: ignore[arg-type]
+            for rank in range(4)
+        ]
+        loads = np.array(ranks)
+        found = (1 - loads.mean(axis=0) / loads.max(axis=0)).mean()
+        assert (found > worst) if way is None else (found <= worst)
+
+
+@pytest.mark.parametrize("kind", [{"strategy": "concat", "atom_size": 8}, {"strategy": "concat", "atom_size": 96}])
+def test_costs_of_rows_that_are_put_together(rows: Path, tmp_path: Path, kind: dict[str, Any]) -> None:
+    packtool.pack(rows.parent / "store", tmp_path / "packed", sequence_length=32, **kind)
+    stream = Stream(tmp_path / "packed", epochs=2, cache=tmp_path / "cache")
+    for number in range(2):
+        epoch = packtool.open(tmp_path / "packed").epoch(number)
+        tables = [epoch.segments(row) for row in range(stream.items)]
+        expected = [sum(int(n) * (int(n) + 1) // 2 for n in each["length"][each["document"] >= 0]) for each in tables]
+        assert stream.pairs(range(number * stream.items, (number + 1) * stream.items)).tolist() == expected

@@ -13,7 +13,7 @@ pytestmark = [
     pytest.mark.torch,
     pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile"),
     pytest.mark.filterwarnings("ignore:.*pin_memory.*:UserWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning:torch"),  # Lightning calls what PyTorch deprecates
+    pytest.mark.filterwarnings("ignore::FutureWarning"),  # Lightning calls what PyTorch deprecates
 ]
 pytest.importorskip("torch")
 

@@ -1,0 +1,53 @@
+"""What rows cost in attention: one number each, computed once from the segments and kept in the cache directory.
+
+The file is named by the digest of the dataset's manifest, so all copies of a dataset share it, and any dataset with
+segments has one, whatever version wrote it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from packtool.plan import I64
+from packtool.reading.rows import Rows
+from packtool.shuffling.balance import pairs_of
+
+DIRECTORY = "row-costs"
+_AT_ONCE = 1 << 13  # rows whose segments are held at once
+
+
+def row_pairs(rows: Rows, numbers: I64) -> I64:
+    """Query-key pairs of some rows under causal attention within documents, from their segments.
+
+    Raises:
+        UsageError: the dataset was written with ``--no-segments``.
+    """
+    parts = [numbers[first : first + _AT_ONCE] for first in range(0, len(numbers), _AT_ONCE)]
+    return np.concatenate([np.empty(0, np.int64), *(pairs_of(rows.segments_of(part)) for part in parts)])
+
+
+def kept_pairs(rows: Rows, file: Path) -> I64:
+    """The pairs of all rows, from the file if it is there; else they are computed, and kept in it if it can be written.
+
+    Args:
+        rows: in stored order.
+    """
+    try:
+        found: I64 = np.load(file, mmap_mode="r")
+        if found.shape == (len(rows),) and found.dtype == np.int64:
+            return found
+    except (OSError, ValueError):
+        pass
+    pairs = row_pairs(rows, np.arange(len(rows)))
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished.open("wb") as out:
+            np.save(out, pairs)
+        unfinished.replace(file)
+    except OSError:
+        unfinished.unlink(missing_ok=True)  # where nothing can be kept, they are computed again
+    return pairs

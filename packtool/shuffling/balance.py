@@ -1,0 +1,229 @@
+"""Which rank gets which rows of a global batch, so that all are busy equally long.
+
+With document masks a row costs the query-key pairs in its segments, and rows of one length differ in that: the slowest
+rank decides how long a step takes. The rows of a global batch are known before training, so they are dealt out evenly.
+The same rows are in every global batch as before, hence the same gradient; only the ranks differ. Beside its pairs a
+row costs the linear part of each of its tokens, which is the same for all rows of one length: it changes how long ranks
+wait, not how rows are best dealt.
+
+Costs come as (batches, rows) and are dealt batch by batch, many at a time since NumPy is quick with many.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.plan import I64, INSERTED_EOS, PADDING, Segments
+
+STEP = "step"
+"""Ranks meet once a step: the sums of their rows are even."""
+TURN = "turn"
+"""Ranks meet at every micro-batch, as FSDP makes them: rows of like cost come in one turn."""
+
+PER_HIDDEN = 12
+"""Pairs that the linear part of a token costs, for each of the hidden size h: 24 h² operations a token and layer of a
+dense decoder, against 2 h a pair."""
+CLOSE = 2.0**-10
+"""Waiting share at which exchanging stops."""
+_EXCHANGES = 64  # for each rank, at most
+_OTHERS = (1, 8, 1 << 30)  # ranks to exchange with: the least loaded; where none helps, more of them
+_NEVER = np.iinfo(np.int64).max
+
+
+def pairs_of(segments: Segments) -> I64:
+    """Query-key pairs of each row under causal attention within documents; padding counts as none.
+
+    >>> rows = Segments(*(np.array(x) for x in ([0, 1, -1], [0, 0, 0], [3, 2, 4], [0, 0, 0], [0, 2, 3])))
+    >>> pairs_of(rows).tolist()
+    [9, 0]
+    """
+    # An EOS that the strategy inserted is the last token of the segment before it, which is what attention sees.
+    length = segments.length.copy()
+    joined = np.flatnonzero(segments.document == INSERTED_EOS)
+    joined = joined[~np.isin(joined, segments.offsets[:-1])]
+    joined = joined[segments.document[joined - 1] != PADDING]
+    length[joined - 1] += length[joined]
+    length[joined] = 0
+    pairs = np.where(segments.document == PADDING, 0, length * (length + 1) // 2)
+    ends = np.concatenate([[0], np.cumsum(pairs)])
+    found: I64 = ends[segments.offsets[1:]] - ends[segments.offsets[:-1]]
+    return found
+
+
+def deal(costs: I64, ranks: int) -> I64:
+    """Deal rows out so that the sums of ranks are even: equally many rows each.
+
+    Longest first, to the rank with the least so far that has room (Graham's rule, with room); then rows of the most
+    loaded rank are exchanged with those of the least loaded, and of others where that does not help, while the largest
+    sum falls. Ties go to the lower number, so the result follows from the costs alone.
+
+    Args:
+        costs: (batches, rows).
+        ranks: divides the rows.
+
+    Returns:
+        (batches, ranks, rows of a rank): the numbers of the rows.
+
+    >>> deal(np.array([[9, 1, 1, 1, 4, 4]]), 2).tolist()
+    [[[0, 2, 3], [4, 5, 1]]]
+    """
+    batches, rows = costs.shape
+    each = rows // ranks
+    which = np.argsort(-costs, axis=1, kind="stable")
+    every = np.arange(batches)
+    load = np.zeros((batches, ranks), np.int64)
+    count = np.zeros((batches, ranks), np.int64)
+    dealt = np.empty((batches, ranks, each), np.int64)
+    open_load = load.copy()  # as load, but never the least once the rank is full
+    for place in range(rows):
+        rank = open_load.argmin(axis=1)
+        row = which[:, place]
+        at = count[every, rank]
+        dealt[every, rank, at] = row
+        load[every, rank] += costs[every, row]
+        count[every, rank] = at + 1
+        open_load[every, rank] = np.where(at + 1 == each, _NEVER, load[every, rank])
+    _exchange(costs, dealt, load)
+    return dealt
+
+
+def deal_turns(costs: I64, ranks: int, micro_batch: int = 1) -> I64:
+    """Deal rows out so that ranks which meet at every micro-batch wait little.
+
+    Rows sorted by cost, as many as a turn takes at a time to one turn: with one row each, no other turns have a smaller
+    sum of largest costs. Within a turn rows are dealt by `deal`, and the largest share goes to the rank that has had
+    least so far, so that sums even out too.
+
+    Args:
+        costs: (batches, rows).
+        ranks: divides the rows.
+        micro_batch: rows of a rank in a turn; the last turn may have fewer.
+
+    Returns:
+        (batches, ranks, rows of a rank): the numbers of the rows, turn by turn.
+
+    >>> deal_turns(np.array([[9, 1, 1, 8]]), 2).tolist()
+    [[[0, 2], [3, 1]]]
+    """
+    batches, rows = costs.shape
+    which = np.argsort(-costs, axis=1, kind="stable")
+    every = np.arange(batches)[:, None]
+    load = np.zeros((batches, ranks), np.int64)
+    turns = []
+    for first in range(0, rows, ranks * micro_batch):
+        here = which[:, first : first + ranks * micro_batch]
+        shares = here[:, :, None] if here.shape[1] == ranks else _take(here, deal(_take(costs, here), ranks))
+        sums = _take(costs, shares).sum(axis=2)
+        largest, least = np.argsort(-sums, axis=1, kind="stable"), np.argsort(load, axis=1, kind="stable")
+        turn = np.empty_like(shares)
+        turn[every, least] = shares[every, largest]
+        load[every, least] += sums[every, largest]
+        turns.append(turn)
+    return np.concatenate(turns, axis=2)
+
+
+def dealt_in(way: str, costs: I64, ranks: int, micro_batch: int | None = None) -> I64:
+    """`deal` or `deal_turns`, by the name of the way; for any other as without balance, row i to rank ``i % ranks``."""
+    if way == STEP:
+        return deal(costs, ranks)
+    each = costs.shape[1] // ranks
+    if way == TURN:
+        return deal_turns(costs, ranks, micro_batch or each)
+    plain = np.arange(costs.shape[1]).reshape(each, ranks).T
+    return np.broadcast_to(plain, (len(costs), *plain.shape))
+
+
+def waiting(costs: I64, dealt: I64, way: str = STEP, micro_batch: int = 1) -> npt.NDArray[np.float64]:
+    """The share of each batch's time that ranks wait for the slowest.
+
+    Args:
+        costs: (batches, rows).
+        dealt: (batches, ranks, rows of a rank).
+        way: `STEP`: one minus the mean over the largest sum. `TURN`: the same, of sums over turns.
+        micro_batch: rows of a turn.
+
+    >>> waiting(np.array([[3, 1]]), np.array([[[0], [1]]])).tolist()
+    [0.33333333333333337]
+    """
+    found = _take(costs, dealt)
+    if way == STEP:
+        shares = found.sum(axis=2, keepdims=True)
+    else:
+        shares = np.add.reduceat(found, np.arange(0, found.shape[2], micro_batch), axis=2)
+    return _share(shares.mean(axis=1).sum(axis=1), shares.max(axis=1).sum(axis=1))
+
+
+def least_waiting(costs: I64, ranks: int) -> npt.NDArray[np.float64]:
+    """A proof for ranks that meet once a step: no dealing of equally many rows has a smaller share.
+
+    The rank with the largest row has that, and at least the smallest others; and no rank that has most has less than
+    the mean.
+    """
+    each = costs.shape[1] // ranks
+    ordered = np.sort(costs, axis=1)
+    mean = ordered.sum(axis=1) / ranks
+    most = ordered[:, -1] + ordered[:, : each - 1].sum(axis=1)
+    return _share(mean, np.maximum(mean, most))
+
+
+def _exchange(costs: I64, dealt: I64, load: I64) -> None:
+    batches, ranks, _ = dealt.shape
+    if ranks == 1:
+        return
+    mean = load.sum(axis=1) / ranks
+    going = np.arange(batches)
+    for _ in range(_EXCHANGES * ranks):
+        going = going[load[going].max(axis=1) * (1 - CLOSE) > mean[going]]
+        if not len(going):
+            return
+        helped = np.zeros(len(going), np.bool_)
+        for others in sorted({min(number, ranks - 1) for number in _OTHERS}):
+            stuck = np.flatnonzero(~helped)
+            if len(stuck):
+                loads = load[going[stuck]]
+                least = np.argsort(loads, axis=1, kind="stable")[:, :others]
+                helped[stuck] = _swap(costs, dealt, load, going[stuck], loads.argmax(axis=1), least)
+        going = going[helped]
+
+
+def _swap(costs: I64, dealt: I64, load: I64, batches: I64, high: I64, others: I64) -> npt.NDArray[np.bool_]:
+    """Of each batch swap the row of the most loaded rank with that of another which lowers the larger sum most.
+
+    Args:
+        others: (batches, ranks that may give a row).
+
+    Returns:
+        (batches): whether one did.
+    """
+    every = np.arange(len(batches))
+    most = costs[batches[:, None], dealt[batches, high]]
+    theirs = costs[batches[:, None, None], dealt[batches[:, None], others]]
+    moved = most[:, None, :, None] - theirs[:, :, None, :]
+    before = load[batches, high]
+    after = np.maximum(
+        before[:, None, None, None] - moved, load[batches[:, None], others][:, :, None, None] + moved
+    ).reshape(len(batches), -1)
+    best = after.argmin(axis=1)
+    helped: npt.NDArray[np.bool_] = after[every, best] < before
+    other, a, b = np.unravel_index(best, moved.shape[1:])
+    other = others[every, other]
+    of, high, other, a, b = (each[helped] for each in (batches, high, other, a, b))
+    amount = moved.reshape(len(batches), -1)[every, best][helped]
+    load[of, high] -= amount
+    load[of, other] += amount
+    dealt[of, high, a], dealt[of, other, b] = dealt[of, other, b], dealt[of, high, a]
+    return helped
+
+
+def _take(values: I64, which: I64) -> I64:
+    """Of each batch the values of these rows, in their shape."""
+    found: I64 = values[np.arange(len(values)).reshape(-1, *[1] * (which.ndim - 1)), which]
+    return found
+
+
+def _share(mean: npt.NDArray[Any], largest: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    found: npt.NDArray[np.float64] = 1 - mean / np.maximum(largest, 1e-300)
+    return np.where(largest > 0, found, 0.0)
