@@ -24,7 +24,7 @@ CODES = frozenset(
         "shards-fetched-again",
         "special-tokens",
         "state-unnamed",
-        "texts-truncated",
+        "tokenizer-options",
     }
 )
 

@@ -68,13 +68,12 @@ def assemble(
         total.add(counts)
     digests = {n: counts.digest for n, counts in per_file.items()} | {n: f.digest for n, f in job.digests.items()}
     inputs = [InputEntry(file.name, file.bytes, digests[number]) for number, file in enumerate(job.files)]
-    truncated = sum(result.truncated for _, result in job.in_order())
     manifest = StoreManifest(
         options=options,
         inputs=inputs,
         tokenizer=job.context.tokenizer,
         dtype=token_dtype(job.context.tokenizer.vocab_size).str,
-        counts={**total.flat(), **({"truncated": truncated} if truncated else {})},
+        counts=total.flat(),
         rejected=joiner.entry(),
         shards=shards,
         tokenizer_files=write_tokenizer(out.staged, tokenizer),
@@ -105,10 +104,6 @@ def _warn(path: Path, manifest: StoreManifest) -> None:
         if counts.get("lost_bytes"):
             what += f", and {counts['lost_bytes']:,} bytes of damaged files are lost with all records in them"
         warn("records-rejected", what, remedy=remedy, where=str(path))
-    if counts.get("truncated"):
-        what = f"the tokenizer.json truncates, and cut {counts['truncated']:,} documents"
-        remedy = 'set "truncation" to null in it to keep whole documents'
-        warn("texts-truncated", what, remedy=remedy, where=str(path))
     if not counts["documents"]:
         warn("no-documents", "no document is left", remedy="check the input and the filters", where=str(path))
 

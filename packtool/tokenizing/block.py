@@ -80,14 +80,13 @@ class BlockResult(msgspec.Struct):
 
     Attributes:
         encoder: which one ran.
-        checked, truncated: texts that were cross-checked, and that the tokenizer cut.
+        checked: texts that were cross-checked.
         spans: what each held.
         shards, rejected: its files.
     """
 
     encoder: str
     checked: int
-    truncated: int
     spans: list[SpanCounts]
     shards: list[WrittenShard]
     rejected: InputEntry | None
@@ -169,7 +168,7 @@ def _block(context: Context, task: Task, attempt: Path, worker: Worker) -> Block
             for span, file in zip(task.spans, task.files, strict=True)
         ]
         writer.close()
-    facts = ("none", 0, 0) if encoder is None else (encoder.name, encoder.checked, encoder.truncated)
+    facts = ("none", 0) if encoder is None else (encoder.name, encoder.checked)
     return BlockResult(*facts, counts, writer.shards, log.entry())
 
 

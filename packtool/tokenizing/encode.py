@@ -35,7 +35,7 @@ def encoded(documents: Iterable[Document], utf8: Iterable[bytes | None], encoder
         utf8: as `utf8_of` gives it.
     """
     for texts, data, ends in _calls(documents, utf8, encoder.cut):
-        yield (*encoder.encode(texts, data), ends)
+        yield (*encoder.encode(texts, data, ends), ends)
 
 
 def stored(documents: Sequence[Any]) -> Iterator[Parts]:

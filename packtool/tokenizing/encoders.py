@@ -30,7 +30,6 @@ class Encoder(Protocol):
     """Turns texts into ids."""
 
     name: str
-    truncated: int
 
     def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         """All ids, one text after another, and the number of ids of each text; `utf8` has the texts as bytes."""
@@ -47,7 +46,7 @@ class EncoderUnsuitableError(UsageError):
 
 @functools.lru_cache(maxsize=1)
 def reference_tokenizer(data: bytes) -> Tokenizer:
-    """A tokenizer.json as the `tokenizers` library loads it, without padding.
+    """A tokenizer.json as the `tokenizers` library loads it, without padding, truncation and BPE dropout.
 
     Raises:
         DataError: the library can't load it.
@@ -66,6 +65,9 @@ def reference_tokenizer(data: bytes) -> Tokenizer:
             where="tokenizer.json",
         ) from None
     tokenizer.no_padding()
+    tokenizer.no_truncation()
+    if getattr(tokenizer.model, "dropout", None) is not None:
+        tokenizer.model.dropout = None
     return tokenizer
 
 
@@ -75,9 +77,6 @@ class ReferenceEncoder:
     Args:
         data: a tokenizer.json.
         special_as_text: encode special tokens that occur in a text as plain text.
-
-    Attributes:
-        truncated: texts that were cut, because the tokenizer.json asks for it.
     """
 
     name = "tokenizers"
@@ -85,8 +84,6 @@ class ReferenceEncoder:
     def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
         self._tokenizer = reference_tokenizer(data)
         self._tokenizer.encode_special_tokens = special_as_text
-        self._truncates = self._tokenizer.truncation is not None
-        self.truncated = 0
 
     def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         """See `Encoder.encode`."""
@@ -94,10 +91,7 @@ class ReferenceEncoder:
         ids: list[Any] = []
         with _one_thread():
             for part in _parts(texts, _REFERENCE_CHARS):
-                encodings = self._encode(part)
-                ids += [np.array(encoding.ids, np.uint32) for encoding in encodings]
-                if self._truncates:
-                    self.truncated += sum(bool(encoding.overflowing) for encoding in encodings)
+                ids += [np.array(encoding.ids, np.uint32) for encoding in self._encode(part)]
         lengths = np.array([len(each) for each in ids], np.int64)
         return (np.concatenate(ids) if ids else np.empty(0, np.uint32)), lengths
 

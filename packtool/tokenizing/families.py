@@ -49,16 +49,11 @@ def shape(spec: Mapping[str, Any]) -> Shape | str:
     if model.get("type") != "BPE":
         return f"its model is {model.get('type')}, not BPE"
     for option, meaning in (
-        ("dropout", "BPE dropout"),
         ("continuing_subword_prefix", "a prefix on continuing subwords"),
         ("end_of_word_suffix", "a suffix on words"),
     ):
         if model.get(option):
             return f"it has {meaning}"
-    if spec.get("truncation"):
-        return "it truncates"
-    if spec.get("padding"):
-        return "it pads"
     return _sentencepiece(spec) if model.get("byte_fallback") else _byte_level(spec)
 
 
@@ -75,7 +70,7 @@ def _byte_level(spec: Mapping[str, Any]) -> Shape | str:
         return pre_tokenizer
     tokens = spec.get("added_tokens") or ()
     digits = kinds(spec["pre_tokenizer"])[0] == "Digits"
-    reason = _added(tokens, normalizer, digits=digits)
+    reason = unlike_added(tokens, normalizer, digits=digits)
     if reason:
         return reason
     rewritten = {"normalizer": normalizer, "pre_tokenizer": pre_tokenizer}
@@ -161,7 +156,7 @@ def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> Mapping[str, Any]
     return {"type": "Sequence", "pretokenizers": [*isolated, last]}
 
 
-def _added(
+def unlike_added(
     tokens: Collection[Mapping[str, Any]], normalizer: Mapping[str, Any] | None, *, digits: bool = False
 ) -> str | None:
     """Why added tokens are not found alike by both encoders; None if they are."""
@@ -251,7 +246,7 @@ def _sentencepiece(spec: Mapping[str, Any]) -> Shape | str:
         return "it has byte fallback, but not for every byte"
     normalizer = plain(spec.get("normalizer"))
     marks = [] if normalizer is None else normalizer.get("normalizers", [normalizer])
-    reason = _added(spec.get("added_tokens") or (), normalizer)
+    reason = unlike_added(spec.get("added_tokens") or (), normalizer)
     if marks in ([_SPACES], [_PREPENDED, _SPACES]):
         # Gemma's split at spaces finds none after they are replaced.
         if pre_tokenizer not in (None, _SPLIT_AT_SPACES):

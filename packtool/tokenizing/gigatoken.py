@@ -18,6 +18,7 @@ from packtool.plan import I64
 from packtool.tokenizing.digits import FLAGS, Digits
 from packtool.tokenizing.encoders import U32, EncoderMismatchError, EncoderUnsuitableError
 from packtool.tokenizing.families import Shape, byte_characters
+from packtool.tokenizing.spec import for_encoding
 
 
 def installed() -> bool:
@@ -49,7 +50,6 @@ class GigatokenEncoder:
     """
 
     name = "gigatoken"
-    truncated = 0
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class GigatokenEncoder:
         spell: Callable[[str], U32],
         special_as_text: bool = False,
     ) -> None:
-        entries = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        entries = for_encoding(data)
         tokens = msgspec.json.decode(entries["added_tokens"]) if "added_tokens" in entries else []
         tokens = [token for token in tokens or () if not (special_as_text and token.get("special"))]
         entries |= {name: msgspec.Raw(value.encode()) for name, value in shape.rewritten}

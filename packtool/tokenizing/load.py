@@ -17,8 +17,9 @@ from packtool.installing import how_to_install
 from packtool.storage.manifest import TokenizerInfo
 from packtool.storage.names import TOKENIZER, TOKENIZER_CONFIGS
 from packtool.tokenizing.encoders import reference_tokenizer
-from packtool.tokenizing.spec import merges_fit, parse
+from packtool.tokenizing.spec import merges_fit, not_applied, parse
 from packtool.tokenizing.special import marked, special, warn_of_turns
+from packtool.warnings import warn
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,9 @@ def load(
     found = inspect(source, revision)
     data, spec, vocab, configs = found.data, found.spec, found.vocab, found.configs
     where = str(source) if source is not None else "the default tokenizer"
+    if asked := not_applied(spec):
+        what = f"the tokenizer.json asks for {' and '.join(asked)}, which is not done"
+        warn("tokenizer-options", what, remedy="nothing is lost: whole documents are stored, always alike", where=where)
     eos_id, eos_text = special("eos", eos_token, vocab, configs, marked(spec))
     if eos_token is None:
         warn_of_turns(eos_text, vocab, where)

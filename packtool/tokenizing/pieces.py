@@ -24,8 +24,9 @@ from packtool.tokenizing.families import marks_beginnings, plain, shape, split_b
 from packtool.tokenizing.patterns import SETTLED
 from packtool.tokenizing.splintr import unlike_bert
 
-PIECE = 1 << 18
-"""Characters of a piece, about; also the length up to which a text is encoded whole."""
+PIECE = 1 << 15
+"""Characters of a piece, about; also the length up to which a text is encoded whole. Two that follow each other are
+checked against the reference as one text (see verify.py), so they must not be long."""
 _SEARCH = 1 << 12
 
 BEFORE, AT = "before", "at"
@@ -34,6 +35,9 @@ _FITS = {BEFORE: re.compile("[ \\n]"), AT: re.compile(r" (?=[^\W\d_])")}
 """What follows the letter after which a text may be cut."""
 _REACHES = {False: re.compile(r"[^\W\d_]\s"), True: re.compile(r"[^\W\d_](?:\s|\Z)")}
 """What an added token must not have: it would reach over a cut, or, if it strips, take the whitespace after it."""
+_TAKES_THE_SPACE = re.compile(r"\A(?: ?\w| \Z)|\w\Z")
+"""Nor this, where the space is left out: the token would need it, or begin a piece, which then gets no mark, or stand
+before the space, which then gets a mark of its own."""
 _JOINS = re.compile(r"[ ▁\n](?:(?<=[^\W\d_].)|(?<=<0x[0-9A-F]{2}>.))", re.DOTALL)
 """A letter, or a byte of one, and a space or newline, as entries of SentencePiece write them; found by its end, since
 most entries have none."""
@@ -46,7 +50,7 @@ def cut_of(spec: Mapping[str, Any]) -> str:
     ''
     """
     kind, tokens = spec["model"].get("type"), spec.get("added_tokens") or ()
-    if spec.get("truncation") or any(map(_reaches_over, tokens)):
+    if any(map(_reaches_over, tokens)):
         return ""
     if kind != "BPE":
         return BEFORE if kind == "WordPiece" and not unlike_bert(spec) else ""
@@ -58,8 +62,7 @@ def cut_of(spec: Mapping[str, Any]) -> str:
         return ""
     if not marks_beginnings(spec):
         return BEFORE
-    # What begins with an added token gets no mark.
-    return "" if any(token["content"][:1].isalnum() for token in tokens) else AT
+    return "" if any(_TAKES_THE_SPACE.search(token["content"]) for token in tokens) else AT
 
 
 def _reaches_over(token: Mapping[str, Any]) -> bool:

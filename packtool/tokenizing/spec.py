@@ -34,6 +34,30 @@ def parse(data: bytes) -> dict[str, Any]:
     return {"model": model, **{name: value for name, value in others.items() if value is not msgspec.UNSET}}
 
 
+def for_encoding(data: bytes) -> dict[str, msgspec.Raw]:
+    """The entries of a tokenizer.json that decide which ids a document has, and no others.
+
+    Whole documents are encoded, always alike, and packtool itself adds what begins and ends them. So there is no
+    truncation, padding or BPE dropout, and no template.
+    """
+    entries = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    model = msgspec.json.decode(entries["model"], type=dict[str, msgspec.Raw])
+    if model.pop("dropout", None) is not None:
+        entries["model"] = msgspec.Raw(msgspec.json.encode(model))
+    return entries | dict.fromkeys(("truncation", "padding", "post_processor"), msgspec.Raw(b"null"))
+
+
+def not_applied(spec: Mapping[str, Any]) -> list[str]:
+    """What a tokenizer.json asks for that would change or cut what is stored, and is not done.
+
+    >>> not_applied({"model": {"dropout": 0.1}, "truncation": {"max_length": 128}})
+    ['truncation to 128 tokens', 'BPE dropout']
+    """
+    cut = spec.get("truncation")
+    found = [f"truncation to {cut.get('max_length')} tokens"] if isinstance(cut, dict) else []
+    return found + ["BPE dropout"] * bool(spec["model"].get("dropout"))
+
+
 def merges_fit(data: bytes, spec: Mapping[str, Any]) -> bool:
     """Whether the right part of each merge has the prefix of continuing subwords, if there is one.
 

@@ -9,12 +9,14 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from packtool.plan import I64
 from packtool.tokenizing import unicode
 from packtool.tokenizing.encoders import U32, EncoderMismatchError, EncoderUnsuitableError
-from packtool.tokenizing.families import plain, steps
+from packtool.tokenizing.families import plain, steps, unlike_added
+from packtool.tokenizing.spec import for_encoding
 
 
 def installed() -> bool:
@@ -35,13 +37,7 @@ def unsuitable(spec: Mapping[str, Any]) -> str | None:
     kind = spec["model"].get("type")
     if kind not in shapes:
         return f"its model is {kind}, not {' or '.join(shapes)}"
-    if spec.get("truncation") or spec.get("padding"):
-        return "it truncates or pads"
-    if reason := shapes[kind](spec):
-        return reason
-    tokens = spec.get("added_tokens") or ()
-    odd = next((each["content"] for each in tokens if each.get("single_word") or each.get("normalized")), None)
-    return None if odd is None else f"its added token {odd!r} is not looked for as it is written"
+    return shapes[kind](spec) or unlike_added(spec.get("added_tokens") or (), spec.get("normalizer") or {})
 
 
 def newer(spec: Mapping[str, Any]) -> tuple[str, ...]:
@@ -107,7 +103,6 @@ class SplintrEncoder:
     """
 
     name = "splintr"
-    truncated = 0
 
     def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
         if special_as_text:
@@ -115,7 +110,7 @@ class SplintrEncoder:
         from splintr import from_json_bytes
 
         try:
-            self._backend = from_json_bytes(data)
+            self._backend = from_json_bytes(msgspec.json.encode(for_encoding(data)))
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except BaseException as error:  # a panic in Rust arrives as a BaseException

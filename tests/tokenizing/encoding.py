@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
+from tokenizers.models import BPE
 
 from packtool.tokenizing.choose import load_encoder, recipe
 from packtool.tokenizing.load import vocabulary_size
@@ -27,4 +28,8 @@ def ids(encoder: Any, texts: list[str]) -> list[list[int]]:
 def expected(spec: dict[str, Any], texts: list[str], special_as_text: bool = False) -> list[list[int]]:
     tokenizer = Tokenizer.from_str(json.dumps(spec))
     tokenizer.encode_special_tokens = special_as_text
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    if isinstance(tokenizer.model, BPE):
+        tokenizer.model.dropout = None
     return [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]

@@ -59,6 +59,18 @@ LISTED = {
     ),
     "Yi": sentencepiece(normalizer=normalizers_of(SPACES)),
     "Metaspace": sentencepiece(AddedToken("<h1>", normalized=False), normalizer=None, pre_tokenizer=METASPACE),
+    "asking for more": spec(
+        truncation={"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0},
+        padding={
+            "strategy": {"Fixed": 20},
+            "direction": "Right",
+            "pad_to_multiple_of": None,
+            "pad_id": 0,
+            "pad_type_id": 0,
+            "pad_token": EOS,
+        },
+        model={**spec()["model"], "dropout": 0.5},
+    ),
     "tokens and NFC": with_added(AddedToken("été", normalized=False), normalizer=NFC),
 }
 """Shapes on the list: gigatoken must give the ids of tokenizers."""
@@ -114,26 +126,8 @@ UNLISTED = {
     ),
     "word suffix": (_model(end_of_word_suffix="</w>"), "it has a suffix on words"),
     "word prefix": (_model(continuing_subword_prefix="##"), "it has a prefix on continuing subwords"),
-    "dropout": (_model(dropout=0.5), "it has BPE dropout"),
     "unknown token": (_model(unk_token=EOS), "it has an unknown token"),
     "byte fallback": (_model(byte_fallback=True), "it has byte fallback, but not for every byte"),
     "lower case": (spec(normalizer={"type": "Lowercase"}), "its normalizer is Lowercase, not NFC or none"),
-    "truncation": (
-        spec(truncation={"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0}),
-        "it truncates",
-    ),
-    "padding": (
-        spec(
-            padding={
-                "strategy": {"Fixed": 20},
-                "direction": "Right",
-                "pad_to_multiple_of": None,
-                "pad_id": 0,
-                "pad_type_id": 0,
-                "pad_token": EOS,
-            }
-        ),
-        "it pads",
-    ),
 }
 """Shapes that are not, and why."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import chain
+from collections.abc import Iterator
+from itertools import chain, product
+from typing import Any
 
 import pytest
-from tokenizers import Tokenizer
+from tokenizers import AddedToken, Tokenizer
 
 from packtool.tokenizing import pieces as pieces_module
 from packtool.tokenizing.choose import build, choose
+from packtool.tokenizing.encoders import reference_tokenizer
 from packtool.tokenizing.pieces import AT, BEFORE, cut_of, pieces
 from tests.tokenizing import fuzz, listed, shapes
 
@@ -28,15 +31,42 @@ def test_which_tokenizers_allow_it() -> None:
 
 
 _HARMLESS = {
-    *("padding", "dropout", "unknown token", "byte fallback", "word prefix", "word suffix", "normalized tokens"),
+    *("unknown token", "byte fallback", "word prefix", "word suffix", "normalized tokens"),
     *("runs of digits", "digits found later", "overlapping tokens", "overlapping spaces"),
 }
 """Shapes that gigatoken is not used for, though they never join a letter to the whitespace after it."""
 
 
+def added_anywhere() -> Iterator[dict[str, Any]]:
+    """Tokenizers with an added token of any two or three of the characters that a cut is made between."""
+    normalizer = shapes.normalizers_of(shapes.PREPEND, shapes.SPACES)
+    for cut, size in product((AT, BEFORE), (1, 2, 3)):
+        for characters in product("o e\n.", repeat=size):
+            flags = {"lstrip": size == 2, "rstrip": size == 3}
+            token = AddedToken("".join(characters), normalized=False, **flags)
+            yield shapes.sentencepiece(token, normalizer=normalizer) if cut == AT else shapes.with_added(token)
+
+
+def test_no_added_token_lies_over_a_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it begins with: where a cut is allowed, the pieces have the ids of the whole."""
+    monkeypatch.setattr(pieces_module, "PIECE", 4)
+    text = "so one\nof  the e.o  o e\n\n.e o. toe on eo e oe .o .e"
+    allowed = 0
+    for spec in added_anywhere():
+        if not (cut := cut_of(spec)):
+            continue
+        allowed += 1
+        tokenizer = Tokenizer.from_str(json.dumps(spec))
+        parts = list(pieces(text, cut))
+        encoded = [tokenizer.encode(part, add_special_tokens=False).ids for part in parts]
+        whole = tokenizer.encode(text, add_special_tokens=False).ids
+        assert list(chain.from_iterable(encoded)) == whole, spec["added_tokens"][-1]
+    assert allowed > 60
+
+
 @pytest.mark.parametrize("name", CUT)
 def test_pieces_give_the_ids_of_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer = Tokenizer.from_str(json.dumps(CUT[name]))
+    tokenizer = reference_tokenizer(shapes.data(CUT[name]))
     monkeypatch.setattr(pieces_module, "PIECE", 12)
     cuts = 0
     encoder, _ = choose(CUT[name])

@@ -40,6 +40,10 @@ LISTED = {
     "old": shapes.unigram(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, OLD]}),
     "first": shapes.unigram(pre_tokenizer={**METASPACE, "prepend_scheme": "first"}),
     "BERT": shapes.wordpiece(AddedToken("<br>", normalized=False)),
+    "BERT, with its template and truncation": shapes.wordpiece(
+        post_processor={"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
+        truncation={"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0},
+    ),
     "BERT, cased": shapes.wordpiece(normalizer=shapes.bert(lowercase=False)),
     "BERT, lower case, accents": shapes.wordpiece(normalizer=shapes.bert(strip_accents=False)),
     "BERT, cased, no accents": shapes.wordpiece(normalizer=shapes.bert(strip_accents=True, lowercase=False)),
@@ -58,9 +62,9 @@ UNLISTED = {
     ),
     "single words": (
         shapes.unigram(AddedToken("fox", single_word=True, normalized=False)),
-        "'fox' is not looked for as it is written",
+        "its added token 'fox' stands for single words only",
     ),
-    "normalized tokens": (shapes.unigram(AddedToken("<x>", normalized=True)), "'<x>' is not looked for"),
+    "normalized tokens": (shapes.unigram(AddedToken("<x>", normalized=True)), "'<x>' is looked for in normalized text"),
     "whole words": (
         shapes.wordpiece(pre_tokenizer={"type": "WhitespaceSplit"}),
         "its pre-tokenizer is not BERT's",
@@ -69,10 +73,13 @@ UNLISTED = {
     "long words": (wordpiece_model(max_input_chars_per_word=200), "another number of characters than 100"),
     "other prefix": (wordpiece_model(continuing_subword_prefix="@@"), "another prefix than ##"),
     "no unknown token": (wordpiece_model(unk_token="<unk>"), "lacks the unknown token"),
-    "normalized words": (shapes.wordpiece(AddedToken("<X>", normalized=True)), "'<X>' is not looked for"),
-    "truncation": (
-        shapes.unigram(truncation={"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0}),
-        "it truncates or pads",
+    "normalized words": (
+        shapes.wordpiece(AddedToken("<X>", normalized=True)),
+        "'<X>' is looked for in normalized text",
+    ),
+    "spaces that another token strips": (
+        shapes.unigram(AddedToken("   ", special=True), AddedToken("<mask>", lstrip=True, normalized=False)),
+        "its added token '   ' has spaces that another strips",
     ),
 }
 

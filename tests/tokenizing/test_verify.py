@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+from tokenizers import AddedToken
 
+from packtool.tokenizing.encode import encoded, joined
 from packtool.tokenizing.encoders import EncoderMismatchError, ReferenceEncoder
-from packtool.tokenizing.verify import SAMPLE, Verified
+from packtool.tokenizing.pieces import BEFORE, PIECE
+from packtool.tokenizing.verify import SAMPLE, Verified, probes
 from tests.tokenizing import shapes
 
 
 class Lying(ReferenceEncoder):
-    """The reference, but wrong from a certain text on."""
+    """The reference, but what it gives is changed."""
 
     name = "gigatoken"
 
-    def __init__(self, wrong: str) -> None:
+    def __init__(self, change: Callable[[str, Any], Any]) -> None:
         super().__init__(shapes.data(shapes.spec()))
-        self._wrong = wrong
+        self._change = change
 
     def encode(self, texts: Any, utf8: Any = None) -> Any:
-        return super().encode([text.replace(self._wrong, "") for text in texts])
+        found = [self._change(text, super(Lying, self).encode([text])[0]) for text in texts]
+        return np.concatenate([np.empty(0, np.uint32), *found]), np.array([len(ids) for ids in found], np.int64)
+
+
+def verified(change: Callable[[str, Any], Any]) -> Verified:
+    return Verified(Lying(change), ReferenceEncoder(shapes.data(shapes.spec())), cut=BEFORE, sample=16)
+
+
+def without_z(text: str, ids: Any) -> Any:
+    return ids[1:] if "Z" in text else ids
+
+
+def half_zeroed(text: str, ids: Any) -> Any:
+    """Wrong in the later half of long texts only."""
+    return np.where(np.arange(len(ids)) * 2 > len(ids), 0, ids).astype(np.uint32) if len(text) > 1024 else ids
 
 
 def test_a_wrong_id_in_the_sample_is_found() -> None:
-    reference = ReferenceEncoder(shapes.data(shapes.spec()))
-    encoder = Verified(Lying("Z"), reference, cut="before")
+    encoder = verified(without_z)
     encoder.encode(["fine"] * 50)
     assert encoder.checked > 1
     encoder.restart()
@@ -36,12 +54,35 @@ def test_a_wrong_id_in_the_sample_is_found() -> None:
     encoder.restart()
     encoder.encode(["fine"] * 10)
     with pytest.raises(EncoderMismatchError):  # not among the first, but the sample gets there
-        encoder.encode(["a longer text with Z in it" * 4] * SAMPLE)
+        encoder.encode(["a longer text with Z in it" * 4] * 200)
 
 
-def test_the_sample_is_about_one_text_in_a_thousand() -> None:
+def test_the_sample_is_one_text_in_so_many() -> None:
     reference = ReferenceEncoder(shapes.data(shapes.spec()))
-    encoder = Verified(Lying("Z"), reference, cut="before")
+    encoder = Verified(reference, reference, cut=BEFORE)
     for _ in range(10):
-        encoder.encode(["an ordinary text of a hundred characters or so" * 2] * 1000)
-    assert 4 <= encoder.checked <= 20
+        encoder.encode(["a text"] * SAMPLE)
+    assert 4 <= encoder.checked <= 24
+
+
+def test_stored_ids_are_checked_to_the_end_of_long_texts() -> None:
+    for text in ("words and words " * 100, "words and words " * (PIECE // 8)):
+        encoder = verified(half_zeroed)
+        with pytest.raises(EncoderMismatchError, match="give different ids"):
+            joined(encoded([text] * 100, [None] * 100, encoder))
+
+
+def test_a_cut_is_checked_with_both_of_its_sides() -> None:
+    reference = ReferenceEncoder(shapes.data(shapes.spec()))
+    encoder = Verified(reference, reference, cut=BEFORE)
+    with pytest.raises(EncoderMismatchError):
+        encoder.encode(["the lazy do", "g over the fox"], ends=[False, True])
+    encoder.encode(["cut where words", " begin"], ends=[False, True])
+    assert encoder.checked == 2
+
+
+def test_every_added_token_is_probed() -> None:
+    spec = shapes.with_added(*(AddedToken(f"<{number}>", normalized=False) for number in range(5000)))
+    tokens = [token["content"] for token in spec["added_tokens"]]
+    text = "\n".join(probes(tokens))
+    assert all(token in text for token in tokens)
