@@ -14,7 +14,7 @@ from packtool.clock import Clock
 from packtool.commands.places import with_places
 from packtool.commands.preview import Preview
 from packtool.errors import DataError, UsageError
-from packtool.exchange.documents import Counts, documents
+from packtool.exchange.documents import Counts, documents, rows_not_documents
 from packtool.exchange.estimate import estimate
 from packtool.exchange.files import digest
 from packtool.exchange.model import Format, ReadOptions
@@ -63,20 +63,25 @@ def import_(options: ImportArguments) -> ImportResult:
     """Make a token store of token ids that another tool has written.
 
     Every id is held against the tokenizer's vocabulary. A document that does not end with EOS gets one, counted; where
-    the format does not say where documents end, each EOS ends one.
+    the format does not say where documents end, each EOS ends one. What says that some tokens do not train, or that
+    rows hold several documents, is refused, since the store would lose it; `ids_only` leaves it out.
 
     Raises:
         UsageError: options that make no sense.
-        DataError: an input is missing, damaged or of another format; an id is not in the vocabulary.
+        DataError: an input is missing, damaged or of another format; an id is not in the vocabulary; something beside
+            the ids would be lost.
     """
     clock = Clock()
     chosen = exchange.importer(options.format)
     inputs = [options.inputs] if isinstance(options.inputs, str | Path) else list(options.inputs)
     files = [file for each in inputs for file in _files(Path(each), chosen)]
+    if not options.ids_only:
+        _require_documents([Path(each) for each in inputs])
     info, tokenizer = _tokenizer([Path(each) for each in inputs], options)
     dtype = np.dtype(options.dtype or token_dtype(info.vocab_size))
-    read = ReadOptions(dtype.newbyteorder("<"), options.field)
-    recorded = {"format": chosen.name, "dtype": read.dtype.str, "field": read.field}
+    read = ReadOptions(dtype.newbyteorder("<"), options.field, options.ids_only)
+    recorded: dict[str, Any] = {"format": chosen.name, "dtype": read.dtype.str, "field": read.field}
+    recorded["ids_only"] = read.ids_only or None
     every = [each for file in files for each in chosen.read_with(file)]
     identity = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in every]
     key = key_of("import", recorded, info, identity)
@@ -174,6 +179,16 @@ def _files(path: Path, chosen: Format) -> list[Path]:
             where=str(path),
         )
     return found
+
+
+def _require_documents(inputs: list[Path]) -> None:
+    """Refuse packed rows that packtool exported: documents are cut, or several together, in them."""
+    for path in inputs:
+        directory = path if path.is_dir() else path.parent
+        if (directory / manifests.MANIFEST).is_file():
+            manifest = manifests.read(directory)
+            if isinstance(manifest, ExportManifest) and manifest.sequence_lengths:
+                raise rows_not_documents("an export of a packed dataset, whose sequences are rows", str(path))
 
 
 def _tokenizer(inputs: list[Path], options: ImportArguments) -> tuple[TokenizerInfo, dict[str, bytes]]:

@@ -64,6 +64,22 @@ def documents(
         yield _ended(ids, np.array([len(ids)]), eos_id, counts)
 
 
+def mask_lost(what: str, where: str) -> DataError:
+    """Something says which tokens train, in a file of which only the ids would be stored."""
+    return DataError(
+        "import-loses",
+        f"{what} says which tokens train, and a token store can't keep that",
+        remedy="give --ids-only to import the ids alone, so that all of them train",
+        where=where,
+    )
+
+
+def rows_not_documents(what: str, where: str) -> DataError:
+    """Packed rows, where whole documents are wanted."""
+    remedy = "import the documents that were packed, or give --ids-only to take each row for one document"
+    return DataError("import-loses", f"{what}, not whole documents", remedy=remedy, where=where)
+
+
 def _ended(ids: Ids, lengths: I64, eos_id: int, counts: Counts) -> tuple[Ids, I64]:
     """The documents that have tokens, each with an EOS at its end.
 

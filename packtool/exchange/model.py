@@ -116,10 +116,12 @@ class ReadOptions:
     Attributes:
         dtype: of the ids, for files that do not say it.
         field: the column of the ids, where there are columns; None for the usual names.
+        ids_only: leave out what says which tokens train, or where documents lie in rows, instead of refusing it.
     """
 
     dtype: np.dtype[Any]
     field: str | None = None
+    ids_only: bool = False
 
 
 @dataclass(frozen=True)

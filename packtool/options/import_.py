@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import PATHS, TEXT
+from packtool.options.kinds import FLAG, PATHS, TEXT
 from packtool.options.names import IMPORTS, listed
 from packtool.options.shared import EosToken, Many, Output, Revision, Writing
 
@@ -44,3 +44,10 @@ class ImportArguments(Writing):
         str | None,
         Option(TEXT, "Column or field of the ids.", metavar="NAME", default="input_ids, tokens, token_ids or ids"),
     ] = None
+    ids_only: Annotated[
+        bool,
+        Option(
+            FLAG,
+            "Import the ids alone: leave out columns that say which tokens train, and take packed rows for documents.",
+        ),
+    ] = False

@@ -42,7 +42,7 @@ def read(chosen: Format, path: Path, dtype: str) -> tuple[np.ndarray[Any, Any], 
     tokens, lengths = [np.empty(0, np.int64)], []
     bounded = True
     for file in sorted(path.glob(chosen.files)):
-        for found in chosen.read(file, ReadOptions(np.dtype(dtype))):
+        for found in chosen.read(file, ReadOptions(np.dtype(dtype), ids_only=True)):
             tokens.append(found.tokens.astype(np.int64))
             bounded &= found.lengths is not None
             lengths += [] if found.lengths is None else found.lengths.tolist()
@@ -264,6 +264,20 @@ BAD: list[tuple[str, str, bytes, str, str]] = [
     ("jsonl", "a.jsonl", b'{"text": "x"}\n', "missing-ids", r"a\.jsonl:1: no column called input_ids.*there are text"),
     ("jsonl", "a.jsonl.gz", b"nothing", "damaged-input", "not a whole gzip file"),
     ("jsonl", "a.jsonl", b'{"input_ids": [5, 999999]}\n', "id-out-of-range", r"a\.jsonl: token 1 is 999999, but the"),
+    (
+        "jsonl",
+        "a.jsonl",
+        b'{"input_ids": [1]}\n{"input_ids": [1], "labels": [-100]}\n',
+        "import-loses",
+        r"a\.jsonl:2: column labels says which tokens train, and a token store can't keep that\. Give --ids-only",
+    ),
+    (
+        "jsonl",
+        "a.jsonl",
+        b'{"input_ids": [1, 2], "seq_lengths": [1, 1], "labels": [1, 2]}\n',
+        "import-loses",
+        r"a\.jsonl:1: column seq_lengths says that these are packed rows, not whole documents\. Import the documents",
+    ),
     ("megatron", "a.idx", b"nothing", "damaged-input", "not an index of Megatron-Core"),
     ("llmc", "a.bin", b"nothing", "damaged-input", r"not an llm\.c file"),
     ("nanogpt", "a.bin", b"odd", "damaged-input", "3 bytes of ids are not a multiple of 2"),
@@ -281,6 +295,41 @@ def test_what_is_damaged_is_refused(
         packtool.import_(tmp_path / file, tmp_path / "store", format=name, tokenizer=tokenizer)
     assert caught.value.code == code
     assert not (tmp_path / "store").exists()
+
+
+def test_a_mask_is_refused_or_left_out(tmp_path: Path, tokenizer: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    masked = pa.table({"input_ids": [[5, 6], [7]], "loss_mask": [[0, 1], [1]]})
+    parquet.write_table(masked, tmp_path / "a.parquet")
+    parquet.write_table(masked.select(["input_ids"]), tmp_path / "b.parquet")
+    with pytest.raises(DataError, match=r"a\.parquet: column loss_mask says which tokens train"):
+        packtool.import_(tmp_path / "a.parquet", tmp_path / "store", format="parquet", tokenizer=tokenizer)
+    chosen: Any = {"format": "parquet", "tokenizer": tokenizer}
+    packtool.import_(tmp_path / "a.parquet", tmp_path / "dropped", ids_only=True, **chosen)
+    packtool.import_(tmp_path / "b.parquet", tmp_path / "plain", **chosen)
+    for file in ("tokens-00000.npy", "offsets-00000.npy"):
+        assert (tmp_path / "dropped" / file).read_bytes() == (tmp_path / "plain" / file).read_bytes()
+    np.array([5, 6], "<u2").tofile(tmp_path / "a.ds")
+    np.array([2], "<u8").tofile(tmp_path / "a.ds.index")
+    (tmp_path / "a.ds.loss").write_bytes(b"\x00\x01")
+    with pytest.raises(DataError, match=r"a\.ds: a\.ds\.loss says which tokens train"):
+        packtool.import_(tmp_path / "a.ds", tmp_path / "store", format="datatrove", tokenizer=tokenizer)
+    packtool.import_(tmp_path / "a.ds", tmp_path / "store", format="datatrove", tokenizer=tokenizer, ids_only=True)
+
+
+@pytest.mark.parametrize("name", [name for name in EXPORTS if name in IMPORTS])
+def test_exported_rows_are_not_taken_for_documents(stores: dict[str, Path], tmp_path: Path, name: str) -> None:
+    packtool.export(made(stores["small"], tmp_path, "joined"), tmp_path / "out", format=name)
+    files = [tmp_path / "out", next(tmp_path.glob(f"out/{exchange.FORMATS[name].files}"))]
+    for given in files:
+        with pytest.raises(
+            DataError, match="an export of a packed dataset, whose sequences are rows, not whole"
+        ) as caught:
+            packtool.import_(given, tmp_path / "store", format=name)
+        assert caught.value.code == "import-loses"
+    packtool.import_(tmp_path / "out", tmp_path / "store", format=name, ids_only=True)
 
 
 def test_options_that_make_no_sense(stores: dict[str, Path], tmp_path: Path, tokenizer: Path) -> None:

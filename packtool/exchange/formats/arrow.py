@@ -28,7 +28,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
         with pa.memory_map(str(path)) as file:
             before, size = 0, path.stat().st_size
             for batch in _batches(file):
-                yield replace(tables.found(batch, before, options.field, str(path)), share=file.tell() / size)
+                name = tables.column(batch.schema.names, options, str(path))
+                yield replace(tables.found(batch, before, name, str(path)), share=file.tell() / size)
                 before += batch.num_rows
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(

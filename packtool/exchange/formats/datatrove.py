@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from packtool.errors import DataError
+from packtool.exchange.documents import mask_lost
 from packtool.exchange.files import Place, Written
 from packtool.exchange.formats.raw import READ_TOKENS, ids_in, write_ids
 from packtool.exchange.model import Block, Contents, Format, Found, Part, ReadOptions
@@ -41,6 +42,8 @@ def _ends(block: Block) -> I64:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
+    if path.with_name(path.name + ".loss").exists() and not options.ids_only:
+        raise mask_lost(f"{path.name}.loss", str(path))
     index = path.with_name(path.name + ".index")
     if not index.exists():
         yield from ids_in(path, options.dtype)

@@ -27,7 +27,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
             for number, line in enumerate(file, 1):
                 if not line.strip():
                     continue
-                ids = _ids(line, decode, options.field, f"{path}:{number}")
+                ids = _ids(line, decode, options, f"{path}:{number}")
                 held.append(ids)
                 tokens += len(ids)
                 if tokens >= READ_TOKENS:
@@ -40,12 +40,12 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     yield _found(held, 1.0)
 
 
-def _ids(line: bytes, decode: Any, field: str | None, where: str) -> list[int]:
+def _ids(line: bytes, decode: Any, options: ReadOptions, where: str) -> list[int]:
     try:
         record = decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DataError("bad-ids", f"not a JSON object ({error})", remedy="fix the line", where=where) from None
-    ids = record[tables.column(list(record), field, where)]
+    ids = record[tables.column(list(record), options, where)]
     if not isinstance(ids, list) or not all(type(each) is int and 0 <= each < 1 << 63 for each in ids):
         raise DataError("bad-ids", "not a list of token ids", remedy="fix the line, or give --field", where=where)
     return ids

@@ -28,7 +28,7 @@ def part(place: Place, contents: Contents, part: Part) -> list[Written]:
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     try:
         with pq.ParquetFile(path) as file:
-            name = tables.column(file.schema_arrow.names, options.field, str(path))
+            name = tables.column(file.schema_arrow.names, options, str(path))
             before, ids, held = 0, 0, _ids(file.metadata, name)
             for batch in file.iter_batches(_ROWS, columns=[name], use_threads=False):
                 found = tables.found(batch, before, name, str(path))

@@ -16,13 +16,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from packtool.errors import DataError
-from packtool.exchange.model import Block, Contents, Found, Part
+from packtool.exchange.documents import mask_lost, rows_not_documents
+from packtool.exchange.model import Block, Contents, Found, Part, ReadOptions
 from packtool.plan import I64, Segments, offsets_of
 from packtool.reading.batch import make_batch
 
 _LIST = pa.list_(pa.int32())
 COLUMNS = ("input_ids", "tokens", "token_ids", "ids")
 """Where a reader looks for ids, in this order, unless it is told."""
+_TRAINED = ("labels", "loss_mask", "completion_mask", "assistant_masks")
+"""Columns that say which tokens are trained on."""
+_ROWS = ("seq_lengths", "seq_start_id", "position_ids", "cu_seqlens")
+"""Columns that only rows of several documents have."""
 
 
 def schema(contents: Contents) -> pa.Schema:
@@ -95,16 +100,16 @@ def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(first, 1000)
 
 
-def found(batch: pa.RecordBatch, before: int, field: str | None, where: str) -> Found:
+def found(batch: pa.RecordBatch, before: int, name: str, where: str) -> Found:
     """The documents of a record batch, as if it were the last of its file.
 
     Args:
         before: rows of the file before it.
+        name: the column of ids.
 
     Raises:
-        DataError: no such column, or something in it that is not a list of ids.
+        DataError: something in it that is not a list of ids.
     """
-    name = column(batch.schema.names, field, where)
     lists = batch.column(name)
     if not (
         pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type) or pa.types.is_fixed_size_list(lists.type)
@@ -122,14 +127,17 @@ def found(batch: pa.RecordBatch, before: int, field: str | None, where: str) -> 
     return Found(values.to_numpy(zero_copy_only=False), lengths, 1.0)
 
 
-def column(names: list[str], field: str | None, where: str) -> str:
+def column(names: list[str], options: ReadOptions, where: str) -> str:
     """The column of ids.
 
     Raises:
-        DataError: there is none, or not the one that was asked for.
+        DataError: there is none, or not the one that was asked for; or others say what a token store can't hold.
     """
+    field = options.field
     for name in (field,) if field else COLUMNS:
         if name in names:
+            if not options.ids_only:
+                _require_documents([each for each in names if each != name], where)
             return name
     wanted = f"no column {field}" if field else f"no column called {', '.join(COLUMNS[:-1])} or {COLUMNS[-1]}"
     raise DataError(
@@ -138,6 +146,15 @@ def column(names: list[str], field: str | None, where: str) -> str:
         remedy="name the column of ids with --field",
         where=where,
     )
+
+
+def _require_documents(others: list[str], where: str) -> None:
+    for name in others:
+        if name in _ROWS:
+            raise rows_not_documents(f"column {name} says that these are packed rows", where)
+    for name in others:
+        if name in _TRAINED:
+            raise mask_lost(f"column {name}", where)
 
 
 def _bad(what: str, where: str) -> DataError:
