@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin
 from packtool.corpus.fields import Fields
 from packtool.corpus.filters import Filters
+from packtool.corpus.given import copy_records
 from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CorpusFile, Span
 from packtool.engines import Engine
@@ -25,6 +26,7 @@ from packtool.errors import PacktoolError, UsageError
 from packtool.options.again import again
 from packtool.options.call import takes
 from packtool.options.declare import flag, names_recorded
+from packtool.options.kinds import names_files
 from packtool.options.tokenize import TokenizeArguments
 from packtool.places.url import is_remote
 from packtool.sizes import plural
@@ -78,18 +80,30 @@ class TokenizeResult:
 @with_places(output=True)
 @outputs.one_writer
 def tokenize(options: TokenizeArguments) -> TokenizeResult:
-    """Tokenize text files into a token store.
+    """Tokenize text files, or records that a program has, into a token store.
+
+    A string or a list of strings names files. Any other iterable gives the records themselves: an iterator of texts,
+    mappings with the fields, a `Dataset` or `IterableDataset` of Hugging Face. They are read once, in order, and
+    numbered from 1.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     tokenize([{"text": "one"}, {"text": "two"}], f"{place}/store").counts["documents"]
+    2
 
     Raises:
         PacktoolError: whatever is wrong with options, tokenizer, inputs or output.
     """
+    records: Any = None if names_files(options.inputs) else options.inputs
+    if records is not None:
+        options = replace(options, inputs=STDIN)
     inputs = [options.inputs] if isinstance(options.inputs, str | Path) else list(options.inputs)
-    _check_options(inputs, options)
+    _check_options(inputs, options, "standard input" if records is None else "what a program yields")
     with engine_of(options, "tokenize") as engine:
-        return _tokenize(inputs, options, engine.processes)
+        return _tokenize(inputs, records, options, engine.processes)
 
 
-def _tokenize(inputs: Sequence[Path | str], options: TokenizeArguments, engine: Engine) -> TokenizeResult:
+def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArguments, engine: Engine) -> TokenizeResult:
     clock = Clock()
     filters = Filters(options.min_words, options.min_chars, options.max_chars, options.min_tokens, options.max_tokens)
     fields = _fields(options)
@@ -121,7 +135,12 @@ def _tokenize(inputs: Sequence[Path | str], options: TokenizeArguments, engine: 
     )
     if out.finished:
         return _finished(out)
-    files = [file for group in found for file in group or [copy_stdin(out.work, options.format)]]
+    try:
+        received = [] if records is None else [copy_records(records, out.work, fields)]
+    except BaseException:
+        out.discard()
+        raise
+    files = [file for group in found for file in group or received or [copy_stdin(out.work, options.format)]]
     warn_of_repeats(files)
     if options.scheduler is not None:
         files = list(map(found_from_anywhere, files))
@@ -197,7 +216,7 @@ def _special_ids(loaded: load.LoadedTokenizer) -> tuple[int, ...]:
     return tuple(sorted({known[text] for text in marked(loaded.spec) if text in known}))
 
 
-def _check_options(inputs: Sequence[Path | str], options: TokenizeArguments) -> None:
+def _check_options(inputs: Sequence[Path | str], options: TokenizeArguments, stream: str) -> None:
     if options.max_errors is not None and options.on_error == "fail":
         remedy = "give --on-error skip or quarantine with it"
         raise UsageError("bad-option", "has no effect while --on-error is fail", remedy=remedy, where="--max-errors")
@@ -218,10 +237,10 @@ def _check_options(inputs: Sequence[Path | str], options: TokenizeArguments) -> 
         raise UsageError("stdin-twice", "standard input is named twice", remedy="name it once", where=STDIN)
     if stdin and options.task is not None:
         remedy = "write it to a file first"
-        raise UsageError("stdin-no-resume", "standard input can't be shared out", remedy=remedy, where="--task")
+        raise UsageError("stdin-no-resume", f"{stream} can't be shared out", remedy=remedy, where="--task")
     if stdin and options.resume:
         remedy = "write it to a file first, or give --overwrite"
-        raise UsageError("stdin-no-resume", "standard input can't be resumed", remedy=remedy, where="--resume")
+        raise UsageError("stdin-no-resume", f"{stream} can't be resumed", remedy=remedy, where="--resume")
 
 
 def _identity(files: Sequence[CorpusFile] | None) -> list[tuple[str, int, int]] | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from packtool.options.declare import declared, flag
-from packtool.options.kinds import PATH, PATHS, PLACE, PLACES
+from packtool.options.kinds import INPUTS, PATH, PATHS, PLACE, PLACES
 
 _OF_ONE_CALL = (
     "output",
@@ -23,7 +23,7 @@ _OF_ONE_CALL = (
     "staging_limit",
 )
 """Where a call writes, and how it goes about it."""
-_PATHS = (PATH, PATHS, PLACE, PLACES)
+_PATHS = (INPUTS, PATH, PATHS, PLACE, PLACES)
 _PERHAPS_PATHS = ("tokenizer",)
 
 

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 from packtool.errors import UsageError
 from packtool.options.declare import Declared, declared
-from packtool.options.kinds import PATH, PATHS, PLACE, PLACES
+from packtool.options.kinds import INPUTS, PATH, PATHS, PLACE, PLACES
 from packtool.options.names import listed
 
 _LARGEST = (1 << 63) - 1
 _SHOWN = 60
-_PATHS = (PATH, PATHS, PLACE, PLACES)
+_PATHS = (INPUTS, PATH, PATHS, PLACE, PLACES)
 Arguments = TypeVar("Arguments")
 
 

@@ -221,6 +221,21 @@ def _several(value: Any) -> list[Any]:
     return [value] if isinstance(value, str | os.PathLike) else list(value)
 
 
+def names_files(value: Any) -> bool:
+    """Whether what `tokenize` is given names files, as a string or a list of strings does; else it gives records.
+
+    >>> names_files("a.jsonl"), names_files(["a.jsonl"]), names_files([{"text": "a"}]), names_files(iter(["a"]))
+    (True, True, False, False)
+    """
+    if isinstance(value, list | tuple):
+        return not any(isinstance(each, Mapping) for each in value)
+    return isinstance(value, str | os.PathLike)
+
+
+def _parse_inputs(value: Any) -> Any:
+    return _several(value) if names_files(value) else value
+
+
 _COUNT, _SHARE = "a whole number, such as 2048 or 2k", "a share, such as 1%"
 _MANY = list[int | str] | int | str
 _PATHS = list[str] | str
@@ -264,4 +279,5 @@ PATH = Kind("a path, as a string", "PATH", str)
 PATHS = Kind("a path, as a string, or a list of them", "PATH", _PATHS, _several, repeated=True)
 PLACE = Kind("a path or URL, as a string", "PATH", str)
 PLACES = Kind("a path or URL, as a string, or a list of them", "PATH", _PATHS, _several, repeated=True)
+INPUTS = Kind(PLACES.words, "PATH", _PATHS, _parse_inputs, repeated=True)
 GLOBS = Kind("a pattern, as a string, or a list of them", "GLOB", _PATHS, _several, repeated=True)

@@ -1,11 +1,11 @@
 """What `tokenize` takes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import COUNT, FLAG, GLOBS, NAMES, NUMBER, PLACES, SIZE, TEXT, TEXT_OR_ID
+from packtool.options.kinds import COUNT, FLAG, GLOBS, INPUTS, NAMES, NUMBER, SIZE, TEXT, TEXT_OR_ID
 from packtool.options.shared import (
     EosToken,
     Format,
@@ -24,9 +24,9 @@ class TokenizeArguments(Writing, Sharing):
     """The arguments of `packtool.tokenize`."""
 
     inputs: Annotated[
-        Many,
+        Many | Iterable[Any],
         Option(
-            PLACES,
+            INPUTS,
             "Files, directories, globs or URLs (s3://, gs://, hf://); - is standard input.",
             metavar="INPUT",
             positional=True,

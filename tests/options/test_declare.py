@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -28,6 +28,7 @@ from packtool.options.kinds import (
     FLAG,
     FLAGS,
     GLOBS,
+    INPUTS,
     NAMES,
     NUMBER,
     PART,
@@ -89,6 +90,7 @@ PLAIN = {
     PATHS: {str, Path, Sequence[Path | str]},
     PLACE: {str, Path},
     PLACES: {str, Path, Sequence[Path | str]},
+    INPUTS: {str, Path, Sequence[Path | str], Iterable[Any]},
     GLOBS: {Sequence[str]},
 }
 """The types that values of each kind may have in Python."""
