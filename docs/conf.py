@@ -30,7 +30,7 @@ napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 toc_object_entries_show_parents = "hide"
 
-smartquotes_action = "D"  # dashes, but quotes as they stand
+smartquotes = False  # options stand in prose, too: --task is no dash
 default_role = "py:obj"  # `name` in a docstring: code, and a link where there is something of that name
 
 html_theme = "furo"

@@ -64,6 +64,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> object:
     if name in _PUBLIC:
         return getattr(importlib.import_module(_PUBLIC[name]), name)

@@ -13,9 +13,10 @@ from packtool.errors import message, named
 
 CODES = frozenset(
     {
+        "bos-left-out",
         "directory-repeated",
         "encoder-fallback",
-        "eos-ends-turns",
+        "eos-doubtful",
         "files-skipped",
         "input-named-twice",
         "no-documents",

@@ -11,7 +11,9 @@ from packtool.options.terminal import Terminal
 
 @typer_command(FindArguments, ("json",))
 def command(values: Values, terminal: Terminal) -> None:
-    """Find the rows of a packed dataset that hold a document, by its input file and line.
+    """Find the rows of a packed dataset that hold a document, by its id or its input file and line.
+
+    Exit code 1 when no row holds it.
 
     \b
     Examples:
@@ -26,7 +28,7 @@ def command(values: Values, terminal: Terminal) -> None:
         from packtool.cli.results import print_json
 
         print_json({"schema_version": 1, **asdict(found), "path": str(found.path)})
-        return
+        raise typer.Exit(0 if found.places else 1)
     if not found.documents:
         typer.echo(f"{found.record} is not in the dataset: it was left out, has no tokens, or does not exist")
     for place in found.places:
@@ -37,3 +39,4 @@ def command(values: Values, terminal: Terminal) -> None:
         )
     if found.documents and not found.places:
         typer.echo(f"{found.record} is in no row: the strategy dropped its tokens")
+    raise typer.Exit(0 if found.places else 1)

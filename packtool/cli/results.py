@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from packtool.commands.preview import Preview, SeenFile
     from packtool.metrics import Metrics
     from packtool.report.schema import PackedReport
+    from packtool.storage.manifest import TokenizerInfo
 
 
 def show(
@@ -63,6 +64,13 @@ def show_part(path: Path, part: Part, *, quiet: bool, json: bool) -> None:
         print_json({"schema_version": 1, "path": str(path), **asdict(part)})
     elif not quiet:
         typer.echo(f"{path}: {part}. When all tasks are done: packtool merge {shlex.quote(str(path))}")
+
+
+def tokenizer_line(tokenizer: TokenizerInfo) -> str:
+    """The tokenizer that tokens were made with, and what ends each document."""
+    from packtool.storage.tokenizer_files import describe_tokenizer
+
+    return f"tokenizer: {describe_tokenizer(tokenizer)}; EOS {visible(tokenizer.eos_token)} ({tokenizer.eos_id})"
 
 
 def finished(path: Path) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typer
+
 from packtool.cli.build import STAGE, Values, typer_command
 from packtool.options.stats import StatsArguments
 from packtool.options.terminal import Terminal
@@ -32,3 +34,7 @@ def command(values: Values, terminal: Terminal) -> None:
         from packtool.report.terminal.console import results_console
 
         print_stats(report, results_console(), full=terminal.full, page=values["html"])
+        if report.kind != "packed" and report.tokenizer is not None:
+            from packtool.cli.results import tokenizer_line
+
+            typer.echo(tokenizer_line(report.tokenizer))

@@ -65,8 +65,13 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
 
 def summary(result: TokenizeResult) -> str:
     """What was done, in a few lines."""
+    from packtool.cli.results import tokenizer_line
+    from packtool.commands.places import opened
     from packtool.sizes import plural, show_bytes
+    from packtool.storage.token_store import TokenStore
 
+    with opened(result.path) as directory:
+        tokenizer = TokenStore(directory).manifest.tokenizer
     counts, run = result.counts, result.run
     documents, tokens, seconds = counts["documents"], counts["tokens"], max(run["written"]["wall"], 1e-3)
     now = run["this_run"]
@@ -82,6 +87,7 @@ def summary(result: TokenizeResult) -> str:
         f"{done}: {speed}" if now["text_bytes"] else done,
         f"encoder {run['encoder']} ({run['encoder_why']}); {plural(run['texts_checked'], 'text')} cross-checked",
     ]
+    lines.append(tokenizer_line(tokenizer))
     left_out = {name: counts[name] for name in ("empty", "filtered", "rejected") if counts[name]}
     if left_out:
         lines.append("left out: " + ", ".join(f"{count:,} {name}" for name, count in left_out.items()))

@@ -133,7 +133,7 @@ def choose(
     stores = corpus.stores
     if arrays is not IN_MEMORY:
         corpus.work_in(arrays)
-    names = _names(stores)
+    names = names_of([store.path for store in stores])
     weights = weights_of(options.mix, names, shares=options.tokens is not None)
     ends = np.cumsum([store.documents for store in stores])[:-1]
     lengths: list[Ints] = np.split(corpus.stored_lengths(), ends)  # read once: what is chosen is looked up in them
@@ -235,10 +235,10 @@ def _asked(options: DocumentOptions, row_length: int | None) -> dict[str, Any]:
     return asked
 
 
-def _names(stores: Sequence[TokenStore]) -> list[str]:
+def names_of(stores: Sequence[Path]) -> list[str]:
     """Names of the stores in a mixture: of their directories, or the paths as given where these are the same."""
-    names = [store.path.resolve().name for store in stores]
-    return names if len(set(names)) == len(names) else [str(store.path) for store in stores]
+    names = [store.resolve().name for store in stores]
+    return names if len(set(names)) == len(names) else [str(store) for store in stores]
 
 
 def _documents_left(

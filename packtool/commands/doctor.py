@@ -149,7 +149,7 @@ def doctor_of_tokenizer(source: str | Path) -> list[Check]:
 
 
 def _eos(vocab: Mapping[str, int], configs: list[Mapping[str, Any]], spec: Mapping[str, Any]) -> Check:
-    from packtool.tokenizing.special import ENDS_OF_TURNS, candidates, marked, special
+    from packtool.tokenizing.special import candidates, doubt, marked, special
 
     known = candidates("eos", vocab, marked(spec))
     others = f"; candidates: {', '.join(known)}" if known else ""
@@ -157,9 +157,9 @@ def _eos(vocab: Mapping[str, int], configs: list[Mapping[str, Any]], spec: Mappi
         number, text = special("eos", None, vocab, configs, marked(spec))
     except PacktoolError as error:
         return Check("EOS", "missing", error.what, error.remedy)
-    if text in ENDS_OF_TURNS:
+    if why := doubt(text, marked(spec)):
         remedy = "to pretrain, name the token that ends a document with --eos-token"
-        return Check("EOS", "missing", f"{text} ({number}), which ends a turn of a chat{others}", remedy)
+        return Check("EOS", "missing", f"{text} ({number}), {why}{others}", remedy)
     return Check("EOS", "ok", f"{text} ({number}){others}")
 
 

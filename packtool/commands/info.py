@@ -27,6 +27,7 @@ from packtool.storage.manifest import (
 )
 from packtool.storage.publish import UNFINISHED
 from packtool.storage.state import State, read_begun, read_call, read_state
+from packtool.storage.tokenizer_files import describe_tokenizer
 
 MOST_FILES = 10_000
 """Files of a directory that packtool did not write that are counted."""
@@ -95,6 +96,7 @@ def _finished(path: Path, manifest: Manifest) -> Info:
         facts = {
             "documents": manifest.counts["documents"],
             "tokens": manifest.counts["tokens"],
+            "tokenizer": describe_tokenizer(manifest.tokenizer),
             "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
             "vocabulary": manifest.tokenizer.vocab_size,
         }
@@ -110,6 +112,8 @@ def _finished(path: Path, manifest: Manifest) -> Info:
             "rows": manifest.ledger.rows,
             "tokens": manifest.ledger.output,
             "documents": manifest.documents,
+            "tokenizer": describe_tokenizer(manifest.tokenizer),
+            "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
             "order": _order(manifest),
             "batches": None if manifest.batches is None else manifest.batches.shape[0],
             "segments": manifest.lengths is not None,
@@ -190,6 +194,13 @@ def _file(path: Path) -> Info:
     if path.suffix == ".toml":
         run = f"packtool run {quoted}"
         return Info(path, "configuration", "unknown", facts, next=[f"{run} --dry-run", run])
+    for whole in (path.parent, path.parent.parent):
+        if (whole / manifests.MANIFEST).is_file() and path.resolve().is_relative_to(whole.resolve()):
+            manifest = manifests.read(whole)
+            known = {file.name for file in listed(manifest)} | {manifests.MANIFEST, manifests.RUN}
+            if path.relative_to(whole).as_posix() in known:
+                kind = f"file of the {manifest.format.removeprefix('packtool ')} {whole}"
+                return Info(path, kind, "unknown", facts, next=[f"packtool info {shlex.quote(str(whole))}"])
     return Info(path, "not written by packtool", "unknown", facts, next=[f"packtool tokenize {quoted} -o tokens"])
 
 

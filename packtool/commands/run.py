@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import Any
 from packtool import config, packing, shuffling
 from packtool.clock import Clock
 from packtool.commands import pipeline
-from packtool.commands.pack_options import check_options
+from packtool.commands.choose import names_of, require_distinct, weights_of
+from packtool.commands.pack_options import check_options, padding_id
 from packtool.commands.pipeline import Stage
-from packtool.commands.places import is_occupied, state_at
+from packtool.commands.places import is_occupied, opened, state_at
 from packtool.commands.preview import Preview
 from packtool.engines import available_cpus
 from packtool.engines.cluster import started
@@ -26,6 +28,10 @@ from packtool.options.pack import PackArguments
 from packtool.options.run import RunArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.stages import STAGES
+from packtool.storage.manifest import TokenizerInfo
+from packtool.storage.token_store import TokenStore
+from packtool.tokenizing.load import load
+from packtool.warnings import PacktoolWarning
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +77,7 @@ def run(options: RunArguments) -> list[StageResult]:
     name = Path(options.configuration).stem
     planned = pipeline.stages(tables, given, options.output or (name if name != "-" else "run"))
     for stage in planned:
-        _check(stage)
+        _check(stage, {str(made.output): made for made in planned if made.name == "tokenize"})
     if options.scheduler is None or options.dry_run:
         return _stages(planned, options, options.scheduler)
     with started(options.scheduler, options.workers or available_cpus()) as scheduler:
@@ -104,8 +110,12 @@ def _function(name: str) -> Callable[..., Any]:
     return function
 
 
-def _check(stage: Stage) -> None:
-    """Find mistakes of late stages before the early ones have taken hours."""
+def _check(stage: Stage, stores: Mapping[str, Stage]) -> None:
+    """Find mistakes of late stages before the early ones have taken hours.
+
+    Args:
+        stores: the stages that will have made token stores, by these.
+    """
     if "-" in stage.inputs:
         raise UsageError(
             "stdin-no-resume",
@@ -119,6 +129,7 @@ def _check(stage: Stage) -> None:
         given = checked(STAGES[stage.name](*stage.arguments(), **stage.options))
         if isinstance(given, PackArguments):
             check_options(given)
+            _check_inputs(given, stage.inputs, stores)
         elif isinstance(given, ShuffleArguments):
             check_taken(given, "--method", shuffling.method(given.method).name)
     except PacktoolError as error:
@@ -128,6 +139,37 @@ def _check(stage: Stage) -> None:
         if state is not None and state.command != stage.name:
             what = f"written by packtool {state.command}, not by packtool {stage.name}"
             raise UsageError("resume-differs", what, remedy="choose another output", where=str(stage.output))
+
+
+def _check_inputs(given: PackArguments, inputs: Sequence[str], stores: Mapping[str, Stage]) -> None:
+    """Check what `pack` asks of its stores: names in a mixture, origins of documents, and the padding token.
+
+    Raises:
+        UsageError: of an option that does not fit the stores.
+    """
+    require_distinct(inputs)
+    weights_of(given.mix, names_of([Path(store) for store in inputs]), shares=given.tokens is not None)
+    by_text = {"--holdout": given.holdout, "--shard-of": given.shard_of, "--exclude": given.exclude}
+    asked = [option for option, value in by_text.items() if value is not None]
+    asked += ["--drop-duplicates"] * given.drop_duplicates
+    for store in inputs:
+        if store in stores and asked and not stores[store].options.get("provenance", True):
+            what, remedy = f"{store} will not know where its documents came from", "tokenize without provenance = false"
+            raise UsageError("no-provenance", what, remedy=remedy, where=asked[0])
+        if given.pad_token is not None:
+            padding_id(given.pad_token, _tokenizer(store, stores.get(store)))
+
+
+def _tokenizer(store: str, stage: Stage | None) -> TokenizerInfo:
+    """The tokenizer of a store, or the one that a stage will use to make it."""
+    if stage is None:
+        with opened(store) as directory:
+            return TokenStore(directory).manifest.tokenizer
+    names = ("revision", "eos_token", "bos", "bos_token")
+    options = {name: stage.options[name] for name in names if name in stage.options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PacktoolWarning)  # tokenize will say it
+        return load(stage.options.get("tokenizer"), **options).info
 
 
 def _require(stage: Stage, name: str, remedy: str) -> None:

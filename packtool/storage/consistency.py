@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from packtool.errors import DataError
+from packtool.options.declare import declared
+from packtool.options.pack import PackOptions
 from packtool.plan import BATCH
 from packtool.storage.files import HEADER_BYTES, FileEntry
 from packtool.storage.names import (
@@ -93,7 +95,9 @@ def _tokenizer_files(entries: Sequence[InputEntry]) -> Iterator[str]:
 
 
 def _store(manifest: StoreManifest) -> Iterator[str]:
-    counts = manifest.counts
+    counts, columns = manifest.counts, manifest.options.get("columns", [])
+    if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
+        yield f"options.columns is {columns!r}"
     documents = tokens = 0
     for number, shard in enumerate(manifest.shards):
         place = f"shards[{number}]"
@@ -152,6 +156,10 @@ def _packed(manifest: PackedManifest) -> Iterator[str]:
         if not isinstance(options.get(name), int) or isinstance(options[name], bool) or options[name] < 1:
             yield f"options.{name} is {options.get(name)!r}"
             return
+    rows_are_atoms = options.get("atom_size", lengths[0]) == lengths[0]
+    if not rows_are_atoms and not declared(PackOptions)["atom_size"].taken(manifest.strategy):
+        yield f"options.atom_size is {options['atom_size']}, but the atoms of {manifest.strategy} are rows"
+        return
     for number, bucket in enumerate(buckets):
         place = f"buckets[{number}]"
         directory = "" if alone else bucket_directory(bucket.sequence_length)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 
 import xxhash
@@ -12,7 +13,19 @@ from packtool.errors import DataError
 from packtool.storage.files import write_bytes
 from packtool.storage.names import TOKENIZER
 from packtool.storage.reading import problem_with, read_file
-from packtool.storage.schema import InputEntry
+from packtool.storage.schema import InputEntry, TokenizerInfo
+
+
+def default_tokenizer() -> bytes:
+    """The tokenizer.json of the small byte-level BPE that comes with packtool."""
+    return (resources.files("packtool") / "assets" / TOKENIZER).read_bytes()
+
+
+def describe_tokenizer(info: TokenizerInfo) -> str:
+    """Which tokenizer it is, by its checksum; the one that comes with packtool by what it is for."""
+    if info.sha256 == hashlib.sha256(default_tokenizer()).hexdigest():
+        return "packtool's own small one, for trying things out: give --tokenizer to train a model"
+    return f"sha256 {info.sha256[:12]}"
 
 
 def write_tokenizer(directory: Path, files: Mapping[str, bytes]) -> list[InputEntry]:

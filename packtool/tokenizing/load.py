@@ -6,7 +6,6 @@ import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,10 @@ from packtool.errors import DataError
 from packtool.installing import how_to_install
 from packtool.storage.manifest import TokenizerInfo
 from packtool.storage.names import TOKENIZER, TOKENIZER_CONFIGS
+from packtool.storage.tokenizer_files import default_tokenizer
 from packtool.tokenizing.encoders import reference_tokenizer
 from packtool.tokenizing.spec import merges_fit, not_applied, parse
-from packtool.tokenizing.special import marked, special, warn_of_turns
+from packtool.tokenizing.special import marked, special, warn_of_bos, warn_of_eos
 from packtool.warnings import warn
 
 
@@ -87,11 +87,12 @@ def load(
         what = f"the tokenizer.json asks for {' and '.join(asked)}, which is not done"
         warn("tokenizer-options", what, remedy="nothing is lost: whole documents are stored, always alike", where=where)
     eos_id, eos_text = special("eos", eos_token, vocab, configs, marked(spec))
-    if eos_token is None:
-        warn_of_turns(eos_text, vocab, where)
+    warn_of_eos(eos_text, vocab, marked(spec), where)
     bos_id = None
     if bos or bos_token is not None:
         bos_id, _ = special("bos", bos_token, vocab, configs, marked(spec))
+    else:
+        warn_of_bos(configs, where)
     size = max(vocab.values()) + 1
     contents = (token["content"] for token in spec.get("added_tokens") or ())
     added = {content: vocab[content] for content in contents if content in vocab}
@@ -116,7 +117,7 @@ def inspect(source: str | Path | None = None, revision: str | None = None) -> Fo
 def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
     """The tokenizer.json and the configuration files beside it, most telling first."""
     if source is None:
-        return {TOKENIZER: (resources.files("packtool") / "assets" / "tokenizer.json").read_bytes()}
+        return {TOKENIZER: default_tokenizer()}
     path = Path(source)
     if path.is_dir():
         path = path / TOKENIZER

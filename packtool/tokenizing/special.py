@@ -29,6 +29,10 @@ ENDS_OF_TURNS = frozenset(
 """What ends a turn of a chat, not a document: what the configurations of chat models name as their EOS."""
 
 
+END_NOTHING = frozenset({"<pad>", "[PAD]", "<unk>", "[UNK]", "<mask>", "[MASK]", *CANDIDATES["bos"][0], "[CLS]"})
+"""Special tokens that pad, mask or begin."""
+
+
 def marked(spec: Mapping[str, Any]) -> set[str]:
     """The special tokens of a parsed tokenizer.json: Gemma, for one, has an added ``</s>`` that is only HTML."""
     return {token["content"] for token in spec.get("added_tokens") or () if token.get("special")}
@@ -47,14 +51,37 @@ def candidates(kind: str, vocab: Mapping[str, int], added: Collection[str]) -> l
     return []
 
 
-def warn_of_turns(eos: str, vocab: Mapping[str, int], where: str) -> None:
-    """Warn where the EOS that a configuration names ends a turn of a chat."""
-    if eos not in ENDS_OF_TURNS:
-        return
-    better = [token for group in CANDIDATES["eos"] for token in group if token in vocab]
-    remedy = f"to pretrain, give --eos-token {better[0]!r}" if better else "to pretrain, name another with --eos-token"
-    what = f"its configuration names {eos!r} as EOS, which ends a turn of a chat"
-    warn("eos-ends-turns", what, remedy=remedy, where=where)
+def doubt(eos: str, added: Collection[str]) -> str:
+    """Why a token is no good as EOS; empty where nothing speaks against it.
+
+    >>> doubt("<|im_end|>", {"<|im_end|>", "<eos>"}), doubt("</s>", {"<eos>"}), doubt("<eos>", {"<eos>"})
+    ('which ends a turn of a chat', 'an ordinary token, which texts may contain', '')
+    """
+    if eos in ENDS_OF_TURNS:
+        return "which ends a turn of a chat"
+    if added and eos not in added:
+        return "an ordinary token, which texts may contain"
+    return "which ends no document" if eos in END_NOTHING else ""
+
+
+def warn_of_eos(eos: str, vocab: Mapping[str, int], added: Collection[str], where: str) -> None:
+    """Warn where the EOS ends something other than documents, whether it was asked for, configured or found."""
+    if why := doubt(eos, added):
+        better = [token for token in candidates("eos", vocab, added) if token != eos]
+        remedy = f"give --eos-token {better[0]!r}" if better else "name another with --eos-token"
+        warn("eos-doubtful", f"EOS is {eos!r}, {why}", remedy=f"to pretrain, {remedy}", where=where)
+
+
+def warn_of_bos(configs: Sequence[Mapping[str, Any]], where: str) -> None:
+    """Warn where a model expects a BOS that documents do not get."""
+    if any(config.get("add_bos_token") is True for config in configs):
+        what = "its configuration says add_bos_token, but documents begin without a BOS"
+        warn(
+            "bos-left-out",
+            what,
+            remedy="give --bos to begin every document with it, as the model was trained",
+            where=where,
+        )
 
 
 def special(

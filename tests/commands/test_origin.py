@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 import packtool
+from packtool.cli import run
 from packtool.commands.origin import stores_beside
 from packtool.errors import UsageError
 from packtool.report.row_view import print_row
@@ -41,6 +42,10 @@ def test_every_piece_leads_to_its_line_and_back(stores: list[Path], tmp_path: Pa
         assert len(found.documents) == (2 if origin.startswith("wiki") else 1)
     left_out = next(f"web.jsonl:{n}" for n in range(1, 201) if f"web.jsonl:{n}" not in seen)
     assert packtool.find(tmp_path / "p", left_out, store=stores).documents == []
+    arguments = [word for store in stores for word in ("--store", str(store))]
+    for record, status in ((origin, 0), (left_out, 1)):
+        for more in ([], ["--json"]):
+            assert run(["find", str(tmp_path / "p"), record, *arguments, *more]) == status
     for record, message in (
         ("web.jsonl", "'web.jsonl' is not FILE:LINE"),
         ("a.jsonl:1", "no store has an input 'a.jsonl'"),

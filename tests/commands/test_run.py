@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 import packtool
 from packtool.commands.pipeline import Stage
 from packtool.commands.run import StageResult, run
-from packtool.errors import DataError, UsageError
+from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.storage import manifest as manifests
 from tests.stores import write_store, write_uniform_store
 
@@ -267,3 +268,51 @@ def test_a_pipeline_at_a_url_has_the_bytes_of_a_local_one(tmp_path, monkeypatch)
             f'[[pack]]\ninput = "{url}/tokens"\noutput = "tokens"\nstrategy = "bfd"\nsequence_length = 32\n'
         )
         packtool.run(tmp_path / "q.toml", output=url)
+
+
+LATE = """
+[tokenize]
+tokenizer = "tokenizer.json"
+{tokenize}
+
+[pack]
+strategy = "bfd"
+sequence-length = 16
+{pack}
+"""
+
+
+@pytest.mark.parametrize(
+    ("tokenize", "pack", "message"),
+    [
+        ("", 'mix = "web=1"', "c.toml:9: mix: there is no store 'web' among the inputs"),
+        ("", 'holdout = "much"', "c.toml:9: holdout can't be 'much'. Give a part, such as 0.5%"),
+        ("", 'part = "holdout"', "c.toml:9: part: has no effect without --holdout"),
+        ("", 'exclude = "nowhere.txt"', "nowhere.txt: can't be read (no such file or directory)"),
+        ("", 'pad-token = "<pad>"', "c.toml:9: pad-token: '<pad>' is not an added token of the tokenizer"),
+        ("provenance = false", 'holdout = "1%"', "c.toml:9: holdout: tokens will not know where"),
+        ("", "optimize = 3", "c.toml:9: optimize can't be 3. Give true or false."),
+    ],
+)
+def test_mistakes_of_pack_are_found_before_anything_is_tokenized(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokenize: str, pack: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(Path(packtool.__file__).parent / "assets" / "tokenizer.json", tmp_path)
+    Path("a.jsonl").write_text('{"text": "a"}\n', encoding="utf-8")
+    Path("c.toml").write_text(LATE.format(tokenize=tokenize, pack=pack), encoding="utf-8")
+    with pytest.raises(PacktoolError) as caught:
+        run("c.toml", input="a.jsonl", output=".")
+    assert str(caught.value).startswith(message)
+    assert not Path("tokens").exists()
+
+
+def test_an_export_of_what_was_made_last(place: Path) -> None:
+    with (place / "c.toml").open("a", encoding="utf-8") as file:
+        file.write('[export]\nformat = "parquet"\n')
+    assert go(place) == ["done"] * 5
+    results = run(place / "c.toml", input=place / "store", output=place / "out")
+    assert [result.state for result in results][:4] == ["kept"] * 4
+    exported = manifests.read(place / "out" / "exported")
+    assert isinstance(exported, manifests.ExportManifest)
+    assert exported.input == manifests.input_entry(place / "out" / "shuffled")
