@@ -26,11 +26,7 @@ def advise(counts: LengthCounts, entries: Sequence[Trial]) -> list[Advice]:
     if not counts.documents:
         return []
     sizes = sorted({e.sequence_length for e in entries if e.sequence_length})
-    return [
-        *_atoms(counts, sizes),
-        *_padding(counts, entries, sizes),
-        *_alike(entries),
-    ]
+    return [*_atoms(counts, sizes), *_padding(counts, entries, sizes), *_alike(entries)]
 
 
 def _atoms(counts: LengthCounts, sizes: Sequence[int]) -> Iterator[Advice]:
@@ -48,12 +44,12 @@ def _atoms(counts: LengthCounts, sizes: Sequence[int]) -> Iterator[Advice]:
 def _padding(counts: LengthCounts, entries: Sequence[Trial], sizes: Sequence[int]) -> Iterator[Advice]:
     far = [size for size in sizes if size >= _FAR * counts.mean]
     if far:
-        wasted = _figures(entries, "padding", "padding_ratio", far)
+        padded = [e.metrics.padding_ratio for e in entries if e.strategy == "padding" and e.sequence_length in far]
+        more = " or more" if len(far) > 1 else ""
         yield Advice(
             f"Do not use padding for rows of {_list(far)}.",
-            f"That is {number(far[0] / counts.mean)} times the mean document of {number(counts.mean)} tokens"
-            + (" or more" if len(far) > 1 else "")
-            + (f", so that {wasted} of the output would be padding." if wasted else "."),
+            f"That is {number(far[0] / counts.mean)} times the mean document of {number(counts.mean)} tokens{more}"
+            + (f", so that {percent(min(padded))} of the output{more} would be padding." if padded else "."),
             f"{OPTIMIZING}, sections 3.4 and 4",
             "Tested with GPT-2 XL on WikiText, rows of 256 to 1024 tokens, documents of 143 on average.",
         )
@@ -75,22 +71,6 @@ def _alike(entries: Sequence[Trial]) -> Iterator[Advice]:
         )
 
 
-def _entry(entries: Sequence[Trial], strategy: str, size: int) -> Trial | None:
-    return next((e for e in entries if e.strategy == strategy and e.sequence_length == size), None)
-
-
-def _figures(entries: Sequence[Trial], strategy: str, key: str, sizes: Sequence[int]) -> str:
-    """The shares of one strategy at each of these sequence lengths, in words; empty where none was tried."""
-    found = [(size, _entry(entries, strategy, size)) for size in sizes]
-    known = [(size, getattr(entry.metrics, key)) for size, entry in found if entry is not None]
-    if len(known) == 1:
-        return percent(known[0][1])
-    return _join([f"{percent(value)} ({count(size)})" for size, value in known])
-
-
 def _list(sizes: Sequence[int]) -> str:
-    return _join([count(size) for size in sizes]) + " tokens"
-
-
-def _join(parts: Sequence[str]) -> str:
-    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
+    *first, last = map(count, sizes)
+    return f"{', '.join(first)} and {last} tokens" if first else f"{last} tokens"

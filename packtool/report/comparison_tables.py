@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from packtool.metrics import Sliding
 from packtool.metrics.unpacked import Unpacked
 from packtool.report.dataset_tables import buckets_table
-from packtool.report.figures import ALIKE, BY_KEY, count, number, percent, seconds, short, times, times_random
+from packtool.report.figures import ALIKE, FIGURES, count, number, percent, seconds, short, times, times_random
 from packtool.report.schema import BucketFigures, Comparison, SlidingForecast, Timing, Trial
 from packtool.report.table import Column, Table, table_of
 from packtool.report.verdict import degenerate
@@ -46,7 +47,7 @@ def costs_table(comparison: Comparison) -> Table[Spent]:
     """What training on the rows costs, and what planning them did."""
     spent = list(zip(comparison.entries, comparison.timings, strict=True))
     first, base = comparison.entries[0], count(comparison.attention_baseline)
-    keys = [key for key in ("row_excess", "steps_per_epoch") if BY_KEY[key].of(first.metrics) is not None]
+    keys = [key for key in ("row_excess", "steps_per_epoch") if FIGURES[key].of(first.metrics) is not None]
     columns: list[Column[Spent]] = [
         Column("strategy", lambda pair: pair[0].label, words=True),
         *(_figure(key, lambda pair: pair[0]) for key in keys),
@@ -114,16 +115,8 @@ def notes(comparison: Comparison) -> list[str]:
 
 
 def _figure(key: str, trial: Callable[[Any], Trial], *, brief: bool = True) -> Column[Any]:
-    figure = BY_KEY[key]
-    return Column(
-        figure.label,
-        lambda row: figure.of(trial(row).metrics),
-        figure.write,
-        figure.meaning,
-        better=figure.better,
-        short=figure.short,
-        brief=brief,
-    )
+    figure = FIGURES[key]
+    return replace(figure, of=lambda row: figure.of(trial(row).metrics), brief=brief)
 
 
 def _flops(title: str, name: str, meaning: str) -> Column[Spent]:

@@ -100,7 +100,7 @@ def metrics_table(report: PackedReport) -> Table[Fact]:
     metrics, slid = report.metrics, report.sliding
     if metrics is None:
         return facts_table("Metrics", [])
-    facts = [Fact(f.label, f.write(f.of(metrics)), f.meaning) for f in FIGURES if f.of(metrics) is not None]
+    facts = [Fact(f.title, f.write(f.of(metrics)), f.meaning) for f in FIGURES.values() if f.of(metrics) is not None]
     docs, full = metrics.documents_per_row, metrics.attention_full
     spread = f"distinct documents in a row, mean; p50 {docs.p50}, p99 {docs.p99}, max {docs.max}"
     facts.append(Fact("documents per row", number(docs.mean), spread))

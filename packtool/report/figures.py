@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from operator import attrgetter
 
 from packtool.metrics import Metrics
 from packtool.metrics.homogeneity import Homogeneity
+from packtool.report.table import Column
 
 Value = int | float | None
 """A figure; None where it is not known."""
@@ -90,89 +90,38 @@ def times_random(found: Homogeneity) -> Value:
     return found.between_rows / found.random_rows if found.random_rows else None
 
 
-@dataclass(frozen=True)
-class Figure:
-    """One figure of a report.
+def _figure(
+    key: str, title: str, write: Callable[[Value], str], meaning: str, better: int = 0, short: str = ""
+) -> tuple[str, Column[Metrics]]:
+    return key, Column(title, attrgetter(key), write, meaning, better, short=short)
 
-    Attributes:
-        key: its name among the metrics; a dot leads into a part of them.
-        label: its name.
-        write: from value to text.
-        meaning: in a sentence.
-        better: -1 where less is better, 1 where more is, 0 where neither.
-        short: its name where room is scarce; empty for the label itself.
-    """
-
-    key: str
-    label: str
-    write: Callable[[Value], str]
-    meaning: str
-    better: int = 0
-    short: str = ""
-
-    def of(self, metrics: Metrics) -> Value:
-        """Its value among these metrics."""
-        value: Value = operator.attrgetter(self.key)(metrics)
-        return value
-
-
-FIGURES = (
-    Figure("padding_ratio", "padding", percent, "padding tokens / output tokens", -1),
-    Figure(
-        "truncation_ratio",
-        "truncation",
-        percent,
-        "documents that are cut / documents; a document is cut if its text does not lie whole in one row",
-        -1,
-    ),
-    Figure(
-        "avoidable_truncation_ratio",
-        "avoidable truncation",
-        percent,
-        "documents that are cut though they are no longer than a row (of several lengths, the longest) / documents no "
-        "longer than a row",
-        -1,
-        "avoidable",
-    ),
-    Figure("dropped_ratio", "dropped", percent, "text tokens in no row / text tokens", -1),
-    Figure(
-        "repeated_ratio", "repeated", percent, "text tokens that an earlier row has / output tokens", short="repeat"
-    ),
-    Figure("concatenation_ratio", "concatenation", number, "documents / rows", -1, "docs"),
-    Figure(
-        "mean_context",
-        "mean context",
-        number,
-        "tokens of its own document before a token in its row, averaged over all tokens but padding",
-        1,
-        "context",
-    ),
-    Figure(
-        "homogeneity.between_rows",
-        "between rows",
-        percent,
-        "share of the variance of log length (of a document's segment in its row) that lies between rows; 100% where "
-        "each row holds one length",
-        -1,
-    ),
-    Figure("homogeneity.random_rows", "at random", percent, "the same if the segments were put into rows at random"),
-    Figure(
-        "homogeneity.equal_but_one",
-        "equal but one",
-        percent,
-        "rows of more than two segments in which all lengths, or all but one, are equal / such rows",
-        -1,
-    ),
-    Figure("rows", "rows", count, "training samples"),
-    Figure(
-        "row_excess",
-        "above bound",
-        percent,
-        "rows above the fewest that the same tokens fill: the sum over row lengths of ceil((output - padding) / L)",
-        -1,
-    ),
-    Figure("steps_per_epoch", "steps per epoch", count, "batches in an epoch; the last may be smaller", -1, "steps"),
-)
 
 ALIKE = "variance of log length between rows, times that of random rows; 1 is as mixed as random"
-BY_KEY = {figure.key: figure for figure in FIGURES}
+_CUT = "documents that are cut / documents; a document is cut if its text does not lie whole in one row"
+_AVOIDABLE = "documents cut though no longer than a row (of several lengths, the longest) / documents no longer"
+_CONTEXT = "tokens of its own document before a token in its row, averaged over all tokens but padding"
+_BETWEEN = (
+    "share of the variance of log length of segments that lies between rows; 100% where each row holds one length"
+)
+_EQUAL = "rows of more than two segments in which all lengths, or all but one, are equal / such rows"
+_ABOVE = "rows above the fewest that the same tokens fill: the sum over row lengths of ceil((output - padding) / L)"
+FIGURES = dict(
+    [
+        _figure("padding_ratio", "padding", percent, "padding tokens / output tokens", -1),
+        _figure("truncation_ratio", "truncation", percent, _CUT, -1),
+        _figure("avoidable_truncation_ratio", "avoidable truncation", percent, _AVOIDABLE, -1, "avoidable"),
+        _figure("dropped_ratio", "dropped", percent, "text tokens in no row / text tokens", -1),
+        _figure("repeated_ratio", "repeated", percent, "text tokens of earlier rows / output tokens", 0, "repeat"),
+        _figure("concatenation_ratio", "concatenation", number, "documents / rows", -1, "docs"),
+        _figure("mean_context", "mean context", number, _CONTEXT, 1, "context"),
+        _figure("homogeneity.between_rows", "between rows", percent, _BETWEEN, -1),
+        _figure("homogeneity.random_rows", "at random", percent, "the same if segments were put into rows at random"),
+        _figure("homogeneity.equal_but_one", "equal but one", percent, _EQUAL, -1),
+        _figure("rows", "rows", count, "training samples"),
+        _figure("row_excess", "above bound", percent, _ABOVE, -1),
+        _figure(
+            "steps_per_epoch", "steps per epoch", count, "batches in an epoch; the last may be smaller", -1, "steps"
+        ),
+    ]
+)
+"""The figures of a packing, by their names among the metrics; a dot leads into a part of them. See docs/glossary.md."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.report.figures import BY_KEY, count, number, percent, short
+from packtool.report.figures import FIGURES, count, number, percent, short
 
 
 @given(st.floats(1e-12, 1 - 1e-12))
@@ -28,5 +28,5 @@ def test_what_is_not_known_is_a_dash(write: object) -> None:
 
 
 def test_every_figure_has_a_name_and_a_meaning_of_its_own() -> None:
-    assert all(figure.meaning and figure.label for figure in BY_KEY.values())
-    assert len({figure.meaning for figure in BY_KEY.values()}) == len(BY_KEY)
+    assert all(figure.meaning and figure.title for figure in FIGURES.values())
+    assert len({figure.meaning for figure in FIGURES.values()}) == len(FIGURES)

@@ -173,7 +173,7 @@ def dots(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, str, float]]]
             tip = f"<title>{escape(f'{label}: {name} {percent(share)}')}</title>"
             level = at + 7 * (number - (len(parts) - 1) / 2)
             out.append(f'<circle class="dot {css}" cx="{x(share):g}" cy="{level:g}" r="4.5">{tip}</circle>')
-    return drawing(title, "".join(out), _STEP * len(rows) + 22)
+    return drawing(title, "".join(out), _STEP * len(rows) + 28)
 
 
 def stacked(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, str, float]]]], unit: str) -> str:

@@ -56,8 +56,8 @@ def _packed_tiles(report: MeasuredReport) -> list[tuple[str, str]]:
     ledger, metrics = report.ledger, report.metrics
     shown = [("rows", short(ledger.rows)), ("tokens", short(ledger.output))]
     if metrics is not None:
-        known = [f for f in FIGURES if f.key in _TILES and f.of(metrics) is not None]
-        shown += [(f.label, f.write(f.of(metrics))) for f in known]
+        known = [(FIGURES[key], FIGURES[key].of(metrics)) for key in _TILES]
+        shown += [(figure.title, figure.write(value)) for figure, value in known if value is not None]
     return shown
 
 

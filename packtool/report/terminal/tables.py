@@ -7,6 +7,7 @@ from typing import Any
 
 import rich.table
 from rich import box
+from rich.bar import Bar
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -16,7 +17,6 @@ from packtool.report.table import Cell, Column, Table
 
 _WIDTH = 80
 _WORDS = 30  # columns that a column of words has at least; what is longer is wrapped
-_BAR = "▏▎▍▌▋▊▉█"
 _BAR_WIDTH = 30
 _LINES = 14  # of a histogram, at most
 
@@ -74,22 +74,10 @@ def bars(bins: Sequence[tuple[str, int]], unit: str) -> RenderableType:
     table.add_column(no_wrap=True, width=_BAR_WIDTH)
     table.add_column(justify="right", no_wrap=True)
     for label, value in joined:
-        table.add_row(
-            label, Text(bar(value, most), "cyan"), Text(f"{short(value)} {unit if value == 1 else f'{unit}s'}", "dim")
-        )
+        # Anything above zero shows: an eighth of a character at least.
+        shown = Bar(most, 0, max(value, most / 8 / _BAR_WIDTH) if value else 0, width=_BAR_WIDTH, color="cyan")
+        table.add_row(label, shown, Text(f"{short(value)} {unit if value == 1 else f'{unit}s'}", "dim"))
     return table
-
-
-def bar(value: int, most: int, width: int = _BAR_WIDTH) -> str:
-    """A bar of eighths of a character; anything above zero shows.
-
-    >>> bar(5, 10, width=4), bar(1, 10_000, width=4), bar(0, 10)
-    ('██', '▏', '')
-    """
-    eighths = round(8 * width * value / most) if most else 0
-    if value and not eighths:
-        eighths = 1
-    return "█" * (eighths // 8) + (_BAR[eighths % 8 - 1] if eighths % 8 else "")
 
 
 def _side_by_side(columns: Sequence[Column[Any]], rows: Sequence[Sequence[Cell]]) -> Iterator[list[int]]:
