@@ -48,6 +48,7 @@ from packtool.report.schema import (
 )
 from packtool.report.sources import packed_sources
 from packtool.selecting.sides import first_of_each
+from packtool.shuffling.waiting import Waiting, waiting_of
 from packtool.storage import manifest as manifests
 from packtool.storage.carried import forget_fetched
 from packtool.storage.files import write_bytes
@@ -92,6 +93,7 @@ def stats(options: StatsArguments) -> Report:
         _check_page(html)
     if options.parameters is not None:
         _parameters(options.parameters)
+    _check_ranks(options)
     tried = _candidates(options)
     paths = [str(each) for each in ([options.path] if isinstance(options.path, str | Path) else options.path)]
     with engine_for(options.scheduler, options.workers, "stats", at_end=forget_fetched) as engine:
@@ -107,6 +109,7 @@ def _report(paths: Sequence[str], tried: Sequence[Candidate], options: StatsArgu
         return _measure(paths, tried, options, engine)
     _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
     _refuse(options, _CHOICE, "only token stores take this option", "tokenize first, or leave it out")
+    _refuse(options, ("ranks",), "only packed datasets take this option", "pack first, or leave it out")
     _require_one(paths)
     return _corpus_report(paths[0], tried, options, engine)
 
@@ -124,6 +127,7 @@ def _measure(
                 where=path,
             )
     if all(isinstance(manifest, StoreManifest) for manifest in found):
+        _refuse(options, ("ranks",), "only packed datasets take this option", "pack first, or leave it out")
         _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
         return _store_report(paths, tried, options, engine)
     _require_one(paths)
@@ -283,8 +287,41 @@ def _packed_report(path: str, options: StatsArguments, engine: Engine) -> Measur
         source, tally = max(zip(sources, tallies, strict=True), key=lambda pair: pair[1].rows * pair[1].sequence_length)
         drawn = sample_rows(spread_rows(source.segments, source.rows), tally.lengths)
     return MeasuredReport(
-        **msgspec.structs.asdict(report), path=path, mixing=mixing, training=training, sample_rows=drawn
+        **msgspec.structs.asdict(report),
+        path=path,
+        mixing=mixing,
+        training=training,
+        waiting=_waiting(dataset, sources, options),
+        sample_rows=drawn,
     )
+
+
+def _waiting(
+    dataset: PackedDataset, sources: Sequence[PackedBucket | Layout], options: StatsArguments
+) -> list[Waiting]:
+    """How long ranks wait, for each row length: a global batch has as many tokens as its rows of the longest have."""
+    ranks, batch = options.ranks, options.global_batch
+    if ranks is None or batch is None:
+        return []
+    lengths = [bucket.sequence_length for bucket in dataset.buckets]
+    rows = [batch * max(lengths) // length // ranks * ranks for length in lengths]
+    return [
+        waiting_of(source.segments, source.rows, length, ranks, size, options.hidden_size)
+        for source, length, size in zip(sources, lengths, rows, strict=True)
+    ]
+
+
+def _check_ranks(options: StatsArguments) -> None:
+    """Make sure that ranks share a global batch equally."""
+    given = {"--ranks": options.ranks, "--global-batch": options.global_batch}
+    for name, value in given.items():
+        other = next(each for each in given if each != name)
+        if value is None and (given[other] is not None or options.hidden_size is not None):
+            what = "needed to work out how long ranks wait"
+            raise UsageError("missing-option", what, remedy="give --ranks and --global-batch", where=name)
+    if options.ranks is not None and options.global_batch is not None and options.global_batch % options.ranks:
+        what = f"{options.global_batch} rows can't be dealt out evenly to {options.ranks} ranks"
+        raise UsageError("bad-option", what, remedy="give a multiple of --ranks", where="--global-batch")
 
 
 def _packed_sources(dataset: PackedDataset) -> list[PackedSourceFigures]:

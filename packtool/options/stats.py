@@ -89,6 +89,34 @@ class StatsArguments(DocumentOptions, Working):
         str | int | None,
         Option(TEXT_OR_ID, "Estimate the training cost of a model of this size, such as 7B.", "Report", metavar="SIZE"),
     ] = None
+    ranks: Annotated[
+        int | None,
+        Option(
+            COUNT,
+            "Work out how long this many ranks wait for the slowest, as rows are dealt and with rows dealt evenly.",
+            "Report",
+            low=1,
+        ),
+    ] = None
+    global_batch: Annotated[
+        int | None,
+        Option(
+            COUNT,
+            "Rows of a step over all ranks (with several row lengths: of the longest), for --ranks.",
+            "Report",
+            unit="rows",
+            low=1,
+        ),
+    ] = None
+    hidden_size: Annotated[
+        int | None,
+        Option(
+            COUNT,
+            "Hidden size of the model, for --ranks: tokens then cost a linear part too; else attention alone counts.",
+            "Report",
+            low=1,
+        ),
+    ] = None
     html: Annotated[
         Path | str | None,
         Option(PATH, "Also write the report to this file, as one self-contained page.", "Report", metavar="FILE"),

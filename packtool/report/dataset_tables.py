@@ -21,6 +21,7 @@ from packtool.report.schema import (
     StoreReport,
 )
 from packtool.report.table import Column, Table, table_of
+from packtool.shuffling.waiting import Waiting
 from packtool.sizes import plural
 
 _BUCKETS: tuple[Column[BucketFigures], ...] = (
@@ -161,6 +162,24 @@ def mixing_table(mixing: Sequence[Mixed]) -> Table[Mixed]:
         "one row."
     )
     return table_of("Mixing", columns, mixing, note)
+
+
+def waiting_table(waiting: Sequence[Waiting]) -> Table[Waiting]:
+    """How long ranks wait for the slowest."""
+    columns: list[Column[Waiting]] = [
+        Column("row length", lambda w: w.sequence_length, count),
+        Column("ranks", lambda w: w.ranks, count),
+        Column("batch", lambda w: w.global_batch, count, "rows in a global batch"),
+        Column("step", lambda w: w.dealt, percent, "waiting where ranks meet once a step, row i on rank i % ranks"),
+        Column("balanced", lambda w: w.balanced, percent, "the same with rows dealt evenly"),
+        Column("least", lambda w: w.least, percent, "no dealing waits less", brief=False),
+        Column("turn", lambda w: w.turns_dealt, percent, "waiting where ranks meet after every row"),
+        Column("balanced", lambda w: w.turns_balanced, percent, "the same with rows of like cost in one turn"),
+    ]
+    model = waiting[0].hidden_size if waiting else None
+    costs = "attention alone" if model is None else f"attention, and linear layers of hidden size {count(model)}"
+    note = f"Share of the time that ranks wait for the slowest: 1 − mean / largest of their costs, which are {costs}."
+    return table_of("Waiting", columns, waiting, note)
 
 
 def source_tables(report: Report) -> list[Table[Any]]:

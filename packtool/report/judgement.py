@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from packtool.metrics import Metrics
 from packtool.packing import STRATEGIES
-from packtool.report.figures import percent, times, times_random
-from packtool.report.schema import PackedReport
+from packtool.report.figures import count, percent, times, times_random
+from packtool.report.schema import MeasuredReport, PackedReport
 from packtool.report.verdict import EVEN, NOTABLE, WASTE, padding_waste
+from packtool.shuffling.waiting import Waiting
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ def judge(report: PackedReport) -> list[Judgement]:
     metrics = report.metrics
     if metrics is None or not metrics.documents or not report.ledger.output:
         return []
-    return [_waste(report, metrics), _truncation(metrics), *_mixing(report, metrics)]
+    waiting = report.waiting if isinstance(report, MeasuredReport) else []
+    return [_waste(report, metrics), _truncation(metrics), *_mixing(report, metrics), *map(_waiting, waiting)]
 
 
 def _waste(report: PackedReport, metrics: Metrics) -> Judgement:
@@ -71,3 +73,14 @@ def _mixing(report: PackedReport, metrics: Metrics) -> Iterator[Judgement]:
             f"Documents that share a row are of like length, {times(times_random(found))} as alike as in random rows: "
             "--mix-rows mixes them, at the same padding and truncation.",
         )
+
+
+def _waiting(found: Waiting) -> Judgement:
+    ranks, size = count(found.ranks), count(found.sequence_length)
+    rows = f"With rows of {size} tokens, {ranks} ranks wait {percent(found.dealt)} of a step"
+    if found.dealt < NOTABLE:
+        return Judgement(True, f"{rows} for the slowest: it does not matter here.")
+    if found.dealt - found.balanced < NOTABLE:
+        why = f"a rank has {found.global_batch // found.ranks}, too few to even out"
+        return Judgement(False, f"{rows} for the slowest, and balanced {percent(found.balanced)}: {why}.")
+    return Judgement(False, f'{rows} for the slowest; Loader(balance="step") makes that {percent(found.balanced)}.')

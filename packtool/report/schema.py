@@ -16,6 +16,7 @@ from packtool.metrics.homogeneity import Homogeneity
 from packtool.metrics.training import TrainingCost
 from packtool.metrics.unpacked import Unpacked
 from packtool.report.figures import percent
+from packtool.shuffling.waiting import Waiting
 from packtool.sizes import plural
 from packtool.storage.manifest import Shuffle, TokenizerInfo
 
@@ -452,6 +453,7 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
         path: what was measured, as given.
         mixing: how well mixed the rows are, for each row length; empty where boundaries are not known.
         training: what an epoch costs; null without `--parameters`.
+        waiting: how long ranks wait for the slowest, for each row length; empty without `--ranks`.
         sample_rows: a few rows, evenly spread, of the row length with the most tokens; empty where boundaries are not
             known.
     """
@@ -459,6 +461,7 @@ class MeasuredReport(PackedReport, frozen=True, kw_only=True):
     path: str
     mixing: list[Mixed]
     training: TrainingCost | None
+    waiting: list[Waiting]
     sample_rows: list[SampleRow] = msgspec.field(name="pictured")
 
 

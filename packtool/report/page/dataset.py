@@ -14,6 +14,7 @@ from packtool.report.page.charts import Bin
 from packtool.report.page.elements import figure, grid, html_table, length_chart, section, tiles
 from packtool.report.page.row_picture import picture_legend, row_picture
 from packtool.report.schema import ContextPoint, DocumentsBin, MeasuredReport
+from packtool.shuffling.waiting import Waiting
 
 _LEDGER = (("placed", "text, once"), ("repeated", "text, repeated"), ("eos", "EOS"), ("padding", "padding"))
 _TILES = ("padding_ratio", "truncation_ratio", "avoidable_truncation_ratio", "mean_context", "steps_per_epoch")
@@ -40,6 +41,8 @@ def dataset_sections(report: MeasuredReport) -> Iterator[str]:
         )
         title = f"Rows of {count(tokens)} tokens, evenly spread"
         drawings.append(figure(title, row_picture(title, report.sample_rows), caption, picture_legend()))
+    if report.waiting:
+        drawings.append(_waiting_chart(report.waiting))
     yield grid(drawings)
     if metrics is None:
         yield "<p>Document boundaries are not known (--no-segments), so there are no metrics.</p>"
@@ -48,6 +51,8 @@ def dataset_sections(report: MeasuredReport) -> Iterator[str]:
     if len(report.buckets) > 1:
         yield section(tables.buckets_table(report.buckets))
     yield section(tables.mixing_table(report.mixing))
+    if report.waiting:
+        yield section(tables.waiting_table(report.waiting))
     if report.training is not None:
         yield section(tables.training_table(report.training))
 
@@ -69,6 +74,22 @@ def _ledger_chart(ledger: Ledger) -> str:
     names = [*((name, key) for key, name in _LEDGER), ("dropped", "dropped")]
     drawing = charts.stacked("Ledger from input to output", rows, "tokens")
     return figure("Where every token went", drawing + charts.legend(names) + html_table(tables.ledger_table(ledger)))
+
+
+def _waiting_chart(waiting: Sequence[Waiting]) -> str:
+    ways = [("as dealt", "dealt"), ("balanced", "balanced")]
+    ways += [("every row a turn", "turns_dealt"), ("every row a turn, balanced", "turns_balanced")]
+    rows = [
+        (
+            f"{count(each.sequence_length)} tokens, {name}",
+            [("computing", "placed", 100 - 100 * getattr(each, key)), ("waiting", "padding", 100 * getattr(each, key))],
+        )
+        for each in waiting
+        for name, key in ways
+    ]
+    drawing = charts.stacked("What ranks do while a step lasts", rows, "% of the time")
+    names = [("computing", "placed"), ("waiting", "padding")]
+    return figure(f"Waiting of {count(waiting[0].ranks)} ranks", drawing + charts.legend(names))
 
 
 def _documents_chart(bins: Sequence[DocumentsBin], metrics: Metrics) -> str:

@@ -80,6 +80,8 @@ def _print_packed(report: MeasuredReport, console: Console, *, full: bool) -> No
         console.print("Document boundaries are not known (--no-segments), so there are no metrics.")
         return
     _print_judgements(report, console)
+    if report.waiting:
+        print_table(dataset_tables.waiting_table(report.waiting), console, full=full)
     sources = dataset_tables.source_tables(report)
     if not full:
         for table in sources if len(report.sources) > 1 else []:

@@ -1,0 +1,94 @@
+"""How long ranks wait for the slowest, since rows of one length differ in what attention within documents costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from packtool.errors import UsageError
+from packtool.plan import Segments
+from packtool.shuffling.balance import (
+    PER_HIDDEN,
+    TURN,
+    deal,
+    deal_turns,
+    dealt_in,
+    least_waiting,
+    pairs_of,
+    waiting,
+)
+
+_BATCHES = 64  # that are dealt, spread evenly over the rows
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Shares of the time that ranks wait: one minus the mean over the largest cost, averaged over global batches.
+
+    Attributes:
+        sequence_length: tokens in a row.
+        ranks: that share a global batch.
+        global_batch: rows.
+        hidden_size: of the model, whose linear part costs as much for all rows; null for attention alone.
+        batches: that were dealt, spread evenly over the rows.
+        dealt: where ranks meet once a step, with row i of a batch on rank i % ranks.
+        balanced: the same, with rows dealt evenly.
+        least: no dealing of equally many rows waits less, by a bound on the largest row.
+        turns_dealt: where ranks meet after every row, with row i of a batch on rank i % ranks.
+        turns_balanced: the same, with rows of like cost in one turn, which is the least.
+    """
+
+    sequence_length: int
+    ranks: int
+    global_batch: int
+    hidden_size: int | None
+    batches: int
+    dealt: float
+    balanced: float
+    least: float
+    turns_dealt: float
+    turns_balanced: float
+
+
+def waiting_of(
+    segments: Callable[[int, int], Segments],
+    rows: int,
+    sequence_length: int,
+    ranks: int,
+    batch: int,
+    hidden_size: int | None,
+) -> Waiting:
+    """How long ranks wait for each other, in the order in which rows come.
+
+    Args:
+        segments: of the rows from one to before another.
+        rows: how many there are.
+        ranks: divides `batch`.
+        batch: rows in a global batch.
+        hidden_size: of the model; None for attention alone.
+
+    Raises:
+        UsageError: there is no whole global batch.
+    """
+    if rows < batch:
+        what = f"{batch} rows, but there are {rows} of {sequence_length} tokens, so there is no global batch"
+        raise UsageError("bad-option", what, remedy="give a smaller one", where="--global-batch")
+    whole = rows // batch
+    chosen = np.unique(np.linspace(0, whole - 1, min(whole, _BATCHES)).astype(np.int64))
+    pairs = np.stack([pairs_of(segments(number * batch, (number + 1) * batch)) for number in chosen.tolist()])
+    costs = pairs + PER_HIDDEN * (hidden_size or 0) * sequence_length
+    plain, even, turns = dealt_in("", pairs, ranks), deal(pairs, ranks), deal_turns(pairs, ranks)
+    return Waiting(
+        sequence_length=sequence_length,
+        ranks=ranks,
+        global_batch=batch,
+        hidden_size=hidden_size,
+        batches=len(chosen),
+        dealt=float(waiting(costs, plain).mean()),
+        balanced=float(waiting(costs, even).mean()),
+        least=float(least_waiting(costs, ranks).mean()),
+        turns_dealt=float(waiting(costs, plain, TURN).mean()),
+        turns_balanced=float(waiting(costs, turns, TURN).mean()),
+    )
