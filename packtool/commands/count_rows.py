@@ -1,19 +1,23 @@
-"""Rows of a packed dataset, counted step by step, each step a task."""
+"""Rows of a packed dataset, counted: what is in them, and how evenly batches hold the stores that were packed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from packtool.commands.source_mix import rows_at_once
+import numpy as np
+
 from packtool.engines import Engine, Worker
-from packtool.metrics import Mixing, RowsMix, Tally, TallyCounts
+from packtool.metrics import BatchMix, Mixing, RowsMix, SourceMixing, Tally, TallyCounts
 from packtool.plan import Segments
+from packtool.report.compared import MIXING_BATCH
+from packtool.storage.manifest import Bucket, Shuffle
 from packtool.storage.packed import PackedBucket
 from packtool.temporary import temporary_directory
 from packtool.writing.function_files import save
-from packtool.writing.layout import Layout
+from packtool.writing.layout import BATCH_TOKENS, Layout
 
 STEPS = 16
 """That a task counts."""
@@ -32,7 +36,7 @@ def count_rows(
         advance: told how many rows were counted.
         engine: counts; where it shares memory, this thread does.
     """
-    step = rows_at_once(mixing.batch_size, tally.sequence_length)
+    step = _rows_at_once(mixing.batch_size, tally.sequence_length)
     if engine is None or engine.shares_memory:
         for rows in _steps(source, 0, source.rows, step):
             tally.add(rows)
@@ -48,6 +52,51 @@ def count_rows(
         tally += Tally.of(counts, tally.lengths, tally.sequence_length)
         for part in parts:
             mixing.include(part)
+
+
+def source_mix(
+    directory: Path,
+    buckets: Sequence[Bucket],
+    dtype: np.dtype[Any],
+    store_documents: Sequence[int],
+    shuffle: Shuffle | None,
+) -> list[BatchMix]:
+    """Each store's share of batches, for each row length; nothing where there is one store, or no segment table.
+
+    Args:
+        directory: that holds the buckets; its manifest may be missing yet.
+        buckets: as the manifest will have them.
+        dtype: of the tokens.
+        store_documents: documents packed of each store.
+        shuffle: the order of the rows.
+    """
+    if len(store_documents) < 2:
+        return []
+    mixes = []
+    tokens = batch_tokens([bucket.sequence_length for bucket in buckets], shuffle, None)
+    for each in buckets:
+        rows = PackedBucket(directory, each, dtype, None)
+        if not rows.has_segments:
+            return []
+        mixing = SourceMixing(store_documents, rows.sequence_length, max(1, tokens // rows.sequence_length))
+        for segments in _steps(rows, 0, rows.rows, _rows_at_once(mixing.batch_size, rows.sequence_length)):
+            mixing.add(segments)
+        rows.release()
+        mixes.append(mixing.result())
+    return mixes
+
+
+def batch_tokens(sequence_lengths: Sequence[int], shuffle: Shuffle | None, batch_size: int | None) -> int:
+    """Tokens of the batches in which mixing is measured: as asked for, else as the shuffle made them.
+
+    Args:
+        batch_size: rows of the longest in a batch, as asked for, or None.
+    """
+    if batch_size is None and shuffle is not None:
+        if shuffle.batch_tokens is not None:
+            return shuffle.batch_tokens
+        batch_size = shuffle.batch_size
+    return (batch_size or MIXING_BATCH) * max(sequence_lengths)
 
 
 class _Rows(NamedTuple):
@@ -79,3 +128,8 @@ class _Count:
 def _steps(source: PackedBucket | Layout, first: int, last: int, step: int) -> Iterator[Segments]:
     for begin in range(first, last, step):
         yield source.segments(begin, min(begin + step, last))
+
+
+def _rows_at_once(batch_size: int, sequence_length: int) -> int:
+    """How many rows are counted at once: whole batches."""
+    return max(1, BATCH_TOKENS // (sequence_length * batch_size)) * batch_size

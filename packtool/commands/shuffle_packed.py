@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool import __version__
+from packtool.commands.count_rows import source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
-from packtool.commands.source_mix import source_mix
 from packtool.commands.write_corpus import copied_choice
 from packtool.errors import DataError, UsageError
 from packtool.metrics import BatchMix, Ledger, Tally

@@ -14,9 +14,8 @@ import msgspec
 import numpy as np
 
 from packtool.commands.choose import choose, require_distinct
-from packtool.commands.count_rows import count_rows
+from packtool.commands.count_rows import batch_tokens, count_rows
 from packtool.commands.places import with_places
-from packtool.commands.source_mix import batch_tokens
 from packtool.commands.stats_corpus import corpus_lengths
 from packtool.comparing import Candidate, affordable, candidates, compare
 from packtool.comparing.sample import spread_rows

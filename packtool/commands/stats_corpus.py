@@ -16,7 +16,7 @@ from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin
 from packtool.corpus.filters import size
 from packtool.corpus.read import SpanReader
-from packtool.corpus.records import CorpusFile, Document
+from packtool.corpus.records import CorpusFile
 from packtool.engines import Engine, Worker
 from packtool.options.stats import StatsArguments
 from packtool.plan import I64
@@ -25,14 +25,13 @@ from packtool.storage.manifest import TokenizerInfo
 from packtool.temporary import temporary_directory
 from packtool.tokenizing.block import Task
 from packtool.tokenizing.choose import build, choose
+from packtool.tokenizing.encode import encoded, joined, utf8_of
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.tokenizing.load import load
-from packtool.tokenizing.pieces import pieces
 from packtool.tokenizing.verify import Verified
 from packtool.warnings import warn
 
 _SHARED = "shared"
-_ENCODE_CHARS = 1 << 21  # handed to the encoder at once
 
 
 class CorpusLengths(msgspec.Struct):
@@ -132,7 +131,8 @@ def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
             words += [found for found, _ in sizes]
             characters += [found for _, found in sizes]
             if encoder is not None:
-                tokens += _tokens(batch.documents, encoder)
+                utf8 = utf8_of(batch.documents, ids=False)
+                tokens += joined(encoded(batch.documents, utf8, encoder))[1].tolist()
             for reject in batch.rejects:
                 rejected[reject.code] = rejected.get(reject.code, 0) + 1
             worker.advance(batch.progress)
@@ -142,30 +142,6 @@ def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
 @functools.lru_cache(maxsize=1)
 def _encoder(path: str, name: str) -> Verified:
     return build(Path(path).read_bytes(), name)
-
-
-def _tokens(documents: Sequence[Document], encoder: Verified) -> list[int]:
-    """Tokens of each document, without EOS."""
-    totals = np.zeros(len(documents), np.int64)
-    texts: list[str] = []
-    owners: list[int] = []
-    held = 0
-
-    def count() -> None:
-        np.add.at(totals, owners, encoder.encode(texts)[1])
-
-    for number, document in enumerate(documents):
-        for piece in pieces(document, encoder.cut):
-            texts.append(piece)
-            owners.append(number)
-            held += len(piece)
-            if held >= _ENCODE_CHARS:
-                count()
-                texts, owners, held = [], [], 0
-    if texts:
-        count()
-    found: list[int] = totals.tolist()
-    return found
 
 
 def _join(

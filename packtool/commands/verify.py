@@ -1,9 +1,10 @@
-"""`verify`: hold a dataset against its manifest, and what it says against what it holds."""
+"""`verify`: a dataset against its manifest, rows against segments, segments against each other, ledger and stores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +12,31 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.commands.places import with_places
-from packtool.commands.verify_packed import check_packed
-from packtool.errors import DataError, PacktoolError
+from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.metrics import Accounts, Tally
 from packtool.options.call import takes
 from packtool.options.verify import VerifyArguments
+from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, offsets_of
 from packtool.progress import Progress
+from packtool.report.packed import read_report
+from packtool.report.sources import packed_sources
 from packtool.storage import manifest as manifests
 from packtool.storage.contents import document_lengths, require_order
 from packtool.storage.files import FileEntry
 from packtool.storage.listing import listed
 from packtool.storage.manifest import ExportManifest, OrderManifest, StoreManifest
 from packtool.storage.names import OFFSET, ORIGIN
-from packtool.storage.packed import PackedDataset
+from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.reading import open_array, problem_with
-from packtool.storage.token_store import TokenStore
+from packtool.storage.token_store import Corpus, TokenStore
 from packtool.storage.tokenizer_files import require_tokenizer
+from packtool.writing.gather import Gatherer
 from packtool.writing.layout import BATCH_TOKENS
 
 _AGAIN = "make the dataset again, or copy it again"
+_SEGMENTS = 1 << 23
+"""Segments, about, that are held at a time to see that no two of them overlap: some 400 MB."""
+_PLACED = ("placed", "repeated", "eos", "eos_inserted", "padding", "output", "rows")
 
 
 @dataclass(frozen=True)
@@ -86,8 +94,8 @@ def _check_content(
     path: Path, manifest: manifests.Manifest, stores: Sequence[Path | str]
 ) -> tuple[int, list[PacktoolError]]:
     if isinstance(manifest, OrderManifest):
-        return 0, attempt(lambda: _check_order(path, manifest))
-    problems = attempt(lambda: require_tokenizer(path, manifest.tokenizer_files, manifest.tokenizer.sha256))
+        return 0, _attempt(lambda: _check_order(path, manifest))
+    problems = _attempt(lambda: require_tokenizer(path, manifest.tokenizer_files, manifest.tokenizer.sha256))
     if isinstance(manifest, StoreManifest):
         tokens, found = _check_store(path)
         return tokens, problems + found
@@ -98,11 +106,11 @@ def _check_content(
         for shard, described in zip(bucket.shards, bucket.entry.shards, strict=True):
             where = str(bucket.path / described.tokens.name)
             problems += _check_ids(shard, dataset.manifest.tokenizer.vocab_size, where)
-    problems += problems or attempt(lambda: check_packed(dataset, stores))
+    problems += problems or _attempt(lambda: _check_packed(dataset, stores))
     return sum(bucket.rows * bucket.sequence_length for bucket in dataset.buckets), problems
 
 
-def attempt(check: Callable[[], None]) -> list[PacktoolError]:
+def _attempt(check: Callable[[], None]) -> list[PacktoolError]:
     """The problem that a check stops at."""
     try:
         check()
@@ -126,14 +134,14 @@ def _check_store(path: Path) -> tuple[int, list[PacktoolError]]:
     for entry, ids, offsets in zip(store.manifest.shards, store.shards, store.offsets, strict=True):
         where = str(path / entry.tokens.name)
         problems += _check_ids(ids, store.manifest.tokenizer.vocab_size, where)
-        found = attempt(lambda: _check_documents(store, documents, ids, offsets, where))  # noqa: B023 - called at once
+        found = _attempt(lambda: _check_documents(store, documents, ids, offsets, where))  # noqa: B023 - called at once
         problems += found
         if (origins := entry.documents) is not None:
-            problems += attempt(lambda: _check_origins(store, origins))
+            problems += _attempt(lambda: _check_origins(store, origins))
         documents += len(offsets) - 1
     if store.manifest.shards and store.manifest.shards[0].columns is not None:
         for name in store.kept_fields:
-            problems += attempt(lambda: _check_column(store, name))  # noqa: B023 - called at once
+            problems += _attempt(lambda: _check_column(store, name))  # noqa: B023 - called at once
     return store.tokens, problems
 
 
@@ -170,3 +178,182 @@ def _check_ids(ids: npt.NDArray[Any], vocab_size: int, where: str) -> list[Packt
             what = f"holds id {largest}, but the vocabulary ends at {vocab_size - 1}"
             return [DataError("id-out-of-range", what, remedy=_AGAIN, where=where)]
     return []
+
+
+def _check_packed(dataset: PackedDataset, stores: Sequence[Path | str]) -> None:
+    """Check everything beyond files and ids.
+
+    Raises:
+        DataError: the first thing that is wrong.
+        UsageError: stores are given, but the dataset has no segments to compare them by.
+    """
+    _check_report(dataset)
+    dataset.batches()
+    dataset.chosen()
+    for bucket in dataset.buckets:
+        bucket.atom_offsets()
+    if not dataset.has_segments:
+        if stores:
+            dataset.lengths()  # says why there is nothing to compare by
+        return
+    corpus = _corpus(dataset, stores) if stores else None
+    _check_rows(dataset, corpus)
+    _check_once(dataset)
+    _check_sources(dataset)
+
+
+def _check_report(dataset: PackedDataset) -> None:
+    """The report repeats what the manifest says."""
+    manifest = dataset.manifest
+    report = read_report(dataset.path, manifest)
+    for name in ("strategy", "options", "shuffle", "ledger"):
+        if getattr(report, name) != getattr(manifest, name):
+            what = f"its {name} is not the manifest's"
+            where = str(dataset.path / manifest.report.name)
+            raise DataError("damaged-report", what, remedy=_AGAIN, where=where)
+
+
+def _check_sources(dataset: PackedDataset) -> None:
+    """What the report says of each store follows from the manifest and the lengths."""
+    manifest = dataset.manifest
+    reported = read_report(dataset.path, manifest).sources
+    expected = packed_sources(manifest.inputs, manifest.store_documents, dataset.lengths(), manifest.choice)
+    if reported and reported != expected:
+        what, where = "its sources are not the manifest's", str(dataset.path / manifest.report.name)
+        raise DataError("damaged-report", what, remedy=_AGAIN, where=where)
+
+
+def _corpus(dataset: PackedDataset, stores: Sequence[Path | str]) -> Corpus:
+    packed = [entry.xxh3_128 for entry in dataset.manifest.inputs]
+    given = [manifests.input_entry(Path(store)).xxh3_128 for store in stores]
+    if packed != given:
+        remedy = "give the same stores in the same order as packtool pack was given"
+        names = ", ".join(manifests.input_names(dataset.path, dataset.manifest.inputs))
+        raise UsageError("other-stores", f"packed from other stores ({names})", remedy=remedy, where="--store")
+    corpus = Corpus(stores)
+    if (chosen := dataset.chosen()) is not None:
+        corpus.choose(chosen)
+    if not np.array_equal(corpus.lengths(), dataset.lengths()):
+        what = "lengths.npy does not hold the lengths of the documents in the stores"
+        raise DataError("wrong-count", what, remedy=_AGAIN, where=str(dataset.path))
+    return corpus
+
+
+def _batches(dataset: PackedDataset) -> Iterator[tuple[PackedBucket, int, Segments]]:
+    """All rows: bucket, first row and their segments, a few million tokens at a time."""
+    for bucket in dataset.buckets:
+        step = max(1, BATCH_TOKENS // bucket.sequence_length)
+        for first in range(0, bucket.rows, step):
+            yield bucket, first, bucket.segments(first, min(first + step, bucket.rows))
+        bucket.release()
+
+
+def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
+    """The rows against their segments, and what they add up to against the ledger."""
+    manifest, lengths = dataset.manifest, dataset.lengths()
+    tallies = {bucket.sequence_length: Tally(lengths, bucket.sequence_length) for bucket in dataset.buckets}
+    gather = None
+    if corpus is not None:
+        gather = Gatherer(
+            corpus.shards,
+            corpus.locate,
+            dtype=corpus.dtype,
+            pad_id=manifest.pad_id,
+            eos_id=manifest.tokenizer.eos_id,
+            longest_fill=max(tallies),
+        )
+    for bucket in dataset.buckets:
+        bucket.checked_tables()
+    for bucket, first, rows in _batches(dataset):
+        tokens = bucket.tokens(first, first + rows.groups).reshape(-1)
+        _check_tokens(dataset, bucket, first, rows, tokens)
+        tallies[bucket.sequence_length].add(rows)
+        if gather is not None and (wrong := np.flatnonzero(gather(rows) != tokens)).size:
+            raise _bad_row(bucket, first + int(wrong[0]) // bucket.sequence_length, "its tokens are not the store's")
+    accounts = sum((tally.accounts() for tally in tallies.values()), Accounts(0, 0, 0, 0, 0, 0, 0))
+    for name in _PLACED:
+        if getattr(manifest.ledger, name) != getattr(accounts, name):
+            raise DataError(
+                "ledger-unbalanced",
+                f"the rows hold {getattr(accounts, name)} {name}, but the ledger says {getattr(manifest.ledger, name)}",
+                remedy=_AGAIN,
+                where=str(dataset.path),
+            )
+
+
+def _check_tokens(
+    dataset: PackedDataset, bucket: PackedBucket, first: int, rows: Segments, tokens: npt.NDArray[Any]
+) -> None:
+    manifest, lengths = dataset.manifest, np.asarray(dataset.lengths())
+    real = rows.document >= 0
+    final = real & (rows.start + rows.length == lengths[np.where(real, rows.document, 0)]) if len(lengths) else real
+    last = tokens[np.cumsum(rows.length) - 1]
+    wrong = np.flatnonzero((final | (rows.document == INSERTED_EOS)) & (last != manifest.tokenizer.eos_id))
+    if wrong.size:
+        raise _bad_row(bucket, first + int(rows.group_of()[wrong[0]]), "a document's end is not EOS")
+    padded = np.repeat(rows.document == PADDING, rows.length)
+    if (wrong := np.flatnonzero(tokens[padded] != manifest.pad_id)).size:
+        place = int(np.flatnonzero(padded)[wrong[0]])
+        raise _bad_row(bucket, first + place // bucket.sequence_length, "its padding holds something else")
+
+
+def _check_once(dataset: PackedDataset) -> None:
+    """No token of any document is placed twice, and what is marked as repeated is placed elsewhere.
+
+    The documents' tokens, one after the other, are a line, and segments are intervals of it: no two may overlap. They
+    are compared some millions at a time, so memory stays bounded and the segment table is read again.
+
+    Raises:
+        DataError: naming a document.
+    """
+    starts = offsets_of(np.asarray(dataset.lengths()))
+    segments = sum(sum(bucket.segment_counts) for bucket in dataset.buckets)
+    cuts = np.linspace(0, starts[-1], -(-segments // _SEGMENTS) + 1).astype(np.int64)
+    for low, high in pairwise(cuts.tolist()):
+        _check_stretch(dataset, starts, low, high)
+
+
+def _check_stretch(dataset: PackedDataset, starts: I64, low: int, high: int) -> None:
+    """`_check_once` for the places from `low` up to `high`."""
+    fresh_parts: tuple[list[I64], list[I64]] = [], []
+    again_parts: tuple[list[I64], list[I64]] = [], []
+    for _, _, rows in _batches(dataset):
+        real = rows.document >= 0
+        begin = starts[rows.document[real]] + rows.start[real]
+        fresh, end = begin + rows.repeated[real], begin + rows.length[real]
+        for first, last, keep in ((fresh, end, fresh_parts), (begin, fresh, again_parts)):
+            here = (np.maximum(first, low) < np.minimum(last, high)) & (first < last)
+            keep[0].append(np.maximum(first[here], low))
+            keep[1].append(np.minimum(last[here], high))
+    begin, end = map(_joined, fresh_parts)
+    order = np.argsort(begin, kind="stable")
+    begin, end = begin[order], end[order]
+    if (twice := np.flatnonzero(begin[1:] < end[:-1])).size:
+        raise _placed(dataset, starts, int(begin[twice[0] + 1]), "is placed twice, without being marked as repeated")
+    covered = offsets_of(end - begin)
+    first, last = map(_joined, again_parts)
+    lost = np.flatnonzero(_before(last, begin, end, covered) - _before(first, begin, end, covered) != last - first)
+    if lost.size:
+        raise _placed(dataset, starts, int(first[lost[0]]), "is marked as repeated, but placed nowhere")
+
+
+def _before(place: I64, begin: I64, end: I64, covered: I64) -> I64:
+    """How many places before each of these are covered by the stretches ``begin:end``, which do not overlap."""
+    at = np.searchsorted(begin, place, side="right")
+    over: Ints = np.where(at > 0, np.maximum(end[np.maximum(at, 1) - 1] - place, 0), 0) if len(end) else at
+    return covered[at] - over
+
+
+def _joined(parts: list[I64]) -> I64:
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _placed(dataset: PackedDataset, starts: I64, place: int, what: str) -> DataError:
+    document = int(np.searchsorted(starts, place, side="right")) - 1
+    token = place - int(starts[document])
+    what = f"token {token} of document {document} {what}"
+    return DataError("placed-twice", what, remedy=_AGAIN, where=str(dataset.path))
+
+
+def _bad_row(bucket: PackedBucket, row: int, what: str) -> DataError:
+    return DataError("bad-segments", f"row {row}: {what}", remedy=_AGAIN, where=str(bucket.path))

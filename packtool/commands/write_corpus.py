@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from packtool.commands.count_rows import source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
-from packtool.commands.source_mix import source_mix
 from packtool.metrics import balance
 from packtool.plan import Plan
 from packtool.report.packed import report_of_rows

@@ -58,7 +58,7 @@ def test_key_figures_are_written_as_in_the_tables(place: Path) -> None:
 def test_pages_that_were_written_are_named(place: Path) -> None:
     packtool("pack", "store", "-o", "rows", "--strategy", "bfd", "-L", "32")
     compared = packtool("stats", "store", "--compare", "concat,bfd", "-L", "32", "--html", "a.html").stdout
-    assert compared.endswith("\nWrote a.html.\n")
+    assert "\nWrote a.html.\n" in compared
     assert "--full" not in compared
     assert packtool("stats", "rows", "--html", "b.html").stdout.endswith("\nWrote b.html.\n")
     assert "charts: --html FILE;" in packtool("stats", "store", "--compare", "concat,bfd", "-L", "32").stdout

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import packtool
-from packtool.commands import count_rows, source_mix
+from packtool.commands import count_rows
 from packtool.engines import Engine, Processes, Worker
 from packtool.metrics import Mixing, Tally
 from packtool.storage.packed import PackedDataset
@@ -31,7 +31,7 @@ def test_parts_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ste
             yield from ((number, function(tasks[number], Worker())) for number in reversed(range(len(tasks))))
 
     monkeypatch.setattr(count_rows, "STEPS", steps)
-    monkeypatch.setattr(source_mix, "BATCH_TOKENS", 1)
+    monkeypatch.setattr(count_rows, "BATCH_TOKENS", 1)
 
     def counted(engine: Engine | None) -> tuple[Any, Any]:
         tally = Tally(dataset.lengths(), 32)

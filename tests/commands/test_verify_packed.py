@@ -47,7 +47,7 @@ def test_a_repeat_of_what_is_nowhere_is_found(tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize("segments", [1, 3, 1 << 20])
 def test_stretches_do_not_change_the_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segments: int) -> None:
-    monkeypatch.setattr("packtool.commands.verify_packed._SEGMENTS", segments)
+    monkeypatch.setattr("packtool.commands.verify._SEGMENTS", segments)
     store = write_store(tmp_path / "store", [40, 41, 90, 33, 1, 1, 70])
     for strategy in ("concat", "seamless", "bfd-extra", "padding"):
         packtool.pack(store, tmp_path / strategy, strategy=strategy, sequence_length=16)
