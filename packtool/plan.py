@@ -150,7 +150,7 @@ class Plan(ABC):
         """The segments in the given units, in the order given; those of a unit may fall short of `unit` tokens."""
 
     def mixed(self, seed: int, window: int) -> Plan:
-        """The same rows with segments exchanged, so that each holds many lengths; its tokens stay as many.
+        """Exchange segments between rows, so that each holds many lengths; rows stay as many, none gets too long.
 
         Args:
             seed: of all draws.

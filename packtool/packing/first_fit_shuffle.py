@@ -12,14 +12,15 @@ from packtool.packing.bins.cut import cut
 from packtool.packing.bins.first_fit import first_fit_in_order
 from packtool.packing.options import PackOptions, Strategy
 from packtool.packing.plans.rows import Bins, LongRows, RowsPlan
-from packtool.plan import Ints, Plan, index_type, offsets_of
-from packtool.shuffling.permutation import FIRST_FIT_ORDER, permutation
+from packtool.plan import I64, Ints, Plan, index_type, offsets_of
+from packtool.shuffling.permutation import FIRST_FIT_INSIDE, FIRST_FIT_ORDER, keys, permutation
 
 
 def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
-    """Chunks in a random order of the seed, each in the first bin of L tokens with room; EOS alone is left out.
+    """Put chunks, in a random order of the seed, into the first bin of L tokens with room; EOS alone is left out.
 
-    A chunk of L tokens fills a bin of its own whenever it comes, so rows of long documents are taken first.
+    A chunk of L tokens fills a bin of its own whenever it comes, so rows of long documents are taken first. What lies
+    in a bin is in another random order: long chunks open bins, and would come first.
 
     >>> bins, = plan(np.array([5, 6, 3, 2]), PackOptions(sequence_length=8))
     >>> bins.segments(np.arange(bins.rows)).document
@@ -37,10 +38,20 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
             sequence_length,
             lengths,
             long=LongRows(documents.long, offsets_of(documents.rows)),
-            bins=Bins(order[np.argsort(bin, kind="stable")], offsets_of(np.bincount(bin)), empty, empty, empty),
+            bins=Bins(order[_grouped(bin, options.seed)], offsets_of(np.bincount(bin)), empty, empty, empty),
             eos_omitted=documents.eos_alone,
         )
     ]
+
+
+def _grouped(bin: I64, seed: int) -> I64:
+    """Sort items by their bin, in random order inside it: numbers of bin, random bits and index sort fastest."""
+    items, bits = len(bin), int(bin.max(initial=0)).bit_length()
+    index_bits = max(1, items.bit_length())
+    drawn = keys(seed, FIRST_FIT_INSIDE, 0, 0, items) >> np.uint64(bits + index_bits) << np.uint64(index_bits)
+    packed = bin.astype(np.uint64) << np.uint64(64 - bits) | drawn | np.arange(items, dtype=np.uint64)
+    packed.sort()
+    return (packed & np.uint64((1 << index_bits) - 1)).view(np.int64)
 
 
 STRATEGY = Strategy(

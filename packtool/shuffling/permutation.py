@@ -28,6 +28,8 @@ ROW_MIX = 4
 """Purpose of the draws that mix rows."""
 FIRST_FIT_ORDER = 5
 """Purpose of the keys that order documents for first fit in random order."""
+FIRST_FIT_INSIDE = 8
+"""Purpose of the keys that order documents in the bins of first fit."""
 
 _PER_COUNT = 4  # Philox yields four 64-bit numbers for each step of its counter.
 

@@ -1,6 +1,7 @@
-"""Groups of equal sums change places between rows, until rows are as mixed as random ones.
+"""Groups of segments change places between rows, until rows are as mixed as random ones.
 
-Rounds of three kinds follow each other:
+How alike rows are is the share of the variance of log length that lies between them; the goal is what random rows have.
+Rounds of four kinds follow each other:
 
 - Random rounds cut rows at random, and deal the groups of each sum at random. A few of them spread lengths over rows,
   and reach about what they ever will.
@@ -8,10 +9,11 @@ Rounds of three kinds follow each other:
   segments goes to the row whose other segments are shortest, and so on: the assignment that leaves the least variance
   between rows.
 - Parting rounds are random rounds among the rows of equal lengths but one, and four times as many others.
+- Trading rounds are for few documents in long rows, where hardly two groups have one sum: groups of nearly equal sums
+  change places where the padding of the row that receives the larger one has room for the difference.
 
-Rounds stop by a rule: random and parting ones when they no longer help much, balancing ones when the share of the
-variance of log length that lies between rows is three fourths of that of random rows, or hardly falls any more. With
-few segments a round brings little, since few groups have one sum, but costs little, too: then there are many more.
+Rounds stop by a rule: random and parting ones when they no longer help much, balancing and trading ones at the goal, or
+where they hardly come nearer. With few segments a round brings little but costs little, too: then there are many more.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ _WORTHWHILE = 4  # random rounds go on while each takes off at least a fourth of
 _PARTED = 8  # parting rounds, while each parts an eighth of the rows that are alike
 _FEW = 256  # and while more than one row in so many is
 _OTHERS = 4  # rows that take part in a parting round, for each that is alike
-_GOAL = (3, 4)  # of the variance between random rows: parting gives some of it back
+_NEAR = 32  # the goal is reached where no more than one part in so many is missing
+_SHARE_BITS = 16
+_IDLE = 8  # trading rounds in a row that bring little
 
 
 class Rounds(NamedTuple):
@@ -49,24 +53,25 @@ class Rounds(NamedTuple):
 
     Attributes:
         random: at least and at most.
-        balancing: at most.
-        stalled: balancing rounds go on while each takes off so small a part of the variance between rows: above what
-            random rows have, and below.
+        others: balancing rounds at most, and trading rounds.
+        stalled: they go on while each takes off so small a part of the variance between rows.
+        parting: trading rounds that part rows of equal lengths but one; many segments need none, having equal sums.
     """
 
     random: tuple[int, int]
-    balancing: int
-    stalled: tuple[int, int]
+    others: int
+    stalled: int
+    parting: int
 
     @classmethod
     def of(cls, segments: int) -> Rounds:
-        """For so many segments, all in all."""
+        """Choose them for so many segments, all in all."""
         return _MANY if segments < _SMALL else _FEW_ROUNDS
 
 
 _SMALL = 1 << 18
-_MANY = Rounds((24, 64), 400, (1024, 24))
-_FEW_ROUNDS = Rounds((2, 10), 32, (40, 20))
+_MANY = Rounds((24, 64), 400, 1024, 16)
+_FEW_ROUNDS = Rounds((2, 10), 32, 40, 0)
 
 
 class RowSegments(NamedTuple):
@@ -83,35 +88,52 @@ class RowSegments(NamedTuple):
 
 
 def exchange(
-    weight: U64, row: I64, rows: int, longest: U64, long_rows: int, rounds: Rounds, draws: np.random.Philox
+    weight: U64,
+    row: I64,
+    free: I64,
+    longest: U64,
+    long_rows: int,
+    rounds: Rounds,
+    draws: np.random.Philox,
 ) -> tuple[U64, I64]:
-    """The weights of segments in new rows, each row in random order; and the row of each, ascending.
+    """Exchange segments between rows, and put each row in random order.
 
     Args:
         weight: of each segment.
         row: of each segment, ascending; some rows may have none.
-        rows: how many there are.
+        free: for each row, how many tokens longer its segments may become together; −1 where they stay as long as they
+            are.
         longest: the weight of a segment of L tokens.
         long_rows: rows of one such segment to reckon with.
         rounds: how many there are.
         draws: the source of all randomness.
+
+    Returns:
+        The weights of segments in new rows, and the row of each, ascending.
     """
-    scale = _Scale.of(weight, rows, longest, long_rows)
-    counts = np.bincount(row, minlength=rows)
+    scale = _Scale.of(weight, len(free), longest, long_rows)
+    counts = np.bincount(row, minlength=len(free))
     number = np.flatnonzero(counts)
-    spread = _spread(RowSegments(weight, counts[number]), scale, rounds, draws)
+    mixed = _spread(RowSegments(weight, counts[number]), scale, rounds, draws)
     # Balancing takes a group and leaves another, so it has no use for rows of one segment.
-    several = spread.counts > 1
-    inside = np.repeat(several, spread.counts)
-    alone = spread.weight[~inside]
-    there = scale.excess(alone, np.int64(1))
-    scale = scale._replace(alone=scale.alone + int((there * there).sum()))
-    mixed = _balance(RowSegments(spread.weight[inside], spread.counts[several]), scale, rounds, draws)
-    mixed, numbers = _part(mixed, number[several], draws)
-    weight = np.concatenate([mixed.weight, alone])
-    row = np.concatenate([np.repeat(numbers, mixed.counts), number[~several]])
+    several = mixed.counts > 1
+    inside = np.repeat(several, mixed.counts)
+    alone = mixed.weight[~inside]
+    mixed = _balance(
+        RowSegments(mixed.weight[inside], mixed.counts[several]),
+        scale.with_alone(alone),
+        rounds,
+        draws,
+    )
+    mixed = RowSegments(
+        np.concatenate([mixed.weight, alone]), np.concatenate([mixed.counts, np.ones(len(alone), np.int64)])
+    )
+    number = np.concatenate([number[several], number[~several]])
+    mixed, number = _part(mixed, number, draws)
+    mixed = _trade(mixed, free[number], scale, rounds, draws)
+    row = np.repeat(number, mixed.counts)
     order = sorted_by(row.astype(np.uint64), random(len(row), RANDOM_BITS, draws))
-    return weight[order], row[order]
+    return mixed.weight[order], row[order]
 
 
 class _Scale(NamedTuple):
@@ -120,7 +142,7 @@ class _Scale(NamedTuple):
     Attributes:
         mean: of the logs of all segments.
         alone: variance between rows, times segments, that rows of one segment have.
-        goal: the same of rows that are mixed well enough: less than random rows have on average.
+        goal: what random rows have on average.
     """
 
     mean: int
@@ -136,15 +158,30 @@ class _Scale(NamedTuple):
         alone = long_rows * (of_long - mean) ** 2
         squares = int(((log - mean) ** 2).sum()) + alone
         random = squares * (rows + long_rows - 1) // max(1, segments - 1)
-        return cls(mean, alone, random * _GOAL[0] // _GOAL[1])
+        return cls(mean, alone, random)
+
+    def with_alone(self, weight: U64) -> _Scale:
+        """Reckon with more rows of one segment."""
+        there = self.excess(weight, np.int64(1))
+        return self._replace(alone=self.alone + int((there * there).sum()))
 
     def excess(self, weight: U64, counts: I64 | np.int64) -> I64:
         """By how much the logs of some segments together exceed the mean."""
         return (weight & LOW).view(np.int64) - counts * self.mean
 
+    def reached(self, between: int) -> bool:
+        """Whether rows are as mixed as random ones."""
+        return (between - self.goal) * _NEAR <= self.goal
+
     def between(self, excess: I64, counts: I64) -> int:
         """The variance between rows, times segments."""
         return int((excess * excess // counts).sum()) + self.alone
+
+    def between_rows(self, rows: RowSegments) -> int:
+        """As `between`, of rows as they are."""
+        return self.between(
+            self.excess(np.diff(running(rows.weight)[offsets_of(rows.counts)]), rows.counts), rows.counts
+        )
 
 
 def _spread(rows: RowSegments, scale: _Scale, rounds: Rounds, draws: np.random.Philox) -> RowSegments:
@@ -186,12 +223,12 @@ def _deal(rows: RowSegments, ends: I64, totals: U64, draws: np.random.Philox) ->
 def _balance(rows: RowSegments, scale: _Scale, rounds: Rounds, draws: np.random.Philox) -> RowSegments:
     """Balancing rounds: the first segments of each row, as many as drawn, go where they bring the mean nearest."""
     before = None
-    for _ in range(rounds.balancing if len(rows.counts) > 1 else 0):
+    for _ in range(rounds.others if len(rows.counts) > 1 else 0):
         offsets, totals = offsets_of(rows.counts), running(rows.weight)
         before_row = totals[offsets]
-        now = scale.between(scale.excess(np.diff(before_row), rows.counts), rows.counts)
-        stalled = rounds.stalled[now * _GOAL[0] <= scale.goal * _GOAL[1]]
-        if now <= scale.goal or (before is not None and (before - now) * stalled < before):
+        excess = scale.excess(np.diff(before_row), rows.counts)
+        now = scale.between(excess, rows.counts)
+        if scale.reached(now) or (before is not None and (before - now) * rounds.stalled < before):
             break
         before = now
         start, end = offsets[:-1], offsets[1:]
@@ -199,11 +236,16 @@ def _balance(rows: RowSegments, scale: _Scale, rounds: Rounds, draws: np.random.
         count = cut - start
         at_cut = totals[cut]
         group, rest = at_cut - before_row[:-1], before_row[1:] - at_cut
-        given = rank(scale.excess(group, count))
-        wanted = rank(-scale.excess(rest, rows.counts - count))
-        sums = group >> HALF
-        source = np.empty_like(cut)
-        source[sorted_by(sums, wanted)] = sorted_by(sums, given)
+        given, wanted = scale.excess(group, count), -scale.excess(rest, rows.counts - count)
+        every = np.arange(len(cut))
+        source = _assigned(every, group >> HALF, given, wanted)
+        after = scale.between(given[source] - wanted, rows.counts - count + count[source])
+        if after < scale.goal:
+            # All rows would come out more even than random ones, so only as many take part as bring them to the goal.
+            share = (now - scale.goal << _SHARE_BITS) // (now - after)
+            part = np.flatnonzero(random(len(cut), RANDOM_BITS, draws) < np.uint64(share))
+            source = every.copy()
+            source[part] = _assigned(part, group >> HALF, given, wanted)
         # What stays comes first, so that the next round cuts elsewhere.
         first = np.stack([cut, start[source]], 1).ravel()
         taken = np.stack([end - cut, count[source]], 1).ravel()
@@ -212,13 +254,114 @@ def _balance(rows: RowSegments, scale: _Scale, rounds: Rounds, draws: np.random.
     return rows
 
 
+def _assigned(part: I64, sums: U64, given: I64, wanted: I64) -> I64:
+    """The row whose group each of these rows receives, among rows whose groups have one sum.
+
+    The sum of (given − wanted)² is least where both are in the same order.
+    """
+    source = np.empty_like(part)
+    if len(part):
+        sums = sums[part]
+        source[sorted_by(sums, rank(wanted[part]))] = part[sorted_by(sums, rank(given[part]))]
+    return source
+
+
+def _trade(rows: RowSegments, free: I64, scale: _Scale, rounds: Rounds, draws: np.random.Philox) -> RowSegments:
+    """Trading rounds: first until the means of rows are near, then until few rows are of equal lengths but one.
+
+    Args:
+        free: tokens that each row has to spare; −1 where it takes no part.
+    """
+    free, idle = free.copy(), 0
+    for _ in range(rounds.others):
+        if scale.reached(now := scale.between_rows(rows)) or idle == _IDLE:
+            break
+        offers = _Offers.of(rows, free, scale, draws)
+        useful = np.flatnonzero(offers.gain > 0)
+        # No more than bring rows to the goal: beyond it they would be more even than random ones.
+        useful = useful[sorted_by(random(len(useful), RANDOM_BITS, draws))]
+        gained = np.cumsum(offers.gain[useful])
+        useful = useful[: int(np.searchsorted(gained, now - scale.goal)) + 1]
+        idle = 0 if len(gained) and int(gained[-1]) * rounds.stalled > now else idle + 1
+        rows = offers.accept(useful, free)
+    for _ in range(rounds.parting):
+        alike = np.zeros(len(free), np.bool_)
+        alike[_alike(rows)] = True
+        if np.count_nonzero(alike) * _FEW <= np.count_nonzero(rows.counts > 2):
+            break
+        offers = _Offers.of(rows, free, scale, draws)
+        rows = offers.accept(np.flatnonzero(alike[offers.small] | alike[offers.large]), free)
+    return rows
+
+
+class _Offers(NamedTuple):
+    """Pairs of rows whose first segments, up to a cut, may change places.
+
+    Attributes:
+        rows: the rows, each in a new random order.
+        cut: where the first segments of each row end.
+        small, large: the two rows of each pair: the one that gives fewer tokens, and the other.
+        more: by how many.
+        gain: by how much the variance between rows, times segments, would fall.
+    """
+
+    rows: RowSegments
+    cut: I64
+    small: I64
+    large: I64
+    more: I64
+    gain: I64
+
+    @classmethod
+    def of(cls, rows: RowSegments, free: I64, scale: _Scale, draws: np.random.Philox) -> _Offers:
+        """Pair the rows at random cuts; `free` is what each has to spare."""
+        # In another order, other segments come first.
+        row = np.repeat(np.arange(len(rows.counts)), rows.counts).astype(np.uint64)
+        rows = rows._replace(weight=rows.weight[sorted_by(row, random(len(row), RANDOM_BITS, draws))])
+        start, totals, counts = offsets_of(rows.counts), running(rows.weight), rows.counts
+        cut = np.maximum(somewhere_inside(start[:-1], counts, draws), start[:-1] + 1)
+        count, group = cut - start[:-1], totals[cut] - totals[start[:-1]]
+        tokens, logs = (group >> HALF).view(np.int64), scale.excess(group, count)
+        excess = scale.excess(np.diff(totals[start]), counts)
+        # Neighbours in the order of sums differ least. Whether the first is paired with the second is drawn.
+        order = sorted_by(group >> HALF, random(len(cut), RANDOM_BITS, draws))
+        order = order[free[order] >= 0][int(draws.random_raw()) & 1 :]
+        small, large = order[: len(order) // 2 * 2].reshape(-1, 2).T
+        more = tokens[large] - tokens[small]
+        fits = more <= free[small]
+        small, large, more = small[fits], large[fits], more[fits]
+        moved, segments = logs[large] - logs[small], count[large] - count[small]
+        gain = (
+            excess[small] ** 2 // counts[small]
+            + excess[large] ** 2 // counts[large]
+            - (excess[small] + moved) ** 2 // (counts[small] + segments)
+            - (excess[large] - moved) ** 2 // (counts[large] - segments)
+        )
+        return cls(rows, cut, small, large, more, gain)
+
+    def accept(self, pairs: I64, free: I64) -> RowSegments:
+        """Exchange the first segments of these pairs; keeps account of what rows have to spare."""
+        small, large, more = self.small[pairs], self.large[pairs], self.more[pairs]
+        free[small] -= more
+        free[large] += more
+        source = np.arange(len(self.cut))
+        source[small], source[large] = large, small
+        start = offsets_of(self.rows.counts)
+        count = self.cut - start[:-1]
+        first = np.stack([start[:-1][source], self.cut], 1).ravel()
+        taken = np.stack([count[source], start[1:] - self.cut], 1).ravel()
+        some = taken > 0  # a row may give all that it has
+        first, taken = first[some], taken[some]
+        weight = self.rows.weight.take(consecutive(first, taken, offsets_of(taken)))
+        return RowSegments(weight, self.rows.counts - count + count[source])
+
+
 def _part(rows: RowSegments, number: I64, draws: np.random.Philox) -> tuple[RowSegments, I64]:
     """Parting rounds, each among rows of the one before; rows come out in another order, with their numbers."""
     few, before = len(rows.counts) // _FEW, None
     done, numbers = [], []
     for _ in range(_PARTING_ROUNDS):
-        several = np.flatnonzero(rows.counts > 2)
-        alike = several[equal_but_one(rows.weight, offsets_of(rows.counts)[several], rows.counts[several])]
+        alike = _alike(rows)
         if len(alike) <= few or (before is not None and len(alike) * _PARTED > before * (_PARTED - 1)):
             break
         before = len(alike)
@@ -234,3 +377,9 @@ def _part(rows: RowSegments, number: I64, draws: np.random.Philox) -> tuple[RowS
     numbers.append(number)
     weight, counts = (np.concatenate(column) for column in zip(*done, strict=True))
     return RowSegments(weight, counts), np.concatenate(numbers)
+
+
+def _alike(rows: RowSegments) -> I64:
+    """Rows of more than two segments that are equal, or all but one."""
+    several = np.flatnonzero(rows.counts > 2)
+    return several[equal_but_one(rows.weight, offsets_of(rows.counts)[several], rows.counts[several])]

@@ -128,7 +128,7 @@ class RowsPlan(Plan):
         )
 
     def mixed(self, seed: int, window: int) -> RowsPlan:
-        """Segments of bins exchanged; rows of one document alone stay."""
+        """Exchange segments of bins; rows of one document alone stay."""
         bins, listed = self._bins, len(self._bins.listed) > 0
         # Where each document has one segment, it says which; elsewhere segments are told by their places.
         mixed, offsets = mix(
