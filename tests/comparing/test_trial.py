@@ -11,6 +11,7 @@ import pytest
 
 import packtool
 from packtool.comparing import candidates, compare, trial
+from packtool.engines.engine import Worker
 from packtool.packing import plan
 from packtool.report.comparison_tables import notes
 from packtool.report.schema import Comparison
@@ -77,9 +78,9 @@ def compare_whole() -> int:
 def test_what_a_worker_sends_is_what_is_found_here() -> None:
     lengths = np.random.default_rng(0).integers(1, 300, 2000)
     tried = candidates(["all"], [128])
-    worker = pickle.loads(pickle.dumps(trial._OnWorker(lengths)))
+    attempt = pickle.loads(pickle.dumps(trial._OnWorker(lengths)))
     for candidate, here in zip(tried, compare(lengths, tried), strict=True):
-        sent = pickle.dumps(worker(candidate))
+        sent = pickle.dumps(attempt(candidate, Worker()))
         assert len(sent) < 60_000, "the lengths stay where they are"
         there = pickle.loads(sent).received(lengths)
         assert (there.ledger, there.sampled) == (here.ledger, here.sampled)
