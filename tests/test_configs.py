@@ -150,6 +150,28 @@ def test_first_corpus(corpus: Path, tmp_path: Path) -> None:
     assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_the_experiment(corpus: Path, tmp_path: Path) -> None:
+    """What examples/experiment trains on: its file stands for both sides of the corpus."""
+    made = run("experiment.toml", corpus, tmp_path)
+    atoms = {
+        f"{s}-{length}-{length * n // 4}"
+        for s in ("concat", "padding")
+        for length in (32, 64)
+        for n in (1, 2, 4, 8, 16)
+    }
+    others = {
+        "corpus-order-64",
+        "bfd-64",
+        "bfd-unmixed-64",
+        "first-fit-shuffle-64",
+        "seamless-64",
+        "buckets-64",
+        "partial-64",
+    }
+    assert set(made) == atoms | others
+    assert made["corpus-order-64"].shuffle is None
+
+
 def test_every_file_is_tested() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     assert [path.name for path in CONFIGS.iterdir() if f'"{path.name}"' not in source] == []
