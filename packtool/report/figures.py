@@ -98,7 +98,7 @@ def _figure(
 
 ALIKE = "variance of log length between rows, times that of random rows; 1 is as mixed as random"
 _CUT = "documents that are cut / documents; a document is cut if its text does not lie whole in one row"
-_AVOIDABLE = "documents cut though no longer than a row (of several lengths, the longest) / documents no longer"
+_AVOIDABLE = "documents no longer than a row (of several lengths, the longest) that are cut / all such documents"
 _CONTEXT = "tokens of its own document before a token in its row, averaged over all tokens but padding"
 _BETWEEN = (
     "share of the variance of log length of segments that lies between rows; 100% where each row holds one length"

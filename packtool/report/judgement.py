@@ -32,7 +32,7 @@ def judge(report: PackedReport) -> list[Judgement]:
     if metrics is None or not metrics.documents or not report.ledger.output:
         return []
     waiting = report.waiting if isinstance(report, MeasuredReport) else []
-    return [_waste(report, metrics), _truncation(metrics), *_mixing(report, metrics), *map(_waiting, waiting)]
+    return [_waste(report, metrics), _truncation(metrics), *_mixing(report), *map(_waiting, waiting)]
 
 
 def _waste(report: PackedReport, metrics: Metrics) -> Judgement:
@@ -49,7 +49,6 @@ def _waste(report: PackedReport, metrics: Metrics) -> Judgement:
 
 def _truncation(metrics: Metrics) -> Judgement:
     """Documents longer than a row are cut by every strategy, so only the others count."""
-    longer = metrics.documents - metrics.fitting_documents
     avoidable = metrics.avoidably_truncated_documents
     cut = f"{percent(metrics.truncation_ratio)} of the documents are cut"
     if not metrics.truncated_documents:
@@ -57,21 +56,26 @@ def _truncation(metrics: Metrics) -> Judgement:
     if not avoidable:
         return Judgement(True, f"{cut}, all of them longer than a row: no strategy keeps these whole.")
     share = avoidable / metrics.documents
-    split = f"{cut}: {percent(longer / metrics.documents)} are longer than a row, but {percent(share)} would fit"
+    longer = metrics.documents - metrics.fitting_documents
+    split = f"{cut}, all of which would fit a row"
+    if longer:
+        split = f"{cut}: {percent(longer / metrics.documents)} are longer than a row, but {percent(share)} would fit"
     if share < NOTABLE:
         return Judgement(True, f"{split}, which is little.")
     return Judgement(False, f"{split}, and bfd would keep these whole.")
 
 
-def _mixing(report: PackedReport, metrics: Metrics) -> Iterator[Judgement]:
-    """Only where rows could have been mixed: those of other strategies are as they have to be."""
-    found = metrics.homogeneity
+def _mixing(report: PackedReport) -> Iterator[Judgement]:
+    """Only where rows could have been mixed; of several row lengths, those that are mixed least."""
     mixable = "mix_rows" in STRATEGIES[report.strategy].accepts and not report.options.get("mix_rows")
+    least = max(report.buckets, key=lambda b: b.homogeneity.between_rows - b.homogeneity.random_rows)
+    found = least.homogeneity
     if mixable and found.between_rows - found.random_rows > EVEN:
         yield Judgement(
             False,
-            f"Documents that share a row are of like length, {times(times_random(found))} as alike as in random rows: "
-            "--mix-rows mixes them, at the same padding and truncation.",
+            f"Documents that share a row of {count(least.sequence_length)} tokens are of like length, "
+            f"{times(times_random(found))} as alike as in random rows: --mix-rows mixes them, at the same padding and "
+            "truncation.",
         )
 
 

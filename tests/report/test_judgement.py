@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import packtool
@@ -50,6 +51,14 @@ def test_waste_is_held_against_the_limit_of_the_verdict(tmp_path: Path) -> None:
 def test_rows_that_could_be_mixed_are_named(tmp_path: Path, mixed: bool) -> None:
     found = judged(tmp_path, [10] * 400 + [60] * 400, strategy="bfd", mix_rows=mixed)
     assert any("--mix-rows mixes them" in words for _, words in found) is not mixed
+
+
+def test_of_several_row_lengths_the_least_mixed_is_named(tmp_path: Path) -> None:
+    lengths = np.clip(np.random.default_rng(1).lognormal(3.3, 1.5, 3000), 2, 900).astype(int).tolist()
+    store = write_store(tmp_path / "store", lengths)
+    packtool.pack(store, tmp_path / "rows", strategy="buckets", buckets=[128, 1024], mix_rows=False)
+    words = " ".join(each.words for each in judge(packtool.stats(tmp_path / "rows")))  # type: ignore[arg-type]
+    assert "Documents that share a row of 128 tokens are of like length, " in words
 
 
 def test_of_nothing_nothing_is_said() -> None:
