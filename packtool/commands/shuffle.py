@@ -51,7 +51,10 @@ def _shuffled(job: DatasetJob, chosen: Method, options: ShuffleArguments) -> Dat
         seed=_seed(options.seed, manifest),
         epoch=options.epoch,
         batch_size=options.batch_size,
+        ranks=options.ranks,
+        global_batch=options.global_batch,
     )
+    _check_ranks(options)
     if chosen.source == "store":
         assert options.sequence_length is not None
         if options.order_only:
@@ -65,6 +68,21 @@ def _shuffled(job: DatasetJob, chosen: Method, options: ShuffleArguments) -> Dat
     if options.batch_tokens is not None:
         record, table = with_batches(dataset, record, options.batch_tokens, keep_rest=options.remainder != "drop")
     return write_order(job, dataset, record, table) if options.order_only else write_rows(job, dataset, record, table)
+
+
+def _check_ranks(options: ShuffleArguments) -> None:
+    ranks, batch = options.ranks, options.global_batch
+    if ranks is None and batch is None:
+        return
+    if not options.order_only:
+        what, remedy = "only an order is dealt to ranks", 'add --order-only, or read with Loader(balance="step")'
+        raise UsageError("option-not-taken", what, remedy=remedy, where="--ranks")
+    if ranks is None or batch is None:
+        what, where = "needed to deal rows to ranks", "--ranks" if ranks is None else "--global-batch"
+        raise UsageError("missing-option", what, remedy="give --ranks and --global-batch", where=where)
+    if batch % ranks:
+        what = f"{batch} rows can't be dealt out evenly to {ranks} ranks"
+        raise UsageError("bad-option", what, remedy="give a multiple of --ranks", where="--global-batch")
 
 
 def _seed(given: int | None, manifest: Manifest) -> int:

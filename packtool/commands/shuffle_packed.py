@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,18 @@ from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.write_corpus import copied_choice
 from packtool.errors import DataError, UsageError
 from packtool.metrics import BatchMix, Ledger, Tally
+from packtool.plan import I64
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
+from packtool.shuffling.balance import dealt_order, pairs_of
 from packtool.shuffling.bucket import batches
 from packtool.storage import manifest as manifests
 from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.listing import listed
 from packtool.storage.manifest import OrderManifest, PackedManifest, Shuffle
 from packtool.storage.packed import BATCHES, LENGTHS, ORDER, PackedDataset
+from packtool.storage.segment_table import no_segments
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob, BucketWriter
 from packtool.writing.estimate import ORDER_REST_BYTES, REST_BYTES
@@ -114,6 +117,8 @@ def write_order(
 ) -> DatasetResult:
     """Write the order of each bucket."""
     plans = stored_plans(dataset, record.atom_size)
+    if record.ranks is not None:
+        _require_rows(dataset, plans)
     atoms = sum(plan.movable_atoms for plan in plans)
     place = job.begin(record, "order", figures=lambda: {"atoms": atoms, "bytes": 8 * atoms + ORDER_REST_BYTES})
     if isinstance(place, DatasetResult):
@@ -123,7 +128,8 @@ def write_order(
         directory = plan.bucket.entry.directory
         (place.staged / directory).mkdir(exist_ok=True)
         with NpyWriter(place.staged / directory / ORDER, "<i8", (shuffle.atoms,)) as out:
-            for part in order_parts(shuffle, job.budget.memory, place.work):
+            parts = order_parts(shuffle, job.budget.memory, place.work)
+            for part in _dealt(parts, plan, record):
                 out.write(part)
             entries.append(_named(out.close(), directory))
     _require_sound_atoms(job, dataset)
@@ -136,6 +142,22 @@ def write_order(
     run = {**job.facts(), **_counted(table)}
     place.finish(manifest, run)
     return DatasetResult(place.path, None, run)
+
+
+def _dealt(parts: Iterator[I64], plan: StoredPlan, record: Shuffle) -> Iterator[I64]:
+    if record.ranks is None or record.global_batch is None:
+        return parts
+    return dealt_order(parts, lambda rows: pairs_of(plan.segments(rows)), record.ranks, record.global_batch)
+
+
+def _require_rows(dataset: PackedDataset, plans: Sequence[StoredPlan]) -> None:
+    """Only whole rows that move one by one can be dealt, and their segments tell what they cost."""
+    where = str(dataset.path)
+    if len(plans) > 1 or any(plan.unit != plan.sequence_length or plan.movable_atoms < plan.rows - 1 for plan in plans):
+        what = "its rows do not move one by one, so an order can't deal them to ranks"
+        raise UsageError("atoms-fixed", what, remedy='read it with Loader(balance="step")', where=where)
+    if not dataset.has_segments:
+        raise no_segments(dataset.path)
 
 
 def _require_sound_atoms(job: DatasetJob, dataset: PackedDataset) -> None:

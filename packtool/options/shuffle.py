@@ -112,6 +112,27 @@ class ShuffleArguments(MovingRows):
             high=(1 << 32) - 1,
         ),
     ] = 0
+    ranks: Annotated[
+        int | None,
+        Option(
+            COUNT,
+            "With --order-only: deal each global batch evenly by attention cost, row i for rank i % RANKS.",
+            "Order",
+            low=1,
+            taken_by=("atom",),
+        ),
+    ] = None
+    global_batch: Annotated[
+        int | None,
+        Option(
+            COUNT,
+            "Rows of a step over all ranks, for --ranks.",
+            "Order",
+            unit="rows",
+            low=1,
+            taken_by=("atom",),
+        ),
+    ] = None
     order_only: Annotated[
         bool,
         Option(FLAG, "Write the order alone, for packtool.open(SOURCE, order=OUTPUT).", "Output"),

@@ -11,6 +11,7 @@ Costs come as (batches, rows) and are dealt batch by batch, many at a time since
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ PER_HIDDEN = 12
 dense decoder, against 2 h a pair."""
 CLOSE = 2.0**-10
 """Waiting share at which exchanging stops."""
+_DEALT = 1 << 15  # rows of an order that are dealt at once
 _EXCHANGES = 64  # for each rank, at most
 _OTHERS = (1, 8, 1 << 30)  # ranks to exchange with: the least loaded; where none helps, more of them
 _NEVER = np.iinfo(np.int64).max
@@ -134,6 +136,30 @@ def dealt_in(way: str, costs: I64, ranks: int, micro_batch: int | None = None) -
         return deal_turns(costs, ranks, micro_batch or each)
     plain = np.arange(costs.shape[1]).reshape(each, ranks).T
     return np.broadcast_to(plain, (len(costs), *plain.shape))
+
+
+def dealt_order(parts: Iterable[I64], pairs: Callable[[I64], I64], ranks: int, batch: int) -> Iterator[I64]:
+    """An order of rows, with those of each global batch dealt: row i of a batch is for rank ``i % ranks``.
+
+    Args:
+        parts: of the order, one after the other.
+        pairs: of some rows.
+        ranks: divides `batch`.
+        batch: rows in a global batch; what fills none at the end stays as it is.
+
+    >>> costs = np.array([9, 1, 8, 2])
+    >>> [part.tolist() for part in dealt_order([np.array([0, 2, 1, 3])], lambda rows: costs[rows], 2, 4)]
+    [[0, 2, 1, 3], []]
+    """
+    rest = np.empty(0, np.int64)
+    for part in parts:
+        rest = np.concatenate([rest, part])
+        while len(rest) >= batch:
+            some = max(1, min(len(rest), _DEALT) // batch) * batch
+            rows, rest = rest[:some].reshape(-1, batch), rest[some:]
+            dealt = deal(pairs(rows.reshape(-1)).reshape(rows.shape), ranks)
+            yield _take(rows, dealt.transpose(0, 2, 1)).reshape(-1)
+    yield rest
 
 
 def waiting(costs: I64, dealt: I64, way: str = STEP, micro_batch: int = 1) -> npt.NDArray[np.float64]:

@@ -20,6 +20,7 @@ from packtool.shuffling.balance import (
     deal,
     deal_turns,
     dealt_in,
+    dealt_order,
     least_waiting,
     pairs_of,
     waiting,
@@ -152,3 +153,22 @@ def test_long_rows_of_long_tailed_lengths() -> None:
     ordered = np.sort(costs, axis=1).reshape(len(costs), 8, 64)
     least = 1 - ordered.mean(axis=2).sum(axis=1) / ordered[:, :, -1].sum(axis=1)
     np.testing.assert_allclose(turns, least)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_an_order_is_dealt_batch_by_batch_however_it_comes(data: st.DataObject) -> None:
+    ranks, each = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
+    batch = ranks * each
+    order = np.array(data.draw(st.permutations(range(data.draw(st.integers(0, 40))))), np.int64)
+    costs = np.array(data.draw(st.lists(st.integers(0, 1000), min_size=len(order), max_size=len(order))), np.int64)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(order)))))
+    found = np.concatenate(list(dealt_order(np.split(order, cuts), lambda rows: costs[rows], ranks, batch)))
+    whole = len(order) // batch * batch
+    np.testing.assert_array_equal(found[whole:], order[whole:])
+    for first in range(0, whole, batch):
+        here, before = found[first : first + batch], order[first : first + batch]
+        assert sorted(here.tolist()) == sorted(before.tolist())
+        dealt = deal(costs[before][None], ranks)[0]
+        for rank in range(ranks):
+            np.testing.assert_array_equal(here[rank::ranks], before[dealt[rank]])

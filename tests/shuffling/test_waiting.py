@@ -15,6 +15,7 @@ from packtool.report.judgement import judge
 from packtool.report.page import page
 from packtool.report.schema import MeasuredReport
 from packtool.shuffling.waiting import waiting_of
+from packtool.storage.manifest import read
 from tests.stores import write_store
 
 
@@ -92,3 +93,41 @@ def test_what_makes_no_sense(store: Path, tmp_path: Path) -> None:
             packtool.stats(tmp_path / "rows", **options)
     with pytest.raises(UsageError, match="--ranks: only packed datasets take this option"):
         packtool.stats(store, ranks=2, global_batch=4)
+
+
+def test_an_order_dealt_to_ranks(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=512)
+    packtool.shuffle(tmp_path / "rows", tmp_path / "plain", epoch=1, order_only=True)
+    packtool.shuffle(tmp_path / "rows", tmp_path / "dealt", epoch=1, order_only=True, ranks=4, global_batch=32)
+    packtool.verify(tmp_path / "dealt")
+    plain, dealt = (packtool.open(tmp_path / "rows", order=tmp_path / name)[:] for name in ("plain", "dealt"))
+    for first in range(0, len(plain), 32):
+        assert sorted(plain[first : first + 32].tolist()) == sorted(dealt[first : first + 32].tolist())
+    found = []
+    for name in ("plain", "dealt"):
+        report = packtool.stats(tmp_path / "rows", order=tmp_path / name, ranks=4, global_batch=32)
+        assert isinstance(report, MeasuredReport)
+        found.append(report.waiting[0])
+    assert found[1].dealt == pytest.approx(found[0].balanced)
+    assert found[1].dealt < 0.002
+    assert found[0].dealt > 0.05
+    shuffle = read(tmp_path / "dealt").shuffle  # type: ignore[union-attr]
+    assert shuffle is not None
+    assert (shuffle.ranks, shuffle.global_batch) == (4, 32)
+
+
+def test_an_order_that_can_not_be_dealt(store: Path, tmp_path: Path) -> None:
+    rows, atoms, bare = tmp_path / "rows", tmp_path / "atoms", tmp_path / "bare"
+    packtool.pack(store, rows, strategy="bfd", sequence_length=512)
+    packtool.pack(store, atoms, strategy="concat", sequence_length=512, atom_size=128)
+    packtool.pack(store, bare, strategy="bfd", sequence_length=512, segments=False)
+    for source, options, message in [
+        (rows, {"ranks": 4, "global_batch": 32, "order_only": False}, "--ranks: only an order is dealt to ranks"),
+        (rows, {"ranks": 4}, "--global-batch: needed to deal rows to ranks"),
+        (rows, {"global_batch": 4}, "--ranks: needed to deal rows to ranks"),
+        (rows, {"ranks": 4, "global_batch": 6}, "--global-batch: 6 rows can't be dealt out evenly to 4 ranks"),
+        (atoms, {"ranks": 4, "global_batch": 32}, "its rows do not move one by one"),
+        (bare, {"ranks": 4, "global_batch": 32}, "written with --no-segments"),
+    ]:
+        with pytest.raises(UsageError, match=message):
+            packtool.shuffle(source, tmp_path / "order", **{"order_only": True, **options})
