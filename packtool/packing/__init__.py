@@ -16,7 +16,7 @@ from packtool.metrics import Tally
 from packtool.options import names
 from packtool.packing.options import PackOptions, Strategy, check, mixes
 from packtool.packing.plans.counted import Counted
-from packtool.packing.plans.windows import in_windows
+from packtool.packing.plans.windows import in_windows, window_ranges
 from packtool.plan import Ints, Plan
 
 __all__ = [
@@ -53,7 +53,9 @@ def strategy(name: str) -> Strategy:
     return STRATEGIES[name]
 
 
-def plan(name: str, lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> list[Plan]:
+def plan(
+    name: str, lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY, ends: Sequence[int] = ()
+) -> list[Plan]:
     """Plan a corpus, one for each row length in ascending order.
 
     Args:
@@ -61,6 +63,7 @@ def plan(name: str, lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEM
         lengths: tokens of each document with its EOS, at least 1 each.
         options: what the strategy takes.
         arrays: makes those that are as long as the corpus.
+        ends: where a window of documents ends in any case, if the strategy plans windows.
 
     Raises:
         UsageError: the name or an option makes no sense.
@@ -76,7 +79,10 @@ def plan(name: str, lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEM
         raise ValueError("a stored document has at least one token, its EOS")
     if not chosen.windowed:
         return chosen.plan(lengths, options, arrays)
-    parts = list(plan_windows(name, [lengths], options))
+    parts = [
+        (first, plan_window(name, lengths[first:last], options, first))
+        for first, last in window_ranges(lengths, options.window_tokens, ends)
+    ]
     if len(parts) < 2:
         return parts[0][1] if parts else chosen.plan(lengths, options)
     return join_windows(parts, lengths, arrays)

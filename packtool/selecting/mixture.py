@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.errors import UsageError
-from packtool.plan import I64, Ints, offsets_of
+from packtool.plan import I64, Ints, index_type, offsets_of
 from packtool.shuffling.permutation import SELECTION, keys, order_by
 
 Mask = npt.NDArray[np.bool_]
@@ -38,6 +38,11 @@ class Passes:
 
     def __len__(self) -> int:
         return self.whole * int(np.count_nonzero(self.kept)) + int(np.count_nonzero(self.part))
+
+    @property
+    def number(self) -> int:
+        """Passes, the part of one among them."""
+        return self.whole + bool(self.part.any())
 
     def documents(self, arrays: Arrays = IN_MEMORY) -> I64:
         """List their numbers in the store, in the order in which they are packed."""
@@ -68,6 +73,33 @@ def passes(lengths: Ints, kept: Mask, epochs: Fraction, seed: int, arrays: Array
     """
     whole, part = divmod(epochs, 1)
     return Passes(kept, int(whole), _smallest(lengths, kept, part, seed, arrays))
+
+
+def by_pass(chosen: Sequence[Passes], arrays: Arrays = IN_MEMORY) -> tuple[Ints, list[int]]:
+    """Order the documents of a mixture pass by pass over all stores, so that no pass holds a document twice.
+
+    Args:
+        chosen: the documents of each store, which are numbered store by store.
+        arrays: makes that of the order.
+
+    Returns:
+        The document at each place, and the place at which each pass ends.
+
+    >>> some, every = np.array([True, False]), np.array([True, True])
+    >>> by_pass([Passes(every, 2, some), Passes(every, 1, some)])
+    (array([0, 1, 5, 6, 2, 3, 7, 4], dtype=uint32), [4, 7, 8])
+    """
+    firsts = offsets_of(np.array([len(each) for each in chosen], np.int64)).tolist()
+    order, at, ends = arrays.empty(firsts[-1], index_type(firsts[-1])), 0, []
+    sizes = [(int(np.count_nonzero(each.kept)), each.whole, int(np.count_nonzero(each.part))) for each in chosen]
+    for number in range(max(each.number for each in chosen)):
+        for first, (kept, whole, part) in zip(firsts, sizes, strict=False):
+            size = kept if number < whole else part if number == whole else 0
+            for a, b in blocks(size):
+                order[at + a : at + b] = np.arange(first + number * kept + a, first + number * kept + b)
+            at += size
+        ends.append(at)
+    return order, ends
 
 
 def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int, arrays: Arrays) -> Mask:

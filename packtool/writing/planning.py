@@ -18,9 +18,10 @@ from packtool import packing
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Worker
 from packtool.packing import PackOptions
-from packtool.packing.plans.windows import in_windows
+from packtool.packing.plans.renumbered import RenumberedPlan
+from packtool.packing.plans.windows import window_ranges
 from packtool.plan import Ints, Plan
-from packtool.selecting.mixture import Passes
+from packtool.selecting.mixture import Passes, by_pass
 from packtool.storage.token_store import Corpus
 from packtool.writing.array_files import FileArrays, temporary_arrays
 from packtool.writing.function_files import Saved, save
@@ -91,19 +92,32 @@ def planned(
             corpus.work_in(arrays)
         if chosen is not None:
             corpus.choose([each.documents(arrays) for each in chosen])
-        if isinstance(arrays, FileArrays):
-            plans = _plans(strategy, corpus.lengths(), options, budget, arrays)
+        plans = _plans(strategy, corpus.lengths(), chosen or [], options, budget, arrays)
+        if arrays is not IN_MEMORY:
             corpus.locate(np.empty(0, np.int64))  # makes the table that it needs
-            yield plans
-        else:
-            yield packing.plan(strategy, corpus.lengths(), options)
+        yield plans
 
 
-def _plans(strategy: str, lengths: Ints, options: PackOptions, budget: Budget, arrays: FileArrays) -> list[Plan]:
-    chosen = packing.strategy(strategy)
-    windows = _windows(lengths, options) if chosen.windowed else []
-    if len(windows) < 2:
-        return packing.plan(strategy, lengths, options, arrays)
+def _plans(
+    strategy: str, lengths: Ints, chosen: Sequence[Passes], options: PackOptions, budget: Budget, arrays: Arrays
+) -> list[Plan]:
+    """Plan documents; each pass over them apart, so that no row holds a document twice."""
+    if not packing.strategy(strategy).windowed or all(each.number < 2 for each in chosen):
+        return _in_windows(strategy, lengths, [], options, budget, arrays)
+    order, ends = by_pass(chosen, arrays)
+    ordered = arrays.filled(len(order), lengths.dtype, lambda a, b: lengths.take(order[a:b]))
+    return [RenumberedPlan(plan, order) for plan in _in_windows(strategy, ordered, ends, options, budget, arrays)]
+
+
+def _in_windows(
+    strategy: str, lengths: Ints, ends: Sequence[int], options: PackOptions, budget: Budget, arrays: Arrays
+) -> list[Plan]:
+    """Plan documents window by window: where arrays lie in files, each window in a process of its own."""
+    windows = []
+    if isinstance(arrays, FileArrays) and packing.strategy(strategy).windowed:
+        windows = [Window(*each) for each in window_ranges(lengths, options.window_tokens, ends)]
+    if len(windows) < 2 or not isinstance(arrays, FileArrays):
+        return packing.plan(strategy, lengths, options, arrays, ends)
     scratch = arrays.directory
     (scratch / "planner").mkdir()
     task = save(PlanWindow(strategy, lengths, options, scratch), scratch / "planner")
@@ -111,11 +125,3 @@ def _plans(strategy: str, lengths: Ints, options: PackOptions, budget: Budget, a
     return packing.join_windows(
         [(window.first, saved[number].held()) for number, window in enumerate(windows)], lengths, arrays
     )
-
-
-def _windows(lengths: Ints, options: PackOptions) -> list[Window]:
-    windows, first = [], 0
-    for window in in_windows([lengths], options.window_tokens):
-        windows.append(Window(first, first + len(window)))
-        first += len(window)
-    return windows

@@ -23,6 +23,7 @@ from packtool.engines import Threads
 from packtool.errors import PacktoolError, UsageError
 from packtool.options.pack import PackArguments
 from packtool.packing import STRATEGIES
+from packtool.plan import distinct
 from packtool.report.terminal.reports import print_stats
 from packtool.storage.manifest import ChosenSource
 from packtool.storage.packed import PackedDataset
@@ -109,6 +110,25 @@ def test_a_choice_beyond_memory_is_the_same(
     assert preview.figures["documents"] == dataset.manifest.documents
     assert made
     assert not (tmp_path / "p" / "unfinished").exists()
+
+
+@pytest.mark.parametrize("strategy", ["bfd", "first-fit-shuffle", "seamless"])
+def test_no_row_holds_a_document_twice(stores: list[Path], tmp_path: Path, strategy: str) -> None:
+    options: dict[str, Any] = {"strategy": strategy, "sequence_length": 512, "mix": ["web=3", "wiki=1.5"]}
+    packtool.pack(stores, tmp_path / "mixed", **options)
+    dataset = PackedDataset(tmp_path / "mixed")
+    assert dataset.manifest.choice is not None
+    behind = Corpus(stores)
+    behind.choose([each.documents() for each in choose(behind, PackArguments(stores, "nowhere", **options)).passes])
+    stored = behind.chosen + np.repeat([0, 1 << 32], behind.store_documents)
+    (bucket,) = dataset.buckets
+    shared = 0
+    for number in range(bucket.rows):
+        row = bucket.segments(number, number + 1)
+        documents = stored[distinct(row.document[row.document >= 0])]
+        assert len(set(documents.tolist())) == len(documents)
+        shared += len({document >> 32 for document in documents.tolist()}) == 2
+    assert shared > bucket.rows / 4, "documents of both stores meet in rows"
 
 
 @pytest.mark.parametrize("mix", [["store=0.7"], ["store=2"], ["store=1.3"]])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -11,8 +12,28 @@ from packtool.plan import Ints
 _BATCH = 1 << 18  # documents that are added up at a time
 
 
+def window_ranges(lengths: Ints, tokens: int, ends: Sequence[int] = ()) -> list[tuple[int, int]]:
+    """Divide documents into windows: ranges ``first:last``.
+
+    Args:
+        lengths: of all documents.
+        tokens: tokens in a window at most, unless one document alone holds more.
+        ends: where a window ends in any case.
+
+    >>> window_ranges(np.array([3, 2, 2, 9, 1]), tokens=7, ends=[2])
+    [(0, 2), (2, 3), (3, 4), (4, 5)]
+    """
+    ranges = []
+    for first, last in pairwise(sorted({0, *ends, len(lengths)})):
+        at = first
+        for window in in_windows([lengths[first:last]], tokens):
+            ranges.append((at, at + len(window)))
+            at += len(window)
+    return ranges
+
+
 def in_windows(blocks: Iterable[Ints], tokens: int) -> Iterator[Ints]:
-    """Lengths of the documents of each window: as many as hold `tokens` tokens, at least one.
+    """Yield the lengths of the documents of each window: as many as hold `tokens` tokens, at least one.
 
     Windows do not depend on how the lengths are divided into blocks.
 
@@ -34,15 +55,15 @@ def in_windows(blocks: Iterable[Ints], tokens: int) -> Iterator[Ints]:
                 if not waiting and step + last == first:
                     last += 1
                 waiting.append(block[first : step + last])
-                yield _joined(waiting)
+                yield _in_one(waiting)
                 waiting, room = [], tokens
                 first, base = step + last, int(ends[last - 1]) if last else 0
             room -= int(ends[-1]) - base
         if first < len(block):
             waiting.append(block[first:])
     if waiting:
-        yield _joined(waiting)
+        yield _in_one(waiting)
 
 
-def _joined(parts: list[Ints]) -> Ints:
+def _in_one(parts: list[Ints]) -> Ints:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
