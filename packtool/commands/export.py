@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from packtool.clock import Clock
 from packtool.commands.choose import Chosen, check_choice, choose
 from packtool.commands.places import with_places
 from packtool.commands.preview import Preview
+from packtool.engines import Processes, Worker
 from packtool.errors import DataError, UsageError
 from packtool.exchange.files import Place, Written
 from packtool.exchange.model import Contents, Format, Part
@@ -119,34 +119,30 @@ def _choice(source: Path, options: ExportArguments) -> Chosen | None:
 def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck, *, quiet: bool) -> list[Written]:
     """All files; parts that an earlier run finished, and that still are what it wrote, are kept."""
     assert chosen.part is not None
-    place = Place(output.staged)
-    written: list[list[Written]] = []
+    write, place = chosen.part, Place(output.staged)
     itemsize = chosen.dtype(contents).itemsize
+    parts = {part.number: part for part in contents.parts}
+    pieces = output.pieces("part", list[Written], lambda _, done: (output.staged, () if chosen.shared else done))
+
+    def held(part: Part, done: list[Written]) -> bool:
+        if not chosen.shared:
+            return all(place.holds(file, None) or output.delivery.holds(output.staged, file) for file in done)
+        return all(place.holds(file, part.first_token * itemsize) for file in done)
+
+    def written(part: Part, worker: Worker) -> list[Written]:
+        done = write(place, contents, part)
+        _require_counts(done, part, f"shard {part.number} of {contents.name}")
+        return done
+
+    known = {number: done for number, done in pieces.recorded(parts).items() if held(parts[number], done)}
+    found: dict[int, list[Written]] = {}
     with Progress(contents.tokens * itemsize, "export", quiet=quiet) as bar:
-        for part in contents.parts:
-            first = part.first_token * itemsize if chosen.shared else None
-            done = _noted(output.work, part.number)
-            if done is None or not all(_held(output, place, file, first) for file in done):
-                done = chosen.part(place, contents, part)
-                _require_counts(done, part, f"shard {part.number} of {contents.name}")
-                check.keep(partial(_keep, output, part.number, done))
-            if not chosen.shared:
-                output.delivery.send(output.staged, done)
-            written.append(done)
-            bar.advance(part.tokens * itemsize)
-    files = [] if chosen.shared else [file for files in written for file in files]
-    return files + (chosen.finish(place, contents, written) if chosen.finish else [])
-
-
-def _held(output: Output, place: Place, file: Written, first: int | None) -> bool:
-    """Whether a file of a part that an earlier run finished, or its region of a file, is still what was written."""
-    return place.holds(file, first) or (first is None and output.delivery.holds(output.staged, file))
-
-
-def _keep(output: Output, number: int, done: list[Written]) -> None:
-    """Take note of a part, so that a resumed run has it."""
-    output.delivery.settle(output.staged, done)
-    output.delivery.record(_note(output.work, number), manifests.encode(done))
+        for number, done in pieces.run(written, parts, Processes(1), done=known, keep=check.keep):
+            found[number] = done
+            bar.advance(parts[number].tokens * itemsize)
+    in_order = [found[number] for number in sorted(found)]
+    files = [] if chosen.shared else [file for done in in_order for file in done]
+    return files + (chosen.finish(place, contents, in_order) if chosen.finish else [])
 
 
 def _manifest(source: Path, chosen: Format, contents: Contents, files: list[Written], staged: Path) -> ExportManifest:
@@ -184,14 +180,3 @@ def _require_counts(files: list[Written], whole: Contents | Part, where: str) ->
                 remedy="do not use this output; report it with the command line and the manifest",
                 where=where,
             )
-
-
-def _note(work: Path, number: int) -> Path:
-    return work / f"part-{number:05d}.json"
-
-
-def _noted(work: Path, number: int) -> list[Written] | None:
-    try:
-        return msgspec.json.decode(_note(work, number).read_bytes(), type=list[Written])
-    except FileNotFoundError:
-        return None

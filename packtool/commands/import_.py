@@ -13,12 +13,13 @@ from packtool import exchange
 from packtool.clock import Clock
 from packtool.commands.places import with_places
 from packtool.commands.preview import Preview
+from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
 from packtool.exchange.documents import Counts, documents, rows_not_documents
 from packtool.exchange.estimate import estimate
 from packtool.exchange.files import digest
 from packtool.exchange.model import Format, ReadOptions
-from packtool.exchange.store import SHARD_TOKENS, ImportedFile, kept, note, noted, store_file
+from packtool.exchange.store import SHARD_TOKENS, ImportedFile, files_of, store_file
 from packtool.options.call import takes
 from packtool.options.import_ import ImportArguments
 from packtool.progress import Progress
@@ -106,7 +107,7 @@ def import_(options: ImportArguments) -> ImportResult:
     try:
         done = _read_all(place, chosen, files, info, read, quiet=options.quiet)
     except DataError:
-        if noted(place.work, 0) is None:
+        if not place.pieces("file", ImportedFile).numbers():
             place.discard()  # nothing that a resumed run could use
         raise
     manifest = msgspec.structs.replace(
@@ -124,14 +125,16 @@ def _read_all(
     finished: list[ImportedFile] = []
     shards = 0
     sizes = [sum(each.stat().st_size for each in chosen.read_with(file)) for file in files]
+    pieces = place.pieces("file", ImportedFile, lambda _, done: (place.staged, files_of(done)))
+    known = pieces.found(range(len(files)), Threads(1))
     with Progress(sum(sizes), "import", quiet=quiet) as bar:
-        for number, file in enumerate(files):
-            done = noted(place.work, number)
-            if done is None or not kept(place, done):
+        for number, file in enumerate(files):  # one after the other: shards are numbered as they come
+            done = known.get(number)
+            if done is None:
                 counts = Counts()
                 found = documents(chosen.read(file, options), info.eos_id, info.vocab_size, counts, str(file))
                 done = store_file(place, shards, found, counts, info.vocab_size)
-                note(place, number, done)
+                pieces.record(number, done)
             finished.append(done)
             shards += len(done.shards)
             bar.advance(sizes[number])

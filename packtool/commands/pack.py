@@ -65,7 +65,7 @@ def pack(options: PackArguments) -> DatasetResult:
             )
             if isinstance(place, DatasetResult):
                 return place
-            with planned(strategy, corpus, options, job.budget, place.work, passes) as plans:
+            with planned(strategy, corpus, options, job.budget, place.scratch, passes) as plans:
                 if job.budget.in_order:
                     warn_of_scatter(corpus, plans, inputs)
                 facts: dict[str, Any] = {"planned": job.clock.seconds()}

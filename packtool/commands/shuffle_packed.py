@@ -128,7 +128,7 @@ def write_order(
         directory = plan.bucket.entry.directory
         (place.staged / directory).mkdir(exist_ok=True)
         with NpyWriter(place.staged / directory / ORDER, "<i8", (shuffle.atoms,)) as out:
-            parts = order_parts(shuffle, job.budget.memory, place.work)
+            parts = order_parts(shuffle, job.budget.memory, place.scratch)
             for part in _dealt(parts, plan, record):
                 out.write(part)
             entries.append(_named(out.close(), directory))

@@ -56,7 +56,7 @@ def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remain
     output = job.begin(record, options, figures=figures)
     if isinstance(output, DatasetResult):
         return output
-    with arrays_for(corpus.documents, job.budget, output.work) as arrays:
+    with arrays_for(corpus.documents, job.budget, output.scratch) as arrays:
         if arrays is not IN_MEMORY:
             corpus.work_in(arrays)
         return write_corpus(

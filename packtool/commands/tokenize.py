@@ -33,7 +33,8 @@ from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage import output as outputs
 from packtool.storage.manifest import StoreManifest
-from packtool.storage.names import OFFSET, ORIGIN
+from packtool.storage.names import OFFSET, ORIGIN, TOKENIZER
+from packtool.storage.pieces import Pieces
 from packtool.storage.state import key_of
 from packtool.storage.token_store import token_dtype
 from packtool.tokenizing import block as tasks
@@ -42,7 +43,7 @@ from packtool.tokenizing.assemble import assemble
 from packtool.tokenizing.choose import choose, recipe, reference_if_small
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
 from packtool.tokenizing.estimate import estimate
-from packtool.tokenizing.job import Job, read_fallback, write_fallback
+from packtool.tokenizing.job import Job
 from packtool.tokenizing.special import marked
 from packtool.warnings import warn
 
@@ -136,22 +137,23 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
     if out.finished:
         return _finished(out)
     try:
-        received = [] if records is None else [copy_records(records, out.work, fields)]
+        received = [] if records is None else [copy_records(records, out.scratch, fields)]
     except BaseException:
         out.discard()
         raise
-    files = [file for group in found for file in group or received or [copy_stdin(out.work, options.format)]]
+    files = [file for group in found for file in group or received or [copy_stdin(out.scratch, options.format)]]
     warn_of_repeats(files)
     if options.scheduler is not None:
         files = list(map(found_from_anywhere, files))
     if options.encoder == "auto" and not any(file.compression or file.format == "parquet" for file in files):
         encoder_name, why = reference_if_small(encoder_name, why, sum(file.bytes for file in files), len(loaded.data))
-    if given_up := read_fallback(out.work):
+    fallback = out.pieces("fallback", str)
+    if given_up := fallback.recorded([0]).get(0):
         encoder_name, why = "tokenizers", given_up
     log.info("encoder %s: %s", encoder_name, why)
-    out.delivery.record(out.work / "tokenizer.json", loaded.data)
+    out.delivery.share(out.scratch / TOKENIZER, loaded.data)
     context = tasks.Context(
-        work=str(out.work.absolute()),
+        scratch=str(out.scratch.absolute()),
         tokenizer=loaded.info,
         recipe=recipe(
             loaded.spec, encoder_name, loaded.info.vocab_size, special_as_text=options.special_tokens == "text"
@@ -165,11 +167,11 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
         special_ids=_special_ids(loaded) if options.special_tokens == "token" and options.ids_field is None else (),
         destination=None if options.scheduler is None else out.delivery.destination,
     )
-    job, share = Job(context, files, engine, options.quiet, out.delivery), engine.share
+    job, share = Job(context, files, engine, out, quiet=options.quiet), engine.share
     if given_up:
         job.start_again("tokenizers")
     try:
-        why = _run(job, out, options.encoder, why)
+        why = _run(job, fallback, options.encoder, why)
     except PacktoolError:
         if share is None and not job.results:
             out.discard()  # nothing there that a resumed run could use
@@ -181,7 +183,7 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
     return TokenizeResult(out.path, *assemble(out, job, recorded, loaded.files, why, clock))
 
 
-def _run(job: Job, out: outputs.Output, encoder: str, why: str) -> str:
+def _run(job: Job, fallback: Pieces[str], encoder: str, why: str) -> str:
     """Do what is to do, with the slower encoder if need be; why that encoder ran which did."""
     try:
         job.run()
@@ -192,7 +194,7 @@ def _run(job: Job, out: outputs.Output, encoder: str, why: str) -> str:
         if isinstance(error, EncoderMismatchError):
             remedy = "nothing is lost: tokenizers encodes everything instead, only slower"
             warn("encoder-fallback", why, remedy=remedy, where=error.where)
-        write_fallback(out.work, why, out.delivery)
+        fallback.record(0, why)  # for tasks that begin later, and for a resumed run
         job.start_again("tokenizers")
         job.run()
     return why

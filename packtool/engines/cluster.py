@@ -51,6 +51,7 @@ class Cluster(Engine):
     """
 
     shares_memory = False
+    shares_directories = False
 
     def __init__(self, scheduler: str, workers: int, label: str, at_end: Callable[[], object] | None = None) -> None:
         super().__init__(workers)

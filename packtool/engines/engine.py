@@ -69,9 +69,11 @@ class Engine(ABC):
     Attributes:
         workers, share: as given.
         shares_memory: tasks see the memory of this process; if not, what a function needs is sent to them.
+        shares_directories: tasks see the directories of this machine; if not, perhaps some of them.
     """
 
     shares_memory: ClassVar[bool] = True
+    shares_directories: ClassVar[bool] = True
 
     def __init__(self, workers: int, share: Share | None = None) -> None:
         self.workers = workers
@@ -105,6 +107,11 @@ class Engine(ABC):
             PacktoolError: `worker-died`; `no-cluster`, `cluster-lost`, `worker-differs`, `not-shared` on a cluster;
                 whatever a task raised.
         """
+
+    @property
+    def threads(self) -> Engine:
+        """An engine of as many workers for functions that release Python's interpreter lock."""
+        return self
 
     @property
     def processes(self) -> Engine:

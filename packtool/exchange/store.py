@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -11,7 +10,6 @@ import numpy as np
 from packtool.exchange.documents import Counts, Ids
 from packtool.plan import I64, offsets_of
 from packtool.storage.files import FileEntry
-from packtool.storage.manifest import encode
 from packtool.storage.output import Output
 from packtool.storage.token_store import write_shard
 
@@ -54,28 +52,6 @@ def store_file(
     return ImportedFile(shards, counts.documents, counts.tokens, counts.empty, counts.eos_added)
 
 
-def note(place: Output, number: int, done: ImportedFile) -> None:
-    """Remember that an input is finished."""
-    place.delivery.settle(place.staged, _files(done))
-    place.delivery.record(_path(place.work, number), encode(done))
-
-
-def noted(work: Path, number: int) -> ImportedFile | None:
-    """What became of an input in an earlier run; None if it was not finished."""
-    try:
-        return msgspec.json.decode(_path(work, number).read_bytes(), type=ImportedFile)
-    except FileNotFoundError:
-        return None
-
-
-def kept(place: Output, done: ImportedFile) -> bool:
-    """Whether the shards of an input are still what an earlier run wrote."""
-    return all(place.delivery.holds(place.staged, each) for each in _files(done))
-
-
-def _files(done: ImportedFile) -> list[FileEntry]:
+def files_of(done: ImportedFile) -> list[FileEntry]:
+    """The files of an input's shards."""
     return [file for shard in done.shards for file in shard]
-
-
-def _path(work: Path, number: int) -> Path:
-    return work / f"file-{number:05d}.json"

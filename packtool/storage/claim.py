@@ -90,7 +90,7 @@ def uploaded(output: Output, upload: Upload, *, overwrite: bool, resume: bool) -
             _empty(path)
         if not resumed and any(name.startswith(f"{UNFINISHED}/") for name in found.names):
             transfer.remove_below(f"{url}/{UNFINISHED}")
-        output.staged.mkdir(parents=True, exist_ok=True)
+        _make(output)
         destination = Destination(
             url, output.work.absolute(), found.replacing if resumed else found.finished is not None
         )
@@ -146,7 +146,7 @@ def _claim(output: Output, *, overwrite: bool, resume: bool) -> Output:
     before = read_begun(path) if resumed else None
     begun = before if before is not None and before.tasks else Begun(output.state.command, output.state.key, typed())
     try:
-        output.staged.mkdir(exist_ok=True)
+        _make(output)
         write_bytes(output.work / STATE, manifests.encode(begun))
     except OSError as error:
         raise _not_writable(path, error) from None
@@ -161,7 +161,7 @@ def _join(output: Output, share: Share, arguments: Mapping[str, Any]) -> Output:
         raise DataError("not-merged", what, remedy=f"run packtool merge {path}", where=str(path))
     begun = Begun(output.state.command, output.state.key, typed(), share.count, dict(arguments))
     try:
-        output.staged.mkdir(exist_ok=True)
+        _make(output)
         if not output.finished and not output.resumed:
             write_once(output.work / STATE, manifests.encode(begun))
     except OSError as error:
@@ -173,6 +173,11 @@ def _join(output: Output, share: Share, arguments: Mapping[str, Any]) -> Output:
         remedy = f"give --task I/{found.tasks}" if found.tasks else "give --resume instead of --task to go on with it"
         raise UsageError("resume-differs", what, remedy=remedy, where=str(path))
     return replace(output, resumed=True, finished=finished, tasks=share.count)
+
+
+def _make(output: Output) -> None:
+    for directory in (output.staged, output.scratch):
+        directory.mkdir(parents=True, exist_ok=True)
 
 
 def _not_writable(path: Path, error: OSError) -> DataError:

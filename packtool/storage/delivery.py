@@ -6,7 +6,7 @@ and checksums: what has one is not made again by a run that goes on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -44,17 +44,27 @@ class Delivery:
         """Whether a file that a record names is still as it was written."""
         return problem_with(directory, entry.name, entry.bytes, entry.xxh3_128) is None
 
-    def send(self, directory: Path, entries: Sequence[Entry], record: Path | None = None) -> None:
-        """Let the files of a piece go, which nobody writes to any more; then its record."""
-
-    def settle(self, directory: Path, entries: Sequence[Entry]) -> None:
-        """Wait until the files of a piece are where they go."""
+    def send(self, directory: Path, entries: Sequence[Entry]) -> None:
+        """Let the files of a piece go, which nobody writes to any more."""
 
     def arrived(self, directory: Path, entries: Sequence[Entry]) -> None:
         """Take note that a worker has sent the files of a piece."""
 
-    def record(self, path: Path, data: bytes) -> None:
-        """Write a record."""
+    def record(
+        self,
+        path: Path,
+        data: bytes,
+        directory: Path,
+        entries: Sequence[Entry] = (),
+        then: Callable[[], object] | None = None,
+    ) -> None:
+        """Write the record of a piece once its files are where they go, then call something."""
+        write_shared(path, data)
+        if then is not None:
+            then()
+
+    def share(self, path: Path, data: bytes) -> None:
+        """Write a small file that all workers need."""
         write_shared(path, data)
 
     def forget(self, path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -24,10 +24,11 @@ from packtool.places.staging import upload_of
 from packtool.storage import manifest as manifests
 from packtool.storage import remote
 from packtool.storage.claim import claimed, uploaded
-from packtool.storage.delivery import Delivery
+from packtool.storage.delivery import Delivery, Entry
 from packtool.storage.files import write_bytes
 from packtool.storage.lock import Lock
-from packtool.storage.publish import STAGED, UNFINISHED, remove_work
+from packtool.storage.pieces import Done, Pieces, nothing
+from packtool.storage.publish import SCRATCH, STAGED, UNFINISHED, remove_work
 from packtool.storage.state import State, state_of
 
 Parameters = ParamSpec("Parameters")
@@ -62,6 +63,17 @@ class Output:
     delivery: Delivery = field(default_factory=Delivery)
     lock: Lock | None = None
 
+    @property
+    def scratch(self) -> Path:
+        """The directory in `work` for files that are not finished."""
+        return self.work / SCRATCH
+
+    def pieces(
+        self, kind: str, type: type[Done], files: Callable[[int, Done], tuple[Path, Sequence[Entry]]] = nothing
+    ) -> Pieces[Done]:
+        """Its pieces of a kind; see `Pieces`."""
+        return Pieces(self.work, kind, type, files, self.delivery)
+
     def finish(self, manifest: manifests.Manifest, run: Mapping[str, Any] | None = None) -> None:
         """Turn what was staged into a dataset. All files must be there and durable.
 
@@ -83,7 +95,7 @@ class Output:
         """Let others write here. Doing it again does no harm."""
         self.delivery.close()
         if self.lock is not None and self.lock.release() and not self.lock.shared:
-            for directory in (self.staged, self.work, self.path):
+            for directory in (self.staged, self.scratch, self.work, self.path):
                 with suppress(OSError):
                     directory.rmdir()  # if there is nothing in it
 

@@ -38,23 +38,13 @@ DATASET_FILE = (
     rf"({_BUCKET}{_ARRAY}|{EXPORTED}|{COLUMNS}|{_TOKENIZER}|{manifests.RUN}|{manifests.REPORT}|{re.escape(REJECTED)})"
 )
 """What the files of datasets are called."""
-RECORD = (
-    rf"(fallback\.json|(part|file|digest|input)-\d{{5,}}\.json|block-\d{{6,}}\.json"
-    rf"|shards/{_BUCKET}shard-\d{{5,}}\.json)"
-)
-"""What the records of finished pieces are called, in `unfinished/`."""
-_RANDOM = "[a-z0-9_]{8}"
-_SAVED = r"(function\.pickle|array-\d{3,}|planned-\d{5,})"
-_ATOMS = r"\d{5,}-\d{2,}\.atoms"
-_SCRATCH = re.compile(
-    rf"({STATE}|{LOCK}|task-\d{{5,}}\.lock|{WHOLE}|{_REPLACED}|tokenizer\.json|stdin|{RECORD}"
-    rf"|{STAGED}/{DATASET_FILE}"
-    rf"|order-\d{{5,}}\.keys"
-    rf"|block-\d{{6,}}(\.{_RANDOM})?/({_ARRAY}|{COLUMNS}|{re.escape(REJECTED)})"
-    rf"|((shards|partitions)/{_BUCKET})?plan\.{_RANDOM}/((rows|planner|window-\d+\.{_RANDOM})/)?{_SAVED}"
-    rf"|shards/{_BUCKET}shard-\d{{5,}}\.{_RANDOM}/{_ARRAY}"
-    rf"|partitions/{_BUCKET}partitions-\d+-\d+/((task-\d{{2,}}\.{_RANDOM}/)?{_ATOMS}|task-\d{{2,}}\.json)"
-    rf")((\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})?"
+RECORDS = "pieces"
+"""Directory in `unfinished/` for the records of finished pieces."""
+SCRATCH = "scratch"
+"""Directory in `unfinished/` for all else: files that are not finished, or whose names are not known yet."""
+_OF_WORK = re.compile(
+    rf"({STATE}|{LOCK}|task-\d{{5,}}\.lock|{WHOLE}|{_REPLACED}|{STAGED}/{DATASET_FILE})((\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})?"
+    rf"|({RECORDS}|{SCRATCH})/.*"
 )
 
 
@@ -66,7 +56,7 @@ def is_ours(name: str) -> bool:
     """
     scratch = name.removeprefix(f"{UNFINISHED}/")
     if scratch != name:
-        return _SCRATCH.fullmatch(scratch) is not None
+        return _OF_WORK.fullmatch(scratch) is not None
     return name == manifests.MANIFEST or re.fullmatch(DATASET_FILE, name) is not None
 
 
@@ -133,7 +123,7 @@ def require_only(path: Path, ours: Iterable[str]) -> None:
     known = set(ours)
     for name in _walk(path):
         scratch = name.removeprefix(f"{UNFINISHED}/")
-        if not (name in known if scratch == name else _SCRATCH.fullmatch(scratch)):
+        if not (name in known if scratch == name else _OF_WORK.fullmatch(scratch)):
             raise UsageError(
                 "output-has-other-files",
                 f"holds {name}, which packtool did not write",
@@ -182,7 +172,7 @@ def remove_work(path: Path) -> None:
     for directory, names, files in os.walk(work, topdown=False):
         for name in files:
             relative = str(Path(directory, name).relative_to(work))
-            if relative != LOCK and _SCRATCH.fullmatch(relative):
+            if relative != LOCK and _OF_WORK.fullmatch(relative):
                 Path(directory, name).unlink(missing_ok=True)
         for name in names:
             with suppress(OSError):

@@ -14,7 +14,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage.files import PARTIAL
 from packtool.storage.listing import listed
 from packtool.storage.lock import LOCK
-from packtool.storage.publish import STAGED, STATE, UNFINISHED
+from packtool.storage.publish import SCRATCH, STAGED, STATE, UNFINISHED
 from packtool.storage.reading import decode, read_file
 
 _BEFORE_STATE = re.compile(rf"{LOCK}|task-\d+\.lock|{STATE}(\.[0-9a-f]{{8}})?{re.escape(PARTIAL)}")
@@ -97,7 +97,7 @@ def entries_of(path: Path) -> list[str]:
     names = sorted(entry.name for entry in path.iterdir()) if path.exists() else []
     if names == [UNFINISHED] and (path / UNFINISHED).is_dir() and not (path / UNFINISHED).is_symlink():
         left = {e.name for e in (path / UNFINISHED).iterdir() if not _BEFORE_STATE.fullmatch(e.name)}
-        if left <= {STAGED} and not any((path / UNFINISHED).glob(f"{STAGED}/*")):
+        if left <= {STAGED, SCRATCH} and not any(any((path / UNFINISHED / name).iterdir()) for name in left):
             return []
     return names
 

@@ -4,8 +4,8 @@ A finished piece is uploaded while the next ones are made, and its local copy re
 the output. The store then has what a local output has, under the same names:
 
     URL/unfinished/state.json             who is at work
-    URL/unfinished/shards/shard-00000.json, block-000000.json, …    records of finished pieces
-    URL/unfinished/block-000000/…         files whose final names are not known yet
+    URL/unfinished/pieces/shard/00000.json, …    records of finished pieces
+    URL/unfinished/scratch/block-000000/…        files whose final names are not known yet
     URL/tokens-00000.npy, …               those whose names are; while an older dataset lies there, unfinished/dataset/…
 
 In the end the store copies what has not its final name yet, the manifest comes last, and `unfinished/` goes.
@@ -13,8 +13,7 @@ In the end the store copies what has not its final name yet, the manifest comes 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +28,7 @@ from packtool.storage import remote
 from packtool.storage.delivery import Delivery, Entry
 from packtool.storage.files import write_shared
 from packtool.storage.listing import Listed, listed
-from packtool.storage.publish import RECORD, STAGED, UNFINISHED
+from packtool.storage.publish import RECORDS, STAGED, UNFINISHED
 from packtool.storage.schema import Manifest
 
 UPLOADS = 4
@@ -110,17 +109,20 @@ class Uploads(Delivery):
             self._done[name] = entry.bytes
         return name in self._done or super().holds(directory, entry)
 
-    def send(self, directory: Path, entries: Sequence[Entry], record: Path | None = None) -> None:
+    def send(self, directory: Path, entries: Sequence[Entry]) -> None:
         """Let the files of a piece go. Waits where as many as may wait do so."""
         while not self._free.acquire(timeout=0.2):
             self._require_well()
         self._require_well()
-        piece = self._pool.submit(self._deliver, directory, entries, record)
+        if not entries:
+            self._free.release()
+            return
+        piece = self._pool.submit(self._deliver, directory, entries)
         piece.add_done_callback(lambda _: self._free.release())
         for entry in entries:
             self._sent[self._name(directory / entry.name)] = piece
 
-    def _deliver(self, directory: Path, entries: Sequence[Entry], record: Path | None) -> None:
+    def _deliver(self, directory: Path, entries: Sequence[Entry]) -> None:
         try:
             for entry in entries:
                 name = self._name(directory / entry.name)
@@ -128,8 +130,6 @@ class Uploads(Delivery):
                     self.destination.upload(directory, entry, directory, self._stop)
                     self._done[name] = entry.bytes
                 (directory / entry.name).unlink(missing_ok=True)  # only now: whoever reads it finds it there
-            if record is not None:
-                transfer.write(self.destination.of(record), record.read_bytes())
         except PacktoolError as error:
             self._failure = self._failure or _with_resume(error)
             raise self._failure from None
@@ -142,15 +142,37 @@ class Uploads(Delivery):
         if self._stop.is_set():
             raise CancelledError
 
-    def settle(self, directory: Path, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            if (piece := self._sent.pop(self._name(directory / entry.name), None)) is not None:
-                piece.result()
-
     def arrived(self, directory: Path, entries: Sequence[Entry]) -> None:
         self._done.update({self._name(directory / entry.name): entry.bytes for entry in entries})
 
-    def record(self, path: Path, data: bytes) -> None:
+    def record(
+        self,
+        path: Path,
+        data: bytes,
+        directory: Path,
+        entries: Sequence[Entry] = (),
+        then: Callable[[], object] | None = None,
+    ) -> None:
+        """Write a record, in the background: what its piece waits for is ahead of it in the same queue."""
+        names = [self._name(directory / entry.name) for entry in entries]
+        files = {self._sent.get(name) for name in names} - {None}
+
+        def write() -> None:
+            try:
+                for each in files:
+                    each.result()  # type: ignore[union-attr]
+                transfer.write(self.destination.of(path), data)
+                write_shared(path, data)
+            except PacktoolError as error:
+                self._failure = self._failure or _with_resume(error)
+                raise self._failure from None
+            if then is not None:
+                then()
+
+        self._require_well()
+        self._sent[self._name(path)] = self._pool.submit(write)
+
+    def share(self, path: Path, data: bytes) -> None:
         write_shared(path, data)
         transfer.write(self.destination.of(path), data)
 
@@ -230,10 +252,10 @@ class _WorkMirror(Mirror):
 def _is_record(name: str) -> bool:
     """Whether a name in ``unfinished/`` is that of a record.
 
-    >>> _is_record("shards/shard-00000.json"), _is_record("dataset/report.json"), _is_record("state.json")
+    >>> _is_record("pieces/shard/00000.json"), _is_record("dataset/report.json"), _is_record("state.json")
     (True, False, False)
     """
-    return re.fullmatch(RECORD, name) is not None
+    return name.startswith(f"{RECORDS}/") and name.endswith(".json")
 
 
 def _require_whole(url: str, files: Iterable[Listed]) -> None:

@@ -1,39 +1,56 @@
-"""One task of `tokenize`: read a block, filter, encode, write its shards and a record that it is finished."""
+"""One task of `tokenize`: read a block, span by span, filter, encode, and write its shards."""
 
 from __future__ import annotations
 
 import functools
-import shutil
-import tempfile
-from collections.abc import Container
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
+import numpy as np
 
+from packtool.corpus.discover import STDIN
 from packtool.corpus.fields import Fields
 from packtool.corpus.filters import Filters
+from packtool.corpus.origins import origins
 from packtool.corpus.pages import Packed, Pages
-from packtool.corpus.read import file_digest
-from packtool.corpus.records import Block, CorpusFile
+from packtool.corpus.read import SpanReader, file_digest, records_before
+from packtool.corpus.records import Block, CorpusFile, RecordBatch, Reject, Span
+from packtool.corpus.walk import shown
 from packtool.engines import Worker
+from packtool.errors import DataError
 from packtool.places import transfer
 from packtool.places.url import is_remote
-from packtool.storage.files import FileEntry, sync_directory, write_shared
+from packtool.plan import I64
+from packtool.storage.files import FileEntry, sync_directory
 from packtool.storage.manifest import InputEntry, TokenizerInfo
+from packtool.storage.names import TOKENIZER
 from packtool.storage.uploads import Destination
+from packtool.temporary import own_directory
 from packtool.tokenizing.choose import EncoderRecipe, load_encoder
-from packtool.tokenizing.counts import SpanCounts
+from packtool.tokenizing.counts import SpanCounts, count_ids
+from packtool.tokenizing.encode import Parts, encoded, joined, require_ids, stored, utf8_of
 from packtool.tokenizing.rejects import RejectLog
-from packtool.tokenizing.span import read_span
 from packtool.tokenizing.store_writer import ShardWriter, WrittenShard
 from packtool.tokenizing.verify import Verified
+
+REMEDIES = {
+    "bad-field": "name another field, or give --on-error skip or quarantine",
+    "bad-ids": "name the field of ids and the tokenizer that made them, or give --on-error skip or quarantine",
+    "bad-table-row": "fix the row, or give --on-error skip or quarantine",
+    "missing-text": "name the field with --text-field, or give --on-error skip or quarantine",
+    "damaged-file": "get the file again, or give --on-error skip or quarantine",
+    "record-too-large": "raise --max-record-bytes, or give --on-error skip or quarantine",
+}
+_REMEDY = "fix the record, or give --on-error skip or quarantine"
 
 
 class Context(msgspec.Struct, frozen=True):
     """What all tasks of a run have in common.
 
     Attributes:
-        work: directory for finished blocks; it holds tokenizer.json.
+        scratch: directory for finished blocks; it holds tokenizer.json.
         tokenizer: ids and vocabulary size.
         recipe: of the encoder.
         fields: what to read of a record.
@@ -46,7 +63,7 @@ class Context(msgspec.Struct, frozen=True):
         destination: where workers that do not share the directory send what they finish, and find the tokenizer.
     """
 
-    work: str
+    scratch: str
     tokenizer: TokenizerInfo
     recipe: EncoderRecipe
     fields: Fields
@@ -60,22 +77,22 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One block: its number and spans, and the file of each. Without spans: hash the file of this number, which several
-    blocks share."""
+    """A piece: its number, and the spans of its block with the file of each. Without spans, the file is hashed, which
+    several blocks share."""
 
     number: int
     spans: Block
     files: tuple[CorpusFile, ...]
 
 
-class FileDigest(msgspec.Struct, frozen=True):
+class FileDigest(msgspec.Struct, frozen=True, tag="digest"):
     """A file that several blocks share: its xxh3-128, and all its pages as they were read for it."""
 
     digest: str
     pages: Packed
 
 
-class BlockResult(msgspec.Struct):
+class BlockResult(msgspec.Struct, tag="block"):
     """What a finished block left behind.
 
     Attributes:
@@ -99,52 +116,28 @@ class BlockResult(msgspec.Struct):
         return [entry for entry in found if entry is not None]
 
 
-def block_directory(work: Path, number: int) -> Path:
+def block_directory(scratch: Path, number: int) -> Path:
     """Where a block's shards and rejects lie until the store is assembled."""
-    return work / f"block-{number:06d}"
-
-
-def block_record(work: Path, number: int) -> Path:
-    """The file whose presence says that a block is finished."""
-    return work / f"block-{number:06d}.json"
-
-
-def digest_record(work: Path, number: int) -> Path:
-    """The file that says what a file that several blocks share was found to be."""
-    return work / f"digest-{number:05d}.json"
-
-
-def forget(work: Path, numbers: Container[int]) -> None:
-    """Leave nothing of the blocks that are to be done, or done again."""
-    for entry in list(work.glob("block-*")):
-        if int(entry.name.removeprefix("block-")[:6]) in numbers:
-            if entry.is_dir():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
+    return scratch / f"block-{number:05d}"
 
 
 def run(context: Context, task: Task, worker: Worker) -> BlockResult | FileDigest:
     """Run one task; running it again gives the same files. The digest alone where the task has no spans."""
-    work, destination = Path(context.work), context.destination
+    scratch, destination = Path(context.scratch), context.destination
     if not task.spans:
         pages = Pages()
-        digest = FileDigest(file_digest(task.files[0], pages), pages.packed())
-        _record(context, digest_record(work, task.number), digest)
-        return digest
-    directory = block_directory(work, task.number)
+        return FileDigest(file_digest(task.files[0], pages), pages.packed())
+    directory = block_directory(scratch, task.number)
     # On a cluster, a task whose worker was taken for dead runs twice at once: each time in a directory of its own.
-    attempt = Path(tempfile.mkdtemp(prefix=f"{directory.name}.", dir=work if destination is None else None))
-    try:
+    with own_directory(scratch if destination is None else None, f"{directory.name}.") as attempt:
         result = _block(context, task, attempt, worker)
         if destination is not None:
             destination.deliver(attempt, result.files(), directory)
         else:
-            _move(attempt, directory)
-    finally:
-        if destination is not None:
-            shutil.rmtree(attempt, ignore_errors=True)
-    _record(context, block_record(work, task.number), result)
+            directory.mkdir(exist_ok=True)
+            for entry in result.files():
+                (attempt / entry.name).replace(directory / entry.name)
+            sync_directory(directory)
     return result
 
 
@@ -172,31 +165,11 @@ def _block(context: Context, task: Task, attempt: Path, worker: Worker) -> Block
     return BlockResult(*facts, counts, writer.shards, log.entry())
 
 
-def _move(attempt: Path, directory: Path) -> None:
-    """Make an attempt the block."""
-    sync_directory(attempt)
-    try:
-        attempt.rename(directory)
-    except OSError:
-        if not directory.exists():
-            raise
-        shutil.rmtree(attempt)  # the same files are there already
-
-
-def _record(context: Context, path: Path, result: BlockResult | FileDigest) -> None:
-    """Say that a piece is finished; where it is sent elsewhere, there."""
-    data = msgspec.json.encode(result)
-    if context.destination is None:
-        write_shared(path, data)
-    else:
-        transfer.write(context.destination.of(path), data)
-
-
 def prepare(context: Context) -> Verified | None:
     """Load the encoder; it is kept for the next task, and shared with processes forked from this one. Ids need none."""
     if context.fields.ids:
         return None
-    file = Path(context.work) / "tokenizer.json"
+    file = Path(context.scratch) / TOKENIZER
     place = str(file) if context.destination is None else context.destination.of(file)
     return _encoder(place, context.tokenizer.sha256, context.recipe)
 
@@ -205,3 +178,124 @@ def prepare(context: Context) -> Verified | None:
 def _encoder(place: str, sha256: str, recipe: EncoderRecipe) -> Verified:
     del sha256  # part of the cache's key: another run in this process may use the same path
     return load_encoder(recipe, transfer.read(place) if is_remote(place) else Path(place).read_bytes())
+
+
+def read_span(
+    context: Context,
+    span: Span,
+    file: CorpusFile,
+    encoder: Verified | None,
+    writer: ShardWriter,
+    log: RejectLog,
+    worker: Worker,
+) -> SpanCounts:
+    counts = SpanCounts(span.file)
+    salvage = context.on_error != "fail"
+    reader = SpanReader(file, span, context.fields, limit=context.max_record_bytes, salvage=salvage)
+    for batch in reader:
+        if encoder is None:
+            require_ids(batch, context.tokenizer)
+        if batch.rejects:
+            reader.require_unchanged()
+            _reject(context, span, file, batch, counts, log)
+        before = writer.tokens
+        counts.read += len(batch.documents)
+        parts, utf8 = _filtered(context, batch, encoder, counts)
+        sources = None
+        if context.provenance:
+            sources = origins(span.file, counts.records, batch.numbers, batch.documents, utf8)
+        done = 0
+        for ids, lengths, ends in parts:
+            for special, times in count_ids(ids, context.special_ids):
+                counts.special[str(special)] = counts.special.get(str(special), 0) + times
+            ended = slice(done, done + sum(ends))
+            columns = [values[ended] for values in batch.columns]
+            added, empty = writer.add(ids, lengths, ends, None if sources is None else sources[ended], columns)
+            done += added + empty
+            counts.documents += added
+            counts.empty += empty
+        counts.tokens += writer.tokens - before
+        counts.records += batch.records
+        counts.bytes += batch.bytes
+        writer.close_full()
+        worker.advance(batch.progress)
+    counts.require_balance(_added(context))
+    counts.digest = reader.digest
+    if not span.whole and reader.pages is not None:
+        counts.pages = reader.pages.packed()
+    return counts
+
+
+def _filtered(
+    context: Context, batch: RecordBatch, encoder: Verified | None, counts: SpanCounts
+) -> tuple[Iterable[Parts], list[bytes | None]]:
+    """The ids of the documents that pass all filters, and their bytes; the others are counted and taken out."""
+    filters = context.filters
+    if encoder is not None and (kept := filters.kept(batch.documents)) is not None:
+        gone = sorted(set(range(len(batch.documents))) - set(kept))
+        dropped = [batch.documents[n] for n in gone]
+        _, sizes = joined(_counted(encoded(dropped, utf8_of(dropped, ids=False), encoder), counts))
+        counts.filtered.add(dropped, _stored_tokens(context, sizes))
+        batch.keep(kept)
+    utf8 = utf8_of(batch.documents, ids=encoder is None)
+    found = stored(batch.documents) if encoder is None else encoded(batch.documents, utf8, encoder)
+    parts = _counted(found, counts)
+    if not filters.by_tokens:
+        return parts, utf8
+    ids, lengths = joined(parts)
+    fits = filters.fit(_stored_tokens(context, lengths))
+    counts.filtered.add(
+        [document for document, fit in zip(batch.documents, fits, strict=True) if not fit],
+        _stored_tokens(context, lengths)[~fits],
+    )
+    left = np.flatnonzero(fits).tolist()
+    batch.keep(left)
+    return [(ids[np.repeat(fits, lengths)], lengths[fits], [True] * len(left))], [utf8[n] for n in left]
+
+
+def _stored_tokens(context: Context, lengths: I64) -> I64:
+    """Tokens that documents of so many ids have in a store, where EOS and BOS are added."""
+    return np.where(lengths > 0, lengths + _added(context), 0).astype(np.int64)
+
+
+def _added(context: Context) -> int:
+    """Tokens that a stored document has beside its own: EOS, and BOS if there is one."""
+    return 1 + (context.tokenizer.bos_id is not None)
+
+
+def _counted(parts: Iterable[Parts], counts: SpanCounts) -> Iterator[Parts]:
+    """The same parts, their ids counted as they come from the encoder."""
+    for part in parts:
+        counts.encoded += len(part[0])
+        yield part
+
+
+def _reject(
+    context: Context, span: Span, file: CorpusFile, batch: RecordBatch, counts: SpanCounts, log: RejectLog
+) -> None:
+    for reject in batch.rejects:
+        if context.on_error == "fail":
+            _fail(span, file, reject, counts.records)
+        counts.rejected[reject.code] = counts.rejected.get(reject.code, 0) + 1
+        counts.lost += reject.lost
+        log.add(span.file, reject, counts.records)
+        if context.max_errors is not None and log.count > context.max_errors:
+            raise too_many(context.max_errors)
+
+
+def _fail(span: Span, file: CorpusFile, reject: Reject, before: int) -> NoReturn:
+    where = STDIN if file.name == STDIN else shown(file.location)
+    if reject.record:
+        where += f":{records_before(file, span) + before + reject.record}"
+    remedy = REMEDIES.get(reject.code, _REMEDY)
+    raise DataError(reject.code, reject.reason, remedy=remedy, where=where)
+
+
+def too_many(limit: int) -> DataError:
+    """The error for more bad records than allowed."""
+    return DataError(
+        "too-many-errors",
+        f"more than {limit} records can't be used",
+        remedy="look at them with --on-error quarantine and a higher --max-errors",
+        where="--max-errors",
+    )

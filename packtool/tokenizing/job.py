@@ -1,10 +1,8 @@
-"""The blocks of a run of `tokenize`: which are done, which are still to do, and doing them."""
+"""The pieces of a run of `tokenize`: the files that several blocks share, each hashed as a whole, then the blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -16,39 +14,32 @@ from packtool.corpus.records import Block, CorpusFile
 from packtool.corpus.source import OTHER_BYTES, changed
 from packtool.engines import Engine
 from packtool.progress import Progress
-from packtool.storage.delivery import Delivery
-from packtool.storage.reading import decode, read_file
+from packtool.storage.files import FileEntry
+from packtool.storage.manifest import InputEntry
+from packtool.storage.names import TOKENIZER
+from packtool.storage.output import Output
 from packtool.tokenizing import block as tasks
-from packtool.tokenizing.span import too_many
 
-_FALLBACK = "fallback.json"
+Done = tasks.BlockResult | tasks.FileDigest
 
 
 class Job:
-    """The blocks of a run: those finished earlier, and those still to do.
-
-    A file that several blocks share is hashed as a whole by a piece of its own; these pieces come before the blocks.
+    """The pieces of a run: those finished earlier, and those still to do.
 
     Args:
+        output: the blocks' scratch files and records lie there.
         engine: does them, or its share of them.
-        delivery: where finished blocks go; by default they stay.
 
     Attributes:
-        results: of the blocks that are done, by number.
-        digests: of the files that several blocks share, by number.
-        earlier: numbers of the blocks that an earlier run had done.
+        results: of the blocks that are done, by the number of the piece.
+        digests: of the files that several blocks share, by the number of the file.
+        earlier: numbers of the pieces that an earlier run had done.
         pieces, pieces_here: how many there are, in all and in this run's share.
     """
 
     def __init__(
-        self,
-        context: tasks.Context,
-        files: list[CorpusFile],
-        engine: Engine,
-        quiet: bool,
-        delivery: Delivery | None = None,
+        self, context: tasks.Context, files: list[CorpusFile], engine: Engine, output: Output, *, quiet: bool
     ) -> None:
-        self.delivery = delivery or Delivery()
         self.context = context
         self.files = files
         self.engine = engine
@@ -56,96 +47,84 @@ class Job:
         self.digests: dict[int, tasks.FileDigest] = {}
         self._quiet = quiet
         self._blocks = blocks.plan(files)
-        self._work = Path(context.work)
+        self._scratch = output.scratch
         self._split = sorted({block[0].file for block in self._blocks if not block[0].whole})
         self.pieces = len(self._split) + len(self._blocks)
+        self._kept = output.pieces("block", Done, self._files)  # type: ignore[arg-type]
         share = engine.share
-        self._mine = frozenset(range(self.pieces) if share is None else filter(share.has, range(self.pieces)))
+        mine = range(self.pieces) if share is None or share.merges else filter(share.has, range(self.pieces))
+        done = self._kept.found(known := list(mine), engine)
+        for piece, each in done.items():
+            self._take(piece, each)
+        self._mine = [] if share is not None and share.merges else known
         self.pieces_here = len(self._mine)
-        known = self._mine if share is None or not share.merges else range(self.pieces)
-        for piece, number in enumerate(self._split):
-            if piece in known and (digest := self._hashed(number)) is not None:
-                self.digests[number] = digest
-        numbers = [number for number in range(len(self._blocks)) if self._piece(number) in known]
-        with ThreadPoolExecutor(engine.workers, thread_name_prefix="packtool") as pool:
-            finished = zip(numbers, pool.map(self._finished, numbers), strict=True)
-            self.results |= {number: result for number, result in finished if result is not None}
-        if share is None or not share.merges:
-            tasks.forget(self._work, set(numbers) - self.results.keys())
-        self.earlier = frozenset(self.results)
+        self.earlier = frozenset(done)
+        self._forget(set(self._mine) - done.keys())
 
-    def _piece(self, block: int) -> int:
-        return len(self._split) + block
+    def _files(self, piece: int, done: Done) -> tuple[Path, list[FileEntry | InputEntry]]:
+        found = done.files() if isinstance(done, tasks.BlockResult) else []
+        return tasks.block_directory(self._scratch, piece), found
 
-    def _hashed(self, number: int) -> tasks.FileDigest | None:
-        """What an earlier run found a file to be."""
-        try:
-            return decode(read_file(tasks.digest_record(self._work, number)), tasks.FileDigest)
-        except (FileNotFoundError, ValueError):
-            return None
+    def _take(self, piece: int, done: Done) -> None:
+        if isinstance(done, tasks.FileDigest):
+            self.digests[self._split[piece]] = done
+        else:
+            self.results[piece] = done
 
-    def _finished(self, number: int) -> tasks.BlockResult | None:
-        """What an earlier run made of a block; None where that is not, or no longer, as it was written."""
-        try:
-            result = decode(read_file(tasks.block_record(self._work, number)), tasks.BlockResult)
-        except (FileNotFoundError, ValueError):
-            return None
-        directory = tasks.block_directory(self._work, number)
-        return result if all(self.delivery.holds(directory, file) for file in result.files()) else None
+    def _forget(self, pieces: set[int]) -> None:
+        """Leave nothing of pieces that are to be done, or done again."""
+        for piece in pieces:
+            self._kept.forget(piece)
+        for left in self._scratch.glob("block-*"):
+            if int(left.name.removeprefix("block-").partition(".")[0]) in pieces:
+                shutil.rmtree(left)
 
     def start_again(self, encoder: str) -> None:
         """Forget what the other encoder did."""
-        others = {number for number, result in self.results.items() if result.encoder != encoder}
-        tasks.forget(self._work, others)
-        for number in others:
-            del self.results[number]
-        self.earlier = self.earlier & self.results.keys()
+        others = {piece for piece, result in self.results.items() if result.encoder != encoder}
+        self._forget(others)
+        for piece in others:
+            del self.results[piece]
+        self.earlier = self.earlier - others
         recipe = msgspec.structs.replace(self.context.recipe, encoder=encoder)
         self.context = msgspec.structs.replace(self.context, recipe=recipe)
 
     def missing(self) -> list[int]:
         """The pieces that are still to do, whoever does them."""
-        split = [piece for piece, number in enumerate(self._split) if number not in self.digests]
-        return split + [self._piece(n) for n in range(len(self._blocks)) if n not in self.results]
+        return [piece for piece in range(self.pieces) if self._done(piece) is None]
 
     def run(self) -> None:
         """Do what is still to do of this run's share."""
-        for number, found in self.results.items():
-            self._send(number, found)
-        todo, left = [], 0
-        for piece in sorted(self._mine.intersection(self.missing())):
-            if piece < len(self._split):
-                todo.append(tasks.Task(self._split[piece], (), (self.files[self._split[piece]],)))
-            else:
-                number = piece - len(self._split)
-                block = self._blocks[number]
-                todo.append(tasks.Task(number, block, tuple(self.files[span.file] for span in block)))
-                left += self._bytes(block)
-        done = sum(self._bytes(self._blocks[number]) for number in self.results)
-        with (
-            Progress(done + left, "tokenize", initial=done, quiet=self._quiet) as progress,
-            closing(self._results(todo, progress)) as results,
-        ):
-            for number, result in results:
-                if isinstance(result, tasks.FileDigest):
-                    self.digests[todo[number].number] = result
-                    if self.context.destination is None:
-                        self.delivery.send(self._work, (), tasks.digest_record(self._work, todo[number].number))
-                else:
-                    self.results[todo[number].number] = result
-                    self._send(todo[number].number, result)
-                    progress.add_tokens(_tokens(result))
+        done = {piece: each for piece in self._mine if (each := self._done(piece)) is not None}
+        bytes_of = {piece: self._bytes(self._block(piece)) for piece in self._mine if piece >= len(self._split)}
+        before = sum(bytes_of[piece] for piece in done.keys() & bytes_of.keys())
+        with Progress(sum(bytes_of.values()), "tokenize", initial=before, quiet=self._quiet) as progress:
+            for piece, each in self._kept.run(
+                partial(tasks.run, self.context),
+                {piece: self._task(piece) for piece in self._mine},
+                self.engine,
+                done=done,
+                on_advance=progress.advance,
+                prepare=partial(tasks.prepare, self.context),
+                shared=self._scratch / TOKENIZER if self.context.destination is None else None,
+            ):
+                if piece not in done:
+                    self._take(piece, each)
+                    progress.add_tokens(_tokens(each))
                     self._limit_errors()
         self._limit_errors()
         self._require_unchanged()
 
-    def _send(self, number: int, result: tasks.BlockResult) -> None:
-        """Let a finished block go, if no worker has done so."""
-        directory = tasks.block_directory(self._work, number)
-        if self.context.destination is not None and number not in self.earlier:
-            self.delivery.arrived(directory, result.files())
-        else:
-            self.delivery.send(directory, result.files(), tasks.block_record(self._work, number))
+    def _done(self, piece: int) -> Done | None:
+        return self.digests.get(self._split[piece]) if piece < len(self._split) else self.results.get(piece)
+
+    def _block(self, piece: int) -> Block:
+        return self._blocks[piece - len(self._split)]
+
+    def _task(self, piece: int) -> tasks.Task:
+        if piece < len(self._split):
+            return tasks.Task(piece, (), (self.files[self._split[piece]],))
+        return tasks.Task(piece, self._block(piece), tuple(self.files[span.file] for span in self._block(piece)))
 
     def _require_unchanged(self) -> None:
         """Make sure that the digests of files that several blocks share are of the bytes that were tokenized.
@@ -154,23 +133,15 @@ class Job:
             DataError: one is not; the blocks that it is about are not kept.
         """
         wrong: list[int] = []
-        for number, result in self.results.items():
+        for piece, result in self.results.items():
             for span in result.spans:
                 whole = self.digests.get(span.file)
                 if whole is not None and not agree(whole.pages, span.pages):
-                    self.delivery.forget(tasks.block_record(self._work, number))
-                    self.delivery.forget(tasks.digest_record(self._work, span.file))
+                    self._kept.forget(piece)
+                    self._kept.forget(self._split.index(span.file))
                     wrong.append(span.file)
         if wrong:
             raise changed(self.files[min(wrong)], OTHER_BYTES)
-
-    def _results(
-        self, todo: list[tasks.Task], progress: Progress
-    ) -> Generator[tuple[int, tasks.BlockResult | tasks.FileDigest], None, None]:
-        function = partial(tasks.run, self.context)
-        shared = self._work / "tokenizer.json" if self.context.destination is None else None
-        prepare = partial(tasks.prepare, self.context)
-        yield from self.engine.run(function, todo, on_advance=progress.advance, prepare=prepare, shared=shared)
 
     def _bytes(self, block: Block) -> int:
         """Bytes of a block, for progress; where a file has several, about."""
@@ -190,25 +161,12 @@ class Job:
     def _limit_errors(self) -> None:
         limit = self.context.max_errors
         if limit is not None and sum(span.rejects for r in self.results.values() for span in r.spans) > limit:
-            raise too_many(limit)
+            raise tasks.too_many(limit)
 
     def in_order(self) -> list[tuple[Path, tasks.BlockResult]]:
         """Each block's directory and result."""
-        return [(tasks.block_directory(self._work, number), self.results[number]) for number in sorted(self.results)]
+        return [(tasks.block_directory(self._scratch, piece), self.results[piece]) for piece in sorted(self.results)]
 
 
-def write_fallback(work: Path, why: str, delivery: Delivery) -> None:
-    """Take note that the slower encoder has to encode all blocks: for tasks that begin later, and for a resumed run."""
-    delivery.record(work / _FALLBACK, msgspec.json.encode(why))
-
-
-def read_fallback(work: Path) -> str:
-    """Why the slower encoder has to encode all blocks; empty where it need not."""
-    try:
-        return decode(read_file(work / _FALLBACK), str)
-    except (FileNotFoundError, ValueError):
-        return ""
-
-
-def _tokens(result: tasks.BlockResult) -> int:
-    return sum(shard.tokens.shape[0] for shard in result.shards)
+def _tokens(done: Done) -> int:
+    return sum(shard.tokens.shape[0] for shard in done.shards) if isinstance(done, tasks.BlockResult) else 0

@@ -16,13 +16,15 @@ from packtool.progress import Progress
 from packtool.shuffling.atom import AtomShuffle
 from packtool.storage.manifest import Bucket, PackedShard
 from packtool.storage.output import Output
+from packtool.storage.pieces import Pieces
 from packtool.storage.publish import STATE
 from packtool.storage.reading import MappedFile
 from packtool.storage.uploads import Destination
 from packtool.writing.array_files import temporary_arrays
 from packtool.writing.first_pass import partition
-from packtool.writing.input_check import InputCheck, unchecked
+from packtool.writing.input_check import Checked, InputCheck, unchecked
 from packtool.writing.memory import Budget
+from packtool.writing.partitions import PartitionContents
 from packtool.writing.rows import OrderedRows, PlannedRows
 from packtool.writing.second_pass import PartitionedRows
 from packtool.writing.shards import RowWriter
@@ -97,7 +99,7 @@ class BucketWriter:
         inputs, share = dict(enumerate(files)), self._share
         pieces = len(inputs)
         buckets, tallies = [], []
-        missing = unchecked(self.output.work, pieces) if share is not None and share.merges else []
+        missing = unchecked(self._checks, pieces) if share is not None and share.merges else []
         tokens = sum(job.source.row_bytes // job.source.dtype.itemsize for job in jobs)
         with Progress(self._work(jobs), label, tokens=tokens, quiet=quiet) as bar, self._check(inputs) as check:
             for job in jobs:
@@ -113,10 +115,14 @@ class BucketWriter:
             check.require_sound()
         return Written(buckets, tallies, pieces, missing)
 
+    @property
+    def _checks(self) -> Pieces[Checked]:
+        return self.output.pieces("input", Checked)
+
     def _check(self, inputs: Mapping[int, MappedFile]) -> InputCheck:
         if (share := self._share) is not None:
             here = {number: file for number, file in inputs.items() if share.has(number)}
-            return InputCheck(here, notes=self.output.work)
+            return InputCheck(here, pieces=self._checks)
         return InputCheck(inputs, engine=self.budget.engine, shared=(self.output.work / STATE).absolute())
 
     def _work(self, jobs: Sequence[BucketJob]) -> int:
@@ -131,21 +137,20 @@ class BucketWriter:
         self, job: BucketJob, first_piece: int, check: InputCheck, progress: Callable[[int], object]
     ) -> RowWriter:
         return RowWriter(
-            directory=self.output.staged / job.directory,
+            output=self.output,
+            bucket=job.directory,
             dtype=job.source.dtype,
             shard_tokens=self.shard_tokens,
             lengths=self.lengths,
             with_segments=self.with_segments,
             engine=self.budget.engine,
             progress=progress,
-            notes=self.output.work / "shards" / job.directory,
             check=check,
-            delivery=self.output.delivery,
             first_piece=first_piece,
         )
 
     def _write(self, job: BucketJob, writer: RowWriter) -> tuple[list[PackedShard], Tally | None]:
-        scratch = self.output.work / "partitions" / job.directory
+        scratch = self.output.scratch / "partitions" / job.directory
         with self._arrays(job.source) as arrays:
             written = writer.write(self._rows(job, writer, scratch, arrays))
         job.source.release()
@@ -153,7 +158,7 @@ class BucketWriter:
         return written
 
     def _arrays(self, source: Source) -> AbstractContextManager[Arrays]:
-        return nullcontext(IN_MEMORY) if self.budget.holds(source) else temporary_arrays(self.output.work)
+        return nullcontext(IN_MEMORY) if self.budget.holds(source) else temporary_arrays(self.output.scratch)
 
     def _rows(self, job: BucketJob, writer: RowWriter, scratch: Path, arrays: Arrays) -> PlannedRows:
         """The rows in their final order, in one pass or two."""
@@ -165,6 +170,7 @@ class BucketWriter:
             source,
             shuffle,
             scratch,
+            lambda name: self.output.pieces(f"{name}/{job.directory}", PartitionContents),
             arrays=arrays,
             budget=self.budget,
             progress=writer.progress,

@@ -10,15 +10,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
 from typing import Any
 
-import msgspec
 import numpy as np
 import xxhash
 
@@ -27,9 +24,8 @@ from packtool.engines import Worker
 from packtool.places import transfer
 from packtool.plan import I64, Plan, offsets_of, ranges
 from packtool.shuffling.atom import AtomShuffle, Keys
-from packtool.storage.files import write_bytes
 from packtool.storage.packed import SEGMENT
-from packtool.storage.reading import decode, read_file
+from packtool.storage.pieces import Pieces
 from packtool.storage.segment_table import to_table
 from packtool.storage.uploads import UPLOADS, Destination
 from packtool.temporary import own_directory
@@ -112,6 +108,7 @@ def partition(
     source: Source,
     shuffle: AtomShuffle,
     directory: Path,
+    pieces: Callable[[str], Pieces[PartitionContents]],
     *,
     arrays: Arrays = IN_MEMORY,
     budget: Budget,
@@ -124,6 +121,7 @@ def partition(
     Args:
         shuffle: whose keys name the partitions.
         directory: for scratch files; needs as much space as the tokens.
+        pieces: those of a name, which tells how many partitions and tasks there are.
         arrays: makes those that are as long as the order.
         progress: told how many bytes of tokens were moved.
         input_check: whether the input is sound: until that is known, no task counts as finished.
@@ -136,6 +134,10 @@ def partition(
         most, each = max(64, _MOST_FILES >> bits), _BYTES_ON_CLUSTER
     tasks = _split(plan, max(1, min(most, plan.units * source.unit_bytes // each)))
     directory = (directory / f"partitions-{bits}-{len(tasks)}").absolute()
+    kept = pieces(directory.name)
+    if destination is None and not directory.exists():  # removed, since its rows were written, but not recorded
+        for number in kept.numbers():
+            kept.forget(number)
     directory.mkdir(parents=True, exist_ok=True)
     for left in directory.glob("task-*.*/"):
         shutil.rmtree(left, ignore_errors=True)
@@ -144,32 +146,22 @@ def partition(
     first_pass = FirstPass(
         source, keys, directory, tasks, bits, budget.block_units(source), scratch_directory, destination
     )
-    done: dict[int, PartitionContents] = {}
-    for number, atoms in enumerate(tasks):
-        with suppress(FileNotFoundError, ValueError):
-            done[number] = decode(read_file(_note(directory, number)), PartitionContents)
-            progress(first_pass.bytes(*atoms))
-    todo = [number for number in range(len(tasks)) if number not in done]
-    with (
-        sent(first_pass, budget.engine, directory.parent) as (function, shared),
-        closing(budget.engine.run(function, todo, on_advance=progress, shared=shared)) as results,
-    ):
-        for at, contents in results:
-            done[todo[at]] = contents
-            input_check.keep(partial(_take_note, directory, todo[at], contents))
+    done = kept.recorded(range(len(tasks)))  # whether files changed since is found where they are read
+    for number in done:
+        progress(first_pass.bytes(*tasks[number]))
+    with sent(first_pass, budget.engine, directory.parent) as (function, shared):
+        done |= kept.run(
+            function,
+            {number: number for number in range(len(tasks))},
+            budget.engine,
+            done=done,
+            keep=input_check.keep,
+            on_advance=progress,
+            shared=shared,
+        )
     contents_of = [done[number] for number in range(len(tasks))]
     known = source.segments is not None
     return Partitions(directory, Outline(plan), source.dtype, source.pad_id, known, contents_of, destination)
-
-
-def _note(directory: Path, task: int) -> Path:
-    return directory / f"task-{task:02d}.json"
-
-
-def _take_note(directory: Path, task: int, contents: PartitionContents) -> None:
-    """Take note of what a task did, so that a resumed run has it; unless the rows are written, and nobody needs it."""
-    with suppress(FileNotFoundError):
-        write_bytes(_note(directory, task), msgspec.json.encode(contents))
 
 
 def _first_unit(plan: Plan, atom: int | I64) -> Any:

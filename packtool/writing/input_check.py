@@ -13,13 +13,13 @@ import msgspec
 
 from packtool.engines import Engine, Threads, Worker
 from packtool.errors import DataError
-from packtool.storage.files import write_shared
-from packtool.storage.reading import MappedFile, decode, read_file
+from packtool.storage.pieces import Pieces
+from packtool.storage.reading import MappedFile
 
 _BLOCK_BYTES = 1 << 24
 
 
-class _Note(msgspec.Struct, frozen=True):
+class Checked(msgspec.Struct, frozen=True):
     """What a task found an input file to be: damaged in this way, or sound."""
 
     damage: str = ""
@@ -29,12 +29,12 @@ class InputCheck:
     """Hashes files beside other work, from when it is entered until it is left.
 
     Nothing that was made of damaged input may be kept: what a resumed run would find waits in `keep` until all input is
-    known to be sound. Of several tasks that share the work each hashes some of the files, and takes note of what it
-    finds in a directory that all see; `merge` needs all of these notes.
+    known to be sound. Of several tasks that share the work each hashes some of the files, and records what it finds;
+    `merge` needs all of these records.
 
     Args:
         files: what is read, by number.
-        notes: that directory; None where one run checks all files.
+        pieces: for these records; None where one run checks all files.
         engine: does that, beside its other tasks.
         shared: a file that all workers see.
     """
@@ -43,18 +43,18 @@ class InputCheck:
         self,
         files: Mapping[int, MappedFile],
         *,
-        notes: Path | None = None,
+        pieces: Pieces[Checked] | None = None,
         engine: Engine | None = None,
         shared: Path | None = None,
     ) -> None:
         self._files = files
-        self._notes = notes
+        self._pieces = pieces
         self._engine = (engine or Threads(1)).beside
         self._shared = shared
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="packtool-check")
         self._stopped = Event()
         self._done: Future[None]
-        self._kept: list[Callable[[], None]] = []
+        self._kept: list[Callable[[], object]] = []
 
     def __enter__(self) -> InputCheck:
         self._done = self._pool.submit(self._run)
@@ -64,7 +64,7 @@ class InputCheck:
         self._stopped.set()
         self._pool.shutdown()
 
-    def keep(self, action: Callable[[], None]) -> None:
+    def keep(self, action: Callable[[], object]) -> None:
         """Do this as soon as all input is known to be sound. To be called by one thread.
 
         Raises:
@@ -85,16 +85,17 @@ class InputCheck:
             self._kept.pop(0)()
 
     def _run(self) -> None:
-        if self._notes is not None:
-            _require_undamaged(self._notes)
-        todo = {n: file for n, file in self._files.items() if self._notes is None or not _note(self._notes, n).exists()}
-        numbers = list(todo)
-        hashing = self._engine.run(hash_file, list(todo.values()), on_advance=self._unless_stopped, shared=self._shared)
+        known = {}
+        if self._pieces is not None:
+            _require_undamaged(self._pieces)
+            known = self._pieces.recorded(self._files)
+        todo = [number for number in self._files if number not in known]
+        files = [self._files[number] for number in todo]
+        hashing = self._engine.run(hash_file, files, on_advance=self._unless_stopped, shared=self._shared)
         with closing(hashing) as results:
-            for number, error in results:
-                if self._notes is not None:
-                    damage = "" if error is None else str(error)
-                    write_shared(_note(self._notes, numbers[number]), msgspec.json.encode(_Note(damage)))
+            for at, error in results:
+                if self._pieces is not None:
+                    self._pieces.record(todo[at], Checked("" if error is None else str(error)))
                 if error is not None:
                     raise error
 
@@ -117,30 +118,23 @@ def hash_file(file: MappedFile, worker: Worker) -> DataError | None:
     return None
 
 
-def unchecked(notes: Path, files: int) -> list[int]:
+def unchecked(pieces: Pieces[Checked], files: int) -> list[int]:
     """Numbers of the input files that no task has found to be sound.
 
     Raises:
         DataError: one was damaged when a task read it.
     """
-    _require_undamaged(notes)
-    return [number for number in range(files) if not _note(notes, number).exists()]
+    _require_undamaged(pieces)
+    known = pieces.recorded(range(files))
+    return [number for number in range(files) if number not in known]
 
 
-def _require_undamaged(notes: Path) -> None:
-    for path in sorted(notes.glob("input-*.json")):
-        try:
-            damage = decode(read_file(path), _Note).damage
-        except (FileNotFoundError, ValueError):
-            continue
-        if damage:
+def _require_undamaged(pieces: Pieces[Checked]) -> None:
+    for found in pieces.recorded(pieces.numbers()).values():
+        if found.damage:
             raise DataError(
                 "input-was-damaged",
-                f"a task found damaged input, which others may have copied: {damage}",
+                f"a task found damaged input, which others may have copied: {found.damage}",
                 remedy="restore the input, remove the output, and run all tasks again",
-                where=str(notes.parent),
+                where=str(pieces.work.parent),
             )
-
-
-def _note(notes: Path, number: int) -> Path:
-    return notes / f"input-{number:05d}.json"

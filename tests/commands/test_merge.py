@@ -92,7 +92,7 @@ def test_what_is_missing_is_named(place: Path, capsys: pytest.CaptureFixture[str
     assert message.endswith("Run tasks 1/4, 3/4, 4/4 again (--array=1,3-4), then merge.\n")
     for number in (1, 3, 4):
         packtool.tokenize("corpus", "out", task=f"{number}/4", workers=1)
-    next(Path("out/unfinished").glob("block-000003/tokens-*.npy")).write_bytes(b"damaged")
+    next(Path("out/unfinished/scratch").glob("block-00005/tokens-*.npy")).write_bytes(b"damaged")
     error = refused(packtool.merge, "out")
     assert "1 of 19 pieces" in error.what
     assert "run task 2/4 again (--array=2)" in error.remedy

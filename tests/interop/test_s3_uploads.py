@@ -44,7 +44,7 @@ def killed(words, env, when):
 
 def records(names):
     """What the store says is finished: the numbers of shards or blocks."""
-    told = [re.fullmatch(r"unfinished/(?:block|shards/shard)-(\d+)\.json", name) for name in names]
+    told = [re.fullmatch(r"unfinished/pieces/(?:block|shard)/(\d+)\.json", name) for name in names]
     return {int(each[1]) for each in told if each is not None}
 
 
@@ -75,7 +75,7 @@ def test_a_run_that_is_killed_half_way_is_no_dataset_and_goes_on(name, elsewhere
     with failing(endpoint, lambda *_: None) as (proxy, seen):
         good(*words, "--resume", env={**env, "AWS_ENDPOINT_URL": proxy})
     sent = [each.split("?")[0].partition(f"/{path}/")[2] for each in seen if each.startswith("PUT ")]
-    kind = "unfinished/block-{:06d}/tokens-00000.npy" if name == "tokens" else "tokens-{:05d}.npy"
+    kind = "unfinished/scratch/block-{:05d}/tokens-00000.npy" if name == "tokens" else "tokens-{:05d}.npy"
     again = [number for number in finished if kind.format(number) in sent]
     assert again == [], "what the store has and knows is not sent again"
     assert len(sent) > 3

@@ -53,7 +53,7 @@ def test_resume_goes_on_only_with_the_same_work(tmp_path: Path) -> None:
     out = tmp_path / "o"
     first = prepare(out, "tokenize", key="k", resume=True)
     assert not first.resumed
-    (out / "unfinished" / "stdin").write_text("done")
+    (out / "unfinished" / "scratch" / "stdin").write_text("done")
     first.release()
     assert code(out, resume=True, key="other") == "resume-differs"
     with pytest.raises(PacktoolError, match="by packtool tokenize, not by packtool pack"):
@@ -61,7 +61,7 @@ def test_resume_goes_on_only_with_the_same_work(tmp_path: Path) -> None:
     again = prepare(out, "tokenize", key="k", resume=True)
     assert again.resumed
     assert not again.finished
-    assert (again.work / "stdin").read_text() == "done"
+    assert (again.scratch / "stdin").read_text() == "done"
     again.finish(MANIFEST)
     assert prepare(out, "tokenize", key="k", resume=True).finished
     assert code(out, resume=True, key="other") == "resume-differs"

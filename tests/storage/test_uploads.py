@@ -34,17 +34,22 @@ def piece(output: Output, number: int, directory: str = "dataset", value: int = 
 
 
 def record(output: Output, number: int) -> Path:
-    return output.work / "shards" / f"shard-{number:05d}.json"
+    return output.pieces("shard", dict).path(number)
 
 
 def delivered(output: Output, number: int, value: int = 1) -> list[FileEntry]:
     """A piece and its record, as `pack` lets them go."""
     entries = piece(output, number, value=value)
     output.delivery.send(output.staged, entries)
-    output.delivery.settle(output.staged, entries)
-    record(output, number).parent.mkdir(exist_ok=True)
-    output.delivery.record(record(output, number), b"{}")
+    output.pieces("shard", dict, lambda *_: (output.staged, entries)).record(number, {})
+    settle(output)
     return entries
+
+
+def settle(output: Output) -> None:
+    """Wait until all is where it goes."""
+    for each in list(output.delivery._sent.values()):  # type: ignore[attr-defined]
+        each.result()
 
 
 def manifest_of(*pieces: list[FileEntry]) -> Any:
@@ -87,7 +92,7 @@ def test_a_piece_is_uploaded_while_others_are_written_and_can_still_be_read(buck
     assert bucket.names("set") == [
         "offsets-00000.npy",
         "tokens-00000.npy",
-        "unfinished/shards/shard-00000.json",
+        "unfinished/pieces/shard/00000.json",
         "unfinished/state.json",
     ]
     assert not any(output.staged.iterdir())
@@ -112,7 +117,7 @@ def test_so_many_pieces_wait_and_no_more(bucket: Bucket, staged: Path) -> None:
     gate.set()
     one_more.join(30)
     assert not one_more.is_alive()
-    output.delivery.settle(output.staged, entries)
+    settle(output)
     restore()
     output.release()
 
@@ -129,7 +134,7 @@ def test_what_fails_is_told_and_what_was_uploaded_is_not_uploaded_again(bucket: 
     second = piece(output, 1)
     output.delivery.send(output.staged, second)
     for wait in (
-        lambda: output.delivery.settle(output.staged, second),
+        lambda: settle(output),
         lambda: output.delivery.send(output.staged, piece(output, 2)),
     ):
         with pytest.raises(DataError) as error:
@@ -259,7 +264,7 @@ def test_a_file_that_has_changed_on_the_disk_is_not_sent(bucket: Bucket, staged:
         file.write(b"\x07")
     output.delivery.send(output.staged, entries)
     with pytest.raises(DataError) as error:
-        output.delivery.settle(output.staged, entries)
+        settle(output)
     assert (error.value.code, error.value.where) == ("wrong-checksum", f"{URL}/tokens-00000.npy")
     assert "manifest.json" not in bucket.names("set")
     output.release()
@@ -278,7 +283,7 @@ def test_a_record_that_is_forgotten_is_gone_everywhere(bucket: Bucket, staged: P
     delivered(output, 0)
     output.delivery.forget(record(output, 0))
     assert not record(output, 0).exists()
-    assert "unfinished/shards/shard-00000.json" not in bucket.names("set")
+    assert "unfinished/pieces/shard/00000.json" not in bucket.names("set")
     output.release()
 
 
@@ -295,5 +300,5 @@ def test_a_file_can_be_read_at_every_moment_of_its_upload(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", gone)
         output.delivery.send(output.staged, entries)
-        output.delivery.settle(output.staged, entries)
+        settle(output)
     assert len(found) == 2

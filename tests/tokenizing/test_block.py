@@ -29,7 +29,7 @@ def write_corpus(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES, "removed"])
-@pytest.mark.parametrize("pattern", ["tokens-*", "offsets-*", "rejected.jsonl", "../block-*.json"])
+@pytest.mark.parametrize("pattern", ["tokens-*", "offsets-*", "rejected.jsonl", "../../pieces/block/*.json"])
 @pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
 def test_a_block_that_changed_is_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Any, pattern: str
@@ -38,7 +38,7 @@ def test_a_block_that_changed_is_done_again(
     options: dict[str, Any] = {"on_error": "quarantine", "workers": 1}
     packtool.tokenize(corpus, tmp_path / "whole", **options)
     interrupted(monkeypatch, packtool.tokenize, corpus, tmp_path / "out", **options)
-    block = sorted(path for path in (tmp_path / "out" / "unfinished").glob("block-*") if path.is_dir())[-1]
+    block = sorted(path for path in (tmp_path / "out" / "unfinished" / "scratch").glob("block-*") if path.is_dir())[-1]
     if damage == "removed":
         shutil.rmtree(block)
     else:

@@ -35,14 +35,14 @@ def test_finished_parts_and_shards_are_not_done_again(
     read = counting(monkeypatch, "packtool.writing.first_pass.scratch.append", fail_at=800)
     with pytest.raises(OSError, match="counted"):
         packtool.shuffle(tmp_path / "corpus", tmp_path / "out", **run)
-    notes = sorted((tmp_path / "out" / "unfinished").rglob("task-*.json"))
+    notes = sorted((tmp_path / "out" / "unfinished").glob("pieces/partitions-*/*.json"))
     assert notes
     assert not (tmp_path / "out" / "manifest.json").exists()
     read.calls = 0
     written = counting(monkeypatch, "packtool.writing.shards.PackedShardWriter", fail_at=3)
     with pytest.raises(OSError, match="counted"):
         packtool.shuffle(tmp_path / "corpus", tmp_path / "out", resume=True, **run)
-    done = len(list((tmp_path / "out" / "unfinished").rglob("shard-*.json")))
+    done = len(list((tmp_path / "out" / "unfinished").glob("pieces/shard/*.json")))
     assert done  # the second may have been on its way to the disk
     assert read.calls > 0
 

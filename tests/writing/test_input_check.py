@@ -53,7 +53,7 @@ def test_one_bit(
     message = capsys.readouterr().err
     assert f"]: {damaged}: " in message or (damaged == "packed/segments-00001.npy" and "]: packed: row" in message)
     assert not Path("out/manifest.json").exists()
-    assert not list(Path("out").rglob("unfinished/**/*-0*.json")), "what was made of damaged input is kept"
+    assert not list(Path("out").rglob("unfinished/pieces/**/*.json")), "what was made of damaged input is kept"
     flip(Path(damaged))
     assert run([*arguments, "--resume"]) == 0
     assert contents(Path("out")) == contents(Path("expected"))
@@ -93,7 +93,7 @@ def test_an_export_checks_what_it_reads(
     assert run(command) == 1
     assert capsys.readouterr().err.startswith(f"packtool: error[wrong-checksum]: {damaged}: its checksum differs")
     assert not Path("out/manifest.json").exists()
-    assert not list(Path("out/unfinished").glob("part-*"))
+    assert not list(Path("out/unfinished").glob("pieces/part/*"))
     assert run([*command, "--no-check-input", "--overwrite"]) == 0
     flip(Path(damaged))
     assert run([*command, "--overwrite"]) == 0

@@ -13,9 +13,11 @@ from packtool.engines import Threads
 from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.permutation import keys
 from packtool.storage.packed import PackedDataset
+from packtool.storage.pieces import Pieces
 from packtool.writing import first_pass, memory
 from packtool.writing.input_check import InputCheck
 from packtool.writing.packed_source import PackedSource
+from packtool.writing.partitions import PartitionContents
 from packtool.writing.second_pass import PartitionedRows
 from packtool.writing.stored_plan import stored_plans
 from tests.stores import contents
@@ -62,9 +64,13 @@ def test_partitions_go_when_their_rows_are_written(store: Path, tmp_path: Path) 
     (shuffle,) = atom_shuffles([plan], seed=42)
     source = PackedSource(plan, 0)
     budget = memory.Budget(50_000, Threads(1))
+
+    def pieces(name: str) -> Pieces[PartitionContents]:
+        return Pieces(tmp_path, name, PartitionContents)
+
     with InputCheck({}) as check:
         partitions = first_pass.partition(
-            source, shuffle, tmp_path / "scratch", budget=budget, progress=lambda _: None, input_check=check
+            source, shuffle, tmp_path / "scratch", pieces, budget=budget, progress=lambda _: None, input_check=check
         )
     rows = PartitionedRows(partitions, None)
     counts = [len(list((tmp_path / "scratch").rglob("*.atoms")))]

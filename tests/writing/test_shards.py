@@ -17,7 +17,7 @@ LENGTHS = np.random.default_rng(5).integers(1, 60, 200).tolist()
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("pattern", ["dataset/tokens-*", "dataset/segments-*", "dataset/segment_o*", "shards/*"])
+@pytest.mark.parametrize("pattern", ["dataset/tokens-*", "dataset/segments-*", "dataset/segment_o*", "pieces/shard/*"])
 def test_a_shard_that_changed_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], object], pattern: str
 ) -> None:

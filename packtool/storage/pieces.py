@@ -1,0 +1,148 @@
+"""Pieces of work: numbered, done again without harm, and recorded when they are done. This is what resuming is.
+
+    unfinished/pieces/shard/00017.json     what piece 17 of this kind is: sizes and checksums of its files, and counts
+
+A record is written last, so what has one is not done again, as long as its files are what it says. An interrupted run,
+several tasks that share the work, and a cluster that lost a worker are the same here: some records are there, and some
+are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from packtool.engines import Engine, Worker
+from packtool.engines.engine import Advance
+from packtool.storage.delivery import Delivery, Entry
+from packtool.storage.publish import RECORDS
+from packtool.storage.reading import decode, problem_with, read_file
+
+Done = TypeVar("Done")
+Task = TypeVar("Task")
+
+
+def nothing(number: int, done: Any) -> tuple[Path, Sequence[Entry]]:
+    """The files of pieces that leave no more than a record."""
+    return Path(), ()
+
+
+def at_once(action: Callable[[], object]) -> None:
+    """Record a piece as soon as it is done."""
+    action()
+
+
+@dataclass(frozen=True)
+class Pieces(Generic[Done]):
+    """The pieces of one kind of an output.
+
+    Attributes:
+        work: the output's `unfinished` directory.
+        kind: names the directory of the records.
+        type: of what is recorded of a piece.
+        files: directory and files of a piece, of its number and record.
+        delivery: where finished files and records go.
+    """
+
+    work: Path
+    kind: str
+    type: type[Done]
+    files: Callable[[int, Done], tuple[Path, Sequence[Entry]]] = nothing
+    delivery: Delivery = field(default_factory=Delivery)
+
+    def run(
+        self,
+        function: Callable[[Task, Worker], Done],
+        tasks: Mapping[int, Task],
+        engine: Engine,
+        *,
+        done: Mapping[int, Done] | None = None,
+        keep: Callable[[Callable[[], object]], None] = at_once,
+        then: Callable[[int], object] | None = None,
+        on_advance: Advance | None = None,
+        prepare: Callable[[], object] | None = None,
+        shared: Path | None = None,
+    ) -> Iterator[tuple[int, Done]]:
+        """Do what is not done yet; yield (number, record) of each piece: what was done first, the rest as it comes.
+
+        Args:
+            function, on_advance, prepare, shared: as of `Engine.run`.
+            tasks: what is to be done, by the numbers of the pieces.
+            done: what `found` found of them; None to look.
+            keep: calls what writes a record, at once or when it may be written.
+            then: called with the number of a piece once its record is there.
+        """
+        done = self.found(tasks, engine) if done is None else done
+        for number, record in done.items():
+            self.delivery.send(*self.files(number, record))
+            if then is not None:
+                keep(partial(then, number))
+            yield number, record
+        todo = [number for number in tasks if number not in done]
+        sent = not engine.shares_directories and self.delivery.destination is not None
+        results = engine.run(
+            function, [tasks[number] for number in todo], on_advance=on_advance, prepare=prepare, shared=shared
+        )
+        with closing(results):
+            for at, record in results:
+                (self.delivery.arrived if sent else self.delivery.send)(*self.files(todo[at], record))
+                keep(partial(self.record, todo[at], record, then))
+                yield todo[at], record
+
+    def found(self, numbers: Iterable[int], engine: Engine) -> dict[int, Done]:
+        """The records of those pieces that are done, their files held against sizes and checksums."""
+        records = self.recorded(numbers)
+        if self.delivery.destination is not None:
+            return {number: each for number, each in records.items() if self._held(*self.files(number, each))}
+        listed = {number: self.files(number, each) for number, each in records.items()}
+        todo = [number for number, (_, entries) in listed.items() if entries]
+        tasks = [(str(directory.absolute()), list(entries)) for directory, entries in map(listed.get, todo)]  # type: ignore[misc]
+        sound = set(listed) - set(todo)
+        shared = None if engine.shares_directories else self.path(min(todo, default=0)).absolute()
+        with closing(engine.threads.run(holds, tasks, shared=shared)) as results:
+            sound |= {todo[at] for at, whole in results if whole}
+        return {number: each for number, each in records.items() if number in sound}
+
+    def numbers(self) -> list[int]:
+        """Of the pieces that have a record."""
+        return sorted(int(file.stem) for file in self.path(0).parent.glob("*.json"))
+
+    def recorded(self, numbers: Iterable[int]) -> dict[int, Done]:
+        """The records that are there, whatever became of their files."""
+        found = {}
+        for number in numbers:
+            try:
+                found[number] = decode(read_file(self.path(number)), self.type)
+            except (FileNotFoundError, ValueError):
+                continue
+        return found
+
+    def record(self, number: int, done: Done, then: Callable[[int], object] | None = None) -> None:
+        """Write the record of a piece, when its files are where they go."""
+        self.path(number).parent.mkdir(parents=True, exist_ok=True)
+        after = None if then is None else partial(then, number)
+        self.delivery.record(self.path(number), msgspec.json.encode(done), *self.files(number, done), after)
+
+    def forget(self, number: int) -> None:
+        """Have a piece done again."""
+        self.delivery.forget(self.path(number))
+
+    def path(self, number: int) -> Path:
+        """The file of a record."""
+        return self.work / RECORDS / self.kind / f"{number:05d}.json"
+
+    def _held(self, directory: Path, entries: Sequence[Entry]) -> bool:
+        return all(self.delivery.holds(directory, entry) for entry in entries)
+
+
+def holds(files: tuple[str, Sequence[Entry]], worker: Worker) -> bool:
+    """Whether files of a directory have their sizes and checksums."""
+    directory, entries = files
+    worker.advance(0)
+    return all(problem_with(Path(directory), each.name, each.bytes, each.xxh3_128) is None for each in entries)
