@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,7 @@ class DatasetJob:
         check_input, overwrite, resume, dry_run, quiet: as the command takes them.
         clock: started with the command.
         arguments: of the command, for `merge`.
+        held: what is let go of when the command ends.
     """
 
     command: str
@@ -76,6 +77,7 @@ class DatasetJob:
     dry_run: bool
     quiet: bool
     clock: Clock
+    held: ExitStack
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def input_entries(self) -> list[DatasetEntry]:
@@ -95,15 +97,17 @@ class DatasetJob:
             return DatasetResult(
                 self.output, None, {}, Preview(self.command, self.output, found, figures(), ("bytes",))
             )
-        place = prepare(
-            self.output,
-            self.command,
-            key=key,
-            inputs=self.inputs,
-            overwrite=self.overwrite,
-            resume=self.resume,
-            share=self.budget.engine.share,
-            arguments=self.arguments,
+        place = self.held.enter_context(
+            prepare(
+                self.output,
+                self.command,
+                key=key,
+                inputs=self.inputs,
+                overwrite=self.overwrite,
+                resume=self.resume,
+                share=self.budget.engine.share,
+                arguments=self.arguments,
+            )
         )
         if not place.finished:
             return place
@@ -142,7 +146,7 @@ def dataset_job(
         UsageError: options that make no sense.
     """
     clock = Clock()
-    with engine_of(options, command) as engine:
+    with engine_of(options, command) as engine, ExitStack() as held:
         yield DatasetJob(
             command=command,
             inputs=inputs,
@@ -154,5 +158,6 @@ def dataset_job(
             dry_run=options.dry_run,
             quiet=options.quiet,
             clock=clock,
+            held=held,
             arguments=again(options),
         )

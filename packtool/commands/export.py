@@ -26,7 +26,7 @@ from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import ExportManifest, PackedManifest, StoreManifest
-from packtool.storage.output import Output, lies_at, one_writer, prepare
+from packtool.storage.output import Output, lies_at, prepare
 from packtool.storage.state import key_of
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
@@ -59,7 +59,6 @@ class ExportResult:
 
 @takes(ExportArguments)
 @with_places("source", output=True)
-@one_writer
 def export(options: ExportArguments) -> ExportResult:
     """Write the documents of a token store, or the rows of a packed dataset, for another tool to read.
 
@@ -84,20 +83,22 @@ def export(options: ExportArguments) -> ExportResult:
         figures = {contents.kind: contents.sequences, "tokens": contents.tokens, "bytes": size}
         found = lies_at(output, "export", key)
         return ExportResult(output, None, {}, Preview("export", output, found, figures, ("bytes",)))
-    place = prepare(output, "export", key=key, inputs=[source], overwrite=options.overwrite, resume=options.resume)
-    if place.finished:
-        manifest = manifests.read(output)
-        assert isinstance(manifest, ExportManifest)
-        return ExportResult(output, manifest, manifests.read_run(output), kept=True)
-    with InputCheck(dict(enumerate(contents.files() if options.check_input else ()))) as check:
-        files = _write(place, chosen, contents, check, quiet=options.quiet)
-        check.require_sound()
-    manifest = _manifest(source, chosen, contents, files, place.staged)
-    if choice is not None:
-        manifest = msgspec.structs.replace(manifest, choice=choice.choice)
-    run = {"inputs": [source.resolve().name], "written": clock.seconds()}
-    place.finish(manifest, run)
-    return ExportResult(output, manifest, run)
+    with prepare(
+        output, "export", key=key, inputs=[source], overwrite=options.overwrite, resume=options.resume
+    ) as place:
+        if place.finished:
+            manifest = manifests.read(output)
+            assert isinstance(manifest, ExportManifest)
+            return ExportResult(output, manifest, manifests.read_run(output), kept=True)
+        with InputCheck(dict(enumerate(contents.files() if options.check_input else ()))) as check:
+            files = _write(place, chosen, contents, check, quiet=options.quiet)
+            check.require_sound()
+        manifest = _manifest(source, chosen, contents, files, place.staged)
+        if choice is not None:
+            manifest = msgspec.structs.replace(manifest, choice=choice.choice)
+        run = {"inputs": [source.resolve().name], "written": clock.seconds()}
+        place.finish(manifest, run)
+        return ExportResult(output, manifest, run)
 
 
 def _choice(source: Path, options: ExportArguments) -> Chosen | None:

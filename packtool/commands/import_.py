@@ -28,7 +28,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage.files import HEADER_BYTES
 from packtool.storage.manifest import ExportManifest, InputEntry, StoreManifest, TokenizerInfo, TokenShard
 from packtool.storage.names import OFFSET
-from packtool.storage.output import Output, lies_at, one_writer, prepare
+from packtool.storage.output import Output, lies_at, prepare
 from packtool.storage.state import key_of
 from packtool.storage.token_store import token_dtype
 from packtool.storage.tokenizer_files import read_tokenizer, write_tokenizer
@@ -59,7 +59,6 @@ class ImportResult:
 
 @takes(ImportArguments)
 @with_places(output=True)
-@one_writer
 def import_(options: ImportArguments) -> ImportResult:
     """Make a token store of token ids that another tool has written.
 
@@ -97,25 +96,25 @@ def import_(options: ImportArguments) -> ImportResult:
         return ImportResult(
             output, {}, {}, Preview("import", output, lies_at(output, "import", key), figures, estimated)
         )
-    place = prepare(
+    with prepare(
         output, "import", key=key, inputs=[*inputs, *every], overwrite=options.overwrite, resume=options.resume
-    )
-    if place.finished:
-        stored = manifests.read(output)
-        assert isinstance(stored, StoreManifest)
-        return ImportResult(output, stored.counts, manifests.read_run(output), kept=True)
-    try:
-        done = _read_all(place, chosen, files, info, read, quiet=options.quiet)
-    except DataError:
-        if not place.pieces("file", ImportedFile).numbers():
-            place.discard()  # nothing that a resumed run could use
-        raise
-    manifest = msgspec.structs.replace(
-        _manifest(every, done, info, recorded), tokenizer_files=write_tokenizer(place.staged, tokenizer)
-    )
-    run = {"written": clock.seconds()}
-    place.finish(manifest, run)
-    return ImportResult(output, manifest.counts, run)
+    ) as place:
+        if place.finished:
+            stored = manifests.read(output)
+            assert isinstance(stored, StoreManifest)
+            return ImportResult(output, stored.counts, manifests.read_run(output), kept=True)
+        try:
+            done = _read_all(place, chosen, files, info, read, quiet=options.quiet)
+        except DataError:
+            if not place.pieces("file", ImportedFile).numbers():
+                place.discard()  # nothing that a resumed run could use
+            raise
+        manifest = msgspec.structs.replace(
+            _manifest(every, done, info, recorded), tokenizer_files=write_tokenizer(place.staged, tokenizer)
+        )
+        run = {"written": clock.seconds()}
+        place.finish(manifest, run)
+        return ImportResult(output, manifest.counts, run)
 
 
 def _read_all(

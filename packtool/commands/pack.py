@@ -20,7 +20,6 @@ from packtool.options.pack import PackArguments
 from packtool.selecting.mixture import Passes
 from packtool.shuffling.atom import atom_shuffles
 from packtool.storage.manifest import Shuffle
-from packtool.storage.output import one_writer
 from packtool.storage.token_store import Corpus
 from packtool.temporary import temporary_directory
 from packtool.writing.estimate import bytes_of_plans
@@ -32,7 +31,6 @@ log = logging.getLogger(__name__)
 
 @takes(PackArguments)
 @with_places("stores", output=True)
-@one_writer
 def pack(options: PackArguments) -> DatasetResult:
     """Pack token stores into rows.
 

@@ -19,13 +19,11 @@ from packtool.options.shuffle import ShuffleArguments
 from packtool.shuffling import Method
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import Manifest, PackedManifest, Shuffle, StoreManifest
-from packtool.storage.output import one_writer
 from packtool.storage.packed import PackedDataset
 
 
 @takes(ShuffleArguments)
 @with_places("source", output=True)
-@one_writer
 def shuffle(options: ShuffleArguments) -> DatasetResult:
     """Write the rows of a dataset in another order.
 

@@ -79,7 +79,6 @@ class TokenizeResult:
 
 @takes(TokenizeArguments)
 @with_places(output=True)
-@outputs.one_writer
 def tokenize(options: TokenizeArguments) -> TokenizeResult:
     """Tokenize text files, or records that a program has, into a token store.
 
@@ -101,7 +100,7 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
     inputs = [options.inputs] if isinstance(options.inputs, str | Path) else list(options.inputs)
     _check_options(inputs, options, "standard input" if records is None else "what a program yields")
     with engine_of(options, "tokenize") as engine:
-        return _tokenize(inputs, records, options, engine.processes)
+        return _tokenize(inputs, records, options, engine)
 
 
 def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArguments, engine: Engine) -> TokenizeResult:
@@ -115,7 +114,7 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
         bos=options.bos,
         bos_token=options.bos_token,
     )
-    encoder_name, why = choose(loaded.spec, options.encoder)
+    choose(loaded.spec, options.encoder)  # raises what is wrong with it before anything is begun
     recorded = {name: getattr(options, name) for name in names_recorded(TokenizeArguments)}
     found = [
         None if str(each) == STDIN else find_files(each, options.format, options.include, options.exclude)
@@ -124,7 +123,7 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
     key = key_of(__version__, recorded, loaded.info, [_identity(files) for files in found])
     if options.dry_run:
         return _preview(options, key, [file for files in found for file in files or ()], loaded, filters, fields)
-    out = outputs.prepare(
+    with outputs.prepare(
         options.output,
         "tokenize",
         key=key,
@@ -133,31 +132,62 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
         resume=options.resume,
         share=engine.share,
         arguments=again(options),
-    )
-    if out.finished:
-        return _finished(out)
-    try:
-        received = [] if records is None else [copy_records(records, out.scratch, fields)]
-    except BaseException:
-        out.discard()
-        raise
-    files = [file for group in found for file in group or received or [copy_stdin(out.scratch, options.format)]]
-    warn_of_repeats(files)
-    if options.scheduler is not None:
-        files = list(map(found_from_anywhere, files))
+    ) as out:
+        if out.finished:
+            return _finished(out)
+        try:
+            received = [] if records is None else [copy_records(records, out.scratch, fields)]
+        except BaseException:
+            out.discard()
+            raise
+        files = [file for group in found for file in group or received or [copy_stdin(out.scratch, options.format)]]
+        warn_of_repeats(files)
+        if options.scheduler is not None:
+            files = list(map(found_from_anywhere, files))
+        fallback, share = out.pieces("fallback", str), engine.share
+        given_up = fallback.recorded([0]).get(0)
+        chosen = ("tokenizers", given_up) if given_up else _encoder(options, files, loaded)
+        job = _job(out, files, loaded, chosen[0], fields, filters, options, engine)
+        log.info("encoder %s: %s", *chosen)
+        if given_up:
+            job.start_again("tokenizers")
+        try:
+            why = _run(job, fallback, options.encoder, chosen[1])
+        except PacktoolError:
+            if share is None and not job.results:
+                out.discard()  # nothing there that a resumed run could use
+            raise
+        if share is not None and not share.merges:
+            return TokenizeResult(out.path, {}, {}, part=Part(str(share), job.pieces_here, job.pieces))
+        if share is not None:
+            require_all(out.path, job.missing(), job.pieces, out.tasks)
+        return TokenizeResult(out.path, *assemble(out, job, recorded, loaded.files, why, clock))
+
+
+def _encoder(options: TokenizeArguments, files: Sequence[CorpusFile], loaded: load.LoadedTokenizer) -> tuple[str, str]:
+    """The encoder, and why it is this one."""
+    name, why = choose(loaded.spec, options.encoder)
     if options.encoder == "auto" and not any(file.compression or file.format == "parquet" for file in files):
-        encoder_name, why = reference_if_small(encoder_name, why, sum(file.bytes for file in files), len(loaded.data))
-    fallback = out.pieces("fallback", str)
-    if given_up := fallback.recorded([0]).get(0):
-        encoder_name, why = "tokenizers", given_up
-    log.info("encoder %s: %s", encoder_name, why)
+        name, why = reference_if_small(name, why, sum(file.bytes for file in files), len(loaded.data))
+    return name, why
+
+
+def _job(
+    out: outputs.Output,
+    files: list[CorpusFile],
+    loaded: load.LoadedTokenizer,
+    encoder: str,
+    fields: Fields,
+    filters: Filters,
+    options: TokenizeArguments,
+    engine: Engine,
+) -> Job:
+    """The blocks that there are to do, and what all of them have in common."""
     out.delivery.share(out.scratch / TOKENIZER, loaded.data)
     context = tasks.Context(
         scratch=str(out.scratch.absolute()),
         tokenizer=loaded.info,
-        recipe=recipe(
-            loaded.spec, encoder_name, loaded.info.vocab_size, special_as_text=options.special_tokens == "text"
-        ),
+        recipe=recipe(loaded.spec, encoder, loaded.info.vocab_size, special_as_text=options.special_tokens == "text"),
         fields=fields,
         filters=filters,
         on_error=options.on_error,
@@ -167,20 +197,7 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
         special_ids=_special_ids(loaded) if options.special_tokens == "token" and options.ids_field is None else (),
         destination=None if options.scheduler is None else out.delivery.destination,
     )
-    job, share = Job(context, files, engine, out, quiet=options.quiet), engine.share
-    if given_up:
-        job.start_again("tokenizers")
-    try:
-        why = _run(job, fallback, options.encoder, why)
-    except PacktoolError:
-        if share is None and not job.results:
-            out.discard()  # nothing there that a resumed run could use
-        raise
-    if share is not None and not share.merges:
-        return TokenizeResult(out.path, {}, {}, part=Part(str(share), job.pieces_here, job.pieces))
-    if share is not None:
-        require_all(out.path, job.missing(), job.pieces, out.tasks)
-    return TokenizeResult(out.path, *assemble(out, job, recorded, loaded.files, why, clock))
+    return Job(context, files, engine, out, quiet=options.quiet)
 
 
 def _run(job: Job, fallback: Pieces[str], encoder: str, why: str) -> str:

@@ -109,11 +109,6 @@ class Engine(ABC):
         """
 
     @property
-    def threads(self) -> Engine:
-        """An engine of as many workers for functions that release Python's interpreter lock."""
-        return self
-
-    @property
     def processes(self) -> Engine:
         """An engine of as many workers for functions that hold Python's interpreter lock."""
         return self

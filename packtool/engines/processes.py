@@ -54,12 +54,6 @@ class Processes(Engine):
         else:
             yield from _spawned(function, tasks, workers, on_advance)
 
-    @property
-    def threads(self) -> Engine:
-        from packtool.engines.threads import Threads
-
-        return Threads(self.workers, self.share)
-
 
 def _spawned(
     function: Callable[[Task, Worker], Result], tasks: Sequence[Task], workers: int, on_advance: Advance | None

@@ -7,17 +7,19 @@ and checksums: what has one is not made again by a run that goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Protocol
 
+from packtool.places import transfer
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_shared
-from packtool.storage.publish import UNFINISHED, WHOLE, publish
+from packtool.storage.publish import STAGED, UNFINISHED, WHOLE, publish
 from packtool.storage.reading import problem_with
 
 if TYPE_CHECKING:
     from packtool.storage.schema import Manifest
-    from packtool.storage.uploads import Destination
 
 
 class Entry(Protocol):
@@ -29,6 +31,47 @@ class Entry(Protocol):
     def bytes(self) -> int: ...
     @property
     def xxh3_128(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where the files of an unfinished output go; any process, on any machine, may send them.
+
+    Attributes:
+        url: of the dataset.
+        work: the local directory that stands for ``URL/unfinished``; it need not be there.
+        replacing: another dataset lies at the URL until this one is whole.
+
+    >>> there = Destination("s3://bucket/packed", Path("/w"), replacing=False)
+    >>> there.of(Path("/w/dataset/tokens-00000.npy")), there.of(Path("/w/block-000001.json"))
+    ('s3://bucket/packed/tokens-00000.npy', 's3://bucket/packed/unfinished/block-000001.json')
+    """
+
+    url: str
+    work: Path
+    replacing: bool
+
+    def of(self, file: Path) -> str:
+        """The URL of a file in the local directory."""
+        name = file.relative_to(self.work).as_posix()
+        if name.startswith(f"{STAGED}/") and not self.replacing:
+            return f"{self.url}/{name.removeprefix(f'{STAGED}/')}"
+        return f"{self.url}/{UNFINISHED}/{name}"
+
+    def deliver(self, source: Path, entries: Sequence[Entry], directory: Path) -> None:
+        """Send files and remove them here.
+
+        Args:
+            source: directory that they lie in.
+            directory: that they belong in.
+        """
+        for entry in entries:
+            self.upload(source, entry, directory, Event())
+            (source / entry.name).unlink()
+
+    def upload(self, source: Path, entry: Entry, directory: Path, stop: Event) -> None:
+        """Send a file, which stays here; given up when `stop` is set."""
+        transfer.upload(source / entry.name, self.of(directory / entry.name), stop, entry.xxh3_128)
 
 
 class Delivery:

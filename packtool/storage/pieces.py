@@ -105,7 +105,7 @@ class Pieces(Generic[Done]):
         tasks = [(str(directory.absolute()), list(entries)) for directory, entries in map(listed.get, todo)]  # type: ignore[misc]
         sound = set(listed) - set(todo)
         shared = None if engine.shares_directories else self.path(min(todo, default=0)).absolute()
-        with closing(engine.threads.run(holds, tasks, shared=shared)) as results:
+        with closing(engine.run(holds, tasks, shared=shared)) as results:
             sound |= {todo[at] for at, whole in results if whole}
         return {number: each for number, each in records.items() if number in sound}
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Semaphore
 
@@ -25,7 +24,7 @@ from packtool.places.mirror import Mirror
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage import remote
-from packtool.storage.delivery import Delivery, Entry
+from packtool.storage.delivery import Delivery, Destination, Entry
 from packtool.storage.files import write_shared
 from packtool.storage.listing import Listed, listed
 from packtool.storage.publish import RECORDS, STAGED, UNFINISHED
@@ -35,47 +34,6 @@ UPLOADS = 4
 """Pieces that are uploaded at once, and the most that wait for it on local disks."""
 REQUESTS = 32
 """Small requests that are made at once: records, copies inside the store."""
-
-
-@dataclass(frozen=True)
-class Destination:
-    """Where the files of an unfinished output go; any process, on any machine, may send them.
-
-    Attributes:
-        url: of the dataset.
-        work: the local directory that stands for ``URL/unfinished``; it need not be there.
-        replacing: another dataset lies at the URL until this one is whole.
-
-    >>> there = Destination("s3://bucket/packed", Path("/w"), replacing=False)
-    >>> there.of(Path("/w/dataset/tokens-00000.npy")), there.of(Path("/w/block-000001.json"))
-    ('s3://bucket/packed/tokens-00000.npy', 's3://bucket/packed/unfinished/block-000001.json')
-    """
-
-    url: str
-    work: Path
-    replacing: bool
-
-    def of(self, file: Path) -> str:
-        """The URL of a file in the local directory."""
-        name = file.relative_to(self.work).as_posix()
-        if name.startswith(f"{STAGED}/") and not self.replacing:
-            return f"{self.url}/{name.removeprefix(f'{STAGED}/')}"
-        return f"{self.url}/{UNFINISHED}/{name}"
-
-    def deliver(self, source: Path, entries: Sequence[Entry], directory: Path) -> None:
-        """Send files and remove them here.
-
-        Args:
-            source: directory that they lie in.
-            directory: that they belong in.
-        """
-        for entry in entries:
-            self.upload(source, entry, directory, Event())
-            (source / entry.name).unlink()
-
-    def upload(self, source: Path, entry: Entry, directory: Path, stop: Event) -> None:
-        """Send a file, which stays here; given up when `stop` is set."""
-        transfer.upload(source / entry.name, self.of(directory / entry.name), stop, entry.xxh3_128)
 
 
 class Uploads(Delivery):

@@ -23,10 +23,10 @@ from packtool.errors import DataError
 from packtool.places import transfer
 from packtool.places.url import is_remote
 from packtool.plan import I64
+from packtool.storage.delivery import Destination
 from packtool.storage.files import FileEntry, sync_directory
 from packtool.storage.manifest import InputEntry, TokenizerInfo
 from packtool.storage.names import TOKENIZER
-from packtool.storage.uploads import Destination
 from packtool.temporary import own_directory
 from packtool.tokenizing.choose import EncoderRecipe, load_encoder
 from packtool.tokenizing.counts import SpanCounts, count_ids

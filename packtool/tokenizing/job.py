@@ -102,7 +102,7 @@ class Job:
             for piece, each in self._kept.run(
                 partial(tasks.run, self.context),
                 {piece: self._task(piece) for piece in self._mine},
-                self.engine,
+                self.engine.processes,
                 done=done,
                 on_advance=progress.advance,
                 prepare=partial(tasks.prepare, self.context),

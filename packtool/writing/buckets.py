@@ -14,12 +14,12 @@ from packtool.metrics import Tally
 from packtool.plan import Ints, Plan
 from packtool.progress import Progress
 from packtool.shuffling.atom import AtomShuffle
+from packtool.storage.delivery import Destination
 from packtool.storage.manifest import Bucket, PackedShard
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
 from packtool.storage.publish import STATE
 from packtool.storage.reading import MappedFile
-from packtool.storage.uploads import Destination
 from packtool.writing.array_files import temporary_arrays
 from packtool.writing.first_pass import partition
 from packtool.writing.input_check import Checked, InputCheck, unchecked

@@ -24,10 +24,11 @@ from packtool.engines import Worker
 from packtool.places import transfer
 from packtool.plan import I64, Plan, offsets_of, ranges
 from packtool.shuffling.atom import AtomShuffle, Keys
+from packtool.storage.delivery import Destination
 from packtool.storage.packed import SEGMENT
 from packtool.storage.pieces import Pieces
 from packtool.storage.segment_table import to_table
-from packtool.storage.uploads import UPLOADS, Destination
+from packtool.storage.uploads import UPLOADS
 from packtool.temporary import own_directory
 from packtool.writing import scratch
 from packtool.writing.function_files import sent

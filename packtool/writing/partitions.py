@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from packtool.plan import Plan
-from packtool.storage.uploads import Destination
+from packtool.storage.delivery import Destination
 
 
 class PartitionContents(msgspec.Struct, frozen=True):

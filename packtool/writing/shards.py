@@ -14,12 +14,12 @@ import numpy as np
 from packtool.engines import Engine, Worker
 from packtool.metrics import Tally, TallyCounts
 from packtool.plan import Ints, Plan
+from packtool.storage.delivery import Destination
 from packtool.storage.files import FileEntry, sync_directory
 from packtool.storage.manifest import PackedShard
 from packtool.storage.output import Output
 from packtool.storage.packed_writer import PackedShardWriter
 from packtool.storage.pieces import Pieces
-from packtool.storage.uploads import Destination
 from packtool.temporary import own_directory
 from packtool.writing.function_files import sent
 from packtool.writing.input_check import InputCheck

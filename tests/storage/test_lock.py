@@ -15,7 +15,7 @@ import pytest
 
 from packtool.errors import DataError
 from packtool.storage import lock
-from packtool.storage.output import one_writer, prepare
+from packtool.storage.output import prepare
 from packtool.warnings import PacktoolWarning
 from tests.storage.outputs import STORE, code, finish, names
 
@@ -54,10 +54,9 @@ def test_a_dead_writer_is_recognised(tmp_path: Path) -> None:
 
 
 def test_the_lock_goes_with_the_command_that_took_it(tmp_path: Path) -> None:
-    @one_writer
     def command() -> None:
-        prepare(tmp_path / "o", "tokenize", key="k")
-        raise RuntimeError
+        with prepare(tmp_path / "o", "tokenize", key="k"):
+            raise RuntimeError
 
     for options in ("resume", "overwrite"):
         with pytest.raises(RuntimeError):

@@ -29,7 +29,7 @@ def anyone(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     seen: list[Any] = []
 
     class Anyone(Engine):
-        shares_memory = False
+        shares_memory = shares_directories = False
 
         def __init__(self, scheduler: str, workers: int, *_: object) -> None:
             assert scheduler == "anyone"
@@ -90,7 +90,7 @@ def test_finished_shards_are_kept(anyone: list[Any], tmp_path: Path, monkeypatch
     damaged = tmp_path / "out" / "unfinished" / "dataset" / "tokens-00001.npy"
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
     packtool.pack(store, tmp_path / "out", resume=True, **options)
-    held = [[each.name for each in task] for task in anyone if isinstance(task, list)]
+    held = [[each.name for each in task[1]] for task in anyone if isinstance(task, tuple) and isinstance(task[0], str)]
     assert [names[0] for names in held] == [f"tokens-0000{number}.npy" for number in range(3)], "hashed by workers"
     assert [task.number for task in anyone if isinstance(task, ShardTask)] == [1, 3, 4]
     assert packtool.verify(tmp_path / "out").problems == []
