@@ -23,7 +23,7 @@ _NOTES = {
 
 @typer_command(RunArguments, ("progress", "quiet", "verbose", "full", "json"))
 def command(values: Values, terminal: Terminal) -> None:
-    """Run the stages of a configuration file: tokenize, pack, shuffle, stats.
+    """Run the stages of a configuration file: tokenize, pack, shuffle, export, stats.
 
     What is finished and unchanged is kept, what was interrupted goes on, so running it twice does no harm. Several
     [[pack]] tables try several packings on one tokenization.

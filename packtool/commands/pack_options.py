@@ -37,8 +37,10 @@ def padding_id(token: str | int | None, tokenizer: TokenizerInfo) -> int:
         return tokenizer.added_tokens[token]
     if str(token).isdecimal():
         number = int(token)
-        _require(number < tokenizer.vocab_size, number, f"give an id below {tokenizer.vocab_size}", "--pad-token")
-        return number
+        if number < tokenizer.vocab_size:
+            return number
+        remedy = f"give an id below {tokenizer.vocab_size}"
+        raise UsageError("bad-option", f"{number} is out of range", remedy=remedy, where="--pad-token")
     known = ", ".join(tokenizer.added_tokens) or "none"
     raise UsageError(
         "unknown-token",
@@ -66,8 +68,3 @@ def describe(chosen: Strategy, options: PackArguments, pad_id: int) -> Options:
     if chosen.random or "mix_rows" in described:
         described["seed"] = options.seed
     return described
-
-
-def _require(holds: bool, value: object, remedy: str, option: str) -> None:
-    if not holds:
-        raise UsageError("bad-option", f"{value} is out of range", remedy=remedy, where=option)

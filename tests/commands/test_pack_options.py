@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from packtool.cli import run
 from packtool.commands.verify import verify
 from packtool.errors import UsageError
 from packtool.storage.packed import PackedDataset
+from tests.cli.running import ENVIRONMENT
 from tests.stores import EOS, write_store
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12, 64, 7, 21, 2, 30, 11, 16]
@@ -68,3 +71,22 @@ def test_refusals(
     assert message in error
     assert "Traceback" not in error
     assert not Path("out").exists()
+
+
+def test_optimize_without_scipy_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    write_store(tmp_path / "store", [5, 9])
+    program = "import sys; sys.modules['scipy'] = None; from packtool.cli import main; main()"
+    command = ["pack", "store", "-o", "out", "--strategy", "bfd", "-L", "16", "--optimize"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "packtool: error[missing-extra]: --optimize: optimising needs scipy, which is not installed. Install it: "
+    )
+    assert not (tmp_path / "out").exists()
