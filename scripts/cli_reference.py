@@ -24,10 +24,10 @@ does is on its own page ([strategies](strategies.md)), and so are the files ([fo
 ([configuration](configuration.md)) and every error and warning ([troubleshooting](troubleshooting.md)).
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done; 1 data or run time (a missing
-file, a bad record, a full disk, `verify` or `info` found damage, `find` found nothing); 2 usage (an unknown option, options
-that do not fit); 130 interrupted by Ctrl-C. With `--json` an error is a JSON object on standard output, beside the line on
-standard error. `NO_COLOR` turns colours off, `PACKTOOL_PROGRESS` sets `--progress`. `packtool --install-completion` makes
-the shell complete commands and options.
+file, a bad record, a full disk, `verify` or `info` found damage, `find` found nothing); 2 usage (an unknown option,
+options that do not fit); 130 interrupted by Ctrl-C. With `--json` an error is a JSON object on standard output, beside
+the line on standard error. `NO_COLOR` turns colours off, `PACKTOOL_PROGRESS` sets `--progress`, and
+`packtool --install-completion` makes the shell complete commands and options.
 """
 
 

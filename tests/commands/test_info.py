@@ -32,8 +32,9 @@ def said(capsys: pytest.CaptureFixture[str], path: str, status: int = 0) -> str:
 
 def test_a_token_store(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys, "store")
-    assert text.startswith("store: token store, whole\n  documents   3\n  tokens      84\n  EOS         <eos> (0)\n")
-    assert "  packtool pack store -o packed --strategy concat --sequence-length 2048\n" in text
+    assert text.startswith("store: token store, whole\n  documents   3\n  tokens      84\n")
+    assert "\n  tokenizer   sha256 000000000000\n  EOS         <eos> (0)\n" in text
+    assert "  packtool pack store -o packed --strategy bfd --sequence-length 2048\n" in text
 
 
 def test_a_packed_dataset(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
