@@ -19,6 +19,7 @@ from packtool.commands.places import with_places
 from packtool.commands.stats_corpus import corpus_lengths
 from packtool.comparing import Candidate, affordable, candidates, compare
 from packtool.comparing.sample import spread_rows
+from packtool.comparing.waiting import expected_waiting
 from packtool.engines import Engine, engine_for
 from packtool.errors import UsageError
 from packtool.metrics import BatchMix, LengthCounts, Mixed, Mixing, Tally
@@ -72,6 +73,7 @@ _GRID = (
 """Options of plans whose values are tried in every combination, beside the sequence length."""
 _TEXT = ("tokenizer", "eos_token", "text_field", "format")
 """Options that say how to read text files."""
+_NO_ROWS = "documents are on no rank before they are packed", "add --compare all, or give a packed dataset"
 _CHOICE = tuple(name for name in declared(DocumentOptions) if name != "seed")
 
 
@@ -108,7 +110,8 @@ def _report(paths: Sequence[str], tried: Sequence[Candidate], options: StatsArgu
         return _measure(paths, tried, options, engine)
     _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
     _refuse(options, _CHOICE, "only token stores take this option", "tokenize first, or leave it out")
-    _refuse(options, ("ranks",), "only packed datasets take this option", "pack first, or leave it out")
+    if not tried:
+        _refuse(options, ("ranks",), *_NO_ROWS)
     _require_one(paths)
     return _corpus_report(paths[0], tried, options, engine)
 
@@ -126,7 +129,8 @@ def _measure(
                 where=path,
             )
     if all(isinstance(manifest, StoreManifest) for manifest in found):
-        _refuse(options, ("ranks",), "only packed datasets take this option", "pack first, or leave it out")
+        if not tried:
+            _refuse(options, ("ranks",), *_NO_ROWS)
         _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
         return _store_report(paths, tried, options, engine)
     _require_one(paths)
@@ -234,6 +238,12 @@ def _comparison(
     tried = [each for each in tried if affordable(each, len(lengths))]
     with Progress(len(tried), "compare", unit=" plans", quiet=options.quiet) as progress:
         outcomes = list(compare(lengths, tried, progress.advance, engine))
+    ranks, batch = options.ranks, options.global_batch
+    if ranks is not None and batch is not None:
+        outcomes = [
+            replace(each, waiting=expected_waiting(lengths, each.candidate, ranks, batch, options.hidden_size))
+            for each in outcomes
+        ]
     parameters = None if options.parameters is None else _parameters(options.parameters)
     return comparison_of(outcomes, counts, options.batch_size, command, parameters, list(dict.fromkeys(left_out)))
 

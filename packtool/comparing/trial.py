@@ -21,6 +21,7 @@ from packtool.packing import STRATEGIES, Counted
 from packtool.packing.options import mixes
 from packtool.plan import Ints, Plan, Segments
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
+from packtool.shuffling.waiting import Waiting
 from packtool.temporary import temporary_directory
 from packtool.writing.function_files import save
 from packtool.writing.layout import Layout
@@ -45,6 +46,7 @@ class Outcome:
             documents each holds; None where all do.
         planning_seconds: CPU seconds from lengths to plans, or to counts without them.
         seconds: CPU seconds from lengths to figures.
+        waiting: how long ranks wait for each other, for each row length; empty where that was not worked out.
     """
 
     candidate: Candidate
@@ -54,6 +56,7 @@ class Outcome:
     sampled: int | None
     planning_seconds: float
     seconds: float
+    waiting: Sequence[Waiting] = ()
 
 
 def compare(

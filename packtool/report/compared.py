@@ -95,6 +95,7 @@ def _trial(
         context=figures.context,
         sampled_documents=outcome.sampled,
         training=None if parameters is None else training_cost(metrics, outcome.ledger.output, parameters),
+        waiting=list(outcome.waiting),
         sample_rows=sample_rows(outcome.sample, outcome.tallies[0].lengths),
     )
 

@@ -13,6 +13,7 @@ from packtool.report.figures import ALIKE, FIGURES, count, number, percent, seco
 from packtool.report.schema import BucketFigures, Comparison, SlidingForecast, Timing, Trial
 from packtool.report.table import Column, Table, table_of
 from packtool.report.verdict import degenerate
+from packtool.shuffling.waiting import Waiting
 
 Entry = TypeVar("Entry")
 Spent = tuple[Trial, Timing]
@@ -41,6 +42,23 @@ def strategies_table(comparison: Comparison) -> Table[Trial]:
         *(_figure(key, lambda entry: entry, brief=False) for key in _REST),
     ]
     return Table("Strategies", columns, _by_length(comparison.entries, _length), _contest, [MARKED, *notes(comparison)])
+
+
+def waits_table(comparison: Comparison) -> Table[tuple[Trial, Waiting]]:
+    """How long ranks wait for the slowest, with the rows of each strategy."""
+    waits = [(entry, each) for entry in comparison.entries for each in entry.waiting]
+    columns: list[Column[tuple[Trial, Waiting]]] = [
+        Column("strategy", lambda pair: pair[0].label, words=True),
+        Column("row length", lambda pair: pair[1].sequence_length, count),
+        Column("step", lambda pair: pair[1].dealt, percent, "waiting where ranks meet once a step", better=-1),
+        Column("balanced", lambda pair: pair[1].balanced, percent, "the same with rows dealt evenly"),
+        Column(
+            "turn", lambda pair: pair[1].turns_dealt, percent, "waiting where ranks meet after every row", better=-1
+        ),
+        Column("balanced", lambda pair: pair[1].turns_balanced, percent, "the same with rows of like cost in one turn"),
+    ]
+    note = "Share of the time that ranks wait for the slowest, in rows of the first documents packed alone."
+    return table_of("Waiting", columns, waits, note)
 
 
 def costs_table(comparison: Comparison) -> Table[Spent]:

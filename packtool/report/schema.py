@@ -267,6 +267,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
             of the first so many documents, packed alone; null where they are those of all. Nothing else depends on
             mixing.
         training: what an epoch costs; null without `--parameters`.
+        waiting: how long ranks wait for the slowest, for each row length, in rows of the first 200,000 documents packed
+            alone; empty without `--ranks`, and where these fill no global batch.
         sample_rows: a few rows, evenly spread, of what the strategy makes of the first 20,000 documents alone, of the
             row length with the most tokens; unshuffled.
     """
@@ -285,6 +287,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     context: list[ContextPoint]
     sampled_documents: int | None
     training: TrainingCost | None
+    waiting: list[Waiting]
     sample_rows: list[SampleRow] = msgspec.field(name="pictured")
 
 

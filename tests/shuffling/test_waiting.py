@@ -13,7 +13,7 @@ from packtool.errors import UsageError
 from packtool.plan import Segments, offsets_of
 from packtool.report.judgement import judge
 from packtool.report.page import page
-from packtool.report.schema import MeasuredReport
+from packtool.report.schema import MeasuredReport, StoreReport
 from packtool.shuffling.waiting import waiting_of
 from packtool.storage.manifest import read
 from tests.stores import write_store
@@ -91,7 +91,7 @@ def test_what_makes_no_sense(store: Path, tmp_path: Path) -> None:
     ]:
         with pytest.raises(UsageError, match=message):
             packtool.stats(tmp_path / "rows", **options)
-    with pytest.raises(UsageError, match="--ranks: only packed datasets take this option"):
+    with pytest.raises(UsageError, match="--ranks: documents are on no rank before they are packed"):
         packtool.stats(store, ranks=2, global_batch=4)
 
 
@@ -131,3 +131,23 @@ def test_an_order_that_can_not_be_dealt(store: Path, tmp_path: Path) -> None:
     ]:
         with pytest.raises(UsageError, match=message):
             packtool.shuffle(source, tmp_path / "order", **{"order_only": True, **options})
+
+
+def test_a_comparison_has_the_waiting_of_the_rows_that_pack_writes(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "rows", strategy="bfd", sequence_length=512)
+    packed = packtool.stats(tmp_path / "rows", ranks=4, global_batch=32)
+    report = packtool.stats(
+        store, compare="bfd,concat,buckets", sequence_length=512, buckets=[128, 512], ranks=4, global_batch=32
+    )
+    assert isinstance(packed, MeasuredReport)
+    assert isinstance(report, StoreReport)
+    assert report.comparison is not None
+    entries = {entry.strategy: entry.waiting for entry in report.comparison.entries}
+    assert entries["bfd"] == packed.waiting
+    assert len(entries["concat"]) == 1
+    assert {each.sequence_length for each in entries["buckets"]} == {128, 512}
+    assert "waiting where ranks meet once a step" in page(report)
+    few = packtool.stats(store, compare="bfd", sequence_length=512, ranks=4, global_batch=4096)
+    assert isinstance(few, StoreReport)
+    assert few.comparison is not None
+    assert few.comparison.entries[0].waiting == []

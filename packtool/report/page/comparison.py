@@ -11,6 +11,7 @@ from packtool.report.comparison_tables import (
     name_of,
     sliding_table,
     strategies_table,
+    waits_table,
 )
 from packtool.report.figures import count, short
 from packtool.report.page import charts
@@ -44,6 +45,8 @@ def comparison_sections(comparison: Comparison, lengths: Sequence[str]) -> Itera
     yield section(strategies_table(comparison))
     yield "<h2>Documents</h2>" + grid(lengths)
     yield section(costs_table(comparison))
+    if any(entry.waiting for entry in entries):
+        yield section(waits_table(comparison))
     if comparison.advice:
         yield "<h2>Advice</h2>" + _advice(comparison.advice)
     if any(entry.sample_rows for entry in entries):

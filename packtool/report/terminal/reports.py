@@ -109,7 +109,9 @@ def _print_documents(report: DocumentsReport, console: Console, *, full: bool) -
         for table in sources if full or len(getattr(report, "sources", ())) > 1 else []:
             print_table(table, console, full=full)
     if comparison is not None:
-        for table in _comparison(comparison) if full else [_contest(comparison)]:
+        tables = _comparison(comparison) if full else [_contest(comparison)]
+        waits = [comparison_tables.waits_table(comparison)] if any(e.waiting for e in comparison.entries) else []
+        for table in [*tables, *waits]:
             print_table(table, console, full=full)
         if full:
             _print_advice(comparison.advice, console)
