@@ -17,7 +17,8 @@ from packtool.exchange.model import Format
 from packtool.options.names import EXPORTS, IMPORTS
 
 FORMATS: dict[str, Format] = {
-    name: import_module(f"packtool.exchange.formats.{name}").FORMAT for name in dict.fromkeys((*EXPORTS, *IMPORTS))
+    name: import_module(f"packtool.exchange.formats.{name}".replace("-", "_")).FORMAT
+    for name in dict.fromkeys((*EXPORTS, *IMPORTS))
 }
 
 

@@ -20,7 +20,7 @@ STRATEGIES = (
 """Every strategy, in the order of the documentation; `bfd-extra` is the file `packtool/packing/bfd_extra.py`."""
 METHODS = ("atom", "partial", "bucket")
 """Every shuffle."""
-EXPORTS = ("megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow", "mds", "litdata")
+EXPORTS = ("megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow", "megatron-bridge", "mds", "litdata")
 """Every format of another tool that is written; `mds` is the file `packtool/exchange/formats/mds.py`."""
 IMPORTS = ("megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow", "jsonl")
 """Every format that is read."""

@@ -68,7 +68,10 @@ def bucket_directory(sequence_length: int) -> str:
     return f"bucket-{sequence_length:05d}"
 
 
-EXPORTED = r"(?:train|tokens|shard|chunk)(?:-\d{5,}){0,2}\.(?:bin|idx|npy|ds|ds\.index|parquet|arrow|mds)|index\.json"
+EXPORTED = (
+    r"(?:train|tokens|shard|chunk)(?:-\d{5,}){0,2}\.(?:bin|idx|npy|ds|ds\.index|(?:idx\.)?parquet|arrow|mds)"
+    r"|(?:index|state|dataset_info)\.json"
+)
 """What files in the formats of other tools are called."""
 
 

@@ -162,6 +162,25 @@ def test_columns_are_those_of_the_reader(stores: dict[str, Path], tmp_path: Path
     assert rows == expected
 
 
+@pytest.mark.parametrize("kind", ["joined", "batches"])
+def test_megatron_bridge_has_the_boundaries_and_masks_of_the_reader(
+    stores: dict[str, Path], tmp_path: Path, kind: str
+) -> None:
+    import pyarrow.parquet as pq
+
+    source = made(stores["small"], tmp_path, kind)
+    for name in ("parquet", "megatron-bridge"):
+        packtool.export(source, tmp_path / name, format=name)
+    tables = [
+        [row for file in sorted((tmp_path / name).glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+        for name in ("megatron-bridge", "parquet")
+    ]
+    for found, row in zip(*tables, strict=True):
+        assert found["input_ids"] == row["input_ids"]
+        assert found["loss_mask"] == [int(label != -100) for label in row["labels"]]
+        assert found["seq_start_id"] == [place for place, position in enumerate(row["position_ids"]) if position == 0]
+
+
 def test_an_altered_table_of_batches_is_found(stores: dict[str, Path], tmp_path: Path) -> None:
     source = made(stores["small"], tmp_path, "batches")
     table = np.load(source / "batches.npy")
@@ -214,7 +233,7 @@ def test_what_changed_before_a_resume_is_written_anew(
             cut.setattr("packtool.commands.export._manifest", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
             with pytest.raises((OSError, DataError)):
                 packtool.export(stores["small"], output, format=name)
-        return sorted(file for file in (output / "unfinished").rglob("*") if _stem(file) in expected)
+        return sorted(file for file in (output / "unfinished" / "dataset").rglob("*") if _stem(file) in expected)
 
     files = interrupted(tmp_path / "first")
     assert files

@@ -1,12 +1,15 @@
-"""Arrow streams, as Hugging Face `datasets` maps them into memory: see `tables`."""
+"""A directory that `datasets.load_from_disk` maps into memory: Arrow streams, and two files of JSON that list them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pyarrow as pa
+from xxhash import xxh3_64_hexdigest
 
 from packtool.errors import DataError
 from packtool.exchange.files import Place, Written
@@ -21,6 +24,28 @@ def part(place: Place, contents: Contents, part: Part) -> list[Written]:
         with pa.ipc.new_stream(out, tables.schema(contents)) as writer:
             counts = tables.write(writer, contents, part)
         return [out.finish(*counts)]
+
+
+def finish(place: Place, contents: Contents, written: list[list[Written]]) -> list[Written]:
+    """What `datasets.load_from_disk` needs beside the files: their names, and the columns."""
+    files = [file for each in written for file in each]
+    column = {"feature": {"dtype": "int32", "_type": "Value"}, "_type": "Sequence"}
+    about = {"features": dict.fromkeys(tables.schema(contents).names, column)}
+    state: dict[str, Any] = {
+        "_data_files": [{"filename": file.name} for file in files],
+        "_fingerprint": xxh3_64_hexdigest("".join(file.xxh3_128 for file in files).encode()),
+        "_format_columns": None,
+        "_format_kwargs": {},
+        "_format_type": None,
+        "_output_all_columns": False,
+        "_split": "train",
+    }
+    done = []
+    for name, held in (("dataset_info.json", about), ("state.json", state)):
+        with place.create(name) as out:
+            out.write(msgspec.json.encode(held))
+            done.append(out.finish())
+    return done
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
@@ -50,7 +75,7 @@ def _batches(file: pa.MemoryMappedFile) -> Iterator[pa.RecordBatch]:
 
 FORMAT = Format(
     name="arrow",
-    summary="Arrow streams for datasets, mapped into memory: the columns of parquet",
+    summary="what datasets saves to disk, mapped into memory: the columns of parquet",
     files="*.arrow",
     documents=True,
     boundaries=True,
@@ -58,5 +83,6 @@ FORMAT = Format(
     several_lengths=True,
     bytes_per_token=lambda contents: 4.0 * tables.columns_of_tokens(contents),
     part=part,
+    finish=finish,
     read=read,
 )

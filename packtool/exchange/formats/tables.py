@@ -60,15 +60,20 @@ def write(writer: Any, contents: Contents, part: Part) -> tuple[int, int]:
 
 def _columns(block: Block) -> list[pa.Array]:
     if block.segments is None:
-        return [_lists(block.tokens, block.lengths)]
-    parts = [_made(tokens, segments) for tokens, segments in _of_one_length(block)]
-    positions, labels, lengths, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return [lists(block.tokens, block.lengths)]
+    positions, labels, lengths, counts = described(block)
     return [
-        _lists(block.tokens, block.lengths),
-        _lists(positions, block.lengths),
-        _lists(lengths, counts),
-        _lists(labels, block.lengths),
+        lists(block.tokens, block.lengths),
+        lists(positions, block.lengths),
+        lists(lengths, counts),
+        lists(labels, block.lengths),
     ]
+
+
+def described(block: Block) -> tuple[npt.NDArray[Any], ...]:
+    """Of rows with segments: positions and labels of tokens, lengths of sequences, how many of these each row has."""
+    parts = [_made(tokens, segments) for tokens, segments in _of_one_length(block)]
+    return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
 
 
 def _of_one_length(block: Block) -> Iterator[tuple[npt.NDArray[Any], Segments]]:
@@ -90,8 +95,13 @@ def _made(tokens: npt.NDArray[Any], segments: Segments) -> tuple[npt.NDArray[Any
     return batch["position_ids"].reshape(-1), labels.reshape(-1), np.diff(batch["cu_seqlens"]), counts
 
 
-def _lists(values: npt.NDArray[Any], lengths: I64) -> pa.Array:
-    return pa.ListArray.from_arrays(pa.array(offsets_of(lengths).astype(np.int32)), pa.array(values.astype(np.int32)))
+def lists(values: npt.NDArray[Any], lengths: I64, dtype: type[Any] = np.int32) -> pa.Array:
+    """An Arrow array of lists of these lengths.
+
+    >>> lists(np.array([1, 2, 3]), np.array([2, 1])).to_pylist()
+    [[1, 2], [3]]
+    """
+    return pa.ListArray.from_arrays(pa.array(offsets_of(lengths).astype(np.int32)), pa.array(values.astype(dtype)))
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
