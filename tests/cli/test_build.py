@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import re
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 
 import pytest
 import typer
 
 from packtool.cli import app, run
 from packtool.cli.commands import SUMMARIES
+from packtool.options.declare import declared
+from packtool.options.pack import PackArguments
+from packtool.options.terminal import Terminal
 from tests.cli.running import ENVIRONMENT
 
 
@@ -39,6 +47,38 @@ def test_help_fits_and_has_an_example(
     for option in ("--quiet", "--json") if command not in ("info", "doctor", "show", "find") else ("--json",):
         if command != "show":
             assert option in text
+
+
+def test_help_is_grouped_and_the_rare_options_come_last(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["pack", "--help"]) == 0
+    text = capsys.readouterr().out
+    titles = re.findall(r"^(\w[\w ]*):$", text, re.MULTILINE)
+    assert titles == [
+        "Arguments",
+        "Rows",
+        "Which documents",
+        "Order",
+        "Output",
+        "Resources",
+        "General",
+        "Tuning of strategies",
+        "Rarely needed",
+    ]
+    listed = re.findall(r"^  (?:-\w, )?(--[\w-]+)", text.partition("Arguments:")[2], re.MULTILINE)
+    options = {each.flag for each in (*declared(PackArguments).values(), *declared(Terminal).values())}
+    assert sorted(listed) == sorted((options | {"--help"}) - {"STORE", "--full", "--ids"}), "each option once"
+
+
+def test_what_the_command_line_sets_lasts_as_long_as_the_command(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PACKTOOL_PROGRESS", "log")
+    logger = logging.getLogger("packtool")
+    before = logger.level, list(logger.handlers), list(warnings.filters)
+    assert run(["pack", "store", "-o", "p", "--strategy", "concat", "-L", "16", "-v", "-q", "--progress", "none"]) == 0
+    assert "documents planned" in capsys.readouterr().err
+    assert os.environ["PACKTOOL_PROGRESS"] == "log"
+    assert (logger.level, list(logger.handlers), list(warnings.filters)) == before
 
 
 def test_what_a_strategy_decides_can_be_turned_off() -> None:
