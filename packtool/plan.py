@@ -60,16 +60,16 @@ class Segments:
         return len(self.offsets) - 1
 
     def group_of(self) -> I64:
-        """The group of each segment."""
+        """Find the group of each segment."""
         return np.repeat(np.arange(self.groups), np.diff(self.offsets))
 
     def tokens(self) -> I64:
-        """Tokens in each group."""
+        """Count the tokens in each group."""
         ends = offsets_of(self.length)
         return ends[self.offsets[1:]] - ends[self.offsets[:-1]]
 
     def __getitem__(self, groups: slice) -> Segments:
-        """The segments of a range of groups."""
+        """Slice the segments of a range of groups."""
         first, last, step = groups.indices(self.groups)
         if step != 1:
             raise ValueError("segments are sliced by consecutive groups")
@@ -83,7 +83,7 @@ class Segments:
         )
 
     def take(self, groups: Ints) -> Segments:
-        """The segments of the given groups, in the order given."""
+        """Take the segments of the given groups, in the order given."""
         first = self.offsets[groups]
         counts = self.offsets[np.asarray(groups) + 1] - first
         offsets = offsets_of(counts)
@@ -92,7 +92,7 @@ class Segments:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Segments]) -> Segments:
-        """The groups of several, one after the other."""
+        """Put the groups of several one after the other."""
         return cls(
             np.concatenate([part.document for part in parts]),
             np.concatenate([part.start for part in parts]),
@@ -147,7 +147,7 @@ class Plan(ABC):
 
     @abstractmethod
     def segments(self, units: Ints) -> Segments:
-        """The segments in the given units, in the order given; those of a unit may fall short of `unit` tokens."""
+        """List the segments in the given units, in the order given; those of a unit may fall short of `unit` tokens."""
 
     def mixed(self, seed: int, window: int) -> Plan:
         """Exchange segments between rows, so that each holds many lengths; rows stay as many, none gets too long.
@@ -212,12 +212,12 @@ class JoinedPlan(Plan):
 
 
 def index_type(items: int) -> type[np.integer[Any]]:
-    """The smaller of uint32 and int64 that counts this many items."""
+    """Choose the smaller of uint32 and int64 that counts this many items."""
     return np.uint32 if items < 1 << 32 else np.int64
 
 
 def offsets_of(counts: Ints, arrays: Arrays = IN_MEMORY) -> I64:
-    """Running totals from 0: where each group begins, then the total.
+    """Add up running totals from 0: where each group begins, then the total.
 
     >>> offsets_of(np.array([2, 0, 3]))
     array([0, 2, 2, 5])
@@ -226,7 +226,7 @@ def offsets_of(counts: Ints, arrays: Arrays = IN_MEMORY) -> I64:
 
 
 def ranges(first: I64, counts: I64, offsets: I64) -> I64:
-    """Consecutive integers from each `first`, `counts` of them, joined; `offsets` is ``offsets_of(counts)``.
+    """List consecutive integers from each `first`, `counts` of them; `offsets` is ``offsets_of(counts)``.
 
     >>> ranges(np.array([5, 0]), np.array([2, 3]), np.array([0, 2, 5]))
     array([5, 6, 0, 1, 2])
@@ -265,7 +265,7 @@ def fill_up(segments: Segments, missing: I64) -> Segments:
 
 
 def between(ends: I64, begin: I64, end: I64) -> tuple[I64, I64, I64, I64]:
-    """What lies in stretches ``begin:end`` of a stream of consecutive things, such as documents.
+    """Find what lies in stretches ``begin:end`` of a stream of consecutive things, such as documents.
 
     Args:
         ends: things + 1 offsets of the things in the stream, as of `offsets_of` their lengths.
@@ -288,18 +288,18 @@ def between(ends: I64, begin: I64, end: I64) -> tuple[I64, I64, I64, I64]:
 
 
 def distinct(values: npt.NDArray[Any]) -> I64:
-    """Each value once, ascending; `np.unique` would load all of NumPy's masked arrays first.
+    """Sort values, each once; `np.unique` would load all of NumPy's masked arrays first.
 
     >>> distinct(np.array([3, 1, 3]))
     array([1, 3])
     """
     ordered = np.sort(values)
-    found: I64 = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
-    return found
+    once: I64 = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return once
 
 
 def equal_but_one(values: npt.NDArray[Any], first: I64, counts: I64) -> npt.NDArray[np.bool_]:
-    """Which groups of more than two values hold equal ones only, or all but one equal.
+    """Find which groups of more than two values hold equal ones only, or all but one equal.
 
     Followed from its first value to its last, such a group changes nowhere, once beside an end, or twice in a row.
 
@@ -314,15 +314,15 @@ def equal_but_one(values: npt.NDArray[Any], first: I64, counts: I64) -> npt.NDAr
     last = first + counts - 1
     change = values[1:] != values[:-1]
     changes = _inside(change, first, last)
-    found: npt.NDArray[np.bool_] = (changes == 0) | (changes == 1) & (change[first] | change[last - 1])
+    alike: npt.NDArray[np.bool_] = (changes == 0) | (changes == 1) & (change[first] | change[last - 1])
     twice = np.flatnonzero((changes == 2) & (values[first] == values[last]))
     if len(twice):
-        found[twice] = _inside(change[1:] & change[:-1], first[twice], last[twice] - 1) == 1
-    return found
+        alike[twice] = _inside(change[1:] & change[:-1], first[twice], last[twice] - 1) == 1
+    return alike
 
 
 def _inside(marks: npt.NDArray[np.bool_], first: I64, last: I64) -> I64:
-    """How many of the marks ``first:last`` are set."""
+    """Count which of the marks ``first:last`` are set."""
     before = np.zeros(len(marks) + 1, np.int64)
     np.cumsum(marks, out=before[1:])
     inside: I64 = before[last] - before[first]

@@ -46,7 +46,7 @@ class Candidate:
     asked: bool = True
 
     def arguments(self) -> list[str]:
-        """What `packtool pack` is given to do the same.
+        """List the arguments with which `packtool pack` does the same.
 
         >>> Candidate("seamless", PackOptions(sequence_length=512, max_repetition=Fraction(1, 10))).arguments()
         ['--strategy', 'seamless', '--sequence-length', '512', '--max-repetition', '0.1']
@@ -68,9 +68,8 @@ def candidates(
     buckets: Sequence[int] | None = None,
     grid: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[Candidate]:
-    """Every strategy with every sequence length, and those of several row lengths once; each with every combination of
-    the values of those options in the grid that it takes.
-
+    """Combine every strategy with every sequence length (those of several row lengths once), and with every combination
+    of the values of those options in the grid that it takes.
     Args:
         names: strategies, or ``all`` among them for every one.
         sequence_lengths: for the strategies that take one.
@@ -111,7 +110,7 @@ def candidates(
 
 
 def _variants(name: str, sequence_lengths: Sequence[int], values: Mapping[str, Sequence[Any]]) -> list[Candidate]:
-    """One strategy in every way."""
+    """Try one strategy in every way."""
     strategy = STRATEGIES[name]
     axes = {option: tried for option, tried in values.items() if option in strategy.accepts}
     if "sequence_length" in strategy.accepts:
@@ -123,14 +122,14 @@ def _variants(name: str, sequence_lengths: Sequence[int], values: Mapping[str, S
                 where="--sequence-length",
             )
         axes = {"sequence_length": list(dict.fromkeys(sequence_lengths)), **axes}
-    found = []
+    variants = []
     for combination in itertools.product(*axes.values()):
         given = dict(zip(axes, combination, strict=True))
         options = replace(PackOptions(), **given)
         check(strategy, options)
         differing = [_named(option, given[option]) for option in axes if option in _SHORT and len(axes[option]) > 1]
-        found.append(Candidate(name, options, " ".join([name, *differing])))
-    return found
+        variants.append(Candidate(name, options, " ".join([name, *differing])))
+    return variants
 
 
 def _takers(option: str) -> list[str]:
@@ -138,13 +137,13 @@ def _takers(option: str) -> list[str]:
 
 
 def _named(option: str, value: Any) -> str:
-    """An option and its value, short."""
+    """Write an option and its value, short."""
     name = _SHORT[option]
     return f"{name}={_written(value)}" if name else _written(value)
 
 
 def _written(value: Any) -> str:
-    """A value as it is typed."""
+    """Write a value as it is typed."""
     if isinstance(value, bool):
         return "mixed" if value else "unmixed"
     if isinstance(value, tuple | list):

@@ -18,7 +18,7 @@ PICTURED = 6
 
 
 def sample_rows(lengths: Ints, candidate: Candidate) -> Segments:
-    """Rows evenly spread over what the candidate makes of the first documents.
+    """List rows evenly spread over what the candidate makes of the first documents.
 
     Of several row lengths, those of the one with the most tokens.
     """
@@ -28,7 +28,7 @@ def sample_rows(lengths: Ints, candidate: Candidate) -> Segments:
 
 
 def spread_rows(segments: Callable[[int, int], Segments], rows: int) -> Segments:
-    """Some rows, evenly spread, of all that `segments(first, last)` gives."""
+    """List some rows, evenly spread, of all that `segments(first, last)` gives."""
     wanted = distinct(np.linspace(0, rows - 1, PICTURED).astype(np.int64)).tolist() if rows else []
     parts: list[Segments] = [segments(row, row + 1) for row in wanted]
     empty = np.zeros(0, np.int64)

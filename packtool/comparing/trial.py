@@ -72,8 +72,8 @@ def compare(
 
     >>> import numpy as np
     >>> from packtool.comparing import candidates
-    >>> [found] = compare(np.array([5, 4]), candidates(["concat"], [4]))
-    >>> found.ledger.rows, found.ledger.padding
+    >>> [outcome] = compare(np.array([5, 4]), candidates(["concat"], [4]))
+    >>> outcome.ledger.rows, outcome.ledger.padding
     (3, 3)
     """
     if engine is None or engine.shares_memory:
@@ -84,8 +84,8 @@ def compare(
     with temporary_directory() as folder:
         task = save(_OnWorker(lengths), folder)
         sent = {}
-        for number, found in engine.run(task, tried, shared=task.file):
-            sent[number] = found
+        for number, outcome in engine.run(task, tried, shared=task.file):
+            sent[number] = outcome
             advance(1)
     yield from (sent[number].received(lengths) for number in range(len(tried)))
 
@@ -97,9 +97,9 @@ class _OnWorker:
     lengths: Ints
 
     def __call__(self, candidate: Candidate, worker: Worker) -> _Sent:
-        found = _try(self.lengths, candidate)
-        counts = [(tally.counts(), tally.sequence_length) for tally in found.tallies]
-        return _Sent(replace(found, tallies=[]), counts)
+        outcome = _try(self.lengths, candidate)
+        counts = [(tally.counts(), tally.sequence_length) for tally in outcome.tallies]
+        return _Sent(replace(outcome, tallies=[]), counts)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _try(lengths: Ints, candidate: Candidate) -> Outcome:
 
 
 def affordable(candidate: Candidate, documents: int) -> bool:
-    """Whether a candidate that nobody asked for by name is worth its time on so many documents.
+    """Tell whether a candidate that nobody asked for by name is worth its time on so many documents.
 
     Those that place documents one by one, in random order, take a microsecond and more for each.
     """
@@ -144,7 +144,7 @@ def affordable(candidate: Candidate, documents: int) -> bool:
 
 
 def mixed(candidate: Candidate) -> bool:
-    """Whether the candidate exchanges documents between rows, so that they are not the bins that are counted."""
+    """Tell whether the candidate exchanges documents between rows, so that they are not the bins that are counted."""
     return mixes(STRATEGIES[candidate.strategy], candidate.options)
 
 

@@ -51,8 +51,8 @@ class HomogeneityCounts:
     >>> counts = HomogeneityCounts()
     >>> lengths = one([4, 4, 4, 1, 1, 1, 9])
     >>> counts.add(Segments(np.arange(7), np.zeros(7, np.int64), lengths, np.zeros(7, np.int64), one([0, 3, 7])))
-    >>> found = counts.result()
-    >>> round(found.between_rows, 3), round(found.random_rows, 3), found.rows_of_several, found.equal_but_one
+    >>> rows = counts.result()
+    >>> round(rows.between_rows, 3), round(rows.random_rows, 3), rows.rows_of_several, rows.equal_but_one
     (0.249, 0.167, 2, 1.0)
     """
 
@@ -107,7 +107,7 @@ class HomogeneityCounts:
         return self
 
     def result(self) -> Homogeneity:
-        """What the rows so far amount to."""
+        """Sum up the rows so far."""
         # Both parts times the number of segments, in whole numbers.
         whole = self.log_squares * self.segments - self.log * self.log
         between = self.row_squares * self.segments - self.log * self.log
@@ -122,12 +122,12 @@ class HomogeneityCounts:
 
 
 def _count(times: I64 | None, rows: int) -> int:
-    """How many rows these are."""
+    """Count these rows."""
     return rows if times is None else int(times.sum())
 
 
 def _product(values: I64, times: I64 | None) -> int:
-    """Sum of values × times, which may exceed 64 bits; neither does, nor is it negative."""
+    """Add up values × times, which may exceed 64 bits; neither does, nor is it negative."""
     high, low = values >> 24, values & ((1 << 24) - 1)
     if times is None:
         return (int(high.sum()) << 24) + int(low.sum())
@@ -135,13 +135,13 @@ def _product(values: I64, times: I64 | None) -> int:
 
 
 def _quotient(values: I64, counts: I64) -> I64:
-    """Whole quotients of numbers below 2^53, where division rounds up to no whole number: three times as fast."""
+    """Divide numbers below 2^53 to whole quotients: floats round up to no whole number, and are three times as fast."""
     whole: I64 = (values / counts).astype(np.int64)
     return whole
 
 
 def _logs(length: I64) -> I64:
-    """Logs of lengths, in whole steps; looked up, unless some length is not in the table."""
+    """Take logs of lengths, in whole steps: looked up, unless some length is not in the table."""
     if int(length.max()) >= len(_KNOWN_LOGS):
         return _exact_logs(length)
     known: I64 = _KNOWN_LOGS[length]

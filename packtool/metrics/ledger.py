@@ -50,7 +50,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rows: Count
 
     def unbalanced(self, documents: int) -> str | None:
-        """The first equation that does not hold, with its two sides; None if all hold."""
+        """Find the first equation that does not hold, with its two sides; None if all hold."""
         equations = {
             "stored + packed again = left out + input": (self.stored + self.packed_again, self.left_out + self.input),
             "input = placed + dropped": (self.input, self.placed + self.dropped),
@@ -96,7 +96,7 @@ def balance(
     accounts: Sequence[Accounts],
     chosen: ChosenText | None = None,
 ) -> Ledger:
-    """The ledger of a packing, checked.
+    """Draw up the ledger of a packing, and check it.
 
     What the strategy says it left out (`plans`) is held against what the rows hold (`accounts`): neither is derived
     from the other.

@@ -65,23 +65,23 @@ class LengthCounts:
         return int(self.values[-1]) if len(self.values) else 0
 
     def quantile(self, share: float) -> int:
-        """The smallest length that at least `share` of the documents do not exceed; 0 of no documents."""
+        """Find the smallest length that at least `share` of the documents do not exceed; 0 of no documents."""
         if not len(self.values):
             return 0
         reached = np.cumsum(self.counts)
         return int(self.values[np.searchsorted(reached, share * reached[-1])])
 
     def at_most(self, length: int) -> int:
-        """Documents of at most this length."""
+        """Count documents of at most this length."""
         return int(self.counts[: np.searchsorted(self.values, length, side="right")].sum())
 
     def tokens_over(self, length: int) -> int:
-        """Tokens of the documents longer than this."""
+        """Count tokens of the documents longer than this."""
         above = self.values > length
         return int(self.values[above] @ self.counts[above])
 
     def histogram(self) -> list[tuple[int, int, int, int]]:
-        """Bins of equal width on a logarithmic scale: (first length, last length, documents, tokens) of each.
+        """Count in bins of equal width on a logarithmic scale: (first length, last length, documents, tokens) of each.
 
         The first bin holds the shortest document, the last the longest; bins between may be empty.
         """

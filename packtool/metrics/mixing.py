@@ -127,7 +127,7 @@ class SourceMixing:
         self.include(self.tokens(rows), rows.groups)
 
     def tokens(self, rows: Segments) -> npt.NDArray[np.float64]:
-        """Tokens of each store in each batch of these rows: (batches, stores)."""
+        """Count tokens of each store in each batch of these rows: (batches, stores)."""
         held, stores = rows.document >= 0, len(self._stores) - 1
         batch, batches = rows.group_of()[held] // self.batch_size, -(-rows.groups // self.batch_size)
         store = np.searchsorted(self._stores, rows.document[held], side="right") - 1
@@ -152,7 +152,7 @@ class SourceMixing:
             self._max = np.maximum(self._max, shares.max(axis=0))
 
     def result(self) -> BatchMix:
-        """What the rows so far amount to: over whole batches, or over the only one where none is whole."""
+        """Sum up the rows so far: over whole batches, or over the only one where none is whole."""
         if self._batches:
             mean = self._sum / self._batches
             deviation = np.sqrt(np.maximum(self._squares / self._batches - mean**2, 0))
@@ -212,7 +212,7 @@ class Mixing:
         self.include(self.measure(rows, self._rows))
 
     def measure(self, rows: Segments, first_row: int) -> RowsMix:
-        """What rows from `first_row` add to the counts, in whatever process."""
+        """Measure what rows from `first_row` add to the counts, in whatever process."""
         held = rows.document >= 0
         document = rows.document[held]
         row = rows.group_of()[held]
@@ -249,7 +249,7 @@ class Mixing:
         return (2 * lot + inside)[followed], row[followed]
 
     def result(self) -> Mixed:
-        """What the rows so far amount to."""
+        """Sum up the rows so far."""
         step = 1 if self._stride == 1 else 2
         one, other = self._first_row[:-1:step], self._first_row[1::step]
         both = (one[: len(other)] >= 0) & (other >= 0)

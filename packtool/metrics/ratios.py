@@ -10,12 +10,12 @@ from packtool.plan import I64
 
 
 def ratio(part: int, whole: int) -> float:
-    """part / whole, and 0 of nothing."""
+    """Divide part by whole; 0 of nothing."""
     return part / whole if whole else 0.0
 
 
 def quantile(counts: I64, share: float) -> int:
-    """The smallest value that at least `share` of the items do not exceed; ``counts[v]`` items have value v.
+    """Find the smallest value that at least `share` of the items do not exceed; ``counts[v]`` items have value v.
 
     >>> quantile(np.array([0, 5, 4, 1]), 0.5), quantile(np.array([0, 5, 4, 1]), 0.99)
     (1, 3)
@@ -25,7 +25,7 @@ def quantile(counts: I64, share: float) -> int:
 
 
 def histogram_sum(histograms: Sequence[I64]) -> I64:
-    """The sum of histograms of different sizes."""
+    """Add up histograms of different sizes."""
     total = np.zeros(max(len(h) for h in histograms), np.int64)
     for histogram in histograms:
         total[: len(histogram)] += histogram

@@ -32,7 +32,7 @@ class Sliding:
 
 
 def sliding(counts: LengthCounts, sequence_length: int, max_repetition: Fraction) -> Sliding:
-    """Predicted and actual effect of sliding windows.
+    """Measure the predicted and actual effect of sliding windows.
 
     The theory takes lengths as uniform between k L and (k + 1) L: there, a share k r_max of the T_k texts slides (all
     from k = 1 / r_max), and a text that does not slide leaves (1 - k r_max) L / 2 tokens on average. In the paper both
@@ -61,7 +61,7 @@ def sliding(counts: LengthCounts, sequence_length: int, max_repetition: Fraction
 def can_slide(
     length: I64, sequence_length: int, max_repetition: Fraction
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which texts, of at least a row each, become one row more by overlap (expression 2); whole rows need none."""
+    """Find which texts, of at least a row each, become one row more by overlap (expression 2); whole rows need none."""
     whole = (length // sequence_length).astype(object)
     overlap = -(-whole * max_repetition.numerator * sequence_length // max_repetition.denominator)
     enough: npt.NDArray[np.bool_] = (length + overlap >= (whole + 1) * sequence_length).astype(np.bool_)

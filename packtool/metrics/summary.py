@@ -87,7 +87,7 @@ class Metrics:
 
 
 def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
-    """Metrics of a whole dataset from the tallies of its buckets (of one, where all rows are equally long).
+    """Compute the metrics of a whole dataset from the tallies of its buckets (of one, where all rows are equally long).
 
     Args:
         tallies: one for each bucket, over the same documents.
@@ -141,7 +141,7 @@ def _documents_per_row(rows: I64) -> DocumentsPerRow:
 
 
 def _pairs(segments: I64, more: int) -> int:
-    """Sum of l (l + more) / 2 over segments of l tokens."""
+    """Add up l (l + more) / 2 over segments of l tokens."""
     length = np.arange(len(segments))
     return int(segments @ (length * (length + more) // 2))
 
@@ -156,7 +156,7 @@ def _overlapping(tallies: Sequence[Tally]) -> int:
 
 
 def _homogeneity(tallies: Sequence[Tally]) -> Homogeneity:
-    """Of the rows of all buckets together."""
+    """Measure the rows of all buckets together."""
     counts = HomogeneityCounts()
     for tally in tallies:
         counts += tally.homogeneity

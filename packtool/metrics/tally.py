@@ -186,7 +186,7 @@ class Tally:
         return self
 
     def counts(self) -> TallyCounts:
-        """All counts so far; `of` makes a tally of them again.
+        """Copy all counts so far; `of` makes a tally of them again.
 
         >>> tally = Tally(lengths=np.array([4]), sequence_length=4)
         >>> segment = Segments(np.array([0]), np.array([0]), np.array([4]), np.array([0]), np.array([0, 1]))
@@ -204,7 +204,7 @@ class Tally:
 
     @classmethod
     def of(cls, counts: TallyCounts, lengths: Ints, sequence_length: int) -> Tally:
-        """A tally with these counts, of the same dataset."""
+        """Make a tally with these counts, of the same dataset."""
         tally = cls(lengths, sequence_length)
         for name, value in counts.counts.items():
             setattr(tally, name, value)
@@ -233,7 +233,7 @@ class Tally:
         self._named.clear()
 
     def _named_documents(self) -> I64:
-        """Documents with tokens in more than one row, ascending."""
+        """List documents with tokens in more than one row, ascending."""
         if self._overlaps is not None:
             return np.flatnonzero(self.overlaps)
         return distinct(np.concatenate([np.empty(0, np.int64), *self._named]))
@@ -246,7 +246,7 @@ class Tally:
         return np.zeros(0, np.bool_) if self._overlaps is None else self._overlaps
 
     def accounts(self) -> Accounts:
-        """What the rows hold, in tokens."""
+        """Draw up what the rows hold, in tokens."""
         return Accounts(
             placed=self.placed,
             repeated=self.repeated,
@@ -259,13 +259,13 @@ class Tally:
 
 
 def _listed(histogram: I64) -> tuple[list[int], list[int]]:
-    """The values that occur, and how often."""
+    """List the values that occur, and how often."""
     values = np.flatnonzero(histogram)
     return values.tolist(), histogram[values].tolist()
 
 
 def _weighted(values: I64, times: I64, most: int) -> I64:
-    """How often each value occurs; sums below 2^53 are exact."""
+    """Count how often each value occurs; sums below 2^53 are exact."""
     return np.bincount(values, times, minlength=most + 1).astype(np.int64)
 
 

@@ -32,7 +32,7 @@ class TrainingCost:
 
 
 def training_cost(metrics: Metrics, output_tokens: int, parameters: int) -> TrainingCost:
-    """The cost of an epoch for a decoder-only transformer.
+    """Estimate the cost of an epoch for a decoder-only transformer.
 
     Per token, a multiplication and an addition for each parameter forward, twice that backward: 6 N. Per query-key pair
     and layer, 2 × width operations for the score and as many for the value forward, twice that backward: 12 × width.

@@ -29,7 +29,7 @@ class Unpacked:
 
 
 def unpacked(counts: LengthCounts, batch_size: int) -> Unpacked | None:
-    """Documents padded to the longest of a random batch; None without documents.
+    """Count documents padded to the longest of a random batch; None without documents.
 
     Of N documents, n of them no longer than x, a batch of B has none longer with probability C(n, B) / C(N, B).
 

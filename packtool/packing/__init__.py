@@ -38,7 +38,7 @@ STRATEGIES: dict[str, Strategy] = {module.STRATEGY.name: module.STRATEGY for mod
 
 
 def strategy(name: str) -> Strategy:
-    """The strategy of this name.
+    """Look up a strategy by its name.
 
     Raises:
         UsageError: there is none; lists those there are.
@@ -131,7 +131,7 @@ def join_windows(parts: Sequence[tuple[int, list[Plan]]], lengths: Ints, arrays:
 
 
 def plan_windows(name: str, blocks: Iterable[Ints], options: PackOptions) -> Iterator[tuple[int, list[Plan]]]:
-    """The plans of a corpus window by window, for a corpus whose lengths or plans exceed memory.
+    """Plan a corpus window by window, where its lengths or plans exceed memory.
 
     Args:
         name: a windowed strategy.
@@ -153,7 +153,7 @@ def plan_windows(name: str, blocks: Iterable[Ints], options: PackOptions) -> Ite
 
 
 def plan_window(name: str, lengths: Ints, options: PackOptions, first: int) -> list[Plan]:
-    """The plans of one window, which count documents from it.
+    """Plan one window; its plans count documents from its first.
 
     Args:
         name: a windowed strategy.

@@ -6,7 +6,7 @@ Paper: Seamless Packing, D.3.
 
 from __future__ import annotations
 
-from packtool.packing.bins.cut import cut
+from packtool.packing.bins.cut import cut_documents
 from packtool.packing.bins.filled import FilledBins
 from packtool.packing.bins.greedy import best_fit
 from packtool.packing.bins.optimize import near_optimal
@@ -33,7 +33,7 @@ def count(lengths: Ints, options: PackOptions) -> list[Counted]:
 
 def _fill(lengths: Ints, options: PackOptions) -> FilledBins:
     sequence_length = options.row_length
-    documents = cut(lengths, sequence_length)
+    documents = cut_documents(lengths, sequence_length)
     if not options.optimize:
         return FilledBins(lengths, sequence_length, documents, best_fit(documents.counts, sequence_length))
     runs, bound = near_optimal(documents.counts, sequence_length, best_fit)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from packtool.packing.bins.cut import cut
+from packtool.packing.bins.cut import cut_documents
 from packtool.packing.bins.filled import FilledBins
 from packtool.packing.bins.greedy import best_fit
 from packtool.packing.options import PackOptions, Strategy
@@ -34,7 +34,7 @@ def count(lengths: Ints, options: PackOptions) -> list[Counted]:
 
 def _fill(lengths: Ints, options: PackOptions) -> FilledBins:
     sequence_length = options.row_length
-    documents = cut(lengths, sequence_length)
+    documents = cut_documents(lengths, sequence_length)
     counts = np.append(documents.counts, documents.whole_rows)
     runs = best_fit(counts, sequence_length + options.extra)
     # A whole row opens a bin of its own; tails that follow it in the bin are beyond the row.

@@ -102,7 +102,7 @@ class _Filled:
         return np.concatenate([order[self.place], order[len(self.over) :]]), np.append(self.counts, len(self.place))
 
     def _rows_of_segments(self, runs: Runs) -> tuple[Segments, I64]:
-        """Rows that hold segments, and the lengths of the documents as these rows number them."""
+        """List rows that hold segments, and the lengths of the documents as these rows number them."""
         run = runs.run_of()
         is_segment = runs.length > self.largest
         # A run of several bins holds nothing but a segment in each.
@@ -126,7 +126,7 @@ class _Filled:
         return Segments(document, start, length, np.zeros_like(start), offsets_of(sizes)), known
 
     def _whole(self, place: I64) -> I64:
-        """Tokens of the documents at these places."""
+        """Look up the tokens of the documents at these places."""
         longest_first = np.flatnonzero(self.counts)[::-1]
         at = np.searchsorted(np.cumsum(self.counts[longest_first]), place - len(self.over), side="right")
         tokens = np.append(longest_first, 0)[np.minimum(at, len(longest_first))]

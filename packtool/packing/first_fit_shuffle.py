@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from packtool.packing.bins.cut import cut
+from packtool.packing.bins.cut import cut_documents
 from packtool.packing.bins.first_fit import first_fit_in_order
 from packtool.packing.options import PackOptions, Strategy
 from packtool.packing.plans.rows import Bins, LongRows, RowsPlan
@@ -27,7 +27,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     array([3, 0, 2, 1])
     """
     sequence_length = options.row_length
-    documents = cut(lengths, sequence_length)
+    documents = cut_documents(lengths, sequence_length)
     order = permutation(len(lengths), seed=options.seed, purpose=FIRST_FIT_ORDER).astype(index_type(len(lengths)))
     tails = sequence_length - documents.keys[order].astype(np.int64)
     order, tails = order[tails > 0], tails[tails > 0]

@@ -51,7 +51,7 @@ class Strategy:
 
 
 def mixes(strategy: Strategy, options: PackOptions) -> bool:
-    """Whether rows are mixed."""
+    """Tell whether rows are mixed."""
     return strategy.mixes if options.mix_rows is None else options.mix_rows
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from packtool.packing.bins.cut import cut
+from packtool.packing.bins.cut import cut_documents
 from packtool.packing.bins.filled import FilledBins
 from packtool.packing.bins.greedy import first_fit
 from packtool.packing.options import PackOptions, Strategy
@@ -43,13 +43,13 @@ def _fill(lengths: Ints, options: PackOptions) -> FilledBins:
         slide = slides(long, sequence_length, options.repetition)
         return rows + slide, np.where(slide, 0, tails)
 
-    documents = cut(lengths, sequence_length, rows_and_tails)
+    documents = cut_documents(lengths, sequence_length, rows_and_tails)
     runs = first_fit(documents.counts, sequence_length + options.extra)
     return FilledBins(lengths, sequence_length, documents, runs, remainder=options.remainder)
 
 
 def slides(lengths: I64, sequence_length: int, max_repetition: Fraction) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether documents of these lengths, at least L each, fill one row more by overlapping.
+    """Find which documents of these lengths, at least L each, fill one row more by overlapping.
 
     With n = len // L: they do where len is no multiple of L and len + ceil(n * r_max * L) >= (n + 1) * L
     (formulas 1 and 2), in exact arithmetic.

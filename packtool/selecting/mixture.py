@@ -132,7 +132,7 @@ def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int, arrays: Arra
 
 
 def _drawn(kept: Mask, seed: int) -> Iterator[tuple[int, int, Keys]]:
-    """Documents ``first:last``, and the keys of those of them that are kept."""
+    """Yield ranges of documents ``first:last``, and the keys of those of them that are kept."""
     for a, b in blocks(len(kept)):
         yield a, b, keys(seed, SELECTION, 0, a, b - a)[kept[a:b]]
 
@@ -144,7 +144,7 @@ def _group(drawn: Keys) -> I64:
 def epochs_of(
     weights: dict[str, Fraction], tokens: dict[str, int], budget: int | None, most: Fraction
 ) -> dict[str, Fraction]:
-    """Epochs of each source.
+    """Work out the epochs of each source.
 
     Args:
         weights: epochs, or shares of the budget where there is one.

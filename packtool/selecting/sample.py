@@ -12,7 +12,7 @@ from packtool.shuffling.permutation import SAMPLE, keys
 
 
 def sampled(lengths: Ints, kept: I64, share: Fraction, interval: int, seed: int) -> npt.NDArray[np.bool_]:
-    """Which documents a stratified sample takes (Seamless Packing, appendix D.1); larger shares hold those of smaller.
+    """Draw a stratified sample (Seamless Packing, appendix D.1); larger shares hold the documents of smaller ones.
 
     Of each interval (k · interval, (k + 1) · interval] those with the smallest keys, as many as come nearest to its
     share; halves are rounded up.

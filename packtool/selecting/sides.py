@@ -16,7 +16,7 @@ _HOLDOUT, _SHARD = 1, 2  # purposes: sides of one kind tell nothing about those 
 
 
 def _mixed(hashes: U64, seed: int, purpose: int) -> U64:
-    """The hashes drawn anew by a seed, with the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
+    """Draw the hashes anew by a seed, with the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
     step = (0x9E3779B97F4A7C15 * (1 + 2 * (seed % (1 << 62)) + purpose * (1 << 32))) % (1 << 64)
     value = hashes + np.uint64(step)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -27,7 +27,7 @@ def _mixed(hashes: U64, seed: int, purpose: int) -> U64:
 def held_out(
     hashes: U64, lengths: Ints, *, seed: int, share: Fraction | None = None, documents: int = 0, tokens: int = 0
 ) -> Mask:
-    """Which documents are held out. Larger hold-outs hold all of smaller ones of the same seed.
+    """Choose documents to hold out. Larger hold-outs contain smaller ones of the same seed.
 
     Args:
         hashes: of the documents' texts.
@@ -57,7 +57,7 @@ def held_out(
 
 
 def in_shard(hashes: U64, number: int, shards: int) -> Mask:
-    """Which documents are in shard `number` of `shards`, from 1: each is in one of them, with all its copies.
+    """Find the documents of shard `number` of `shards`, from 1: each is in one of them, with all its copies.
 
     >>> texts = np.arange(100, dtype=np.uint64)
     >>> sum(int(in_shard(texts, number, 3).sum()) for number in (1, 2, 3))
@@ -71,7 +71,7 @@ def in_shard(hashes: U64, number: int, shards: int) -> Mask:
 
 
 def first_of_each(hashes: U64) -> Mask:
-    """Which documents are the first with their text.
+    """Find the documents that are the first with their text.
 
     >>> first_of_each(np.array([5, 6, 5], np.uint64)).tolist()
     [True, True, False]

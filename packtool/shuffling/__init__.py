@@ -56,7 +56,7 @@ METHODS: dict[str, Method] = {
 
 
 def method(name: str) -> Method:
-    """The shuffle of this name.
+    """Look up a shuffle by its name.
 
     Raises:
         UsageError: there is none; lists those there are.

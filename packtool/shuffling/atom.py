@@ -42,14 +42,14 @@ class AtomShuffle:
         return wanted if self.stored is None else reorder(self.stored.order(arrays), wanted, arrays)
 
     def keys(self, arrays: Arrays = IN_MEMORY) -> Keys:
-        """What sorts the stored atoms into the new order, drawn as needed where they lie in corpus order."""
+        """Make the keys that sort stored atoms into the new order, drawn as needed where they lie in corpus order."""
         if self.stored is not None:
             return ranked(self.order(arrays), arrays)
         return partial(_drawn, self)
 
 
 def atom_shuffles(plans: Sequence[Plan], *, seed: int, epoch: int = 0) -> list[AtomShuffle]:
-    """The permutation of each plan; the atoms of all plans are numbered through."""
+    """Set up the permutation of each plan; the atoms of all plans are numbered through."""
     atoms = [plan.movable_atoms for plan in plans]
     return [AtomShuffle(count, sum(atoms[:number]), seed, epoch) for number, count in enumerate(atoms)]
 

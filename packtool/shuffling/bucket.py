@@ -21,7 +21,7 @@ from packtool.shuffling.permutation import BATCH_ORDER, permutation
 def batches(
     buckets: Sequence[tuple[int, int]], batch_tokens: int, *, keep_rest: bool, seed: int, epoch: int
 ) -> npt.NDArray[Any]:
-    """The batches of all buckets, in random order.
+    """Cut all buckets to batches, in random order.
 
     Args:
         buckets: (sequence length, rows) of each bucket.

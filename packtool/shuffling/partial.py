@@ -65,7 +65,7 @@ class PartialPlan(Plan):
 
 
 def rotations(lanes: int, lane_tokens: int, *, seed: int, epoch: int) -> I64:
-    """A uniform number in [0, `lane_tokens`) for each lane, independent for each epoch.
+    """Draw a uniform number in [0, `lane_tokens`) for each lane, independent for each epoch.
 
     >>> drawn = rotations(4, 1000, seed=42, epoch=0)
     >>> bool((drawn == rotations(8, 1000, seed=42, epoch=0)[:4]).all())
@@ -84,7 +84,7 @@ def plan(
     short_rows: bool = False,
     arrays: Arrays = IN_MEMORY,
 ) -> PartialPlan:
-    """The partial shuffle of documents of these lengths (EOS included), for one epoch.
+    """Plan the partial shuffle of documents of these lengths (EOS included), for one epoch.
 
     Args:
         lengths: tokens of each document.
@@ -105,7 +105,7 @@ def plan(
 
 
 def lane_tokens(tokens: int, batch_size: int, multiple: int) -> int:
-    """Tokens in each of as many lanes as a batch has rows, a multiple of a number.
+    """Work out the tokens in each of as many lanes as a batch has rows, a multiple of a number.
 
     >>> lane_tokens(100, 4, 10), lane_tokens(100, 4, 1)
     (20, 25)

@@ -35,7 +35,7 @@ _PER_COUNT = 4  # Philox yields four 64-bit numbers for each step of its counter
 
 
 def stream(seed: int, purpose: int, *place: int) -> np.random.Philox:
-    """The bit generator of one purpose at one place, such as an epoch; independent of all others.
+    """Make the bit generator of one purpose at one place, such as an epoch; independent of all others.
 
     Args:
         seed: 0 or more, below 2^64.
@@ -46,7 +46,7 @@ def stream(seed: int, purpose: int, *place: int) -> np.random.Philox:
 
 
 def keys(seed: int, purpose: int, epoch: int, first: int, count: int) -> npt.NDArray[np.uint64]:
-    """The 64-bit keys of `count` atoms from atom `first`.
+    """Draw the 64-bit keys of `count` atoms from atom `first`.
 
     Args:
         seed: 0 or more, below 2^64.
@@ -95,6 +95,7 @@ def order_by(drawn: npt.NDArray[np.uint64], arrays: Arrays = IN_MEMORY) -> I64:
     low = np.uint64((1 << max(1, (len(drawn) - 1).bit_length())) - 1)
     packed = arrays.filled(len(drawn), np.uint64, lambda a, b: (drawn[a:b] & ~low) | np.arange(a, b, dtype=np.uint64))
     packed.sort()
+    # Neighbours that are equal above the index may be in the wrong order: they are sorted again, by their whole keys.
     unsure = [np.empty(0, np.int64)]
     for a, b in blocks(len(packed)):
         begin, end = max(a, 1), min(b, len(packed) - 1)

@@ -84,6 +84,8 @@ class _Composer:
             longest = self._longest(self.largest)
             entries: list[Entry] = []
             repeats = 1
+            # The longest document left opens the bucket: one that is longer than all buckets, else the longest of the
+            # histogram. The rest of a cut document is shorter than all others, so it opens one only when it is alone.
             if self.next_over < self.end_over or (self.rest and not longest):
                 capacity, head = self._head()
                 entries.append(self._entry(head))
@@ -94,10 +96,13 @@ class _Composer:
                 repeats = self.left[longest]
             else:
                 break
+            # Then all that fit whole, in order. Lengths alone decide, so buckets are the same until one runs out:
+            # these are a run.
             room, repeats = self._walk(entries, longest, room, repeats)
             if self.rest and self.rest.length <= room:
                 entries.append(self._entry(self.rest))
                 room, repeats, self.rest = room - self.rest.length, 1, None
+            # More room than P allows is filled from the shortest document's front: this bucket is one of its kind.
             spills = room > self.allowed[capacity]
             if spills:
                 repeats = 1
@@ -110,15 +115,15 @@ class _Composer:
 
     def _longest(self, limit: int) -> int:
         below = self.below
-        found = limit
-        while below[found] != found:
-            found = below[found]
-        while below[limit] != found:
-            below[limit], limit = found, below[limit]
-        return found
+        longest = limit
+        while below[longest] != longest:
+            longest = below[longest]
+        while below[limit] != longest:
+            below[limit], limit = longest, below[limit]
+        return longest
 
     def _head(self) -> tuple[int, Segment]:
-        """The first document, where it is not one of the histogram: fill whole buckets, return the segment left."""
+        """Take the first document that is not in the histogram: fill whole buckets with it, return the segment left."""
         if self.next_over < self.end_over:
             head = Segment(self.next_over, 0, self.over[self.next_over])
             self.next_over += 1
@@ -154,7 +159,7 @@ class _Composer:
             self.below[length] = length - 1
 
     def _last(self) -> Segment | None:
-        """The last document of the order, taken out of it."""
+        """Take the last document out of the order."""
         if self.rest:
             return self.rest
         while self.shortest and not self.left[self.shortest]:

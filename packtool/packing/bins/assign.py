@@ -17,7 +17,7 @@ _LARGE = 1 << 8  # runs of at least this many items are copied one by one
 
 
 def stable_order(keys: Keys, counts: I64) -> Ints:
-    """Indices in ascending order of their keys, ties by index.
+    """Sort indices by their keys, ties by index.
 
     Sorting a large array by radix misses the cache at every step. Blocks are sorted in the cache instead, and the equal
     keys of each block moved to their place in one go.
@@ -42,7 +42,7 @@ def stable_order(keys: Keys, counts: I64) -> Ints:
 
 
 def _radix_order(keys: Keys) -> I64:
-    """A stable argsort in passes of 16 bits, for which NumPy sorts by radix."""
+    """Sort stably in passes of 16 bits, for which NumPy uses a radix sort."""
     order = np.argsort(keys.astype(np.uint16), kind="stable")
     if keys.dtype != np.uint16:
         high = (keys >> 16).astype(np.uint16)
@@ -51,7 +51,7 @@ def _radix_order(keys: Keys) -> I64:
 
 
 def assign(order: Ints, counts: I64, runs: Runs) -> tuple[Ints, I64]:
-    """The items of each bin, in the order in which they were placed.
+    """List the items of each bin, in the order in which they were placed.
 
     Args:
         order: the items, longest first, ties in their own order.
@@ -84,7 +84,7 @@ def assign(order: Ints, counts: I64, runs: Runs) -> tuple[Ints, I64]:
 
 
 def entry_places(runs: Runs) -> I64:
-    """Where the items of each entry begin among the items of all bins."""
+    """Find where the items of each entry begin among the items of all bins."""
     run_of = runs.run_of()
     before = offsets_of(runs.count)[:-1]
     run_start = offsets_of(runs.bins * runs.items())[:-1]

@@ -48,12 +48,12 @@ class CutDocuments:
 
 
 def plain(lengths: I64, sequence_length: int) -> tuple[I64, I64]:
-    """As many whole rows as there are, then the tail."""
+    """Cut as many whole rows as there are, then the tail."""
     rows, tails = np.divmod(lengths, sequence_length)
     return rows, tails
 
 
-def cut(lengths: Ints, sequence_length: int, rows_and_tails: RowsAndTails = plain) -> CutDocuments:
+def cut_documents(lengths: Ints, sequence_length: int, rows_and_tails: RowsAndTails = plain) -> CutDocuments:
     """Cut documents to whole rows and tails.
 
     Args:
@@ -61,7 +61,7 @@ def cut(lengths: Ints, sequence_length: int, rows_and_tails: RowsAndTails = plai
         sequence_length: tokens in a row, L, at least 2.
         rows_and_tails: how a document of at least L tokens is cut.
 
-    >>> documents = cut(np.array([3, 9, 4, 8]), 4)
+    >>> documents = cut_documents(np.array([3, 9, 4, 8]), 4)
     >>> documents.long, documents.rows, documents.keys, documents.counts, documents.eos_alone
     (array([1, 2, 3]), array([2, 1, 2]), array([1, 4, 4, 4], dtype=uint16), array([0, 0, 0, 1]), 1)
     """

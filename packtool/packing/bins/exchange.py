@@ -56,12 +56,14 @@ class Rounds(NamedTuple):
         others: balancing rounds at most, and trading rounds.
         stalled: they go on while each takes off so small a part of the variance between rows.
         parting: trading rounds that part rows of equal lengths but one; many segments need none, having equal sums.
+        near: rows are traded where more than one part in so many is missing to the goal.
     """
 
     random: tuple[int, int]
     others: int
     stalled: int
     parting: int
+    near: int
 
     @classmethod
     def of(cls, segments: int) -> Rounds:
@@ -70,8 +72,8 @@ class Rounds(NamedTuple):
 
 
 _SMALL = 1 << 18
-_MANY = Rounds((24, 64), 400, 1024, 16)
-_FEW_ROUNDS = Rounds((2, 10), 32, 40, 0)
+_MANY = Rounds((24, 64), 400, 1024, 16, _NEAR)
+_FEW_ROUNDS = Rounds((2, 10), 32, 40, 0, 8)
 
 
 class RowSegments(NamedTuple):
@@ -151,7 +153,7 @@ class _Scale(NamedTuple):
 
     @classmethod
     def of(cls, weight: U64, rows: int, longest: U64, long_rows: int) -> _Scale:
-        """Of segments of these weights in so many rows, and rows of one segment of the longest weight."""
+        """Measure segments of these weights in so many rows, and rows of one segment of the longest weight."""
         log, of_long = (weight & LOW).view(np.int64), int((longest & LOW)[0])
         segments = len(log) + long_rows
         mean = (int(log.sum()) + long_rows * of_long) // max(1, segments)
@@ -166,26 +168,26 @@ class _Scale(NamedTuple):
         return self._replace(alone=self.alone + int((there * there).sum()))
 
     def excess(self, weight: U64, counts: I64 | np.int64) -> I64:
-        """By how much the logs of some segments together exceed the mean."""
+        """Add up by how much the logs of some segments exceed the mean."""
         return (weight & LOW).view(np.int64) - counts * self.mean
 
-    def reached(self, between: int) -> bool:
-        """Whether rows are as mixed as random ones."""
-        return (between - self.goal) * _NEAR <= self.goal
+    def reached(self, between: int, near: int = _NEAR) -> bool:
+        """Tell whether rows are as mixed as random ones."""
+        return (between - self.goal) * near <= self.goal
 
     def between(self, excess: I64, counts: I64) -> int:
-        """The variance between rows, times segments."""
+        """Compute the variance between rows, times segments."""
         return int((excess * excess // counts).sum()) + self.alone
 
     def between_rows(self, rows: RowSegments) -> int:
-        """As `between`, of rows as they are."""
+        """Compute the same of rows as they are."""
         return self.between(
             self.excess(np.diff(running(rows.weight)[offsets_of(rows.counts)]), rows.counts), rows.counts
         )
 
 
 def _spread(rows: RowSegments, scale: _Scale, rounds: Rounds, draws: np.random.Philox) -> RowSegments:
-    """Random rounds."""
+    """Deal groups of equal sums at random, round after round."""
     least, most = rounds.random
     before = 0
     for number in range(most):
@@ -209,10 +211,11 @@ def _deal(rows: RowSegments, ends: I64, totals: U64, draws: np.random.Philox) ->
     """
     segments = len(rows.weight)
     begins = cuts(segments, draws)
-    begins[ends[:-1]] = True
+    begins[ends[:-1]] = True  # no group reaches over two rows
     begins[somewhere_inside(ends[:-1], rows.counts, draws)] = True
     start = np.flatnonzero(begins)
     bounds = np.append(start, segments)
+    # Groups keep their place in the row; what a place receives has the sum of what it gives, so rows keep theirs.
     source = deal_at_random(np.diff(totals[bounds]) >> HALF, draws)
     counts = np.diff(bounds)[source]
     group = offsets_of(begins.view(np.uint8))[ends]
@@ -221,7 +224,7 @@ def _deal(rows: RowSegments, ends: I64, totals: U64, draws: np.random.Philox) ->
 
 
 def _balance(rows: RowSegments, scale: _Scale, rounds: Rounds, draws: np.random.Philox) -> RowSegments:
-    """Balancing rounds: the first segments of each row, as many as drawn, go where they bring the mean nearest."""
+    """Give the first segments of each row, as many as drawn, to the row whose mean they bring nearest."""
     before = None
     for _ in range(rounds.others if len(rows.counts) > 1 else 0):
         offsets, totals = offsets_of(rows.counts), running(rows.weight)
@@ -236,6 +239,7 @@ def _balance(rows: RowSegments, scale: _Scale, rounds: Rounds, draws: np.random.
         count = cut - start
         at_cut = totals[cut]
         group, rest = at_cut - before_row[:-1], before_row[1:] - at_cut
+        # A row is at the mean where the group it receives exceeds it by as much as the rest of the row falls short.
         given, wanted = scale.excess(group, count), -scale.excess(rest, rows.counts - count)
         every = np.arange(len(cut))
         source = _assigned(every, group >> HALF, given, wanted)
@@ -255,7 +259,7 @@ def _balance(rows: RowSegments, scale: _Scale, rounds: Rounds, draws: np.random.
 
 
 def _assigned(part: I64, sums: U64, given: I64, wanted: I64) -> I64:
-    """The row whose group each of these rows receives, among rows whose groups have one sum.
+    """Choose the row whose group each of these rows receives, among rows whose groups have one sum.
 
     The sum of (given − wanted)² is least where both are in the same order.
     """
@@ -267,14 +271,14 @@ def _assigned(part: I64, sums: U64, given: I64, wanted: I64) -> I64:
 
 
 def _trade(rows: RowSegments, free: I64, scale: _Scale, rounds: Rounds, draws: np.random.Philox) -> RowSegments:
-    """Trading rounds: first until the means of rows are near, then until few rows are of equal lengths but one.
+    """Trade groups until the means of rows are near, then until few rows are of equal lengths but one.
 
     Args:
         free: tokens that each row has to spare; −1 where it takes no part.
     """
     free, idle = free.copy(), 0
     for _ in range(rounds.others):
-        if scale.reached(now := scale.between_rows(rows)) or idle == _IDLE:
+        if scale.reached(now := scale.between_rows(rows), rounds.near) or idle == _IDLE:
             break
         offers = _Offers.of(rows, free, scale, draws)
         useful = np.flatnonzero(offers.gain > 0)
@@ -282,6 +286,7 @@ def _trade(rows: RowSegments, free: I64, scale: _Scale, rounds: Rounds, draws: n
         useful = useful[sorted_by(random(len(useful), RANDOM_BITS, draws))]
         gained = np.cumsum(offers.gain[useful])
         useful = useful[: int(np.searchsorted(gained, now - scale.goal)) + 1]
+        # Cuts are drawn, so one round that brings nothing says little.
         idle = 0 if len(gained) and int(gained[-1]) * rounds.stalled > now else idle + 1
         rows = offers.accept(useful, free)
     for _ in range(rounds.parting):
@@ -340,7 +345,7 @@ class _Offers(NamedTuple):
         return cls(rows, cut, small, large, more, gain)
 
     def accept(self, pairs: I64, free: I64) -> RowSegments:
-        """Exchange the first segments of these pairs; keeps account of what rows have to spare."""
+        """Exchange the first segments of these pairs, and keep account of what rows have to spare."""
         small, large, more = self.small[pairs], self.large[pairs], self.more[pairs]
         free[small] -= more
         free[large] += more
@@ -357,7 +362,7 @@ class _Offers(NamedTuple):
 
 
 def _part(rows: RowSegments, number: I64, draws: np.random.Philox) -> tuple[RowSegments, I64]:
-    """Parting rounds, each among rows of the one before; rows come out in another order, with their numbers."""
+    """Part rows of equal lengths but one; rows come out in another order, with their numbers."""
     few, before = len(rows.counts) // _FEW, None
     done, numbers = [], []
     for _ in range(_PARTING_ROUNDS):
@@ -380,6 +385,6 @@ def _part(rows: RowSegments, number: I64, draws: np.random.Philox) -> tuple[RowS
 
 
 def _alike(rows: RowSegments) -> I64:
-    """Rows of more than two segments that are equal, or all but one."""
+    """Find rows of more than two segments that are equal, or all but one."""
     several = np.flatnonzero(rows.counts > 2)
     return several[equal_but_one(rows.weight, offsets_of(rows.counts)[several], rows.counts[several])]

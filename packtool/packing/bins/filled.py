@@ -108,7 +108,7 @@ class FilledBins:
         return stable_order(self.documents.keys, self.documents.key_counts)
 
     def _beyond(self) -> tuple[int, int]:
-        """Text tokens and EOS of tails that no row or stream holds."""
+        """Count text tokens and EOS of tails that no row or stream holds."""
         lost, omitted = beyond(self._full_and_short[0], self.sequence_length)
         if self.after_rows is not None:
             also_lost, also_omitted = beyond(self.after_rows, self.sequence_length)
@@ -146,7 +146,7 @@ class FilledBins:
         tally.padding += int(missing @ runs.bins)
 
     def _clipped(self, runs: Runs) -> tuple[I64, I64]:
-        """Tokens of each item of a bin of each run, and how many of them lie within the first L tokens of the bin."""
+        """Find the tokens of each item of a bin of each run, and how many of them lie within the first L."""
         items = runs.items()
         tail = np.repeat(runs.length, runs.count)
         ends = offsets_of(tail)
@@ -163,7 +163,7 @@ class FilledBins:
             tally.add(pad(Segments(document, start, part.length, part.repeated, part.offsets), stream.unit))
 
     def _long_tails_kept(self, full: Runs) -> int:
-        """How many tails of long documents lie whole in full rows: as many as there are, less those that do not."""
+        """Count tails of long documents that lie whole in full rows: all there are, less those that do not."""
         tails = int(np.count_nonzero(self.documents.keys[self.documents.long] < self.sequence_length))
         if tails and self.after_rows is not None:
             opens = self.after_rows.length == self.sequence_length
@@ -179,14 +179,14 @@ class FilledBins:
         return tails
 
     def _long_among(self, runs: Runs, skipped: I64) -> int:
-        """Tails of long documents among the items of each entry after the first `skipped` in every bin."""
+        """Count tails of long documents among the items of each entry after the first `skipped` in every bin."""
         return sum(
             int(np.count_nonzero(self.lengths[self._order[places]] >= self.sequence_length))
             for places in self._places(runs, skipped)
         )
 
     def _places(self, runs: Runs, skipped: I64) -> Iterator[I64]:
-        """Places, in the order of tails, of the items of each entry after the first `skipped`, batch by batch."""
+        """Yield the places, in the order of tails, of the items of each entry after the first `skipped`."""
         wanted = runs.count - skipped
         bins = runs.bins[runs.run_of()]
         chosen = np.flatnonzero(wanted * bins)

@@ -8,7 +8,7 @@ from packtool.plan import I64, Ints
 
 
 def first_fit_in_order(lengths: Ints, capacity: int) -> I64:
-    """The bin of each item: the first that has room for it, in the order of the items.
+    """Put each item into the first bin that has room for it, in the order of the items.
 
     Time for each item grows with the logarithm of the number of bins.
 
@@ -49,7 +49,7 @@ def first_fit_in_order(lengths: Ints, capacity: int) -> I64:
 
 
 def _twice(room: list[int], capacity: int) -> list[int]:
-    """The tree as the left half of one of twice as many bins."""
+    """Double the bins: the tree becomes the left half of a larger one."""
     grown = [capacity, capacity]
     width = 1
     while width < len(room):

@@ -18,7 +18,7 @@ from packtool.plan import I64, Ints, offsets_of
 
 
 def first_fit(counts: Ints, capacity: int) -> Runs:
-    """First-fit decreasing: each item, longest first, goes to the first bin that has room for it.
+    """Put each item, longest first, into the first bin that has room for it (first-fit decreasing).
 
     Equally, bin by bin: each bin takes the longest item left that fits, until none does.
 
@@ -32,7 +32,8 @@ def first_fit(counts: Ints, capacity: int) -> Runs:
     """
     left = counts.tolist()
     used = [0] * len(left)
-    # below[x] leads to the longest length of at most x that has items left; 0 is the end. Found paths are cut short.
+    # below[x] leads to the longest length of at most x that has items left; 0 is the end. A path that was followed is
+    # cut short.
     below = [length if items else length - 1 for length, items in enumerate(left)]
     below[0] = 0
     longest = len(left) - 1
@@ -54,15 +55,16 @@ def first_fit(counts: Ints, capacity: int) -> Runs:
             lengths.append(length)
             counts_of.append(count)
             firsts.append(used[length])
+            # As many bins in a row are equal as the scarcest of their lengths lasts.
             if bins * count > items:
                 bins = items // count
             room -= count * length
             length = length - 1 if length <= room else room
-            found = length
-            while below[found] != found:
-                found = below[found]
-            while length != found:
-                below[length], length = found, below[length]
+            fits = length
+            while below[fits] != fits:
+                fits = below[fits]
+            while length != fits:  # so that nobody follows this path again
+                below[length], length = fits, below[length]
         for entry in range(ends[-1], len(lengths)):
             length, taken = lengths[entry], bins * counts_of[entry]
             used[length] += taken
@@ -75,7 +77,7 @@ def first_fit(counts: Ints, capacity: int) -> Runs:
 
 
 def best_fit(counts: Ints, capacity: int) -> Runs:
-    """Best-fit decreasing: each item, longest first, goes to the bin in which it leaves the least room.
+    """Put each item, longest first, into the bin in which it leaves the least room (best-fit decreasing).
 
     Of bins with equal room, the one that reached it first. A new bin is opened where none has room.
 
@@ -146,7 +148,7 @@ def best_fit(counts: Ints, capacity: int) -> Runs:
 
 
 def _runs_of(layers: list[int], open_first: list[int], open_bins: list[int]) -> Runs:
-    """The layers in each run of bins that have the same layer on top; see `best_fit`."""
+    """List the layers in each run of bins that have the same layer on top; see `best_fit`."""
     if not layers:
         return Runs.of([])
     under, length, each, first_bin, first_item = np.array(layers, np.int64).reshape(-1, 5).T
@@ -155,13 +157,13 @@ def _runs_of(layers: list[int], open_first: list[int], open_bins: list[int]) -> 
     top = top[np.argsort(begin[top], kind="stable")]
     begin, bins = begin[top], bins[top]
     run = np.arange(len(bins))
-    found: list[tuple[I64, I64]] = []
+    levels: list[tuple[I64, I64]] = []  # runs, and their layers at one depth; the top first
     while len(top):
-        found.append((run, top))
+        levels.append((run, top))
         covers = under[top] >= 0
         run, top = run[covers], under[top[covers]]
     # Lowest layers first, then run after run.
-    run, layer = (np.concatenate(column[::-1]) for column in zip(*found, strict=True))
+    run, layer = (np.concatenate(column[::-1]) for column in zip(*levels, strict=True))
     order = np.argsort(run, kind="stable")
     run, layer = run[order], layer[order]
     skipped = (begin[run] - first_bin[layer]) * each[layer]

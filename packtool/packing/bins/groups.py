@@ -21,7 +21,7 @@ _LOG_SCALE = 1 << 8  # steps of log length in an octave
 
 
 def weights(sequence_length: int) -> U64:
-    """The weights of segments of each length up to L; see `Rows`."""
+    """Compute the weight of a segment of each length up to L; see `RowSegments`."""
     length = np.arange(sequence_length + 1)
     log = np.rint(np.log2(np.maximum(length, 1)) * _LOG_SCALE)
     weights: U64 = length.astype(np.uint64) << HALF | log.astype(np.uint64)
@@ -29,14 +29,14 @@ def weights(sequence_length: int) -> U64:
 
 
 def running(weight: U64) -> U64:
-    """The weights of all segments before each, then of all."""
+    """Add up the weights of all segments before each, then of all."""
     totals = np.zeros(len(weight) + 1, np.uint64)
     np.cumsum(weight, out=totals[1:])
     return totals
 
 
 def consecutive(first: I64, counts: I64, offsets: I64) -> I64:
-    """`packtool.plan.ranges` where no range is empty: the running total of steps is quicker to come by."""
+    """Do as `packtool.plan.ranges`, where no range is empty: a running total of steps is quicker."""
     steps = np.ones(int(offsets[-1]), np.int64)
     steps[0] = first[0]
     steps[offsets[1:-1]] = first[1:] - (first + counts)[:-1] + 1
@@ -44,13 +44,13 @@ def consecutive(first: I64, counts: I64, offsets: I64) -> I64:
 
 
 def cuts(segments: int, draws: np.random.Philox) -> npt.NDArray[np.bool_]:
-    """Each segment chosen with probability one fourth."""
+    """Choose each segment with probability one fourth."""
     count = -(-segments // 8)
     return np.unpackbits(_bytes(count, draws) & _bytes(count, draws), count=segments).view(np.bool_)
 
 
 def somewhere_inside(start: I64, counts: I64, draws: np.random.Philox) -> I64:
-    """A place in each row behind its first segment, more often near the middle; the first, where it is the only one.
+    """Draw a place in each row behind its first segment, mostly near the middle; the first, where it is the only one.
 
     The mean of four draws: groups of half a row meet others made of other lengths more often than single segments do.
     """
@@ -63,7 +63,7 @@ def somewhere_inside(start: I64, counts: I64, draws: np.random.Philox) -> I64:
 
 
 def deal_at_random(sums: U64, draws: np.random.Philox) -> I64:
-    """The group that each place receives: the next one of its sum, in random order, round and round."""
+    """Choose the group that each place receives: the next one of its sum, in random order, round and round."""
     order = sorted_by(sums, random(len(sums), RANDOM_BITS, draws))
     alike = sums[order]
     last = np.flatnonzero(np.append(alike[1:] != alike[:-1], True))
@@ -75,7 +75,7 @@ def deal_at_random(sums: U64, draws: np.random.Philox) -> I64:
 
 
 def sorted_by(key: U64, rank: U64 | None = None) -> I64:
-    """Indices in ascending order of key, rank, index. Packed numbers are sorted several times as fast as indices."""
+    """Sort indices by key, rank and index. Packed numbers are sorted several times as fast as indices."""
     if rank is None and int(key.max(initial=0)) < 1 << 32 - _SMALL_INDEX_BITS and len(key) <= 1 << _SMALL_INDEX_BITS:
         small = key.astype(np.uint32) << np.uint32(_SMALL_INDEX_BITS)
         small |= np.arange(len(key), dtype=np.uint32)
@@ -93,18 +93,18 @@ def sorted_by(key: U64, rank: U64 | None = None) -> I64:
 
 
 def rank(excess: I64) -> U64:
-    """Numbers of 18 bits in the order of `excess`; where it takes more, neighbours become equal."""
+    """Map `excess` to numbers of 18 bits in the same order; where it takes more, neighbours become equal."""
     low = int(excess.min())
     shift = max(0, (int(excess.max()) - low).bit_length() - _RANK_BITS)
     return (excess - low >> shift).view(np.uint64)
 
 
 def _bytes(count: int, draws: np.random.Philox) -> npt.NDArray[np.uint8]:
-    """Random bytes, the same whatever the machine's byte order."""
+    """Draw random bytes, the same whatever the machine's byte order."""
     words: U64 = draws.random_raw(-(-count // 8))
     return words.astype("<u8", copy=False).view(np.uint8)[:count]
 
 
 def random(count: int, bits: int, draws: np.random.Philox) -> U64:
-    """Random numbers of 16 or 32 bits."""
+    """Draw random numbers of 16 or 32 bits."""
     return _bytes(count * bits // 8, draws).view(f"<u{bits // 8}").astype(np.uint64)

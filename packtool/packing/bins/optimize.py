@@ -34,7 +34,7 @@ Pattern: TypeAlias = tuple[int, ...]
 
 
 def near_optimal(counts: I64, capacity: int, greedy: Callable[[I64, int], Runs] = best_fit) -> tuple[Runs, int]:
-    """Bins for items, and a number of bins that no packing goes below.
+    """Fill bins, and prove a number of bins that no packing goes below.
 
     Args:
         counts: number of items of each length, from length 0, of which there are none.
@@ -80,23 +80,23 @@ def load_solver() -> Callable[[list[Pattern], I64], tuple[F64, F64]]:
         rows = np.concatenate([np.array(pattern) for pattern in patterns])
         columns = np.repeat(np.arange(len(patterns)), sizes)
         cover = csc_array((np.ones(len(rows)), (rows, columns)), shape=(len(demand), len(patterns)))
-        found: Any = linprog(np.ones(len(patterns)), A_ub=-cover, b_ub=-demand, method="highs-ipm")
-        if found.status:
-            raise ArithmeticError(found.message)
-        return found.x, np.maximum(-found.ineqlin.marginals, 0)
+        solution: Any = linprog(np.ones(len(patterns)), A_ub=-cover, b_ub=-demand, method="highs-ipm")
+        if solution.status:
+            raise ArithmeticError(solution.message)
+        return solution.x, np.maximum(-solution.ineqlin.marginals, 0)
 
     return solve
 
 
 def _patterns(runs: Runs, lengths: I64) -> list[Pattern]:
-    """The patterns of bins, and one of each length alone, so that any demand can be met."""
+    """List the patterns of bins, and one of each length alone, so that any demand can be met."""
     index = np.zeros(int(lengths[-1]) + 1, np.int64)
     index[lengths] = np.arange(len(lengths))
-    found: dict[Pattern, None] = {(i,): None for i in range(len(lengths))}
+    patterns: dict[Pattern, None] = {(i,): None for i in range(len(lengths))}
     for first, last in zip(runs.offsets, runs.offsets[1:], strict=False):
         bin = np.repeat(index[runs.length[first:last]], runs.count[first:last])
-        found[tuple(sorted(bin.tolist()))] = None
-    return list(found)
+        patterns[tuple(sorted(bin.tolist()))] = None
+    return list(patterns)
 
 
 def _generate(
@@ -133,12 +133,12 @@ def _generate(
 
 
 def _whole(bins: float) -> int:
-    """The least number of bins that is no smaller, but for rounding errors."""
+    """Find the least number of bins that is no smaller, but for rounding errors."""
     return math.ceil(bins * (1 - 1e-9))
 
 
 def _knapsack(lengths: I64, prices: F64, capacity: int) -> tuple[F64, I64]:
-    """The most that items of each total length are worth, and the last item of it (-1: a token left empty)."""
+    """Find the most that items of each total length are worth, and the last item of it (-1: a token left empty)."""
     worth = np.zeros(capacity + 1)
     last = np.full(capacity + 1, -1)
     fitting = np.searchsorted(lengths, np.arange(capacity + 1), side="right").tolist()
@@ -153,7 +153,7 @@ def _knapsack(lengths: I64, prices: F64, capacity: int) -> tuple[F64, I64]:
 
 
 def _pattern(lengths: I64, last: I64, capacity: int, item: int) -> Pattern:
-    """The best bin that holds this item."""
+    """Find the best bin that holds this item."""
     bin = [item]
     room = capacity - int(lengths[item])
     while room:
@@ -167,7 +167,7 @@ def _pattern(lengths: I64, last: I64, capacity: int, item: int) -> Pattern:
 
 
 def _round(patterns: list[Pattern], used: F64, lengths: I64, counts: I64, capacity: int) -> Runs:
-    """Whole bins of the patterns, those used most first, then best-fit bins of the items that are left."""
+    """Fill whole bins of the patterns, those used most first, then best-fit bins of the items that are left."""
     left = counts.copy()
     runs: list[tuple[int, list[Entry]]] = []
     for times, pattern in sorted(zip(np.floor(used + _EPSILON).astype(int).tolist(), patterns, strict=True))[::-1]:

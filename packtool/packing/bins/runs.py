@@ -40,7 +40,7 @@ class Runs:
 
     @classmethod
     def of(cls, runs: list[tuple[int, list[Entry]]]) -> Runs:
-        """Columns from a list of (bins, entries)."""
+        """Make columns from a list of (bins, entries)."""
         entries = np.array([number for _, bin in runs for entry in bin for number in entry], np.int64).reshape(-1, 3)
         return cls(
             np.array([bins for bins, _ in runs], np.int64),
@@ -50,7 +50,7 @@ class Runs:
 
     @classmethod
     def join(cls, parts: Sequence[Runs]) -> Runs:
-        """Runs one after the other."""
+        """Put runs one after the other."""
         return cls(
             np.concatenate([runs.bins for runs in parts]),
             offsets_of(np.concatenate([np.diff(runs.offsets) for runs in parts])),
@@ -60,25 +60,25 @@ class Runs:
         )
 
     def after(self, used: I64) -> Runs:
-        """The same bins, where of each length the first `used` items are taken already."""
+        """Shift the same bins to later items: of each length, the first `used` are taken already."""
         return replace(self, first=self.first + used[self.length])
 
     def run_of(self) -> I64:
-        """The run of each entry."""
+        """Find the run of each entry."""
         return np.repeat(np.arange(len(self.bins)), np.diff(self.offsets))
 
     def items(self) -> I64:
-        """Items in a bin of each run."""
+        """Count the items in a bin of each run."""
         ends = offsets_of(self.count)
         return ends[self.offsets[1:]] - ends[self.offsets[:-1]]
 
     def tokens(self) -> I64:
-        """Tokens in a bin of each run."""
+        """Count the tokens in a bin of each run."""
         ends = offsets_of(self.count * self.length)
         return ends[self.offsets[1:]] - ends[self.offsets[:-1]]
 
     def where(self, wanted: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Runs:
-        """The wanted runs alone; `first` still counts among all items of a length."""
+        """Keep the wanted runs; `first` still counts among all items of a length."""
         kept = wanted[self.run_of()]
         return Runs(
             self.bins[wanted],

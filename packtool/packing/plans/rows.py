@@ -179,7 +179,7 @@ class RowsPlan(Plan):
         return self._clip(Segments(document, start, length, repeated, offsets))
 
     def _long_segments(self, rows: I64) -> tuple[I64, I64, I64]:
-        """Document, start and repeated tokens of long rows."""
+        """Work out document, start and repeated tokens of long rows."""
         at = np.searchsorted(self._long.offsets, rows, side="right") - 1
         document = self._long.document[at].astype(np.int64)
         row, of = rows - self._long.offsets[at], self._long.offsets[at + 1] - self._long.offsets[at]
@@ -191,7 +191,7 @@ class RowsPlan(Plan):
         return document, start, np.where(row > 0, before - start, 0)
 
     def _bin_segments(self, segments: I64) -> tuple[I64, I64, I64]:
-        """Document, start and length of segments in bins."""
+        """Work out document, start and length of segments in bins."""
         if not len(self._bins.document):
             return np.empty_like(segments), np.empty_like(segments), np.empty_like(segments)
         document = self._bins.document[segments].astype(np.int64)
@@ -206,19 +206,19 @@ class RowsPlan(Plan):
         return document, start, length
 
     def _bin_lengths(self) -> Ints:
-        """Tokens of each segment in a bin, in the smallest type that holds them."""
+        """Count the tokens of each segment in a bin, in the smallest type that holds them."""
         bins, size = self._bins, self.sequence_length
         kind = np.promote_types(self._lengths.dtype, np.min_scalar_type(size))
-        found = np.empty(len(bins.document), np.min_scalar_type(size))
-        for first in range(0, len(found), _BATCH):
+        out = np.empty(len(bins.document), np.min_scalar_type(size))
+        for first in range(0, len(out), _BATCH):
             tokens = self._lengths[bins.document[first : first + _BATCH]].astype(kind, copy=False)
             # Quicker than the remainder by itself.
-            found[first : first + _BATCH] = tokens if self._whole else tokens - tokens // size * size
-        found[bins.listed] = bins.length
-        return found
+            out[first : first + _BATCH] = tokens if self._whole else tokens - tokens // size * size
+        out[bins.listed] = bins.length
+        return out
 
     def _clip(self, rows: Segments) -> Segments:
-        """Rows without their tokens beyond L."""
+        """Leave out what rows hold beyond L tokens."""
         ends = offsets_of(rows.length)
         begins = ends[rows.offsets]
         if (np.diff(begins) <= self.sequence_length).all():

@@ -60,7 +60,7 @@ class StreamPlan(Plan):
             self._firsts = arrays.filled(self.units + 1, np.int64, lambda a, b: self._first_document(np.arange(a, b)))
 
     def _first_document(self, units: Ints) -> I64:
-        """The document, by its place in the stream, that holds each unit's first token."""
+        """Find the document, by its place in the stream, that holds each unit's first token."""
         begin = np.minimum(np.asarray(units, np.int64) * self.unit, self._tokens)
         return np.searchsorted(self._ends, begin, side="right") - 1
 

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.packing.bins import cut as module
-from packtool.packing.bins.cut import cut
+from packtool.packing.bins.cut import cut_documents
 
 
 @given(st.lists(st.integers(1, 40), max_size=40), st.integers(2, 12), st.integers(1, 50))
 def test_rows_and_tails_of_each_document(lengths, size, batch):
     before, module._BATCH = module._BATCH, batch
     try:
-        found = cut(np.array(lengths, np.int64), size)
+        found = cut_documents(np.array(lengths, np.int64), size)
     finally:
         module._BATCH = before
     tails = [length % size for length in lengths]
@@ -28,5 +28,5 @@ def test_rows_and_tails_of_each_document(lengths, size, batch):
 
 def test_another_way_to_cut():
     # One row fewer than there is room for: the tail has to stay below L all the same.
-    found = cut(np.array([5, 9, 3]), 5, lambda lengths, size: (lengths // size, np.zeros_like(lengths)))
+    found = cut_documents(np.array([5, 9, 3]), 5, lambda lengths, size: (lengths // size, np.zeros_like(lengths)))
     assert (found.long.tolist(), found.rows.tolist(), found.keys.tolist()) == ([0, 1], [1, 1], [5, 5, 2])
