@@ -8,6 +8,7 @@ the same time, each with its share of the pieces, until `merge` finishes it.
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import shutil
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from packtool.call import typed
@@ -105,9 +107,20 @@ class Output:
     def __enter__(self) -> Output:
         return self
 
-    def __exit__(self, *failure: object) -> None:
-        """Let others write here, however the block ends."""
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let others write here, however the block ends.
+
+        Raises:
+            DataError: in place of the system's error for a full disk, which names neither the output nor the way on.
+        """
         self.release()
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            what = "no space left on the device" if error.errno == errno.ENOSPC else "disk quota exceeded"
+            again = "run the task again" if self.tasks else "run the command again with --resume"
+            remedy = f"free some space, then {again}: what is finished is kept"
+            raise DataError("disk-full", what, remedy=remedy, where=str(self.path)) from None
 
     def discard(self) -> None:
         """Leave nothing unfinished behind: all is done, or there is nothing that a resumed run could use."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +67,17 @@ def test_resume_goes_on_only_with_the_same_work(tmp_path: Path) -> None:
     again.finish(MANIFEST)
     assert prepare(out, "tokenize", key="k", resume=True).finished
     assert code(out, resume=True, key="other") == "resume-differs"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_names_the_output_and_the_way_on(tmp_path: Path, number: int) -> None:
+    with pytest.raises(DataError) as caught, prepare(tmp_path / "o", "tokenize", key="k"):
+        raise OSError(number, os.strerror(number))
+    what = {errno.ENOSPC: "no space left on the device", errno.EDQUOT: "disk quota exceeded"}[number]
+    way = "Free some space, then run the command again with --resume: what is finished is kept."
+    assert (caught.value.code, str(caught.value)) == ("disk-full", f"{tmp_path / 'o'}: {what}. {way}")
+    with pytest.raises(OSError, match="Input/output"), prepare(tmp_path / "o", "tokenize", key="k", resume=True):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 def test_output_and_input_stay_apart(tmp_path: Path) -> None:
