@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -21,6 +22,25 @@ def make_in(place: Path) -> None:
 def new_directory() -> Path:
     """A new directory, until `discard`."""
     path = Path(tempfile.mkdtemp(prefix="packtool-", dir=_place[0] if _place else None))
+    _made.add(path)
+    return path
+
+
+def _of_runs() -> str:
+    return f"packtool-{os.getpid()}-"
+
+
+def discard_runs() -> None:
+    """Remove the directories of `directory_of` of this process."""
+    for path in [each for each in _made if each.name.startswith(_of_runs())]:
+        discard(path)
+
+
+def directory_of(run: str) -> Path:
+    """Return the directory of this process for a run, which is made if need be, until `discard`."""
+    root = _place[0] if _place else Path(tempfile.gettempdir())
+    path = root / f"{_of_runs()}{run}"
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
     _made.add(path)
     return path
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -60,7 +61,7 @@ def _lines(result: Info) -> list[str]:
     for part in result.parts:
         size = part.facts.get("rows", part.facts.get("documents"))
         amount = "" if size is None else f", {plural(size, 'row' if 'rows' in part.facts else 'document')}"
-        lines.append(f"  {part.path.name:20}  {part.kind}, {part.state}{amount}")
+        lines.append(f"  {Path(part.path).name:20}  {part.kind}, {part.state}{amount}")
     if result.next:
         lines += ["Next:", *(f"  {command}" for command in result.next)]
     return lines

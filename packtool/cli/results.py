@@ -219,17 +219,17 @@ def print_problems(problems: list[PacktoolError]) -> None:
 
 def show_sources(report: PackedReport | None, path: Path | str) -> None:
     """What was chosen of each store: epochs and share asked and achieved, and what was left out."""
-    from packtool.commands.places import opened
+    from packtool.places.typed import place_of
     from packtool.report.figures import percent
     from packtool.sizes import plural
     from packtool.storage import manifest as manifests
     from packtool.storage.manifest import PackedManifest
 
-    with opened(path) as directory:
-        manifest = manifests.read(directory)
-        if report is None or not isinstance(manifest, PackedManifest) or manifest.choice is None:
-            return
-        names = manifests.input_names(directory, manifest.inputs)
+    place = place_of(path)
+    manifest = manifests.read(place)
+    if report is None or not isinstance(manifest, PackedManifest) or manifest.choice is None:
+        return
+    names = manifests.input_names(place, manifest.inputs)
     for number, (name, source) in enumerate(zip(names, report.sources, strict=True)):
         reasons = "".join(
             f", {left_out.documents:,} {reason.replace('_', ' ')}" for reason, left_out in source.left_out.items()

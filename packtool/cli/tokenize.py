@@ -66,12 +66,10 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
 def summary(result: TokenizeResult) -> str:
     """What was done, in a few lines."""
     from packtool.cli.results import tokenizer_line
-    from packtool.commands.places import opened
     from packtool.sizes import plural, show_bytes
     from packtool.storage.token_store import TokenStore
 
-    with opened(result.path) as directory:
-        tokenizer = TokenStore(directory).manifest.tokenizer
+    tokenizer = TokenStore(result.path).manifest.tokenizer
     counts, run = result.counts, result.run
     documents, tokens, seconds = counts["documents"], counts["tokens"], max(run["written"]["wall"], 1e-3)
     now = run["this_run"]

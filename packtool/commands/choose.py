@@ -20,6 +20,8 @@ from packtool.errors import DataError, UsageError
 from packtool.options.declare import flag
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount, parse_part, parse_share, parse_temperature
+from packtool.places.local import LocalPlace
+from packtool.places.place import Place
 from packtool.plan import I64, Ints
 from packtool.selecting.mixture import Passes, epochs_of, passes, require_whole, shares_by_temperature
 from packtool.selecting.sample import sampled
@@ -68,19 +70,19 @@ def choosing(corpus: Corpus, options: DocumentOptions, row_length: int, budget: 
         yield choose(corpus, options, row_length, arrays)
 
 
-def require_distinct(stores: Sequence[Path | str]) -> None:
+def require_distinct(stores: Sequence[Place]) -> None:
     """Refuse a store that is named twice, which would double its documents without a word.
 
     Raises:
         UsageError: naming it.
     """
     seen: set[str] = set()
-    for store in map(str, stores):
-        place = store if "://" in store else str(Path(store).resolve())
-        if place in seen:
-            remedy = f"name it once; --mix {Path(store).name}=2 packs its documents twice"
-            raise UsageError("store-named-twice", "named twice among the inputs", remedy=remedy, where=store)
-        seen.add(place)
+    for store in stores:
+        identity = str(store.path.resolve()) if isinstance(store, LocalPlace) else str(store)
+        if identity in seen:
+            remedy = f"name it once; --mix {store.name}=2 packs its documents twice"
+            raise UsageError("store-named-twice", "named twice among the inputs", remedy=remedy, where=str(store))
+        seen.add(identity)
 
 
 def check_choice(options: DocumentOptions) -> None:
@@ -133,7 +135,7 @@ def choose(
     stores = corpus.stores
     if arrays is not IN_MEMORY:
         corpus.work_in(arrays)
-    names = names_of([store.path for store in stores])
+    names = names_of([store.place for store in stores])
     weights = weights_of(options.mix, names, shares=options.tokens is not None)
     ends = np.cumsum([store.documents for store in stores])[:-1]
     lengths: list[Ints] = np.split(corpus.stored_lengths(), ends)  # read once: what is chosen is looked up in them
@@ -235,9 +237,9 @@ def _asked(options: DocumentOptions, row_length: int | None) -> dict[str, Any]:
     return asked
 
 
-def names_of(stores: Sequence[Path]) -> list[str]:
+def names_of(stores: Sequence[Place]) -> list[str]:
     """Names of the stores in a mixture: of their directories, or the paths as given where these are the same."""
-    names = [store.resolve().name for store in stores]
+    names = [store.name for store in stores]
     return names if len(set(names)) == len(names) else [str(store) for store in stores]
 
 

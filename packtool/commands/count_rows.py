@@ -11,6 +11,8 @@ import numpy as np
 
 from packtool.engines import Engine, Worker
 from packtool.metrics import BatchMix, Mixing, RowsMix, SourceMixing, Tally, TallyCounts
+from packtool.places.local import LocalPlace
+from packtool.places.mirror import fetched
 from packtool.plan import Segments
 from packtool.report.compared import MIXING_BATCH
 from packtool.storage.manifest import Bucket, Shuffle
@@ -75,7 +77,11 @@ def source_mix(
     mixes = []
     tokens = batch_tokens([bucket.sequence_length for bucket in buckets], shuffle, None)
     for each in buckets:
-        rows = PackedBucket(directory, each, dtype, None)
+        for shard in each.shards:
+            for entry in (shard.segments, shard.segment_offsets):
+                if entry is not None:
+                    fetched(directory / each.directory / entry.name)  # it may have been sent away already
+        rows = PackedBucket(LocalPlace(directory), each, dtype, None, keep=1)
         if not rows.has_segments:
             return []
         mixing = SourceMixing(store_documents, rows.sequence_length, max(1, tokens // rows.sequence_length))

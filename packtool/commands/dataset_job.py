@@ -11,11 +11,12 @@ from typing import Any
 from packtool import __version__
 from packtool.clock import Clock
 from packtool.commands.part import Part, engine_of, require_all
+from packtool.commands.places import fetch_inputs, in_part, local_paths
 from packtool.commands.preview import Preview
 from packtool.options.again import again
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import ShuffleArguments
-from packtool.places.mirror import in_part
+from packtool.places.place import Place
 from packtool.report.packed import read_report
 from packtool.report.schema import PackedReport
 from packtool.sizes import memory_granted
@@ -68,7 +69,7 @@ class DatasetJob:
     """
 
     command: str
-    inputs: Sequence[Path]
+    inputs: Sequence[Place]
     output: Path
     budget: Budget
     check_input: bool
@@ -82,7 +83,7 @@ class DatasetJob:
 
     def input_entries(self) -> list[DatasetEntry]:
         """The inputs as manifests identify them."""
-        return [manifests.input_entry(path) for path in self.inputs]
+        return [manifests.input_entry(place) for place in self.inputs]
 
     def begin(self, *options: Any, figures: Callable[[], dict[str, int]]) -> Output | DatasetResult:
         """Prepare the output, or say why there is nothing to do: a dry run, or a run that had finished.
@@ -102,7 +103,7 @@ class DatasetJob:
                 self.output,
                 self.command,
                 key=key,
-                inputs=self.inputs,
+                inputs=local_paths(self.inputs),
                 overwrite=self.overwrite,
                 resume=self.resume,
                 share=self.budget.engine.share,
@@ -110,6 +111,7 @@ class DatasetJob:
             )
         )
         if not place.finished:
+            fetch_inputs(self.inputs, quiet=self.quiet)
             return place
         made = manifests.read(place.path)
         report = read_report(place.path, made) if isinstance(made, PackedManifest) else None
@@ -132,13 +134,13 @@ class DatasetJob:
 
     def facts(self) -> dict[str, Any]:
         """What goes to `run.json`."""
-        names = [path.resolve().name for path in self.inputs]
+        names = [place.name for place in self.inputs]
         return {"inputs": names, "workers": self.budget.engine.workers, "written": self.clock.seconds()}
 
 
 @contextmanager
 def dataset_job(
-    command: str, inputs: Sequence[Path], options: PackArguments | ShuffleArguments
+    command: str, inputs: Sequence[Place], options: PackArguments | ShuffleArguments
 ) -> Iterator[DatasetJob]:
     """The job that a command's options ask for; its engine runs as long as the block.
 

@@ -11,7 +11,7 @@ import msgspec
 from packtool import exchange
 from packtool.clock import Clock
 from packtool.commands.choose import Chosen, check_choice, choose
-from packtool.commands.places import with_places
+from packtool.commands.places import fetch_inputs, local_paths, with_places
 from packtool.commands.preview import Preview
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError, UsageError
@@ -22,6 +22,7 @@ from packtool.options.call import takes
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.export import ExportArguments
+from packtool.places.typed import Typed, place_of
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
@@ -69,7 +70,7 @@ def export(options: ExportArguments) -> ExportResult:
         DataError: the source is missing, unfinished or damaged.
     """
     clock = Clock()
-    source, output = Path(options.source), Path(options.output)
+    source, output = place_of(options.source), Path(options.output)
     chosen = exchange.exporter(options.format)
     choice = _choice(source, options)
     contents = contents_of(source, None if choice is None else choice.passes[0].documents())
@@ -84,24 +85,25 @@ def export(options: ExportArguments) -> ExportResult:
         found = lies_at(output, "export", key)
         return ExportResult(output, None, {}, Preview("export", output, found, figures, ("bytes",)))
     with prepare(
-        output, "export", key=key, inputs=[source], overwrite=options.overwrite, resume=options.resume
+        output, "export", key=key, inputs=local_paths([source]), overwrite=options.overwrite, resume=options.resume
     ) as place:
         if place.finished:
             manifest = manifests.read(output)
             assert isinstance(manifest, ExportManifest)
             return ExportResult(output, manifest, manifests.read_run(output), kept=True)
+        fetch_inputs([source], quiet=options.quiet)
         with InputCheck(dict(enumerate(contents.files() if options.check_input else ()))) as check:
             files = _write(place, chosen, contents, check, quiet=options.quiet)
             check.require_sound()
         manifest = _manifest(source, chosen, contents, files, place.staged)
         if choice is not None:
             manifest = msgspec.structs.replace(manifest, choice=choice.choice)
-        run = {"inputs": [source.resolve().name], "written": clock.seconds()}
+        run = {"inputs": [source.name], "written": clock.seconds()}
         place.finish(manifest, run)
         return ExportResult(output, manifest, run)
 
 
-def _choice(source: Path, options: ExportArguments) -> Chosen | None:
+def _choice(source: Typed, options: ExportArguments) -> Chosen | None:
     """The documents that are chosen of a store; None for all of them, and for rows.
 
     Raises:
@@ -146,7 +148,7 @@ def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck
     return files + (chosen.finish(place, contents, in_order) if chosen.finish else [])
 
 
-def _manifest(source: Path, chosen: Format, contents: Contents, files: list[Written], staged: Path) -> ExportManifest:
+def _manifest(source: Typed, chosen: Format, contents: Contents, files: list[Written], staged: Path) -> ExportManifest:
     """The manifest, once the files hold what the source does."""
     _require_counts(files, contents, str(source))
     base = manifests.read(source)

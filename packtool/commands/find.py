@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from packtool.commands.origin import Origins, stores_beside
-from packtool.commands.places import with_places
+from packtool.commands.places import result_path, with_places
 from packtool.errors import UsageError
 from packtool.options.call import takes
 from packtool.options.find import FindArguments
+from packtool.places.typed import Typed, places_of
 from packtool.plan import I64
 from packtool.storage import manifest as manifests
 from packtool.storage.packed import PackedDataset
@@ -49,7 +50,7 @@ class FindResult:
         places: its segments, row by row.
     """
 
-    path: Path
+    path: Path | str
     record: str
     documents: list[int]
     places: list[FoundSegment]
@@ -65,14 +66,14 @@ def find(options: FindArguments) -> FindResult:
         DataError: the dataset or a store is missing or damaged.
     """
     dataset = PackedDataset(options.path)
-    stores = [options.store] if isinstance(options.store, str | Path) else options.store
+    stores: Sequence[Typed] = places_of(options.store)
     if not stores and (stores := stores_beside(dataset) or ()) == ():
-        names = ", ".join(manifests.input_names(dataset.path, dataset.manifest.inputs))
+        names = ", ".join(manifests.input_names(dataset.place, dataset.manifest.inputs))
         what = f"what the dataset was packed from ({names}) does not lie beside it"
         raise UsageError("missing-option", what, remedy="give the stores, in the same order", where="--store")
     documents = _documents(Origins(dataset, stores), options.record)
     places = _places(dataset, documents.tolist())
-    return FindResult(Path(options.path), options.record, documents.tolist(), places)
+    return FindResult(result_path(options.path), options.record, documents.tolist(), places)
 
 
 def _documents(origins: Origins, record: str) -> I64:

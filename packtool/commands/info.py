@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from packtool.commands.places import with_places
+from packtool.commands.places import result_path
 from packtool.errors import DataError
 from packtool.options.call import takes
 from packtool.options.info import InfoArguments
-from packtool.places.mirror import size_of
+from packtool.places.local import LocalPlace
+from packtool.places.place import Place
+from packtool.places.typed import place_of
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.listing import listed
@@ -25,8 +28,9 @@ from packtool.storage.manifest import (
     Shuffle,
     StoreManifest,
 )
-from packtool.storage.publish import UNFINISHED
-from packtool.storage.state import State, read_begun, read_call, read_state
+from packtool.storage.publish import STATE, UNFINISHED
+from packtool.storage.reading import decode
+from packtool.storage.state import Begun, State
 from packtool.storage.tokenizer_files import describe_tokenizer
 
 MOST_FILES = 10_000
@@ -48,7 +52,7 @@ class Info:
         next: commands that make sense now.
     """
 
-    path: Path
+    path: Path | str
     kind: str
     state: str
     facts: dict[str, Any] = field(default_factory=dict)
@@ -58,23 +62,23 @@ class Info:
 
 
 @takes(InfoArguments)
-@with_places("path")
 def info(options: InfoArguments) -> Info:
     """Tell what a path is.
 
     Raises:
         DataError: there is nothing, or a manifest that can't be read.
     """
-    path = Path(options.path)
+    place = place_of(options.path)
+    if not isinstance(place, LocalPlace):
+        return _dataset(place)
+    path = place.path
     if not path.exists():
         raise DataError("missing-input", "no such file or directory", remedy="check the path", where=str(path))
     if path.is_file():
         return _file(path)
-    if (path / manifests.MANIFEST).exists():
-        return _finished(path, manifests.read(path))
-    if (path / UNFINISHED).is_dir():
-        return _unfinished(path)
-    parts = [info(child) for child in sorted(path.iterdir()) if _is_output(child)]
+    if _is_output(path):
+        return _dataset(place)
+    parts = [_dataset(LocalPlace(child)) for child in sorted(path.iterdir()) if _is_output(child)]
     if parts:
         done = sum(part.state == "whole" for part in parts)
         state = "whole" if done == len(parts) else "unfinished"
@@ -82,14 +86,22 @@ def info(options: InfoArguments) -> Info:
     return _foreign(path)
 
 
+def _dataset(place: Place) -> Info:
+    """Tell what a command has written, or begun."""
+    there = place.names()
+    if manifests.MANIFEST not in there and any(name.startswith(f"{UNFINISHED}/") for name in there):
+        return _unfinished(place, there)
+    return _finished(place, manifests.read(place), there)
+
+
 def _is_output(path: Path) -> bool:
     return path.is_dir() and ((path / manifests.MANIFEST).exists() or (path / UNFINISHED).is_dir())
 
 
-def _finished(path: Path, manifest: Manifest) -> Info:
+def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Info:
     files = list(listed(manifest))
-    missing = [file.name for file in files if size_of(path / file.name) != file.bytes]
-    quoted = shlex.quote(str(path))
+    missing = [file.name for file in files if there.get(file.name) != file.bytes]
+    path, quoted = result_path(place), shlex.quote(str(place))
     facts: dict[str, Any] = {}
     following: list[str] = []
     if isinstance(manifest, StoreManifest):
@@ -130,7 +142,7 @@ def _finished(path: Path, manifest: Manifest) -> Info:
         }
         following = [f"packtool verify {quoted}"]
     elif isinstance(manifest, OrderManifest):
-        (base,) = manifests.input_names(path, [manifest.base])
+        (base,) = manifests.input_names(place, [manifest.base])
         facts = {
             "of": base,
             "order": _order_of(manifest.shuffle),
@@ -140,7 +152,7 @@ def _finished(path: Path, manifest: Manifest) -> Info:
     facts |= {"dtype": getattr(manifest, "dtype", None), "shards": sum(_is_shard(file.name) for file in files)}
     facts |= {"bytes": sum(file.bytes for file in files), "written by": f"packtool {manifest.packtool_version}"}
     facts = {name: value for name, value in facts.items() if value is not None}
-    if (state := _replacing(path)) is not None:
+    if (state := _begun(place)) is not None:
         facts["being replaced"] = f"by packtool {state.command}, which was interrupted or is at work"
     kind = manifest.format.removeprefix("packtool ")
     if missing:
@@ -148,9 +160,15 @@ def _finished(path: Path, manifest: Manifest) -> Info:
     return Info(path, kind, "whole", facts, next=following)
 
 
-def _replacing(path: Path) -> State | None:
-    """The run that is to replace a finished dataset; None where there is none."""
-    return read_state(path) if (path / UNFINISHED).is_dir() else None
+def _begun(place: Place) -> Begun | None:
+    """What is unfinished at a place; None where nothing is, or that can't be told."""
+    for kind in (Begun, State):
+        try:
+            found = decode(place.read(f"{UNFINISHED}/{STATE}"), kind)
+        except (OSError, ValueError, DataError):
+            continue
+        return found if isinstance(found, Begun) else Begun(found.command, found.key)
+    return None
 
 
 def _order(manifest: PackedManifest) -> str:
@@ -165,13 +183,12 @@ def _is_shard(name: str) -> bool:
     return name.rpartition("/")[2].startswith("tokens-")
 
 
-def _unfinished(path: Path) -> Info:
-    state = read_state(path)
-    command = state.command if state else "?"
-    files = [child for child in path.rglob("*") if child.is_file()]
-    facts = {"begun by": f"packtool {command}", "files": len(files), "bytes": sum(f.stat().st_size for f in files)}
-    quoted = shlex.quote(str(path))
-    call, begun = read_call(path), read_begun(path)
+def _unfinished(place: Place, there: Mapping[str, int]) -> Info:
+    begun = _begun(place)
+    command = begun.command if begun else "?"
+    facts = {"begun by": f"packtool {command}", "files": len(there), "bytes": sum(there.values())}
+    path, quoted = result_path(place), shlex.quote(str(place))
+    call = begun.call if begun else ""
     if begun is not None and begun.tasks:
         facts["begun by"] = f"packtool {command} --task, {plural(begun.tasks, 'task')}"
         following = [f"packtool merge {quoted}"]

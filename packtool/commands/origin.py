@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
+from packtool.places.local import LocalPlace
+from packtool.places.typed import Typed
 from packtool.plan import I64, offsets_of
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import DatasetEntry
@@ -29,7 +31,7 @@ def stores_beside(dataset: PackedDataset) -> list[Path] | None:
     Looked at are the directories in that of the dataset, in the one above it, and in the working directory.
     """
     wanted = dataset.manifest.inputs
-    path = dataset.path.resolve()
+    path = dataset.place.path.resolve() if isinstance(dataset.place, LocalPlace) else Path.cwd()
     found: dict[DatasetEntry, Path] = {}
     for place in dict.fromkeys([path.parent, path.parent.parent, Path.cwd()]):
         with suppress(OSError):
@@ -52,10 +54,10 @@ class Origins:
         UsageError: other stores; for files and lines, stores without provenance.
     """
 
-    def __init__(self, dataset: PackedDataset, stores: Sequence[Path | str]) -> None:
+    def __init__(self, dataset: PackedDataset, stores: Sequence[Typed]) -> None:
         packed = [entry.xxh3_128 for entry in dataset.manifest.inputs]
-        if packed != [manifests.input_entry(Path(store)).xxh3_128 for store in stores]:
-            names = ", ".join(manifests.input_names(dataset.path, dataset.manifest.inputs))
+        if packed != [manifests.input_entry(store).xxh3_128 for store in stores]:
+            names = ", ".join(manifests.input_names(dataset.place, dataset.manifest.inputs))
             remedy = "give the same stores in the same order as packtool pack was given"
             raise UsageError("other-stores", f"packed from other stores ({names})", remedy=remedy, where="--store")
         self._stores = [TokenStore(store) for store in stores]

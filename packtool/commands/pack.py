@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from packtool.commands.choose import choosing, require_distinct
@@ -17,6 +16,7 @@ from packtool.commands.write_corpus import write_corpus
 from packtool.engines import Threads
 from packtool.options.call import takes
 from packtool.options.pack import PackArguments
+from packtool.places.typed import places_of
 from packtool.selecting.mixture import Passes
 from packtool.shuffling.atom import atom_shuffles
 from packtool.storage.manifest import Shuffle
@@ -40,7 +40,7 @@ def pack(options: PackArguments) -> DatasetResult:
     """
     chosen = check_options(options)
     stores, strategy = options.stores, options.strategy
-    inputs = [Path(path) for path in ([stores] if isinstance(stores, str | Path) else stores)]
+    inputs = places_of(stores)
     require_distinct(inputs)
     with dataset_job("pack", inputs, options) as job:
         corpus = Corpus(job.inputs)
@@ -65,7 +65,7 @@ def pack(options: PackArguments) -> DatasetResult:
                 return place
             with planned(strategy, corpus, options, job.budget, place.scratch, passes) as plans:
                 if job.budget.in_order:
-                    warn_of_scatter(corpus, plans, inputs)
+                    warn_of_scatter(corpus, plans)
                 facts: dict[str, Any] = {"planned": job.clock.seconds()}
                 log.info("%s: %d documents planned in %.1f s", strategy, corpus.documents, facts["planned"]["wall"])
                 if proven := [plan.least_rows for plan in plans if plan.least_rows is not None]:

@@ -12,8 +12,8 @@ from packtool.errors import DataError, UsageError
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.tokenize import TokenizeArguments
+from packtool.places.cached import forget
 from packtool.sizes import plural
-from packtool.storage.carried import forget_fetched
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def engine_of(options: TokenizeArguments | PackArguments | ShuffleArguments, com
         UsageError: the share makes no sense; Dask is not installed.
     """
     share = _share_of(options)
-    return engine_for(options.scheduler, options.workers, command, share, at_end=forget_fetched)
+    return engine_for(options.scheduler, options.workers, command, share, at_end=forget)
 
 
 def _share_of(options: TokenizeArguments | PackArguments | ShuffleArguments) -> Share | None:

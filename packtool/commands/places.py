@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import functools
+import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import msgspec
+import xxhash
 
 from packtool.commands.preview import Preview
-from packtool.commands.staged import limit_inputs
+from packtool.commands.staged import limit_of
 from packtool.engines import available_cpus
 from packtool.errors import UsageError, named
-from packtool.places import staging, transfer
-from packtool.places.mirror import Mirror
-from packtool.places.quota import Quota
+from packtool.places import staging
+from packtool.places.cached import Cache, CachedPlace, fetch_all
+from packtool.places.local import LocalPlace
+from packtool.places.place import Place
+from packtool.places.typed import Typed, place_of
 from packtool.places.url import as_typed, dataset_url, is_remote
 from packtool.storage import manifest as manifests
+from packtool.storage.listing import Listed, listed
 from packtool.storage.publish import UNFINISHED
-from packtool.storage.remote import look, mirror
+from packtool.storage.remote import look
 from packtool.storage.state import State, read_state
 from packtool.temporary import temporary_directory
 
@@ -35,11 +40,11 @@ READ_BYTES = 4 << 30
 def with_places(
     *reads: str, output: bool = False, corpus: str = "", ranged: str = ""
 ) -> Callable[[Callable[[Options], Result]], Callable[[Options], Result]]:
-    """Let a command take URLs of datasets.
+    """Let a command take URLs of datasets: options that hold some hold places instead.
 
     Args:
         reads: its options that name datasets.
-        output: it has the options `output` and `staging`, and what it reads lies in the staging directory, too.
+        output: it has the options `output` and `staging`, and what it reads is copied to the staging directory, too.
         corpus: of `reads`, the option that may name text files instead, which the command reads where they are.
         ranged: of `reads`, the option whose tokens are read by ranges, without copies on local disks.
     """
@@ -50,7 +55,8 @@ def with_places(
             given: Any = options
             target = as_typed(given.output) if output else ""
             there = {name: _listed(getattr(given, name)) for name in reads}
-            if not is_remote(target) and not any(is_remote(url) for urls in there.values() for url in urls):
+            urls = [str(each) for typed in there.values() for each in typed if is_url(each)]
+            if not is_remote(target) and not urls:
                 return command(options)
             if getattr(given, "task", None) is not None:
                 raise UsageError(
@@ -60,30 +66,26 @@ def with_places(
                     where="--task",
                 )
             with ExitStack() as stack:
-                root = _root(given, stack) if output else stack.enter_context(temporary_directory())
+                root = _root(given) if output else stack.enter_context(temporary_directory())
                 changed: dict[str, Any] = {}
                 if is_remote(target):
                     target = dataset_url(target)
-                    _refuse_overlap(target, [url for urls in there.values() for url in urls])
+                    _refuse_overlap(target, [str(each) for typed in there.values() for each in typed])
                     changed["output"] = staging.stage_output(target, root, quiet=given.quiet)
-                mirrors: list[Mirror] = []
-                for name, urls in there.items():
-                    if not any(map(is_remote, urls)):
-                        continue
+                    stack.push(lambda failed, *_: _clean_output(changed["output"], failed))
+                remote = {
+                    each: place_of(each)
+                    for name, typed in there.items()
+                    for each in typed
+                    if is_url(each) and (name != corpus or _is_dataset(str(each)))
+                }
+                cache = _cache(given, list(remote.values()), root, stack, output=output)
+                for name, typed in there.items():
                     kinds = ("tokens",) if name == ranged else ()
-                    made = [_mirror(url, root, given, kinds, plain=name == corpus, keep=output) for url in urls]
-                    mirrors += [each for each in made if each is not None]
-                    local = [url if each is None else each.path for each, url in zip(made, urls, strict=True)]
+                    made = [CachedPlace(remote[each], cache, kinds) if each in remote else each for each in typed]
                     many = isinstance(getattr(given, name), list | tuple)
-                    changed[name] = local if many else local[0]
-                if output:
-                    used = [*([changed["output"]] if "output" in changed else []), *(each.path for each in mirrors)]
-                    stack.push(lambda failed, *_: _clean(used, changed.get("output", given.output), failed))
-                if hasattr(given, "staging_limit"):
-                    workers = given.workers or available_cpus()
-                    limit_inputs(mirrors, root, given.staging_limit, workers, shared=given.scheduler is not None)
-                for each in mirrors if output else ():
-                    each.recheck()
+                    if made:
+                        changed[name] = made if many else made[0]
                 result = command(replace(given, **changed))
             return cast("Result", told(result))
 
@@ -92,28 +94,72 @@ def with_places(
     return decorate
 
 
-def _listed(value: Any) -> list[str]:
+def _cache(given: Any, places: Sequence[Place], root: Path, stack: ExitStack, *, output: bool) -> Cache:
+    """Where the inputs of a command are copied to, until it ends."""
+    if not output:
+        return Cache(root, READ_BYTES)
+    digest = xxhash.xxh3_64_hexdigest("\n".join(sorted(map(str, places))).encode())
+    directory = root / "inputs" / digest
+    cluster = getattr(given, "scheduler", None) is not None
+    limit = None
+    if hasattr(given, "staging_limit"):
+        workers = given.workers or available_cpus()
+        limit = limit_of(places, root, given.staging_limit, workers, shared=cluster)
+    cache = Cache(directory, limit, uuid.uuid4().hex if cluster else "")
+    if places:
+        cache.recheck()
+        target = Path(given.output)
+        stack.push(lambda failed, *_: None if failed and (target / UNFINISHED).exists() else cache.remove())
+    return cache
+
+
+def is_url(typed: Any) -> bool:
+    """Whether an option names what lies in an object store."""
+    return not isinstance(typed, Place) and is_remote(as_typed(typed))
+
+
+def fetch_inputs(inputs: Sequence[Typed], *, quiet: bool) -> None:
+    """Copy inputs of which all may be kept before they are read, several files at once."""
+    places = [place for place in map(place_of, inputs) if isinstance(place, CachedPlace) and place.cache.limit is None]
+    fetch_all([(place, entry) for place in places for entry in _arrays(place)], quiet=quiet)
+
+
+def in_part(inputs: Sequence[Typed]) -> bool:
+    """Whether some inputs lie in stores and there is no room for all of them here."""
+    places = [each for each in map(place_of, inputs) if isinstance(each, CachedPlace)]
+    limits = [place.cache.limit for place in places if place.cache.limit is not None]
+    return bool(limits) and sum(entry.bytes for place in places for entry in _arrays(place)) > min(limits)
+
+
+def _arrays(place: Place) -> list[Listed]:
+    return [each for each in listed(manifests.read(place)) if each.name.endswith(".npy")]
+
+
+def local_paths(inputs: Sequence[Typed]) -> list[Path]:
+    """Return those inputs that are directories."""
+    return [place.path for place in map(place_of, inputs) if isinstance(place, LocalPlace)]
+
+
+def result_path(typed: Typed) -> Path | str:
+    """Return what a result calls the dataset that it is about: its path, or its URL."""
+    place = place_of(typed)
+    return place.path if isinstance(place, LocalPlace) else str(place)
+
+
+def _listed(value: Any) -> list[Any]:
     if value is None:
         return []
-    return [as_typed(each) for each in (value if isinstance(value, list | tuple) else [value])]
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _root(options: Any, stack: ExitStack) -> Path:
+def _root(options: Any) -> Path:
     """The staging directory: as given, else in the user's cache."""
     return staging.cache_directory() if options.staging is None else Path(options.staging)
 
 
-def _mirror(url: str, root: Path, options: Any, ranged: Sequence[str], *, plain: bool, keep: bool) -> Mirror | None:
-    """What stands for a dataset; None for what is not at a URL."""
-    if not is_remote(url) or (plain and not _is_dataset(url)):
-        return None
-    quota, quiet = None if keep else Quota(READ_BYTES), getattr(options, "quiet", True)
-    return mirror(dataset_url(url), root, quota=quota, quiet=quiet, ranged=ranged)
-
-
 def _is_dataset(url: str) -> bool:
     try:
-        return transfer.size_of(f"{dataset_url(url)}/{manifests.MANIFEST}") is not None
+        return place_of(url).size(manifests.MANIFEST) is not None
     except UsageError:
         return False  # a pattern, or a store of text files alone
 
@@ -126,24 +172,10 @@ def _refuse_overlap(target: str, inputs: Sequence[str]) -> None:
             raise UsageError("output-overlaps-input", what, remedy="choose an output elsewhere", where=target)
 
 
-def _clean(used: Sequence[Any], output: Path | str, failed: object) -> None:
-    """Remove local files, but those that a resumed run would need."""
-    if failed is not None and (Path(output) / UNFINISHED).exists():
-        return
-    for path in used:
-        if failed is None or not (Path(path) / manifests.MANIFEST).exists() or path != output:
-            staging.remove(Path(path))
-
-
-@contextmanager
-def opened(place: Path | str) -> Iterator[Path]:
-    """The directory of a dataset, or one that stands for its URL meanwhile."""
-    url = as_typed(place)
-    if not is_remote(url):
-        yield Path(place)
-        return
-    with temporary_directory() as root:
-        yield mirror(dataset_url(url), root, quota=Quota(READ_BYTES)).path
+def _clean_output(output: Path, failed: object) -> None:
+    """Remove the local files of an output, but those that a resumed run would need."""
+    if failed is None or not ((output / UNFINISHED).exists() or (output / manifests.MANIFEST).exists()):
+        staging.remove(output)
 
 
 def state_at(place: Path | str) -> State | None:

@@ -16,7 +16,7 @@ from packtool.commands import pipeline
 from packtool.commands.choose import names_of, require_distinct, weights_of
 from packtool.commands.pack_options import check_options, padding_id
 from packtool.commands.pipeline import Stage
-from packtool.commands.places import is_occupied, opened, state_at
+from packtool.commands.places import is_occupied, state_at
 from packtool.commands.preview import Preview
 from packtool.engines import available_cpus
 from packtool.engines.cluster import started
@@ -28,6 +28,7 @@ from packtool.options.pack import PackArguments
 from packtool.options.run import RunArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.stages import STAGES
+from packtool.places.typed import places_of
 from packtool.storage.manifest import TokenizerInfo
 from packtool.storage.token_store import TokenStore
 from packtool.tokenizing.load import load
@@ -147,8 +148,9 @@ def _check_inputs(given: PackArguments, inputs: Sequence[str], stores: Mapping[s
     Raises:
         UsageError: of an option that does not fit the stores.
     """
-    require_distinct(inputs)
-    weights_of(given.mix, names_of([Path(store) for store in inputs]), shares=given.tokens is not None)
+    places = places_of(inputs)
+    require_distinct(places)
+    weights_of(given.mix, names_of(places), shares=given.tokens is not None)
     by_text = {"--holdout": given.holdout, "--shard-of": given.shard_of, "--exclude": given.exclude}
     asked = [option for option, value in by_text.items() if value is not None]
     asked += ["--drop-duplicates"] * given.drop_duplicates
@@ -163,8 +165,7 @@ def _check_inputs(given: PackArguments, inputs: Sequence[str], stores: Mapping[s
 def _tokenizer(store: str, stage: Stage | None) -> TokenizerInfo:
     """The tokenizer of a store, or the one that a stage will use to make it."""
     if stage is None:
-        with opened(store) as directory:
-            return TokenStore(directory).manifest.tokenizer
+        return TokenStore(store).manifest.tokenizer
     names = ("revision", "eos_token", "bos", "bos_token")
     options = {name: stage.options[name] for name in names if name in stage.options}
     with warnings.catch_warnings():

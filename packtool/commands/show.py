@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from packtool.commands.origin import Origins, stores_beside
-from packtool.commands.places import with_places
+from packtool.commands.places import result_path, with_places
 from packtool.errors import UsageError
 from packtool.options.call import takes
 from packtool.options.show import ShowArguments
+from packtool.places.typed import Typed, places_of
 from packtool.plan import INSERTED_EOS, PADDING, offsets_of
 from packtool.report.row import Row, RowSegment
 from packtool.storage import manifest as manifests
@@ -42,19 +43,19 @@ def show(options: ShowArguments) -> Row:
             "bad-row", f"{row} is not among its {chosen.rows:,} rows", remedy="give a number from 0", where="--row"
         )
     decode = _Decoder(_tokenizer(dataset, options.tokenizer))
-    stores = [options.store] if isinstance(options.store, str | Path) else options.store
+    stores = places_of(options.store)
     origins, missing = _origins(dataset, stores)
     segments = _segments(dataset, chosen, number, decode, origins)
-    return Row(Path(options.path), number, chosen.rows, chosen.sequence_length, segments, missing)
+    return Row(result_path(options.path), number, chosen.rows, chosen.sequence_length, segments, missing)
 
 
-def _origins(dataset: PackedDataset, stores: Sequence[Path | str]) -> tuple[Origins | None, list[str]]:
+def _origins(dataset: PackedDataset, stores: Sequence[Typed]) -> tuple[Origins | None, list[str]]:
     """Where documents came from, as far as that can be told; else the names of the stores that would tell."""
     if stores or not dataset.has_segments:
         return (Origins(dataset, stores) if stores else None), []
     beside = stores_beside(dataset)
     if beside is None:
-        return None, manifests.input_names(dataset.path, dataset.manifest.inputs)
+        return None, manifests.input_names(dataset.place, dataset.manifest.inputs)
     found = Origins(dataset, beside)
     return (found if found.known else None), []
 
@@ -75,7 +76,7 @@ def _tokenizer(dataset: PackedDataset, source: str | Path | None) -> Tokenizer |
     from packtool.tokenizing.load import load
 
     made_with = dataset.manifest.tokenizer
-    if source is None and (kept := read_tokenizer(dataset.path, dataset.manifest.tokenizer_files)):
+    if source is None and (kept := read_tokenizer(dataset.place, dataset.manifest.tokenizer_files)):
         return reference_tokenizer(kept[TOKENIZER])
     loaded = load(source, eos_token=made_with.eos_id if source is not None else None)
     if loaded.info.sha256 == made_with.sha256:

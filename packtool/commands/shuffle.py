@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 
 from packtool import shuffling
@@ -16,6 +14,7 @@ from packtool.options.call import takes
 from packtool.options.check import check_taken
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
+from packtool.places.typed import place_of
 from packtool.shuffling import Method
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import Manifest, PackedManifest, Shuffle, StoreManifest
@@ -36,12 +35,12 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
     """
     chosen = shuffling.method(options.method)
     check_taken(options, "--method", chosen.name)
-    with dataset_job("shuffle", [Path(options.source)], options) as job:
+    with dataset_job("shuffle", [place_of(options.source)], options) as job:
         return _shuffled(job, chosen, options)
 
 
 def _shuffled(job: DatasetJob, chosen: Method, options: ShuffleArguments) -> DatasetResult:
-    manifest = manifests.read(Path(options.source))
+    manifest = manifests.read(options.source)
     _require_kind(chosen, manifest, str(options.source), order_only=options.order_only)
     record = Shuffle(
         method=chosen.name,

@@ -44,7 +44,7 @@ def require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:
     Raises:
         UsageError: naming the command that can do it.
     """
-    manifest, where = dataset.manifest, str(dataset.path)
+    manifest, where = dataset.manifest, str(dataset.place)
     if manifest.shuffle is not None and manifest.shuffle.method == "partial":
         raise UsageError(
             "partial-shuffled",
@@ -91,7 +91,7 @@ def with_batches(
             "one-bucket",
             "all its rows have one length, so every batch has the same number of tokens anyway",
             remedy="give --method atom",
-            where=str(dataset.path),
+            where=str(dataset.place),
         )
     sizes = [(bucket.sequence_length, bucket.rows) for bucket in dataset.buckets]
     table = batches(sizes, batch_tokens, keep_rest=keep_rest, seed=record.seed, epoch=record.epoch)
@@ -134,7 +134,7 @@ def write_order(
             entries.append(_named(out.close(), directory))
     _require_sound_atoms(job, dataset)
     manifest = OrderManifest(
-        base=manifests.input_entry(dataset.path),
+        base=manifests.input_entry(dataset.place),
         shuffle=record,
         orders=entries,
         batches=None if table is None else write_array(place.staged / BATCHES, table),
@@ -152,12 +152,12 @@ def _dealt(parts: Iterator[I64], plan: StoredPlan, record: Shuffle) -> Iterator[
 
 def _require_rows(dataset: PackedDataset, plans: Sequence[StoredPlan]) -> None:
     """Only whole rows that move one by one can be dealt, and their segments tell what they cost."""
-    where = str(dataset.path)
+    where = str(dataset.place)
     if len(plans) > 1 or any(plan.unit != plan.sequence_length or plan.movable_atoms < plan.rows - 1 for plan in plans):
         what = "its rows do not move one by one, so an order can't deal them to ranks"
         raise UsageError("atoms-fixed", what, remedy='read it with Loader(balance="step")', where=where)
     if not dataset.has_segments:
-        raise no_segments(dataset.path)
+        raise no_segments(dataset.place)
 
 
 def _require_sound_atoms(job: DatasetJob, dataset: PackedDataset) -> None:
@@ -200,12 +200,12 @@ def write_rows(
     if (part := job.part(place, written)) is not None:
         return part
     buckets, tallies = written.buckets, written.tallies
-    _require_same(base.ledger, tallies, str(dataset.path))
+    _require_same(base.ledger, tallies, str(dataset.place))
     options = base.options if record.atom_size is None else {**base.options, "atom_size": record.atom_size}
     manifest = msgspec.structs.replace(base, packtool_version=__version__, options=options, shuffle=record)
     mix = source_mix(place.staged, buckets, dataset.dtype, base.store_documents, record)
     report = _report(dataset, manifest, plans, tallies, mix)
-    names = manifests.input_names(dataset.path, base.inputs)  # of the stores, as in the manifest
+    names = manifests.input_names(dataset.place, base.inputs)  # of the stores, as in the manifest
     run = {**job.facts(), "inputs": names, **_counted(table)}
     place.finish(
         msgspec.structs.replace(
@@ -215,7 +215,7 @@ def write_rows(
             report=manifests.write_report(place.staged, report),
             buckets=buckets,
             batches=None if table is None else write_array(place.staged / BATCHES, table),
-            tokenizer_files=copy_tokenizer(dataset.path, base.tokenizer_files, place.staged),
+            tokenizer_files=copy_tokenizer(dataset.place, base.tokenizer_files, place.staged),
         ),
         run,
     )
@@ -262,7 +262,7 @@ def _report(
 
     Without segments nothing can be counted anew, but where whole rows moved the counts are what they were.
     """
-    before = read_report(dataset.path, manifest)  # the manifest still has the one of the source
+    before = read_report(dataset.place, manifest)  # the manifest still has the one of the source
     if not tallies and all(plan.unit == plan.sequence_length for plan in plans):
         return msgspec.structs.replace(before, options=msgspec.to_builtins(manifest.options), shuffle=manifest.shuffle)
     return report_of_rows(

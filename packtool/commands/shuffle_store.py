@@ -96,7 +96,7 @@ def write_rotation(job: DatasetJob, dataset: PackedDataset, record: Shuffle, seq
     drawn = partial.rotations(lanes, lane_of(dataset.manifest), seed=record.seed, epoch=record.epoch)
     place.finish(
         OrderManifest(
-            base=manifests.input_entry(dataset.path),
+            base=manifests.input_entry(dataset.place),
             shuffle=record,
             orders=[write_array(place.staged / ORDER, drawn.astype(np.dtype("<i8")))],
         ),

@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from packtool.errors import UsageError
-from packtool.places.mirror import Mirror, mirror_of
-from packtool.places.quota import Quota
+from packtool.places.cached import CachedPlace
+from packtool.places.place import Place
 from packtool.plan import Plan
 from packtool.sizes import parse_bytes, show_bytes
+from packtool.storage import manifest as manifests
+from packtool.storage.listing import listed
 from packtool.storage.token_store import Corpus
 from packtool.warnings import warn
 
@@ -23,11 +25,11 @@ _SAMPLE = 256
 _FILE = re.compile(r"(.*?)[a-z_]+(-\d+)\.npy")
 
 
-def limit_inputs(mirrors: Sequence[Mirror], root: Path, given: str | int | None, workers: int, *, shared: bool) -> None:
-    """Decide whether inputs are fetched whole and stay, or shard by shard, as they are read.
+def limit_of(places: Sequence[Place], root: Path, given: str | int | None, workers: int, *, shared: bool) -> int | None:
+    """Decide how much of a command's inputs is kept at a time; None for all of them, which are fetched whole.
 
     Args:
-        mirrors: of the inputs.
+        places: of the inputs.
         root: the staging directory.
         given: bytes for them; None for half of what is free there.
         workers: that read at the same time.
@@ -36,10 +38,12 @@ def limit_inputs(mirrors: Sequence[Mirror], root: Path, given: str | int | None,
     Raises:
         UsageError: that is too little for as many shards as are read at the same time.
     """
+    if not places:
+        return None
     limit = _half_of_what_is_free(root) if given is None else parse_bytes(given)
-    sizes = {(mirror.url, name): size for mirror in mirrors for name, size in mirror.fetchable().items()}
+    sizes = {(str(place), each.name): each.bytes for place in places for each in listed(manifests.read(place))}
     if sum(sizes.values()) <= limit and not shared:
-        return
+        return None
     shards: Counter[tuple[str, ...]] = Counter()
     for (url, name), size in sizes.items():
         if (found := _FILE.fullmatch(name)) is not None:
@@ -52,15 +56,14 @@ def limit_inputs(mirrors: Sequence[Mirror], root: Path, given: str | int | None,
             remedy=f"give at least {show_bytes(needed)}, on a disk with as much room, or fewer --workers",
             where="--staging-limit",
         )
-    quota = Quota(limit // workers if shared else limit)
-    for mirror in mirrors:
-        mirror.keep_within(quota)
+    return limit // workers if shared else limit
 
 
-def warn_of_scatter(corpus: Corpus, plans: Sequence[Plan], inputs: Sequence[Path]) -> None:
+def warn_of_scatter(corpus: Corpus, plans: Sequence[Plan]) -> None:
     """Say so if shards will be fetched again and again: rows that follow each other hold documents from afar."""
-    quotas = [found[0].quota for path in inputs if (found := mirror_of(path)) is not None]
-    limit = min((quota.limit for quota in quotas if quota is not None), default=None)
+    places = [store.place for store in corpus.stores]
+    limits = [place.cache.limit for place in places if isinstance(place, CachedPlace)]
+    limit = min((each for each in limits if each is not None), default=None)
     spread = max((_spread(corpus, plan) for plan in plans), default=0) * corpus.dtype.itemsize
     if limit is not None and spread > limit:
         warn(

@@ -30,6 +30,9 @@ from packtool.options.call import takes
 from packtool.options.declare import declared, flag
 from packtool.options.documents import DocumentOptions
 from packtool.options.stats import StatsArguments
+from packtool.places.cached import forget
+from packtool.places.place import Place
+from packtool.places.typed import Typed, place_of
 from packtool.plan import Ints
 from packtool.progress import Progress
 from packtool.report.compared import comparison_of
@@ -50,7 +53,6 @@ from packtool.report.sources import packed_sources
 from packtool.selecting.sides import first_of_each
 from packtool.shuffling.waiting import Waiting, waiting_of
 from packtool.storage import manifest as manifests
-from packtool.storage.carried import forget_fetched
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import OrderManifest, StoreManifest, input_entry, input_names
 from packtool.storage.order import read_order, require_orders
@@ -96,53 +98,53 @@ def stats(options: StatsArguments) -> Report:
         _parameters(options.parameters)
     _check_ranks(options)
     tried = _candidates(options)
-    paths = [str(each) for each in ([options.path] if isinstance(options.path, str | Path) else options.path)]
-    with engine_for(options.scheduler, options.workers, "stats", at_end=forget_fetched) as engine:
+    paths: list[Typed] = [options.path] if isinstance(options.path, str | Path | Place) else list(options.path)
+    with engine_for(options.scheduler, options.workers, "stats", at_end=forget) as engine:
         report = _report(paths, tried, options, engine)
     if html is not None:
         write_bytes(html, page(report).encode())
     return report
 
 
-def _report(paths: Sequence[str], tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> Report:
+def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> Report:
     if any(map(_is_dataset, paths)):
         _refuse(options, _TEXT, "only text files take this option", "leave it out: this directory holds tokens already")
-        return _measure(paths, tried, options, engine)
+        return _measure([place_of(path) for path in paths], tried, options, engine)
     _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
     _refuse(options, _CHOICE, "only token stores take this option", "tokenize first, or leave it out")
     if not tried:
         _refuse(options, ("ranks",), *_NO_ROWS)
     _require_one(paths)
-    return _corpus_report(paths[0], tried, options, engine)
+    return _corpus_report(str(paths[0]), tried, options, engine)
 
 
 def _measure(
-    paths: Sequence[str], tried: Sequence[Candidate], options: StatsArguments, engine: Engine
+    places: Sequence[Place], tried: Sequence[Candidate], options: StatsArguments, engine: Engine
 ) -> StoreReport | MeasuredReport:
-    found = [manifests.read(Path(path)) for path in paths]
-    for path, manifest in zip(paths, found, strict=True):
+    found = [manifests.read(place) for place in places]
+    for place, manifest in zip(places, found, strict=True):
         if isinstance(manifest, OrderManifest):
             raise UsageError(
                 "not-a-dataset",
                 "an order, which has no rows of its own",
-                remedy=f"give the packed dataset it orders, with --order {path}",
-                where=path,
+                remedy=f"give the packed dataset it orders, with --order {place}",
+                where=str(place),
             )
     if all(isinstance(manifest, StoreManifest) for manifest in found):
         if not tried:
             _refuse(options, ("ranks",), *_NO_ROWS)
         _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
-        return _store_report(paths, tried, options, engine)
-    _require_one(paths)
+        return _store_report(places, tried, options, engine)
+    _require_one(places)
     _refuse(options, _CHOICE, "only token stores take this option", "leave it out: this dataset is packed already")
     if tried:
         raise UsageError(
             "not-a-store",
             "a packed dataset, where strategies are compared on documents",
             remedy="give the token store it was packed from, or leave --compare out",
-            where=paths[0],
+            where=str(places[0]),
         )
-    return _packed_report(paths[0], options, engine)
+    return _packed_report(places[0], options, engine)
 
 
 def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> CorpusReport:
@@ -170,11 +172,11 @@ def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArgu
 
 
 def _store_report(
-    paths: Sequence[str], tried: Sequence[Candidate], options: StatsArguments, engine: Engine
+    places: Sequence[Place], tried: Sequence[Candidate], options: StatsArguments, engine: Engine
 ) -> StoreReport:
     """The report of one or more token stores, or of the documents that are chosen of them, as `pack` takes them."""
-    require_distinct(paths)
-    corpus = Corpus([Path(path) for path in paths])
+    require_distinct(places)
+    corpus = Corpus(places)
     known: Counter[str] = Counter()
     for store in corpus.stores:
         known.update(store.manifest.counts)
@@ -185,9 +187,9 @@ def _store_report(
         known.update(documents=corpus.documents - known["documents"], tokens=corpus.tokens - known["tokens"])
     lengths = corpus.lengths()
     counts = LengthCounts.of(lengths)
-    command = shlex.join(["packtool", "pack", *paths, "-o", "packed", *as_flags(options, _CHOICE)])
+    command = shlex.join(["packtool", "pack", *map(str, places), "-o", "packed", *as_flags(options, _CHOICE)])
     return StoreReport(
-        path=" ".join(paths),
+        path=" ".join(map(str, places)),
         tokenizer=corpus.tokenizer,
         dtype=corpus.dtype.str,
         counts=dict(known),
@@ -210,8 +212,8 @@ def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFi
     parts = [slice(end - count, end) for end, count in zip(ends.tolist(), corpus.store_documents, strict=True)]
     return [
         StoredSourceFigures(
-            name=store.path.resolve().name,
-            digest=input_entry(store.path).xxh3_128,
+            name=store.place.name,
+            digest=input_entry(store.place).xxh3_128,
             documents=part.stop - part.start,
             document_share=ratio(part.stop - part.start, corpus.documents),
             tokens=int(lengths[part].sum(dtype=np.int64)),
@@ -248,15 +250,15 @@ def _comparison(
     return comparison_of(outcomes, counts, options.batch_size, command, parameters, list(dict.fromkeys(left_out)))
 
 
-def _packed_report(path: str, options: StatsArguments, engine: Engine) -> MeasuredReport:
+def _packed_report(place: Place, options: StatsArguments, engine: Engine) -> MeasuredReport:
     """The report of a packed dataset, counted from its segment table, and how well mixed its rows are."""
-    dataset = PackedDataset(Path(path))
+    dataset = PackedDataset(place)
     manifest = dataset.manifest
     shuffle = manifest.shuffle
     sources: list[PackedBucket | Layout] = list(dataset.buckets)
     if options.order is not None:
-        order = Path(options.order)
-        followed, orders = read_order(order, dataset.path)
+        order = place_of(options.order)
+        followed, orders = read_order(order, dataset.place)
         shuffle = followed.shuffle
         plans = stored_plans(dataset, shuffle.atom_size)
         if shuffle.method == "partial":
@@ -297,7 +299,7 @@ def _packed_report(path: str, options: StatsArguments, engine: Engine) -> Measur
         drawn = sample_rows(spread_rows(source.segments, source.rows), tally.lengths)
     return MeasuredReport(
         **msgspec.structs.asdict(report),
-        path=path,
+        path=str(place),
         mixing=mixing,
         training=training,
         waiting=_waiting(dataset, sources, options),
@@ -335,10 +337,10 @@ def _check_ranks(options: StatsArguments) -> None:
 
 def _packed_sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
     """The stores whose documents were packed, counted anew where boundaries are known."""
-    manifest, names = dataset.manifest, input_names(dataset.path, dataset.manifest.inputs)
+    manifest, names = dataset.manifest, input_names(dataset.place, dataset.manifest.inputs)
     if dataset.has_segments:
         return packed_sources(manifest.inputs, manifest.store_documents, dataset.lengths(), manifest.choice, names)
-    reported = read_report(dataset.path, manifest).sources
+    reported = read_report(dataset.place, manifest).sources
     return [msgspec.structs.replace(source, name=name) for source, name in zip(reported, names, strict=False)]
 
 
@@ -364,20 +366,22 @@ def _refuse(options: StatsArguments, names: Sequence[str], what: str, remedy: st
             raise UsageError("option-not-taken", what, remedy=remedy, where=flag(name))
 
 
-def _is_dataset(path: str) -> bool:
+def _is_dataset(typed: Typed) -> bool:
     """Whether a directory is what a packtool command wrote, finished or not."""
-    place = Path(path)
+    if isinstance(typed, Place):
+        return True
+    place = Path(typed)
     arrays = any(any(place.glob(pattern)) for pattern in ("*.npy", "bucket-*/*.npy"))
     return arrays or (place / manifests.MANIFEST).exists() or (place / UNFINISHED).is_dir()
 
 
-def _require_one(paths: Sequence[str]) -> None:
+def _require_one(paths: Sequence[Typed]) -> None:
     if len(paths) != 1:
         raise UsageError(
             "not-a-store",
             "several paths are measured together, which only token stores can be",
             remedy="give token stores alone, or one path",
-            where=paths[-1] if paths else "PATH",
+            where=str(paths[-1]) if paths else "PATH",
         )
 
 

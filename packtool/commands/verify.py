@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool.commands.places import with_places
+from packtool.commands.places import result_path, with_places
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.metrics import Accounts, Tally
 from packtool.options.call import takes
 from packtool.options.verify import VerifyArguments
+from packtool.places.place import Place
+from packtool.places.typed import Typed, place_of, places_of
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, offsets_of
 from packtool.progress import Progress
 from packtool.report.packed import read_report
@@ -27,7 +29,6 @@ from packtool.storage.listing import listed
 from packtool.storage.manifest import ExportManifest, OrderManifest, StoreManifest
 from packtool.storage.names import OFFSET, ORIGIN
 from packtool.storage.packed import PackedBucket, PackedDataset
-from packtool.storage.reading import open_array, problem_with
 from packtool.storage.token_store import Corpus, TokenStore
 from packtool.storage.tokenizer_files import require_tokenizer
 from packtool.writing.gather import Gatherer
@@ -51,7 +52,7 @@ class VerifyResult:
         problems: everything that is wrong; empty for a sound dataset.
     """
 
-    path: Path
+    path: Path | str
     kind: str
     files: int
     bytes: int
@@ -73,38 +74,39 @@ def verify(options: VerifyArguments) -> VerifyResult:
         DataError: the manifest itself is missing or damaged; a store is not the one that was packed.
         UsageError: stores for something else than a packed dataset.
     """
-    path = Path(options.path)
-    stores = [options.store] if isinstance(options.store, str | Path) else options.store
-    manifest = manifests.read(path)
+    place = place_of(options.path)
+    stores = places_of(options.store)
+    manifest = manifests.read(place)
     files = list(listed(manifest))
     problems: list[PacktoolError] = []
     with Progress(sum(file.bytes for file in files), "verify", quiet=options.quiet) as bar:
         for file in files:
-            problem = problem_with(path, file.name, file.bytes, file.xxh3_128)
+            problem = place.problem(file)
             problems += [problem] if problem else []
             bar.advance(file.bytes)
     tokens = 0
     if not problems:
-        tokens, found = _check_content(path, manifest, stores)
+        tokens, found = _check_content(place, manifest, stores)
         problems += found
-    return VerifyResult(path, manifest.format, len(files), sum(file.bytes for file in files), tokens, problems)
+    size = sum(file.bytes for file in files)
+    return VerifyResult(result_path(place), manifest.format, len(files), size, tokens, problems)
 
 
 def _check_content(
-    path: Path, manifest: manifests.Manifest, stores: Sequence[Path | str]
+    place: Place, manifest: manifests.Manifest, stores: Sequence[Typed]
 ) -> tuple[int, list[PacktoolError]]:
     if isinstance(manifest, OrderManifest):
-        return 0, _attempt(lambda: _check_order(path, manifest))
-    problems = _attempt(lambda: require_tokenizer(path, manifest.tokenizer_files, manifest.tokenizer.sha256))
+        return 0, _attempt(lambda: _check_order(place, manifest))
+    problems = _attempt(lambda: require_tokenizer(place, manifest.tokenizer_files, manifest.tokenizer.sha256))
     if isinstance(manifest, StoreManifest):
-        tokens, found = _check_store(path)
+        tokens, found = _check_store(place)
         return tokens, problems + found
     if isinstance(manifest, ExportManifest):
         return manifest.tokens, problems  # what is in its files is for their own readers
-    dataset = PackedDataset(path)
+    dataset = PackedDataset(place)
     for bucket in dataset.buckets:
         for shard, described in zip(bucket.shards, bucket.entry.shards, strict=True):
-            where = str(bucket.path / described.tokens.name)
+            where = bucket.place.where(described.tokens.name)
             problems += _check_ids(shard, dataset.manifest.tokenizer.vocab_size, where)
     problems += problems or _attempt(lambda: _check_packed(dataset, stores))
     return sum(bucket.rows * bucket.sequence_length for bucket in dataset.buckets), problems
@@ -119,20 +121,20 @@ def _attempt(check: Callable[[], None]) -> list[PacktoolError]:
     return []
 
 
-def _check_order(path: Path, manifest: OrderManifest) -> None:
+def _check_order(place: Place, manifest: OrderManifest) -> None:
     for entry in manifest.orders:
-        order = open_array(path, entry, OFFSET)
+        order = place.array(entry, OFFSET)
         if manifest.shuffle.method == "partial":
             continue  # rotations of lanes, whose length the base knows
-        require_order(order, len(order), str(path / entry.name))
+        require_order(order, len(order), place.where(entry.name))
 
 
-def _check_store(path: Path) -> tuple[int, list[PacktoolError]]:
-    store = TokenStore(path)
+def _check_store(place: Place) -> tuple[int, list[PacktoolError]]:
+    store = TokenStore(place)
     problems: list[PacktoolError] = []
     documents = 0
     for entry, ids, offsets in zip(store.manifest.shards, store.shards, store.offsets, strict=True):
-        where = str(path / entry.tokens.name)
+        where = place.where(entry.tokens.name)
         problems += _check_ids(ids, store.manifest.tokenizer.vocab_size, where)
         found = _attempt(lambda: _check_documents(store, documents, ids, offsets, where))  # noqa: B023 - called at once
         problems += found
@@ -151,11 +153,11 @@ def _check_column(store: TokenStore, name: str) -> None:
 
 
 def _check_origins(store: TokenStore, entry: FileEntry) -> None:
-    found = open_array(store.path, entry, ORIGIN)
+    found = store.place.array(entry, ORIGIN)
     wrong = np.flatnonzero((found["file"] >= len(store.manifest.inputs)) | (found["record"] < 1))
     if wrong.size:
         what = f"document {int(wrong[0])} of the shard comes from no record of an input"
-        raise DataError("bad-origins", what, remedy=_AGAIN, where=str(store.path / entry.name))
+        raise DataError("bad-origins", what, remedy=_AGAIN, where=store.place.where(entry.name))
 
 
 def _check_documents(
@@ -180,7 +182,7 @@ def _check_ids(ids: npt.NDArray[Any], vocab_size: int, where: str) -> list[Packt
     return []
 
 
-def _check_packed(dataset: PackedDataset, stores: Sequence[Path | str]) -> None:
+def _check_packed(dataset: PackedDataset, stores: Sequence[Typed]) -> None:
     """Check everything beyond files and ids.
 
     Raises:
@@ -205,37 +207,37 @@ def _check_packed(dataset: PackedDataset, stores: Sequence[Path | str]) -> None:
 def _check_report(dataset: PackedDataset) -> None:
     """The report repeats what the manifest says."""
     manifest = dataset.manifest
-    report = read_report(dataset.path, manifest)
+    report = read_report(dataset.place, manifest)
     for name in ("strategy", "options", "shuffle", "ledger"):
         if getattr(report, name) != getattr(manifest, name):
             what = f"its {name} is not the manifest's"
-            where = str(dataset.path / manifest.report.name)
+            where = dataset.place.where(manifest.report.name)
             raise DataError("damaged-report", what, remedy=_AGAIN, where=where)
 
 
 def _check_sources(dataset: PackedDataset) -> None:
     """What the report says of each store follows from the manifest and the lengths."""
     manifest = dataset.manifest
-    reported = read_report(dataset.path, manifest).sources
+    reported = read_report(dataset.place, manifest).sources
     expected = packed_sources(manifest.inputs, manifest.store_documents, dataset.lengths(), manifest.choice)
     if reported and reported != expected:
-        what, where = "its sources are not the manifest's", str(dataset.path / manifest.report.name)
+        what, where = "its sources are not the manifest's", dataset.place.where(manifest.report.name)
         raise DataError("damaged-report", what, remedy=_AGAIN, where=where)
 
 
-def _corpus(dataset: PackedDataset, stores: Sequence[Path | str]) -> Corpus:
+def _corpus(dataset: PackedDataset, stores: Sequence[Typed]) -> Corpus:
     packed = [entry.xxh3_128 for entry in dataset.manifest.inputs]
-    given = [manifests.input_entry(Path(store)).xxh3_128 for store in stores]
+    given = [manifests.input_entry(store).xxh3_128 for store in stores]
     if packed != given:
         remedy = "give the same stores in the same order as packtool pack was given"
-        names = ", ".join(manifests.input_names(dataset.path, dataset.manifest.inputs))
+        names = ", ".join(manifests.input_names(dataset.place, dataset.manifest.inputs))
         raise UsageError("other-stores", f"packed from other stores ({names})", remedy=remedy, where="--store")
     corpus = Corpus(stores)
     if (chosen := dataset.chosen()) is not None:
         corpus.choose(chosen)
     if not np.array_equal(corpus.lengths(), dataset.lengths()):
         what = "lengths.npy does not hold the lengths of the documents in the stores"
-        raise DataError("wrong-count", what, remedy=_AGAIN, where=str(dataset.path))
+        raise DataError("wrong-count", what, remedy=_AGAIN, where=str(dataset.place))
     return corpus
 
 
@@ -277,7 +279,7 @@ def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
                 "ledger-unbalanced",
                 f"the rows hold {getattr(accounts, name)} {name}, but the ledger says {getattr(manifest.ledger, name)}",
                 remedy=_AGAIN,
-                where=str(dataset.path),
+                where=str(dataset.place),
             )
 
 
@@ -352,8 +354,8 @@ def _placed(dataset: PackedDataset, starts: I64, place: int, what: str) -> DataE
     document = int(np.searchsorted(starts, place, side="right")) - 1
     token = place - int(starts[document])
     what = f"token {token} of document {document} {what}"
-    return DataError("placed-twice", what, remedy=_AGAIN, where=str(dataset.path))
+    return DataError("placed-twice", what, remedy=_AGAIN, where=str(dataset.place))
 
 
 def _bad_row(bucket: PackedBucket, row: int, what: str) -> DataError:
-    return DataError("bad-segments", f"row {row}: {what}", remedy=_AGAIN, where=str(bucket.path))
+    return DataError("bad-segments", f"row {row}: {what}", remedy=_AGAIN, where=str(bucket.place))

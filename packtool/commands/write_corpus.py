@@ -118,7 +118,7 @@ def _tokenizer_files(corpus: Corpus, output: Output) -> list[InputEntry]:
     """The tokenizer of the stores, from the first that has its files: all of them have the same."""
     for store in corpus.stores:
         if entries := store.manifest.tokenizer_files:
-            return copy_tokenizer(store.path, entries, output.staged)
+            return copy_tokenizer(store.place, entries, output.staged)
     return []
 
 

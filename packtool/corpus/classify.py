@@ -8,12 +8,12 @@ import json
 import re
 import stat
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from packtool.corpus.open import (
     PARQUET_MAGIC,
     SUFFIXES,
     Readable,
+    in_store,
     looks_like_utf16,
     open_raw,
     open_stream,
@@ -22,7 +22,6 @@ from packtool.corpus.open import (
 from packtool.corpus.records import CorpusFile, UnusableFileError
 from packtool.corpus.walk import shown
 from packtool.errors import DataError
-from packtool.places.client import filesystem
 from packtool.places.url import is_remote
 
 FORMATS = ("jsonl", "parquet", "text", "lines", "csv", "tsv")
@@ -114,9 +113,9 @@ def _first(stream: Readable) -> bytes:
 def _stat(location: str) -> tuple[int, int, int]:
     """Bytes, modification time and inode."""
     if is_remote(location):
-        store, path = filesystem(location)
-        info: Any = store.get_file_info(path)
-        return int(info.size or 0), int(info.mtime_ns or 0), 0
+        place, name = in_store(location)
+        size, modified = place.modified(name) or (0, 0)
+        return size, modified, 0
     found = Path(location).stat()
     if not stat.S_ISREG(found.st_mode):
         raise DataError(

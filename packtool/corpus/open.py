@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import lzma
+import os
 import zlib
 from typing import Any, Protocol
+
+import numpy as np
 
 from packtool.corpus.decompress import Members
 from packtool.corpus.records import UnusableFileError
 from packtool.corpus.zstd import Zstd
-from packtool.places.client import filesystem
-from packtool.places.url import is_remote
+from packtool.places.store import StorePlace
+from packtool.places.url import is_remote, require_no_secret
 
 _MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -56,21 +60,41 @@ def open_raw(location: str) -> Any:
     """A file's own bytes, seekable."""
     if not is_remote(location):
         return io.FileIO(location)
-    store, path = filesystem(location)
-    file = store.open_input_file(path)
-    return GoogleFile(file) if location.startswith("gs://") else file
+    place, name = in_store(location)
+    return StoreFile(place, name)
 
 
-class GoogleFile(io.RawIOBase):
-    """A file of Google's store, whose client refuses to go to the end of one.
+def in_store(location: str) -> tuple[StorePlace, str]:
+    """The bucket of a URL, and the name of what it means there.
+
+    Raises:
+        UsageError: the URL holds credentials.
+
+    >>> in_store("s3://bucket/a/b.jsonl")
+    (StorePlace('s3://bucket'), 'a/b.jsonl')
+    """
+    require_no_secret(location)
+    scheme, _, rest = location.partition("://")
+    bucket, _, name = rest.partition("/")
+    return StorePlace(f"{scheme}://{bucket}"), name.rstrip("/")
+
+
+class StoreFile(io.RawIOBase):
+    """A file of an object store, each read of which is a request.
 
     Args:
-        file: as the client opened it.
+        place, name: of the file.
+
+    Raises:
+        FileNotFoundError: there is none.
     """
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._size = int(file.size())
+    def __init__(self, place: StorePlace, name: str) -> None:
+        size = place.size(name)
+        if size is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), place.where(name))
+        self._place, self._name = place, name
+        self._size = size
         self._at = 0
 
     def readable(self) -> bool:
@@ -89,22 +113,17 @@ class GoogleFile(io.RawIOBase):
     def read(self, size: int = -1, /) -> bytes:
         """As of any file; at the end, nothing."""
         left = max(self._size - self._at, 0)
-        if not left:
+        count = left if size < 0 else min(size, left)
+        if not count:
             return b""
-        if self._file.tell() != self._at:
-            self._file.seek(self._at)
-        data: bytes = self._file.read(left if size < 0 else min(size, left))
-        self._at += len(data)
-        return data
+        (data,) = self._place.ranges(self._name, np.array([self._at]), np.array([count]))
+        self._at += count
+        return bytes(data)
 
     def readinto(self, buffer: Any, /) -> int:
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
 
 
 def open_stream(raw: Any, compression: str) -> Any:

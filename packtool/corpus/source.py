@@ -7,12 +7,11 @@ from typing import Any, NoReturn
 
 import xxhash
 
-from packtool.corpus.open import open_raw
+from packtool.corpus.open import in_store, open_raw
 from packtool.corpus.pages import PagedFile, Pages
 from packtool.corpus.records import CorpusFile
 from packtool.corpus.walk import shown
 from packtool.errors import DataError
-from packtool.places.client import filesystem
 from packtool.places.url import is_remote
 
 _DRAIN = 1 << 22
@@ -81,9 +80,8 @@ class FileBytes:
             DataError: its size, modification time or inode is another than when it was listed.
         """
         if is_remote(self._file.location):
-            store, path = filesystem(self._file.location)
-            info = store.get_file_info(path)
-            found = (int(info.size or 0), int(info.mtime_ns or 0), 0)
+            place, name = in_store(self._file.location)
+            found = (*(place.modified(name) or (0, 0)), 0)
         else:
             stat = os.fstat(self._own.fileno())
             found = (stat.st_size, stat.st_mtime_ns, stat.st_ino)

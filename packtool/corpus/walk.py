@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import msgspec
 
+from packtool.corpus.open import in_store
 from packtool.errors import DataError
-from packtool.places.client import filesystem, patiently
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -101,20 +100,12 @@ def remote(base: str, *, also_hidden: bool) -> list[Entry]:
     Raises:
         DataError: the store does not answer.
     """
-    from pyarrow import fs
-
-    store, path = filesystem(base)
-    info = patiently(lambda: store.get_file_info(path), base)
-    if info.type == fs.FileType.File:
-        return [Entry(PurePosixPath(path).name, base)]
-    selector = fs.FileSelector(path, recursive=True, allow_not_found=True)
-    selected: list[Any] = patiently(lambda: store.get_file_info(selector), base)
-    entries = []
-    for each in sorted(selected, key=lambda each: str(each.path)):
-        name = str(PurePosixPath(each.path).relative_to(path))
-        if each.type == fs.FileType.File and (also_hidden or not any(map(hidden, PurePosixPath(name).parts))):
-            entries.append(Entry(name, f"{base.rstrip('/')}/{name}"))
-    return entries
+    place, name = in_store(base)
+    if name and place.modified(name) is not None:
+        return [Entry(PurePosixPath(name).name, base)]
+    found = place.below(name).names()
+    kept = [each for each in found if also_hidden or not any(map(hidden, PurePosixPath(each).parts))]
+    return [Entry(each, f"{base.rstrip('/')}/{each}") for each in kept]
 
 
 def hidden(name: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,12 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.exchange.model import Block, Contents, Part
+from packtool.places.typed import Typed
 from packtool.plan import BATCH, I64, Segments
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import PackedManifest, StoreManifest
 from packtool.storage.packed import PackedBucket, PackedDataset
-from packtool.storage.reading import MappedFile, open_array
+from packtool.storage.reading import MappedFile
 from packtool.storage.token_store import TokenStore
 
 BLOCK_TOKENS = 1 << 22
@@ -30,28 +30,28 @@ PART_TOKENS = 1 << 26
 """Tokens in a part of a dataset with batches."""
 
 
-def contents_of(path: Path, documents: I64 | None = None) -> Contents:
+def contents_of(place: Typed, documents: I64 | None = None) -> Contents:
     """Open what is to be exported.
 
     Args:
-        path: of a token store or a packed dataset.
+        place: of a token store or a packed dataset.
         documents: of a store, to take these of it, in this order; None for all of them.
 
     Raises:
         UsageError: neither a token store nor a packed dataset.
         DataError: missing, unfinished or damaged.
     """
-    manifest = manifests.read(path)
+    manifest = manifests.read(place)
     if isinstance(manifest, StoreManifest):
-        store = TokenStore(path)
+        store = TokenStore(place)
         return _stored(store) if documents is None else _chosen(store, documents)
     if isinstance(manifest, PackedManifest):
-        return _rows(PackedDataset(path))
+        return _rows(PackedDataset(place))
     raise UsageError(
         "not-exportable",
         f"{manifests.describe(manifest)}, where a token store or a packed dataset is needed",
         remedy="give what packtool tokenize, pack or shuffle wrote",
-        where=str(path),
+        where=str(place),
     )
 
 
@@ -117,7 +117,7 @@ def _contents(
     blocks: Callable[[Part], Iterator[Block]],
 ) -> Contents:
     return Contents(
-        name=store.path.resolve().name,
+        name=store.place.name,
         kind="documents",
         dtype=store.dtype,
         vocab_size=store.manifest.tokenizer.vocab_size,
@@ -162,10 +162,10 @@ def _rows(dataset: PackedDataset) -> Contents:
         yield from dataset.files()
         entry = dataset.manifest.batches
         if entry is not None:
-            yield MappedFile(dataset.path / entry.name, open_array(dataset.path, entry, BATCH), entry.xxh3_128)
+            yield MappedFile(dataset.place, entry, dataset.place.array(entry, BATCH))
 
     return Contents(
-        name=dataset.path.resolve().name,
+        name=dataset.place.name,
         kind="rows",
         dtype=dataset.dtype,
         vocab_size=dataset.manifest.tokenizer.vocab_size,

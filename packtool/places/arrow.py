@@ -1,4 +1,4 @@
-"""Google's object store and the Hugging Face Hub, through `pyarrow.fs`."""
+"""Google's object store, the Hugging Face Hub, and what else `pyarrow.fs` reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ArrowBucket(Bucket):
     """One bucket of Google's store, or a repository of the Hub.
 
     Args:
-        scheme: `gs` or `hf`.
+        scheme: such as `gs` or `hf`.
         bucket: what keys are relative to.
     """
 
@@ -33,12 +33,16 @@ class ArrowBucket(Bucket):
         self._bucket = bucket
         if scheme == "gs":
             self._store = fs.GcsFileSystem(retry_time_limit=timedelta(seconds=RETRY_SECONDS))
+        elif scheme == "hf":
+            from huggingface_hub import HfFileSystem
+
+            self._store = fs.PyFileSystem(fs.FSSpecHandler(HfFileSystem()))
         else:
-            with _translated():
-                self._store, self._bucket = fs.FileSystem.from_uri(f"{scheme}://{bucket}")
+            self._store, root = fs.FileSystem.from_uri(f"{scheme}://{bucket}/")
+            self._bucket = root.rstrip("/")
 
     def _path(self, key: str) -> str:
-        return f"{self._bucket}/{key}" if key else self._bucket
+        return f"{self._bucket}/{key}" if key else self._bucket or "/"
 
     def below(self, prefix: str) -> dict[str, int]:
         from pyarrow import fs

@@ -41,6 +41,8 @@ class LocalPlace(Place):
         path: as given.
     """
 
+    near = True
+
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
@@ -67,6 +69,16 @@ class LocalPlace(Place):
             return self
         require_inside(self.path, self.path / name)
         return LocalPlace(self.path / name)
+
+    @property
+    def name(self) -> str:
+        return self.path.resolve().name
+
+    def absent(self) -> DataError | None:
+        if self.path.is_dir():
+            return None
+        what = "a file, not a directory" if self.path.exists() else "no such directory"
+        return DataError("missing-input", what, remedy="check the path", where=str(self))
 
     def names(self) -> dict[str, int]:
         found = {}
@@ -101,17 +113,11 @@ class LocalPlace(Place):
                 yield block
 
     def array(self, entry: FileEntry, dtype: np.dtype[Any] | str) -> Array:
-        wanted = np.dtype(dtype)
         try:
-            with os.fdopen(open_inside(self.path, entry.name), "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                if problem := header_problem(file.read(HEADER_BYTES), size, wanted, entry.shape):
-                    raise self.damaged(entry.name, problem)
-                if size == HEADER_BYTES:
-                    return np.empty(entry.shape, wanted)
-                return mapped(file.fileno(), size)[HEADER_BYTES:].view(wanted).reshape(entry.shape)
+            handle = open_inside(self.path, entry.name)
         except FileNotFoundError:
             raise self.missing(entry.name) from None
+        return _mapped_array(handle, entry, dtype, self)
 
     def ranges(self, name: str, first: I64, count: I64) -> list[memoryview]:
         with os.fdopen(open_inside(self.path, name), "rb") as file:
@@ -191,6 +197,31 @@ class LocalPlace(Place):
     def remove(self, names: Iterable[str]) -> None:
         for name in names:
             (self.path / name).unlink(missing_ok=True)
+
+
+def map_array(file: Path, entry: FileEntry, dtype: np.dtype[Any] | str, place: Place) -> Array:
+    """Map a local copy of an array.
+
+    Args:
+        place: where it came from, for messages.
+
+    Raises:
+        FileNotFoundError: there is no copy.
+        DataError: it is another array.
+    """
+    return _mapped_array(os.open(file, _FLAGS), entry, dtype, place)
+
+
+def _mapped_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: Place) -> Array:
+    """Map an open file, which is closed, after holding its header against its entry."""
+    wanted = np.dtype(dtype)
+    with os.fdopen(handle, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if problem := header_problem(file.read(HEADER_BYTES), size, wanted, entry.shape):
+            raise place.damaged(entry.name, problem)
+        if size == HEADER_BYTES:
+            return np.empty(entry.shape, wanted)
+        return mapped(file.fileno(), size)[HEADER_BYTES:].view(wanted).reshape(entry.shape)
 
 
 def open_inside(directory: Path, name: str) -> int:

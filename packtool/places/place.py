@@ -50,7 +50,8 @@ class Place(ABC):
 
     Attributes:
         sound: files were held against their checksums before `array` gives them, so that nobody need do it again.
-        arrays: how many arrays a reader may keep open at once.
+        near: opening an array costs next to nothing.
+        arrays: how many arrays a reader may keep open at once; None for all.
 
     >>> from packtool.places.local import LocalPlace
     >>> str(LocalPlace("data/packed")), LocalPlace("data/packed").where("manifest.json")
@@ -58,7 +59,8 @@ class Place(ABC):
     """
 
     sound = False
-    arrays = 1 << 14
+    near = False
+    arrays: int | None = None
 
     @abstractmethod
     def __str__(self) -> str:
@@ -75,6 +77,15 @@ class Place(ABC):
         Raises:
             DataError: a link leads out of it.
         """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What datasets are called after: the last part of the path or URL."""
+
+    @abstractmethod
+    def absent(self) -> DataError | None:
+        """Make the error of a place that holds nothing at all; None where it holds anything."""
 
     @abstractmethod
     def names(self) -> dict[str, int]:
@@ -182,9 +193,15 @@ class Place(ABC):
         Raises:
             DataError: it is missing, or not what was written.
         """
-        if problem := self.problem(entry):
-            raise problem
-        return self.read(entry.name)
+        try:
+            data = self.read(entry.name)
+        except FileNotFoundError:
+            raise self.missing(entry.name) from None
+        if len(data) != entry.bytes:
+            raise self.wrong_size(entry.name, len(data), entry.bytes)
+        if xxhash.xxh3_128_hexdigest(data) != entry.xxh3_128:
+            raise self.changed(entry.name)
+        return data
 
     def require(self, entries: Sequence[Entry]) -> None:
         """Make sure that files are there and as long as a manifest says; their contents are read when needed.

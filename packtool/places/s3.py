@@ -34,7 +34,7 @@ class S3Bucket(Bucket):
 
         endpoint = setting("endpoint_url", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
         region = setting("region", "AWS_REGION", "AWS_DEFAULT_REGION")
-        options: dict[str, Any] = _credentials()
+        options: dict[str, Any] = credentials()
         if endpoint:
             options["endpoint"] = endpoint if "://" in endpoint else f"https://{endpoint}"
         if region:
@@ -147,7 +147,7 @@ def _translated() -> Iterator[None]:
         raise FailedError(reason(error)) from None
 
 
-def _credentials() -> dict[str, Any]:
+def credentials() -> dict[str, Any]:
     """What `obstore` does not find out by itself: a profile of the AWS files.
 
     Raises:

@@ -6,6 +6,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar, cast
@@ -38,11 +39,13 @@ class StorePlace(Place):
         url: such as ``s3://bucket/name``.
     """
 
+    arrays = 12
+
     def __init__(self, url: str, bucket: Callable[[], Bucket] | None = None) -> None:
         self.url = url
         self._scheme, _, rest = url.partition("://")
         self._name, _, self._prefix = rest.partition("/")
-        self._bucket = bucket or _Shared(self._scheme, self._name)
+        self._bucket = bucket or _client(self._scheme, self._name, _settings())
 
     def __str__(self) -> str:
         return self.url
@@ -67,6 +70,15 @@ class StorePlace(Place):
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
+
+    @property
+    def name(self) -> str:
+        return self.url.rpartition("/")[2]
+
+    def absent(self) -> DataError | None:
+        if self.names():
+            return None
+        return DataError("missing-input", "no such object or directory", remedy="check the URL", where=self.url)
 
     def names(self) -> dict[str, int]:
         start = len(self._prefix) + 1 if self._prefix else 0
@@ -134,6 +146,11 @@ class StorePlace(Place):
         return self._ask(lambda bucket: bucket.create(self._key(name), data), name)
 
     def put(self, name: str, file: Path, xxh3_128: str | None = None, stop: Event | None = None) -> None:
+        self.send(name, file, xxh3_128, stop)
+        file.unlink()
+
+    def send(self, name: str, file: Path, xxh3_128: str | None = None, stop: Event | None = None) -> None:
+        """As `put`; the local file stays."""
         size = file.stat().st_size
         sent: list[str] = []
 
@@ -156,7 +173,6 @@ class StorePlace(Place):
             yield last
 
         self._send(name, blocks, size, xxh3_128, sent)
-        file.unlink()
 
     def _send(
         self,
@@ -255,6 +271,18 @@ class StorePlace(Place):
                 remedy="check the URL, the endpoint and the network, then run the command again",
                 where=self.where(name),
             ) from None
+
+
+def _settings() -> frozenset[tuple[str, str]]:
+    """What in the environment tells clients where to go."""
+    return frozenset(item for item in os.environ.items() if item[0].startswith(("AWS_", "GOOGLE_", "CLOUD_", "HF_")))
+
+
+@lru_cache(64)
+def _client(scheme: str, name: str, settings: frozenset[tuple[str, str]]) -> Callable[[], Bucket]:
+    """The client of a bucket: making one costs connections, so that all places of a process share it."""
+    del settings
+    return _Shared(scheme, name)
 
 
 class _Shared:

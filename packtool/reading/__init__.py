@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from packtool.reading.batch import Batch, make_batch
-from packtool.reading.cache import CACHE_BYTES, SHARDS, cache_of, located
+from packtool.reading.cache import CACHE_BYTES, SHARDS, training_place
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.orders import Recipe
 
@@ -43,7 +43,7 @@ def open(
         dtype: of the tokens; by default as stored (uint16 or uint32), read-only and without copies. With ``"int64"``
             rows are copies, as a model's embedding takes them.
         cache: where files of a URL are kept once they were read, by default in the user's cache directory.
-        cache_bytes: how much of each dataset is kept there; what was fetched first makes room.
+        cache_bytes: how much of each dataset is kept there; what was used longest ago makes room.
         fetch: of a URL: ``"shards"``, whole files, held against their checksums and kept in the cache; or ``"rows"``,
             the rows that are asked for, by ranges, for orders that jump about in a dataset larger than the cache.
 
@@ -53,9 +53,8 @@ def open(
     """
     return open_recipe(
         Recipe(
-            path=located(path),
-            order=None if order is None else located(order),
+            place=training_place(path, cache, cache_bytes, fetch),
+            order=None if order is None else training_place(order, cache, cache_bytes, fetch),
             dtype=None if dtype is None else np.dtype(dtype).str,
-            cache=cache_of(cache, cache_bytes, fetch),
         )
     )

@@ -13,8 +13,7 @@ from packtool.errors import UsageError
 from packtool.plan import Segments
 from packtool.reading.batch import ATTENTION, FIELDS, Batch, make_batch
 from packtool.reading.orders import Epoch, Opened, Recipe, read, single
-from packtool.reading.rows import Index, Rows
-from packtool.reading.shards import Array
+from packtool.reading.rows import Array, Index, Rows
 from packtool.storage.manifest import PackedManifest
 
 
@@ -91,9 +90,8 @@ class Dataset(_Opened):
         return iter(self.rows)
 
     def __repr__(self) -> str:
-        return (
-            f"<packtool dataset: {len(self)} rows of {self.sequence_length} tokens, {self.recipe.path}{self._suffix()}>"
-        )
+        what = f"{len(self)} rows of {self.sequence_length} tokens"
+        return f"<packtool dataset: {what}, {self.recipe.place}{self._suffix()}>"
 
     def segments(self, index: int) -> npt.NDArray[Any]:
         """The segments of one row, in order; document -1 is padding, -2 an EOS that the strategy inserted."""
@@ -152,7 +150,7 @@ class BucketDataset(_Opened):
     def __repr__(self) -> str:
         lengths = ", ".join(f"{len(rows)} of {length}" for length, rows in self.buckets.items())
         items = "no batches" if self.batches is None else f"{len(self.batches)} batches"
-        return f"<packtool dataset: {items}, rows: {lengths} tokens, {self.recipe.path}{self._suffix()}>"
+        return f"<packtool dataset: {items}, rows: {lengths} tokens, {self.recipe.place}{self._suffix()}>"
 
     def segments(self, index: int) -> list[npt.NDArray[Any]]:
         """The segments of each row of one batch."""
@@ -200,7 +198,7 @@ class BucketDataset(_Opened):
                 "no-batches",
                 "the dataset has no batches",
                 remedy="make them with packtool shuffle --method bucket, or read dataset.epoch(batch_tokens=N)",
-                where=str(self.recipe.path),
+                where=str(self.recipe.place),
             )
         return self.batches
 

@@ -8,15 +8,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from packtool.plan import I64, Ints, Segments, between, offsets_of, pad, ranges
-from packtool.reading.shards import Array, StoredRows
-from packtool.storage.bucket_plan import BucketPlan
+from packtool.plan import I64, Ints, Segments, offsets_of, pad, ranges
+from packtool.storage.packed import PackedBucket
 from packtool.storage.segment_table import to_table
 from packtool.writing.layout import Layout, join
 from packtool.writing.rotated_plan import RotatedPlan
-from packtool.writing.stored_plan import cut
+from packtool.writing.stored_plan import StoredPlan
 
 Index: TypeAlias = "int | np.integer[Any] | slice | Sequence[int] | Ints"
+
+Array = npt.NDArray[Any]
 
 _AT_ONCE = 1 << 20  # tokens that iteration reads at a time
 
@@ -30,7 +31,7 @@ class Rows:
         has_segments: the dataset says which segment of which document lies where.
     """
 
-    def __init__(self, stored: StoredRows, dtype: np.dtype[Any] | None = None) -> None:
+    def __init__(self, stored: PackedBucket, dtype: np.dtype[Any] | None = None) -> None:
         self._stored = stored
         self.sequence_length = stored.sequence_length
         self.dtype = dtype or stored.dtype
@@ -65,7 +66,7 @@ class Rows:
 
     def tokens(self, first: int, last: int) -> Array:
         """Rows ``first:last``, (rows, sequence_length)."""
-        return self._typed(self._stored.range(first, last))
+        return self._typed(self._stored.tokens(first, last))
 
     def segments(self, row: int) -> npt.NDArray[Any]:
         """The segments of one row, in order: document, start, length, repeated. In stored order it is a view.
@@ -76,7 +77,7 @@ class Rows:
 
     def segments_of(self, rows: I64) -> Segments:
         """The segments of the rows of these numbers (from 0), as columns."""
-        return self._stored.segments(rows)
+        return self._stored.segments_of(rows)
 
     def numbers(self, index: Index) -> I64:
         """The row numbers that an index means, all from 0.
@@ -105,7 +106,7 @@ class Rows:
         return rows
 
     def _take(self, rows: I64) -> Array:
-        return self._stored.tokens(rows)
+        return self._stored.take(rows)
 
     def _typed(self, tokens: Array) -> Array:
         return tokens.astype(self.dtype, copy=False)
@@ -117,37 +118,6 @@ class Rows:
         return index
 
 
-class RowPlan(BucketPlan):
-    """The units of stored rows, for an order to be laid over them.
-
-    Args:
-        stored: the rows.
-        atom_size: other atoms than the stored ones, for a stream in corpus order; None for the stored ones.
-        tokens: tokens of that stream before padding; only used with `atom_size`.
-    """
-
-    def __init__(self, stored: StoredRows, atom_size: int | None = None, tokens: int = 0) -> None:
-        offsets = stored.atom_offsets() if atom_size is None else None
-        super().__init__(stored.entry, stored.sequence_length, offsets, atom_size, tokens)
-        self.stored = stored
-
-    def tokens(self, units: Ints) -> Array:
-        """The tokens of these units, (units, unit)."""
-        row, part = np.divmod(np.asarray(units, np.int64), self.sequence_length // self.unit)
-        return self.stored.parts(row, part, self.unit)
-
-    def segments(self, units: Ints) -> Segments:
-        length = self.sequence_length
-        row, part = np.divmod(np.asarray(units, np.int64), length // self.unit)
-        rows = self.stored.segments(row)
-        if self.unit == length:
-            return rows
-        begin = np.arange(len(row)) * length + part * self.unit
-        at, skipped, kept, offsets = between(offsets_of(rows.length), begin, begin + self.unit)
-        segments = Segments(rows.document[at], rows.start[at], rows.length[at], rows.repeated[at], offsets)
-        return cut(segments, skipped, kept)
-
-
 class ReorderedRows(Rows):
     """The rows of one length in another order, put together from the stored ones as they are asked for.
 
@@ -157,8 +127,8 @@ class ReorderedRows(Rows):
         pad_id: what fills the last row.
     """
 
-    def __init__(self, plan: RowPlan, order: I64, pad_id: int, dtype: np.dtype[Any] | None = None) -> None:
-        super().__init__(plan.stored, dtype)
+    def __init__(self, plan: StoredPlan, order: I64, pad_id: int, dtype: np.dtype[Any] | None = None) -> None:
+        super().__init__(plan.bucket, dtype)
         self._plan = plan
         self._layout = Layout(plan, order)
         self._pad_id = pad_id
@@ -205,7 +175,9 @@ class RotatedRows(Rows):
         pad_id: what fills shorter rows.
     """
 
-    def __init__(self, stored: StoredRows, plan: RotatedPlan, pad_id: int, dtype: np.dtype[Any] | None = None) -> None:
+    def __init__(
+        self, stored: PackedBucket, plan: RotatedPlan, pad_id: int, dtype: np.dtype[Any] | None = None
+    ) -> None:
         super().__init__(stored, dtype)
         self._plan = plan
         self._pad_id = pad_id
@@ -230,5 +202,5 @@ class RotatedRows(Rows):
         tokens = parts.tokens()
         out = np.full(len(rows) * length, self._pad_id, self._stored.dtype)
         places = ranges(np.arange(len(rows)) * length, tokens, offsets_of(tokens))
-        out[places] = self._stored.tokens(stored).reshape(-1)[source]
+        out[places] = self._stored.take(stored).reshape(-1)[source]
         return out.reshape(len(rows), length)

@@ -168,7 +168,7 @@ class GlobalBatches:
         Raises:
             DataError: not a state; or that of another dataset, order or seed.
         """
-        where, mine = str(self.stream.recipe.path), self.stream.identity
+        where, mine = str(self.stream.recipe.place), self.stream.identity
         samples = state.get("samples") if isinstance(state, Mapping) else None
         if not isinstance(samples, int) or samples < 0 or "items" not in state:
             what = "not the state of a loader, which has samples, items, dataset, order and seed"

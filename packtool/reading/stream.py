@@ -18,9 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
+from packtool.places.place import Place
+from packtool.places.typed import cache_directory
 from packtool.plan import I64
 from packtool.reading.batch import Batch, check_options, make_batch
-from packtool.reading.cache import CACHE_BYTES, SHARDS, cache_of, directory_of, located
+from packtool.reading.cache import CACHE_BYTES, SHARDS, training_place
 from packtool.reading.costs import DIRECTORY, kept_pairs, row_pairs
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.orders import Recipe
@@ -80,12 +82,13 @@ class Stream:
                 remedy="give one order for each epoch",
                 where="orders",
             )
-        self.recipe = Recipe(located(source), cache=cache_of(cache, cache_bytes, fetch))
+        self.recipe = Recipe(training_place(source, cache, cache_bytes, fetch))
+        self._kept = cache_directory() if cache is None else Path(cache).absolute()
         self.epochs = epochs
         self.options = options
         self._shuffle = shuffle
         self._seed = seed
-        self._orders = None if orders is None else [located(order) for order in orders]
+        self._orders = None if orders is None else [training_place(each, cache, cache_bytes, fetch) for each in orders]
         self._batch_tokens = batch_tokens
         self._drop_rest = drop_rest
         self._opened: tuple[int, Dataset | BucketDataset] | None = None
@@ -118,7 +121,7 @@ class Stream:
         if self._orders is not None:
             order = [self._digest(each) for each in self._orders]
         seed = dataset.manifest.seed if self._seed is None else self._seed
-        digest = self._digest(self.recipe.path)
+        digest = self._digest(self.recipe.place)
         return {"items": self.items, "dataset": digest, "order": order, "seed": seed if order == "computed" else None}
 
     def epoch(self, number: int) -> Dataset | BucketDataset:
@@ -210,12 +213,12 @@ class Stream:
         length = rows.sequence_length
         if length not in self._pairs:
             base = open_recipe(replace(self.recipe, order=None, epoch=None))
-            file = self.recipe.cache.directory / DIRECTORY / f"{self.identity['dataset']}-{length}.npy"
+            file = self._kept / DIRECTORY / f"{self.identity['dataset']}-{length}.npy"
             self._pairs[length] = kept_pairs(base.rows if isinstance(base, Dataset) else base.buckets[length], file)
         return self._pairs[length][stored]
 
-    def _digest(self, directory: str) -> str:
-        return input_entry(directory_of(directory, self.recipe.cache)).xxh3_128
+    def _digest(self, place: Place) -> str:
+        return input_entry(place).xxh3_128
 
     def _open(self, number: int) -> Dataset | BucketDataset:
         if self._orders is not None:

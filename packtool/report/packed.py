@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,6 +13,7 @@ from packtool.metrics import BatchMix, Ledger, LengthCounts, Sliding, Tally, mea
 from packtool.metrics.ratios import histogram_sum, ratio
 from packtool.metrics.sliding import sliding
 from packtool.packing import PackOptions
+from packtool.places.typed import Typed
 from packtool.plan import I64, distinct
 from packtool.report.schema import (
     BucketFigures,
@@ -73,13 +73,13 @@ def report_of_rows(
     )
 
 
-def read_report(directory: Path, manifest: PackedManifest) -> PackedReport:
+def read_report(place: Typed, manifest: PackedManifest) -> PackedReport:
     """The contents of a packed dataset's `report.json`.
 
     Raises:
         DataError: it is missing, or not what was written.
     """
-    return manifests.read_report(directory, manifest.report, PackedReport)
+    return manifests.read_report(place, manifest.report, PackedReport)
 
 
 def lengths_of(counts: LengthCounts, unit: str) -> Lengths:

@@ -54,7 +54,7 @@ class Row:
         missing_stores: names of the stores that were packed, where files and lines would be known if they were given.
     """
 
-    path: Path
+    path: Path | str
     row: int
     rows: int
     sequence_length: int

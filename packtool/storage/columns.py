@@ -10,8 +10,8 @@ from typing import Any
 import xxhash
 
 from packtool.errors import DataError
+from packtool.places.place import Place
 from packtool.storage.files import write_bytes
-from packtool.storage.reading import problem_with, read_file
 from packtool.storage.schema import InputEntry
 
 
@@ -28,7 +28,7 @@ def write_columns(path: Path, names: Sequence[str], columns: Sequence[Sequence[s
     return InputEntry(path.name, len(data), xxhash.xxh3_128_hexdigest(data))
 
 
-def read_column(directory: Path, entry: InputEntry, name: str) -> Any:
+def read_column(place: Place, entry: InputEntry, name: str) -> Any:
     """One column of a shard, as a `pyarrow.ChunkedArray` of strings.
 
     Raises:
@@ -37,13 +37,11 @@ def read_column(directory: Path, entry: InputEntry, name: str) -> Any:
     import pyarrow as pa
     from pyarrow import parquet
 
-    if problem := problem_with(directory, entry.name, entry.bytes, entry.xxh3_128):
-        raise problem
-    data = pa.BufferReader(read_file(directory / entry.name))
+    data = pa.BufferReader(place.checked(entry))
     try:
         # Threads of Arrow that are just about to end when the process ends abort it, now and then.
         with parquet.ParquetFile(data, pre_buffer=False) as file:
             return file.read(columns=[name], use_threads=False).column(name)
     except (pa.ArrowException, KeyError) as error:
-        what, where = f"has no column {name!r} ({error})", str(directory / entry.name)
+        what, where = f"has no column {name!r} ({error})", place.where(entry.name)
         raise DataError("bad-columns", what, remedy="make the dataset again", where=where) from None

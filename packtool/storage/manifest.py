@@ -17,9 +17,11 @@ import msgspec
 import xxhash
 
 from packtool.errors import DataError
+from packtool.places.place import Place
+from packtool.places.typed import Typed, place_of
 from packtool.storage.consistency import require_consistent
 from packtool.storage.files import write_bytes
-from packtool.storage.reading import decode, problem_with, read_file
+from packtool.storage.reading import decode, read_file
 from packtool.storage.schema import (
     EXPORT,
     FORMAT_VERSION,
@@ -123,45 +125,46 @@ def write_report(directory: Path, report: msgspec.Struct) -> InputEntry:
     return InputEntry(REPORT, len(data), xxhash.xxh3_128_hexdigest(data))
 
 
-def read_report(directory: Path, entry: InputEntry, kind: type[_Content]) -> _Content:
-    """The contents of a finished output's `report.json`, of this type.
+def read_report(place: Typed, entry: InputEntry, kind: type[_Content]) -> _Content:
+    """Return the contents of a finished output's `report.json`, of this type.
 
     Args:
-        directory: of the dataset.
+        place: of the dataset.
         entry: of the report in its manifest.
         kind: what the report is.
 
     Raises:
         DataError: it is missing, or not what was written.
     """
-    if problem := problem_with(directory, entry.name, entry.bytes, entry.xxh3_128):
-        raise problem
-    return _facts(directory / entry.name, kind)
+    place = place_of(place)
+    return _facts(place.checked(entry), kind, place.where(entry.name))
 
 
-def read_run(directory: Path) -> dict[str, Any]:
-    """The contents of a finished output's `run.json`."""
-    return _facts(directory / RUN, dict[str, Any])
+def read_run(place: Typed) -> dict[str, Any]:
+    """Return the contents of a finished output's `run.json`."""
+    place = place_of(place)
+    return _facts(place.read(RUN), dict[str, Any], place.where(RUN))
 
 
-def _facts(path: Path, kind: type[_Content]) -> _Content:
+def _facts(raw: bytes, kind: type[_Content], where: str) -> _Content:
     try:
-        return decode(read_file(path), kind)
+        return decode(raw, kind)
     except ValueError as error:
         remedy = "run the command that made it again, with --overwrite"
-        raise DataError("damaged-report", f"not what packtool wrote: {error}", remedy=remedy, where=str(path)) from None
+        raise DataError("damaged-report", f"not what packtool wrote: {error}", remedy=remedy, where=where) from None
 
 
-def input_entry(directory: Path) -> DatasetEntry:
-    """A dataset as the input of another: the digest of its manifest, whatever its directory is called."""
-    data = read_file(directory / MANIFEST)
+def input_entry(place: Typed) -> DatasetEntry:
+    """Identify a dataset as the input of another: by the digest of its manifest, whatever it is called."""
+    data = place_of(place).read(MANIFEST)
     return DatasetEntry(len(data), xxhash.xxh3_128_hexdigest(data))
 
 
-def input_names(directory: Path, inputs: Sequence[DatasetEntry]) -> list[str]:
-    """What the inputs of a dataset were called when it was made, by its `run.json`; their digests if that is lost."""
+def input_names(place: Typed, inputs: Sequence[DatasetEntry]) -> list[str]:
+    """Return what the inputs of a dataset were called when it was made, by its `run.json`; their digests if that is
+    lost."""
     try:
-        names = read_run(directory).get("inputs")
+        names = read_run(place).get("inputs")
     except (OSError, DataError):
         names = None
     if isinstance(names, list) and len(names) == len(inputs) and all(isinstance(name, str) for name in names):
@@ -177,37 +180,30 @@ def kind_at(directory: Path) -> str:
         return "dataset"
 
 
-def read(directory: Path, name: str = MANIFEST) -> Manifest:
-    """The manifest of whatever packtool wrote: sealed, complete, and free of contradictions.
+def read(place: Typed, name: str = MANIFEST) -> Manifest:
+    """Return the manifest of whatever packtool wrote: sealed, complete, and free of contradictions.
 
     Args:
-        directory: of the dataset.
+        place: of the dataset.
         name: of the manifest's file.
 
     Raises:
-        DataError: no such directory, no manifest, or one that is damaged or that this version can't read.
+        DataError: nothing is there, no manifest, or one that is damaged or that this version can't read.
     """
-    path = directory / name
-    if directory.is_file():
+    place = place_of(place)
+    where = place.where(name)
+    try:
+        raw = place.read(name)
+    except NotADirectoryError:
         raise DataError(
             "no-manifest",
             "a file, not a token store or packed dataset",
-            remedy=f"if it holds text, tokenize it first: packtool tokenize {shlex.quote(str(directory))} -o tokens",
-            where=str(directory),
-        )
-    if not directory.is_dir():
-        raise DataError("missing-input", "no such directory", remedy="check the path", where=str(directory))
-    try:
-        raw = read_file(path)
+            remedy=f"if it holds text, tokenize it first: packtool tokenize {shlex.quote(str(place))} -o tokens",
+            where=str(place),
+        ) from None
     except FileNotFoundError:
-        if (directory / UNFINISHED).is_dir():
-            what = "the output of a packtool command that was interrupted"
-            remedy = f"finish it first: packtool info {shlex.quote(str(directory))} tells how"
-        else:
-            what = f"no {MANIFEST}, so this is not a finished token store or packed dataset"
-            remedy = "give the output directory of a packtool command; text files are tokenized first"
-        raise DataError("no-manifest", what, remedy=remedy, where=str(directory)) from None
-    kind = _parse(raw, _Kind, path)
+        raise _no_manifest(place) from None
+    kind = _parse(raw, _Kind, where)
     if kind.format_version != FORMAT_VERSION or kind.format not in _TYPES:
         known = _VERSION.fullmatch(kind.packtool_version)
         raise DataError(
@@ -216,23 +212,52 @@ def read(directory: Path, name: str = MANIFEST) -> Manifest:
             remedy="make it again with this version"
             if kind.format_version < FORMAT_VERSION and kind.format in _TYPES
             else f"use packtool {kind.packtool_version if known else ''} or later".replace("  ", " "),
-            where=str(path),
+            where=where,
         )
     found = _SEALED.fullmatch(raw)
     if found is None or xxhash.xxh3_128_hexdigest(found[1]).encode() != found[2]:
-        raise _bad(path, "changed since it was written: its own checksum differs")
-    manifest = _parse(found[1] + b"\n}", _TYPES[kind.format], path)
-    require_consistent(manifest, str(path))
+        raise _bad(where, "changed since it was written: its own checksum differs")
+    manifest = _parse(found[1] + b"\n}", _TYPES[kind.format], where)
+    require_consistent(manifest, where)
     return manifest
 
 
-def _parse(raw: bytes, kind: type[_Content], path: Path) -> _Content:
+def _no_manifest(place: Place) -> DataError:
+    """The error of a place without a manifest."""
+    if (absent := place.absent()) is not None:
+        return absent
+    if place.below(UNFINISHED).absent() is None:
+        what = "the output of a packtool command that was interrupted"
+        remedy = f"finish it first: packtool info {shlex.quote(str(place))} tells how"
+    else:
+        what = f"no {MANIFEST}, so this is not a finished token store or packed dataset"
+        remedy = "give the output directory of a packtool command; text files are tokenized first"
+    return DataError("no-manifest", what, remedy=remedy, where=str(place))
+
+
+def seal_of(manifest: Manifest) -> str:
+    """Return a hash of all that a manifest says."""
+    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(manifest))
+
+
+def require_unchanged(place: Place, manifest: Manifest, seal: str) -> None:
+    """Make sure that a dataset is the one that another process opened.
+
+    Raises:
+        DataError: it has been replaced.
+    """
+    if seal_of(manifest) != seal:
+        what = "has been replaced since the command began"
+        raise DataError("wrong-checksum", what, remedy="run the command again", where=str(place))
+
+
+def _parse(raw: bytes, kind: type[_Content], where: str) -> _Content:
     try:
         return decode(raw, kind)
     except ValueError as error:
-        raise _bad(path, f"not a valid manifest: {error}") from None
+        raise _bad(where, f"not a valid manifest: {error}") from None
 
 
-def _bad(path: Path, what: str) -> DataError:
+def _bad(where: str, what: str) -> DataError:
     remedy = "run the command that made it again, or copy it again"
-    return DataError("bad-manifest", what, remedy=remedy, where=str(path))
+    return DataError("bad-manifest", what, remedy=remedy, where=where)

@@ -1,30 +1,30 @@
-"""Files of a dataset that are opened when they are needed, where they must be fetched first."""
+"""Arrays of a dataset: opened at once where that costs nothing, else one by one when they are needed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numpy.typing as npt
 
-from packtool.places.mirror import mirror_of
+from packtool.places.place import Place
 
 _Content = TypeVar("_Content")
 
 
 class OnDemand(Sequence[_Content]):
-    """What is made of files that are fetched when they are needed.
+    """What is made of files when it is first needed.
 
     Args:
-        sizes: of each one, as long as nobody has made it: what `len` would say.
+        sizes: of each one: what `len` would say.
         make: of one, by its number.
-        hold: keep what was made; else it is made anew each time, from a file that may have gone meanwhile.
+        keep: how many are kept, those that were made last; None for all.
     """
 
-    def __init__(self, sizes: Sequence[int], make: Callable[[int], _Content], *, hold: bool) -> None:
+    def __init__(self, sizes: Sequence[int], make: Callable[[int], _Content], *, keep: int | None) -> None:
         self.sizes = sizes
-        self.hold = hold
+        self.keep = keep
         self._made: dict[int, _Content] = {}
         self._make = make
 
@@ -32,30 +32,40 @@ class OnDemand(Sequence[_Content]):
         return len(self.sizes)
 
     def __getitem__(self, number: Any) -> Any:
+        with suppress(KeyError, TypeError):  # a slice has no hash
+            return self._made[number]
         number = range(len(self))[number]
         if isinstance(number, range):
             return [self[each] for each in number]
-        if not self.hold:
-            return self._make(number)
-        if number not in self._made:
-            self._made[number] = self._make(number)
-        return self._made[number]
+        if number in self._made:
+            return self._made[number]
+        made = self._make(number)
+        if self.keep != 0:
+            self._made[number] = made
+            while self.keep is not None and len(self._made) > self.keep:
+                with suppress(KeyError, RuntimeError, StopIteration):  # another thread makes room, too
+                    del self._made[next(iter(self._made))]
+        return made
 
     def made(self) -> list[_Content]:
-        """Those that are held."""
+        """Those that are kept."""
         return list(self._made.values())
 
 
-def open_all(sizes: Sequence[int], open_one: Callable[[int], _Content], directory: Path) -> Sequence[_Content]:
-    """Arrays of a dataset, opened now, so that what is wrong is found at once; one by one if they must be fetched.
+def open_all(
+    sizes: Sequence[int], open_one: Callable[[int], _Content], place: Place, keep: int | None = None
+) -> Sequence[_Content]:
+    """Open arrays of a dataset: now, so that what is wrong is found at once, or one by one where each costs something.
 
     Args:
         sizes: of each one, as `len` says it.
+        place: where they lie.
+        keep: how many a reader wants to keep open; None for all that the place allows.
     """
-    found = mirror_of(directory)
-    if found is None:
+    if place.near and keep is None:
         return [open_one(number) for number in range(len(sizes))]
-    return OnDemand(sizes, open_one, hold=found[0].quota is None)
+    limits = [each for each in (keep, place.arrays) if each is not None]
+    return OnDemand(sizes, open_one, keep=min(limits, default=None))
 
 
 def joined(parts: Sequence[Sequence[_Content]]) -> Sequence[_Content]:
@@ -63,20 +73,18 @@ def joined(parts: Sequence[Sequence[_Content]]) -> Sequence[_Content]:
     if all(_is_held(part) for part in parts):
         return [each for part in parts for each in part]
     places = [(part, number) for part in parts for number in range(len(part))]
-    return OnDemand(
-        [size for part in parts for size in sizes_of(part)], lambda n: places[n][0][places[n][1]], hold=False
-    )
+    return OnDemand([size for part in parts for size in sizes_of(part)], lambda n: places[n][0][places[n][1]], keep=0)
 
 
 def flat(arrays: Sequence[npt.NDArray[Any]], width: int) -> Sequence[npt.NDArray[Any]]:
     """The items of arrays of so many columns, one after the other."""
     if _is_held(arrays):
         return [array.reshape(-1) for array in arrays]
-    return OnDemand([size * width for size in sizes_of(arrays)], lambda n: arrays[n].reshape(-1), hold=False)
+    return OnDemand([size * width for size in sizes_of(arrays)], lambda n: arrays[n].reshape(-1), keep=0)
 
 
 def _is_held(arrays: Sequence[Any]) -> bool:
-    return not isinstance(arrays, OnDemand) or arrays.hold
+    return not isinstance(arrays, OnDemand) or arrays.keep is None
 
 
 def sizes_of(arrays: Sequence[Any]) -> Sequence[int]:

@@ -9,62 +9,64 @@ from typing import Any
 import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
+from packtool.places.place import Place
+from packtool.places.typed import Typed, place_of
 from packtool.plan import BATCH, I64, Plan
 from packtool.storage import manifest as manifests
 from packtool.storage.contents import require_batches, require_order
 from packtool.storage.files import FileEntry
 from packtool.storage.manifest import Bucket, OrderManifest, PackedManifest
 from packtool.storage.names import OFFSET, ORDER_FILE
-from packtool.storage.reading import open_array
 
 
-def read_order(path: Path, base: Path) -> tuple[OrderManifest, list[I64]]:
+def read_order(place: Typed, base: Typed) -> tuple[OrderManifest, list[I64]]:
     """The manifest of an order, and for each bucket of its base the movable atom at each place.
 
     Raises:
         UsageError: not an order.
         DataError: made for another dataset than the one at `base`.
     """
-    manifest = manifests.read(path)
+    place, base = place_of(place), place_of(base)
+    manifest = manifests.read(place)
     if not isinstance(manifest, OrderManifest):
         raise UsageError(
             "not-an-order",
             f"{manifests.describe(manifest)}, where an order is needed",
             remedy="give what packtool shuffle --order-only wrote",
-            where=str(path),
+            where=str(place),
         )
     if manifest.base.xxh3_128 != manifests.input_entry(base).xxh3_128:
         raise DataError(
             "order-differs",
-            f"made for {manifests.input_names(path, [manifest.base])[0]}, which is not what lies at {base}",
+            f"made for {manifests.input_names(place, [manifest.base])[0]}, which is not what lies at {base}",
             remedy="open it with the dataset it was made for, or make it again",
-            where=str(path),
+            where=str(place),
         )
     packed = manifests.read(base)
     buckets = packed.buckets if isinstance(packed, PackedManifest) else []
     if [entry.name for entry in manifest.orders] != [str(Path(each.directory, ORDER_FILE)) for each in buckets]:
         what = f"orders {len(manifest.orders)} buckets, but its base has {len(buckets)}, or others"
-        raise DataError("bad-order", what, remedy="make it again", where=str(path))
-    return manifest, [open_array(path, entry, OFFSET) for entry in manifest.orders]
+        raise DataError("bad-order", what, remedy="make it again", where=str(place))
+    return manifest, [place.array(entry, OFFSET) for entry in manifest.orders]
 
 
-def require_orders(path: Path, manifest: OrderManifest, orders: Sequence[I64], plans: Sequence[Plan]) -> None:
+def require_orders(place: Place, manifest: OrderManifest, orders: Sequence[I64], plans: Sequence[Plan]) -> None:
     """Make sure that each order names every movable atom of its plan once.
 
     Raises:
         DataError: one does not.
     """
     for entry, order, plan in zip(manifest.orders, orders, plans, strict=True):
-        require_order(order, plan.movable_atoms, str(path / entry.name))
+        require_order(order, plan.movable_atoms, place.where(entry.name))
 
 
-def read_batches(directory: Path, entry: FileEntry, buckets: Sequence[Bucket]) -> npt.NDArray[Any]:
+def read_batches(place: Place, entry: FileEntry, buckets: Sequence[Bucket]) -> npt.NDArray[Any]:
     """The batches of the ``bucket`` shuffle, of `BATCH`, from a dataset or an order.
 
     Raises:
         DataError: they name rows that are not there, or a row twice.
     """
-    table = open_array(directory, entry, BATCH)
+    table = place.array(entry, BATCH)
     sizes = [(bucket.sequence_length, bucket.rows) for bucket in buckets]
-    require_batches(table, sizes, str(directory / entry.name))
+    require_batches(table, sizes, place.where(entry.name))
     return table

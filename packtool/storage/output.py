@@ -23,7 +23,6 @@ from packtool.call import typed
 from packtool.engines import Share
 from packtool.errors import DataError, UsageError
 from packtool.places import transfer
-from packtool.places.mirror import fetch_all
 from packtool.places.staging import Upload, upload_of
 from packtool.storage import lock, remote
 from packtool.storage import manifest as manifests
@@ -182,12 +181,6 @@ def prepare(
         output = _claim_directory(output, overwrite=overwrite, resume=resume, share=share, arguments=arguments or {})
     if output.lock is None:
         return output
-    try:
-        if not output.finished:
-            fetch_all(inputs)
-    except BaseException:
-        output.release()
-        raise
     return output
 
 

@@ -9,7 +9,7 @@ account for every token.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,19 @@ import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
 from packtool.places.maps import release
-from packtool.places.mirror import is_mirror
-from packtool.plan import I64, Ints, Segments, offsets_of
+from packtool.places.place import Place
+from packtool.places.typed import Typed, place_of
+from packtool.plan import I64, Ints, Segments, offsets_of, ranges
 from packtool.storage import manifest as manifests
-from packtool.storage.carried import FromStore, arrived, carried
 from packtool.storage.contents import require_atoms, require_rows, require_segments
+from packtool.storage.files import FileEntry
+from packtool.storage.listing import Listed
 from packtool.storage.manifest import Bucket, PackedManifest
 from packtool.storage.names import BATCHES, LENGTHS, OFFSET, SEGMENT, bucket_directory
 from packtool.storage.names import ORDER_FILE as ORDER
 from packtool.storage.on_demand import held, open_all
 from packtool.storage.order import read_batches
-from packtool.storage.reading import MappedFile, open_array, subdirectory
+from packtool.storage.reading import MappedFile
 from packtool.storage.segment_table import from_table, no_segments
 
 __all__ = [
@@ -44,39 +46,51 @@ _CHECKED_ROWS = 1 << 16
 
 
 class PackedBucket:
-    """Rows of one length, as memory-mapped shards.
+    """Rows of one length, in shards.
 
     Args:
-        path: of the dataset.
+        dataset: where the dataset lies.
         entry: of the bucket, from its manifest.
         dtype: of the tokens.
-        lengths: of every document, EOS included; None where the dataset has no segments.
+        lengths: of every document, EOS included; None where segments are not held against them.
+        keep: how many arrays of each kind stay open, each opened when it is first read; None for all that the place
+            allows.
 
     Attributes:
+        place: where the bucket lies.
         sequence_length: tokens in a row.
         dtype: of the tokens.
         shards: one (rows, sequence_length) array for each shard.
         first_rows: first row of each shard, then the number of rows.
     """
 
-    def __init__(self, path: Path, entry: Bucket, dtype: np.dtype[Any], lengths: Ints | None) -> None:
-        self._dataset = path
-        self.path = subdirectory(path, entry.directory)
+    def __init__(
+        self, dataset: Place, entry: Bucket, dtype: np.dtype[Any], lengths: Ints | None, keep: int | None = None
+    ) -> None:
+        self._dataset = dataset
+        self.place = dataset.below(entry.directory)
         self.entry = entry
         self.sequence_length = entry.sequence_length
         self.dtype = dtype
         self.rows = entry.rows
+        self._keep = keep
         self.shards = open_all(
             [shard.tokens.shape[0] for shard in entry.shards],
-            lambda number: open_array(self.path, entry.shards[number].tokens, dtype),
-            self.path,
+            lambda number: self.place.array(entry.shards[number].tokens, dtype),
+            self.place,
+            keep,
         )
         self.first_rows = offsets_of(np.array([s.tokens.shape[0] for s in entry.shards], np.int64))
         self._lengths = lengths
         self._tables: Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (carried(self._dataset), self.entry, self.dtype, self._lengths)
+        return PackedBucket, (self._dataset, self.entry, self.dtype, self._lengths, self._keep)
+
+    def files_listed(self) -> list[FileEntry]:
+        """Return the entries of the files that hold tokens and segments."""
+        kinds = ((shard.tokens, shard.segments, shard.segment_offsets) for shard in self.entry.shards)
+        return [entry for kind in kinds for entry in kind if entry is not None]
 
     @property
     def has_segments(self) -> bool:
@@ -91,6 +105,55 @@ class PackedBucket:
         """Rows ``first:last``, (rows, sequence_length); a view where they lie in one shard."""
         parts = [shard[a:b] for shard, a, b in self._split(first, last)]
         return parts[0] if len(parts) == 1 else np.concatenate([self._none(), *parts])
+
+    def take(self, rows: I64) -> npt.NDArray[Any]:
+        """Copy the rows of these numbers, (rows, sequence_length)."""
+        out = np.empty((len(rows), self.sequence_length), self.dtype)
+        for shard, here, at in self._grouped(rows):
+            out[at] = np.take(self.shards[shard], here, axis=0)
+        return out
+
+    def parts(self, rows: I64, part: I64, unit: int) -> npt.NDArray[Any]:
+        """Copy parts of rows, (parts, unit): of each row the `unit` tokens from ``part * unit``."""
+        out = np.empty((len(rows), unit), self.dtype)
+        for shard, here, at in self._grouped(rows):
+            units = self.shards[shard].reshape(-1, unit)
+            out[at] = np.take(units, here * (self.sequence_length // unit) + part[at], axis=0)
+        return out
+
+    def table(self, row: int) -> npt.NDArray[Any]:
+        """Return the segments of one row as stored: a view of the segment table.
+
+        Raises:
+            UsageError: the dataset was written with ``--no-segments``.
+        """
+        ((number, first, last),) = self._ranges(row, row + 1)
+        table, offsets = self.tables()[number]
+        return self._segments(number, first, table, offsets[first : last + 1])
+
+    def segments_of(self, rows: I64) -> Segments:
+        """Return the segments of the rows of these numbers, in the order given.
+
+        Raises:
+            UsageError: the dataset was written with ``--no-segments``.
+        """
+        first, counts = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        tables = [(*self.tables()[shard], here, at) for shard, here, at in self._grouped(rows)]
+        for table, offsets, here, at in tables:
+            begin, end = offsets[here], offsets[here + 1]
+            wrong = np.flatnonzero((begin < 0) | (end <= begin) | (end > len(table)))
+            if len(wrong):
+                near = np.array([begin[wrong[0]], end[wrong[0]]])
+                require_rows(near, len(table), int(rows[at][wrong[0]]), str(self.place))
+            first[at], counts[at] = begin, end - begin
+        begins = offsets_of(counts)
+        out = np.empty(int(begins[-1]), SEGMENT)
+        for table, _, _, at in tables:
+            inner = offsets_of(counts[at])
+            found = np.take(table, ranges(first[at], counts[at], inner))
+            out[ranges(begins[:-1][at], counts[at], inner)] = found
+        require_segments(out, begins, self._lengths, self.sequence_length, rows, str(self.place))
+        return from_table(out, begins)
 
     def segments(self, first: int, last: int) -> Segments:
         """The segments of rows ``first:last``.
@@ -112,7 +175,7 @@ class PackedBucket:
         for number, (table, offsets) in enumerate(self.tables()):
             if len(offsets) and (offsets[0] != 0 or offsets[-1] != len(table)):
                 what = f"row {int(self.first_rows[number])}: the segment table begins or ends outside its rows"
-                raise DataError("bad-segments", what, remedy="make the dataset again", where=str(self.path))
+                raise DataError("bad-segments", what, remedy="make the dataset again", where=str(self.place))
             for first in range(0, len(offsets) - 1, _CHECKED_ROWS):
                 self._segments(number, first, table, offsets[first : first + _CHECKED_ROWS + 1])
         return self.tables()
@@ -122,10 +185,9 @@ class PackedBucket:
     ) -> npt.NDArray[Any]:
         """The segments of the rows of a shard that these offsets belong to, checked."""
         row = int(self.first_rows[number]) + first
-        require_rows(near, len(table), row, str(self.path))
+        require_rows(near, len(table), row, str(self.place))
         part = table[near[0] : near[-1]]
-        if self._lengths is not None:
-            require_segments(part, near - near[0], self._lengths, self.sequence_length, row, str(self.path))
+        require_segments(part, near - near[0], self._lengths, self.sequence_length, row, str(self.place))
         return part
 
     def release(self) -> None:
@@ -141,27 +203,27 @@ class PackedBucket:
         begins = [np.empty(0, np.int64)]
         for shard, first in zip(self.entry.shards, self.first_rows, strict=False):
             if shard.atoms is not None:
-                here = open_array(self.path, shard.atoms, OFFSET)
-                require_atoms(here, shard.tokens.shape[0], str(self.path / shard.atoms.name))
+                here = self.place.array(shard.atoms, OFFSET)
+                require_atoms(here, shard.tokens.shape[0], self.place.where(shard.atoms.name))
                 begins.append(here + first)
         return np.concatenate([*begins, [self.rows]]).astype(np.int64)
 
     def files(self) -> Iterator[MappedFile]:
         """Every file of the bucket."""
         for number, (entry, rows) in enumerate(zip(self.entry.shards, self.shards, strict=True)):
-            yield MappedFile(self.path / entry.tokens.name, rows, entry.tokens.xxh3_128)
+            yield MappedFile(self.place, entry.tokens, rows)
             if entry.segments is not None and entry.segment_offsets is not None:
                 table, offsets = self.tables()[number]
-                yield MappedFile(self.path / entry.segments.name, table, entry.segments.xxh3_128)
-                yield MappedFile(self.path / entry.segment_offsets.name, offsets, entry.segment_offsets.xxh3_128)
+                yield MappedFile(self.place, entry.segments, table)
+                yield MappedFile(self.place, entry.segment_offsets, offsets)
         yield from self.atom_files()
 
     def atom_files(self) -> Iterator[MappedFile]:
         """Those of its files that list atoms."""
         for entry in self.entry.shards:
             if entry.atoms is not None:
-                atoms = open_array(self.path, entry.atoms, OFFSET)
-                yield MappedFile(self.path / entry.atoms.name, atoms, entry.atoms.xxh3_128)
+                atoms = self.place.array(entry.atoms, OFFSET)
+                yield MappedFile(self.place, entry.atoms, atoms)
 
     def tables(self) -> Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
         """Segment table and row offsets of each shard, memory-mapped.
@@ -171,16 +233,16 @@ class PackedBucket:
         """
         if self._tables is None:
             if not self.has_segments:
-                raise no_segments(self.path)
-            self._tables = open_all([2] * len(self.entry.shards), self._table, self.path)
+                raise no_segments(self.place)
+            self._tables = open_all([2] * len(self.entry.shards), self._table, self.place, self._keep)
         return self._tables
 
     def _table(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         shard = self.entry.shards[number]
         if shard.segments is None or shard.segment_offsets is None:
-            raise no_segments(self.path)
-        table = open_array(self.path, shard.segments, SEGMENT)
-        return table, open_array(self.path, shard.segment_offsets, OFFSET)
+            raise no_segments(self.place)
+        table = self.place.array(shard.segments, SEGMENT)
+        return table, self.place.array(shard.segment_offsets, OFFSET)
 
     def _ranges(self, first: int, last: int) -> list[tuple[int, int, int]]:
         """(shard, first, last row in it) of the shards that rows ``first:last`` touch."""
@@ -194,6 +256,14 @@ class PackedBucket:
             first, number = stop, number + 1
         return out
 
+    def _grouped(self, rows: I64) -> list[tuple[int, I64, I64]]:
+        """For each shard that holds any of these rows: its number, the rows counted in it, their places."""
+        shards = np.searchsorted(self.first_rows, rows, side="right") - 1
+        order = np.argsort(shards, kind="stable")
+        cuts = np.flatnonzero(np.diff(shards[order])) + 1
+        groups = [at for at in np.split(order, cuts) if len(at)]
+        return [(int(shards[at[0]]), rows[at] - self.first_rows[shards[at[0]]], at) for at in groups]
+
     def _split(self, first: int, last: int) -> list[tuple[npt.NDArray[Any], int, int]]:
         return [(self.shards[number], a, b) for number, a, b in self._ranges(first, last)]
 
@@ -201,34 +271,48 @@ class PackedBucket:
         return np.empty((0, self.sequence_length), self.dtype)
 
 
-def _arrived(place: Path | FromStore, entry: Bucket, dtype: np.dtype[Any], lengths: Ints | None) -> PackedBucket:
-    return PackedBucket(arrived(place), entry, dtype, lengths)
-
-
 class PackedDataset:
     """Read access to a packed dataset.
+
+    Args:
+        place: where it lies.
+        keep: as of `PackedBucket`. Where it is given, opening looks at the sizes of files only, and segments are not
+            held against the lengths of documents.
+
+    Attributes:
+        place: as given.
 
     Raises:
         DataError: missing, unfinished or damaged.
         UsageError: a token store rather than a packed dataset.
     """
 
-    def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
-        manifest = manifests.read(self.path)
+    def __init__(self, place: Typed, keep: int | None = None) -> None:
+        self.place = place_of(place)
+        manifest = manifests.read(self.place)
         if not isinstance(manifest, PackedManifest):
             raise UsageError(
                 "not-packed",
                 f"{manifests.describe(manifest)}, where a packed dataset is needed",
                 remedy="give what packtool pack or packtool shuffle wrote",
-                where=str(path),
+                where=str(self.place),
             )
         self.manifest = manifest
         self.dtype = np.dtype(manifest.dtype)
         self._lengths: Ints | None = None
-        if manifest.lengths is not None:
-            self._lengths = open_array(self.path, manifest.lengths, "<u4")
-        self.buckets = [PackedBucket(self.path, bucket, self.dtype, self._lengths) for bucket in manifest.buckets]
+        if manifest.lengths is not None and keep is None:
+            self._lengths = self.place.array(manifest.lengths, "<u4")
+        self.buckets = [
+            PackedBucket(self.place, bucket, self.dtype, self._lengths, keep) for bucket in manifest.buckets
+        ]
+        if keep is not None:
+            self.place.require(
+                [
+                    Listed(str(PurePosixPath(bucket.entry.directory, entry.name)), entry.bytes, entry.xxh3_128)
+                    for bucket in self.buckets
+                    for entry in bucket.files_listed()
+                ]
+            )
 
     @property
     def has_segments(self) -> bool:
@@ -240,23 +324,25 @@ class PackedDataset:
         Raises:
             UsageError: the dataset was written with ``--no-segments``.
         """
+        if self.manifest.lengths is None:
+            raise no_segments(self.place)
         if self._lengths is None:
-            raise no_segments(self.path)
+            self._lengths = self.place.array(self.manifest.lengths, "<u4")
         return self._lengths
 
     def files(self) -> Iterator[MappedFile]:
         """Every array that rows are made of; none of those that are fetched, and checked then."""
-        if is_mirror(self.path):
+        if self.place.sound:
             return
         for bucket in self.buckets:
             yield from bucket.files()
         if self.manifest.lengths is not None:
             entry = self.manifest.lengths
-            yield MappedFile(self.path / entry.name, np.asarray(self.lengths()), entry.xxh3_128)
+            yield MappedFile(self.place, entry, np.asarray(self.lengths()))
         choice = self.manifest.choice
         if choice is not None and choice.documents is not None:
             entry = choice.documents
-            yield MappedFile(self.path / entry.name, open_array(self.path, entry, OFFSET), entry.xxh3_128)
+            yield MappedFile(self.place, entry, self.place.array(entry, OFFSET))
 
     def atom_files(self) -> Iterator[MappedFile]:
         """The files that list atoms."""
@@ -272,16 +358,16 @@ class PackedDataset:
         choice = self.manifest.choice
         if choice is None or choice.documents is None:
             return None
-        found = open_array(self.path, choice.documents, OFFSET)
+        found = self.place.array(choice.documents, OFFSET)
         parts = np.split(found, np.cumsum(self.manifest.store_documents)[:-1])
         for part, source in zip(parts, choice.sources, strict=True):
             if len(part) and not (part.min() >= 0 and part.max() < source.documents):
                 what = "names documents that the stores do not have"
-                where = str(self.path / choice.documents.name)
+                where = self.place.where(choice.documents.name)
                 raise DataError("bad-choice", what, remedy="make the dataset again", where=where)
         return parts
 
     def batches(self) -> npt.NDArray[Any] | None:
         """The batches that the ``bucket`` shuffle made, of `BATCH`; None where it made none."""
         manifest = self.manifest
-        return None if manifest.batches is None else read_batches(self.path, manifest.batches, manifest.buckets)
+        return None if manifest.batches is None else read_batches(self.place, manifest.batches, manifest.buckets)

@@ -7,19 +7,14 @@ written there, ``unfinished/state.json`` says by whom, as in a directory.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import xxhash
-
-from packtool.errors import DataError, UsageError
-from packtool.places import staging, transfer
+from packtool.errors import UsageError
+from packtool.places import transfer
 from packtool.places.mirror import Mirror
-from packtool.places.quota import Quota
 from packtool.places.staging import Upload
 from packtool.storage import manifest as manifests
-from packtool.storage.files import write_shared
 from packtool.storage.listing import listed
 from packtool.storage.manifest import Manifest
 from packtool.storage.publish import DATASET_FILE, STAGED, STATE, UNFINISHED, is_ours
@@ -73,58 +68,12 @@ def _state(url: str, name: str) -> State | None:
         return None
 
 
-def mirror(
-    url: str,
-    root: Path,
-    kind: str = "inputs",
-    *,
-    quota: Quota | None = None,
-    quiet: bool = True,
-    ranged: Sequence[str] = (),
-) -> Mirror:
-    """A directory that stands for what lies at a URL, with its manifest.
-
-    Args:
-        root, kind: where such directories lie, as of `directory_for`.
-        quota, quiet, ranged: as of `Mirror`.
-
-    Raises:
-        DataError: nothing is there, or no dataset; the store refuses it.
-    """
-    try:
-        manifest = transfer.read(f"{url}/{manifests.MANIFEST}")
-    except FileNotFoundError:
-        return _without_manifest(url, root)
-    version = xxhash.xxh3_128_hexdigest(manifest)
-    made = Mirror(url, staging.directory_for(url, root, kind, version), quota, quiet=quiet, ranged=ranged)
-    if not (made.path / manifests.MANIFEST).exists():
-        write_shared(made.path / manifests.MANIFEST, manifest)
-    found = manifests.read(made.path)
-    made.expect({each.name: (each.bytes, each.xxh3_128) for each in listed(found)})
-    return made
-
-
-def _without_manifest(url: str, root: Path) -> Mirror:
-    """A directory for what is not a dataset: it tells as much as a local one would."""
-    made = Mirror(url, staging.directory_for(url, root, "inputs"))
-    if not made.sizes:
-        raise DataError("missing-input", "no such object or directory", remedy="check the URL", where=url)
-    if _STATE not in made.sizes:
-        what = f"no {manifests.MANIFEST}, so this is not a finished token store or packed dataset"
-        remedy = "give the output of a packtool command; text files are tokenized first"
-        raise DataError("no-manifest", what, remedy=remedy, where=url)
-    made.expect({})
-    made.fetch(_STATE)
-    return made
-
-
 def stand_for(path: Path, upload: Upload) -> None:
     """Let a staging directory stand for the dataset that is finished at its URL."""
     made = Mirror(upload.url, path)
-    made.fetch(manifests.MANIFEST)
-    manifest = manifests.read(path)
-    made.expect({each.name: (each.bytes, each.xxh3_128) for each in listed(manifest)})
-    tidy(upload.url, manifest)
+    for name in {manifests.MANIFEST, manifests.RUN, manifests.REPORT} & made.sizes.keys():
+        made.fetch(name)
+    tidy(upload.url, manifests.read(path))
 
 
 def decide(upload: Upload, found: Found, state: State, *, overwrite: bool, resume: bool) -> bool:

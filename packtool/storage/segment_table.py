@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
+from packtool.places.place import Place
 from packtool.plan import Ints, Segments
 from packtool.storage.names import SEGMENT
 
@@ -32,11 +32,11 @@ def from_table(table: npt.NDArray[Any], offsets: Ints) -> Segments:
     )
 
 
-def no_segments(path: Path | str) -> UsageError:
+def no_segments(place: Place) -> UsageError:
     """The error of a dataset whose segment table is needed, and was not written."""
     return UsageError(
         "no-segments",
         "the dataset was written with --no-segments, so its document boundaries are not known",
         remedy="pack again without --no-segments",
-        where=str(path),
+        where=str(place),
     )

@@ -15,17 +15,17 @@ import numpy as np
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.errors import DataError, UsageError
 from packtool.places.maps import release
-from packtool.places.mirror import is_mirror
+from packtool.places.place import Place
+from packtool.places.typed import Typed, place_of
 from packtool.plan import I64, Ints, offsets_of
 from packtool.storage import manifest as manifests
-from packtool.storage.carried import FromStore, arrived, carried
 from packtool.storage.columns import read_column
 from packtool.storage.contents import LONGEST_DOCUMENT, document_lengths
 from packtool.storage.files import FileEntry, NpyWriter, write_array
-from packtool.storage.manifest import StoreManifest
+from packtool.storage.manifest import StoreManifest, require_unchanged, seal_of
 from packtool.storage.names import OFFSET, ORIGIN, shard_file, token_dtype
 from packtool.storage.on_demand import held, joined, open_all
-from packtool.storage.reading import MappedFile, open_array
+from packtool.storage.reading import MappedFile
 
 __all__ = ["Corpus", "TokenStore", "token_dtype", "write_shard"]
 
@@ -66,22 +66,25 @@ class TokenStore:
     """Read access to a token store.
 
     Args:
-        path: its directory.
+        place: where it lies.
+
+    Attributes:
+        place: as given.
 
     Raises:
         DataError: missing, unfinished or damaged.
         UsageError: a packed dataset rather than a store.
     """
 
-    def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
-        manifest = manifests.read(self.path)
+    def __init__(self, place: Typed) -> None:
+        self.place = place_of(place)
+        manifest = manifests.read(self.place)
         if not isinstance(manifest, StoreManifest):
             raise UsageError(
                 "not-a-store",
                 f"{manifests.describe(manifest)}, where a token store is needed",
                 remedy="give the output of packtool tokenize",
-                where=str(path),
+                where=str(self.place),
             )
         self.manifest = manifest
         self.dtype = np.dtype(manifest.dtype)
@@ -91,14 +94,14 @@ class TokenStore:
         shards = manifest.shards
         self.shards = open_all(
             [shard.tokens.shape[0] for shard in shards],
-            lambda number: open_array(self.path, shards[number].tokens, self.dtype),
-            self.path,
+            lambda number: self.place.array(shards[number].tokens, self.dtype),
+            self.place,
         )
         self._origins: list[MappedFile] = []
         self.offsets = open_all(
             [shard.offsets.shape[0] for shard in shards],
-            lambda number: open_array(self.path, shards[number].offsets, OFFSET),
-            self.path,
+            lambda number: self.place.array(shards[number].offsets, OFFSET),
+            self.place,
         )
 
     def lengths(self, arrays: Arrays = IN_MEMORY) -> Ints:
@@ -127,9 +130,9 @@ class TokenStore:
         for shard, first in zip(self.manifest.shards, self.first_documents, strict=False):
             if shard.documents is None:
                 raise self._no_origins()
-            found = open_array(self.path, shard.documents, ORIGIN)
-            if not is_mirror(self.path):  # where a file that is mapped would take room after it has gone
-                self._origins.append(MappedFile(self.path / shard.documents.name, found, shard.documents.xxh3_128))
+            found = self.place.array(shard.documents, ORIGIN)
+            if not self.place.sound:  # where it is, a file that stays mapped would take room after it has gone
+                self._origins.append(MappedFile(self.place, shard.documents, found))
             part = out[first : first + len(found)]
             part[:] = found
             part["record"] += np.uint64(shard.first_record)
@@ -150,12 +153,12 @@ class TokenStore:
         shard = self.manifest.shards[place]
         if shard.documents is None:
             raise self._no_origins()
-        file, record, _ = open_array(self.path, shard.documents, ORIGIN)[number - shard.first_document].tolist()
+        file, record, _ = self.place.array(shard.documents, ORIGIN)[number - shard.first_document].tolist()
         return f"{self.manifest.inputs[file].name}:{record + shard.first_record}"
 
     def _no_origins(self) -> UsageError:
         what = "it was made with --no-provenance, so nobody knows where its documents came from"
-        return UsageError("no-provenance", what, remedy="tokenize again without it", where=str(self.path))
+        return UsageError("no-provenance", what, remedy="tokenize again without it", where=str(self.place))
 
     @property
     def id_field(self) -> str | None:
@@ -177,11 +180,11 @@ class TokenStore:
         """
         import pyarrow as pa
 
-        parts = [read_column(self.path, s.columns, name) for s in self.manifest.shards if s.columns is not None]
+        parts = [read_column(self.place, s.columns, name) for s in self.manifest.shards if s.columns is not None]
         out = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
         if len(out) != self.documents:
             what = f"has {len(out)} values of {name!r}, but {self.documents} documents"
-            raise DataError("bad-columns", what, remedy="make the dataset again", where=str(self.path))
+            raise DataError("bad-columns", what, remedy="make the dataset again", where=str(self.place))
         return out
 
     def with_ids(self, ids: Sequence[str]) -> I64:
@@ -195,16 +198,16 @@ class TokenStore:
         return np.flatnonzero(hits.to_numpy()).astype(np.int64)
 
     def _at(self, shard: int) -> str:
-        return str(self.path / self.manifest.shards[shard].offsets.name)
+        return self.place.where(self.manifest.shards[shard].offsets.name)
 
     def files(self) -> Iterator[MappedFile]:
-        """Every file of tokens and offsets, and those of origins if they were read; none that are fetched."""
-        if is_mirror(self.path):
+        """Every file of tokens and offsets, and those of origins if they were read; none that were checked already."""
+        if self.place.sound:
             return
         yield from self._origins
         for entry, tokens, offsets in zip(self.manifest.shards, self.shards, self.offsets, strict=True):
-            yield MappedFile(self.path / entry.tokens.name, tokens, entry.tokens.xxh3_128)
-            yield MappedFile(self.path / entry.offsets.name, offsets, entry.offsets.xxh3_128)
+            yield MappedFile(self.place, entry.tokens, tokens)
+            yield MappedFile(self.place, entry.offsets, offsets)
 
     def document(self, number: int) -> np.ndarray[Any, Any]:
         """The tokens of one document, EOS last."""
@@ -221,8 +224,8 @@ class Corpus:
         UsageError: the stores disagree on tokenizer, dtype or EOS.
     """
 
-    def __init__(self, paths: Sequence[Path | str | FromStore]) -> None:
-        self.stores = [TokenStore(arrived(path)) for path in paths]
+    def __init__(self, places: Sequence[Typed]) -> None:
+        self.stores = [TokenStore(place) for place in places]
         self._require_alike()
         self.documents = sum(store.documents for store in self.stores)
         self.tokens = sum(store.tokens for store in self.stores)
@@ -245,8 +248,8 @@ class Corpus:
     def __reduce__(self) -> tuple[Any, ...]:
         """By where the stores are, which another process opens itself, and what was worked out of their offsets."""
         known = ("documents", "tokens", "store_documents", "chosen", "_stored", "_behind", "_lengths", "_starts")
-        places = [carried(store.path) for store in self.stores]
-        return Corpus, (places,), {name: getattr(self, name) for name in known}
+        where = [(store.place, seal_of(store.manifest)) for store in self.stores]
+        return _again, (where,), {name: getattr(self, name) for name in known}
 
     def _require_alike(self) -> None:
         first = self.stores[0]
@@ -257,9 +260,9 @@ class Corpus:
                 if a != b:
                     raise UsageError(
                         "stores-differ",
-                        f"tokenizer {name} is {b}, but {a} in {first.path}",
+                        f"tokenizer {name} is {b}, but {a} in {first.place}",
                         remedy="tokenize both with the same tokenizer and options",
-                        where=str(store.path),
+                        where=str(store.place),
                     )
 
     def lengths(self) -> Ints:
@@ -310,3 +313,11 @@ class Corpus:
         if self._starts is None:
             self._starts = offsets_of(self.stored_lengths(), self._arrays)
         return self._starts[document if self._behind is None else self._behind[document]]
+
+
+def _again(where: Sequence[tuple[Place, str]]) -> Corpus:
+    """The same stores, opened in another process."""
+    corpus = Corpus([place for place, _ in where])
+    for store, (_, seal) in zip(corpus.stores, where, strict=True):
+        require_unchanged(store.place, store.manifest, seal)
+    return corpus

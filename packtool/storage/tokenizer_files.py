@@ -10,9 +10,9 @@ from pathlib import Path
 import xxhash
 
 from packtool.errors import DataError
+from packtool.places.typed import Typed, place_of
 from packtool.storage.files import write_bytes
 from packtool.storage.names import TOKENIZER
-from packtool.storage.reading import problem_with, read_file
 from packtool.storage.schema import InputEntry, TokenizerInfo
 
 
@@ -35,31 +35,29 @@ def write_tokenizer(directory: Path, files: Mapping[str, bytes]) -> list[InputEn
     return [InputEntry(name, len(data), xxhash.xxh3_128_hexdigest(data)) for name, data in files.items()]
 
 
-def read_tokenizer(directory: Path, entries: Sequence[InputEntry]) -> dict[str, bytes]:
-    """The files of a dataset's tokenizer, by name; none where it has none.
+def read_tokenizer(place: Typed, entries: Sequence[InputEntry]) -> dict[str, bytes]:
+    """Return the files of a dataset's tokenizer, by name; none where it has none.
 
     Raises:
         DataError: one is missing, or not what was written.
     """
-    for entry in entries:
-        if problem := problem_with(directory, entry.name, entry.bytes, entry.xxh3_128):
-            raise problem
-    return {entry.name: read_file(directory / entry.name) for entry in entries}
+    place = place_of(place)
+    return {entry.name: place.checked(entry) for entry in entries}
 
 
-def copy_tokenizer(source: Path, entries: Sequence[InputEntry], directory: Path) -> list[InputEntry]:
+def copy_tokenizer(source: Typed, entries: Sequence[InputEntry], directory: Path) -> list[InputEntry]:
     """Pass a dataset's tokenizer on to another dataset."""
     return write_tokenizer(directory, read_tokenizer(source, entries))
 
 
-def require_tokenizer(directory: Path, entries: Sequence[InputEntry], sha256: str) -> None:
+def require_tokenizer(place: Typed, entries: Sequence[InputEntry], sha256: str) -> None:
     """Check that the tokenizer of a dataset is the one that made its tokens.
 
     Raises:
         DataError: it is another one.
     """
-    data = read_tokenizer(directory, entries).get(TOKENIZER)
+    data = read_tokenizer(place, entries).get(TOKENIZER)
     if data is not None and (found := hashlib.sha256(data).hexdigest()) != sha256:
         what = f"its sha256 is {found[:12]}…, but the manifest says {sha256[:12]}…"
         remedy = "make the dataset again, or copy it again"
-        raise DataError("other-tokenizer", what, remedy=remedy, where=str(directory / TOKENIZER))
+        raise DataError("other-tokenizer", what, remedy=remedy, where=place_of(place).where(TOKENIZER))

@@ -21,6 +21,7 @@ from threading import Event, Semaphore
 from packtool.errors import DataError, PacktoolError
 from packtool.places import transfer
 from packtool.places.mirror import Mirror
+from packtool.places.place import StoppedError
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage import remote
@@ -59,7 +60,7 @@ class Uploads(Delivery):
         self._free = Semaphore(UPLOADS)
         self._stop = Event()
         self._failure: PacktoolError | None = None
-        _WorkMirror(destination, self._done).expect({})
+        _WorkMirror(destination, self._done)
 
     def holds(self, directory: Path, entry: Entry) -> bool:
         name = self._name(directory / entry.name)
@@ -91,7 +92,7 @@ class Uploads(Delivery):
         except PacktoolError as error:
             self._failure = self._failure or _with_resume(error)
             raise self._failure from None
-        except transfer.StoppedError:
+        except StoppedError:
             raise CancelledError from None
 
     def _require_well(self) -> None:
@@ -175,10 +176,9 @@ class Uploads(Delivery):
                 transfer.remove(f"{url}/{manifests.MANIFEST}")  # of the older dataset
 
             def copy(name: str) -> int:
-                size = files[name].bytes
                 source = self.destination.of(self.destination.work / copies[name])
-                transfer.copy(source, f"{url}/{files[name].name}", size)
-                return size
+                transfer.copy(source, f"{url}/{files[name].name}")
+                return files[name].bytes
 
             with ThreadPoolExecutor(REQUESTS) as pool:
                 for size in pool.map(copy, copies):

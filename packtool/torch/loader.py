@@ -12,7 +12,6 @@ import torch.distributed
 from torch.utils.data import DataLoader
 
 from packtool.errors import UsageError
-from packtool.places.url import is_remote
 from packtool.reading.batch import FIELDS, check_options, make_batch
 from packtool.reading.sampler import GlobalBatches
 from packtool.reading.stream import Stream
@@ -99,7 +98,7 @@ class Loader:
         )
         self._workers: dict[str, Any] = {"num_workers": num_workers, "pin_memory": pin_memory}
         if num_workers:
-            if multiprocessing_context is None and is_remote(self._samples.stream.recipe.path):
+            if multiprocessing_context is None and not self._samples.stream.recipe.place.near:
                 multiprocessing_context = "spawn"  # clients of object stores do not survive a fork
             self._workers |= {"multiprocessing_context": multiprocessing_context, "prefetch_factor": prefetch_factor}
 

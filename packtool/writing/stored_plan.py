@@ -9,30 +9,51 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.arrays import IN_MEMORY, Arrays
-from packtool.plan import I64, Ints, Segments, between, index_type, offsets_of, ranges
-from packtool.storage.bucket_plan import BucketPlan
+from packtool.plan import I64, Ints, Plan, Segments, between, index_type, offsets_of, ranges
 from packtool.storage.packed import SEGMENT, PackedBucket, PackedDataset
 from packtool.storage.segment_table import from_table
 
 
-class StoredPlan(BucketPlan):
-    """The units of one bucket, in stored order. The segment table is read when segments are first asked for.
+class StoredPlan(Plan):
+    """The units of one bucket, in stored order.
 
     Args:
         bucket: what holds the rows.
         atom_size: other atoms than the stored ones, for a stream in corpus order; None for the stored ones.
         tokens: tokens of that stream before padding; only used with `atom_size`.
+        whole: read the whole segment table when segments are first asked for, as writing every row wants it; else the
+            rows that are asked for, as training does.
     """
 
-    def __init__(self, bucket: PackedBucket, atom_size: int | None = None, tokens: int = 0) -> None:
-        offsets = bucket.atom_offsets() if atom_size is None else None
-        super().__init__(bucket.entry, bucket.sequence_length, offsets, atom_size, tokens)
+    def __init__(
+        self, bucket: PackedBucket, atom_size: int | None = None, tokens: int = 0, *, whole: bool = True
+    ) -> None:
+        entry, length = bucket.entry, bucket.sequence_length
+        if atom_size is None:
+            super().__init__(
+                sequence_length=length,
+                unit=entry.unit,
+                units=entry.units,
+                atom_units=entry.atom_units or 1,
+                atom_offsets=bucket.atom_offsets(),
+                last_atom_stays=entry.last_atom_stays,
+            )
+        else:
+            unit = min(atom_size, length)
+            super().__init__(
+                sequence_length=length,
+                unit=unit,
+                units=-(-tokens // unit),
+                atom_units=atom_size // unit,
+                last_atom_stays=tokens % atom_size > 0,
+            )
         self.bucket = bucket
+        self._whole = whole
         self._given = atom_size, tokens
         self._arrays = IN_MEMORY
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return StoredPlan, (self.bucket, *self._given)
+        return StoredPlan, (self.bucket, *self._given), {"_whole": self._whole}
 
     @property
     def has_segments(self) -> bool:
@@ -72,7 +93,15 @@ class StoredPlan(BucketPlan):
             lambda a, b: np.searchsorted(self._begins, np.arange(a, b) * self.unit, side="right") - 1,
         )
 
+    def tokens(self, units: Ints) -> npt.NDArray[Any]:
+        """Copy the tokens of these units, (units, unit)."""
+        row, part = np.divmod(np.asarray(units, np.int64), self.sequence_length // self.unit)
+        return self.bucket.parts(row, part, self.unit)
+
     def segments(self, units: Ints) -> Segments:
+        if not self._whole:
+            row, part = np.divmod(np.asarray(units, np.int64), self.sequence_length // self.unit)
+            return self._units_of(self.bucket.segments_of(row), np.arange(len(row)), part)
         if self.unit < self.sequence_length:
             begin = np.asarray(units, np.int64) * self.unit
             first, last = self._firsts[units].astype(np.int64), self._firsts[np.asarray(units) + 1].astype(np.int64)
@@ -93,10 +122,17 @@ class StoredPlan(BucketPlan):
         per_row = self.sequence_length // self.unit
         row = first // per_row
         rows = self.bucket.segments(row, -(-last // per_row))
-        begin = np.arange(first - row * per_row, last - row * per_row) * self.unit
-        index, skipped, length, offsets = between(offsets_of(rows.length), begin, begin + self.unit)
-        segments = Segments(rows.document[index], rows.start[index], rows.length[index], rows.repeated[index], offsets)
-        return cut(segments, skipped, length)
+        inside, part = np.divmod(np.arange(first, last) - row * per_row, per_row)
+        return self._units_of(rows, inside, part)
+
+    def _units_of(self, rows: Segments, row: I64, part: I64) -> Segments:
+        """The segments of parts of rows, one unit each."""
+        if self.unit == self.sequence_length:
+            return rows
+        begin = row * self.sequence_length + part * self.unit
+        at, skipped, kept, offsets = between(offsets_of(rows.length), begin, begin + self.unit)
+        segments = Segments(rows.document[at], rows.start[at], rows.length[at], rows.repeated[at], offsets)
+        return cut(segments, skipped, kept)
 
 
 def cut(segments: Segments, skipped: I64, length: I64) -> Segments:
@@ -110,17 +146,18 @@ def cut(segments: Segments, skipped: I64, length: I64) -> Segments:
     )
 
 
-def stored_plans(dataset: PackedDataset, atom_size: int | None = None) -> list[StoredPlan]:
+def stored_plans(dataset: PackedDataset, atom_size: int | None = None, *, whole: bool = True) -> list[StoredPlan]:
     """The plan of each bucket.
 
     Args:
         atom_size: other atoms than the stored ones. The caller has made sure that the dataset is one stream in corpus
             order.
+        whole: as of `StoredPlan`.
     """
     if atom_size is None or atom_size == stored_atom_size(dataset):
-        return [StoredPlan(bucket) for bucket in dataset.buckets]
+        return [StoredPlan(bucket, whole=whole) for bucket in dataset.buckets]
     tokens = dataset.manifest.ledger.output - dataset.manifest.ledger.padding
-    return [StoredPlan(bucket, atom_size=atom_size, tokens=tokens) for bucket in dataset.buckets]
+    return [StoredPlan(bucket, atom_size, tokens, whole=whole) for bucket in dataset.buckets]
 
 
 def stored_atom_size(dataset: PackedDataset) -> int | None:

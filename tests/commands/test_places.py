@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 
 import packtool
 from packtool.errors import DataError, UsageError
-from packtool.places.mirror import Mirror
+from packtool.places.cached import Cache
 from packtool.warnings import PacktoolWarning
-from tests.places.bucket import Bucket
+from tests.places.s3_server import Bucket
 from tests.stores import contents, write_store
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12]
@@ -145,15 +146,20 @@ def test_imports_and_exports_at_urls_are_those_of_directories(bucket: Bucket, tm
 
 
 def held_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
-    """The bytes of arrays of inputs in the staging directory, whenever one has been fetched."""
+    """The bytes of copies of inputs in the staging directory, whenever one has been fetched."""
     found = []
-    download = Mirror._download
+    fetch = Cache.fetch
 
-    def noted(self: Mirror, name: str, *more: Any) -> None:
-        download(self, name, *more)
-        found.append(sum(file.stat().st_size for file in tmp_path.glob("cache/*/inputs/**/*.npy")))
+    def noted(self: Cache, *more: Any) -> Path:
+        file = fetch(self, *more)
+        sizes = []
+        for each in tmp_path.glob("cache/*/inputs/*/*"):
+            with suppress(FileNotFoundError):
+                sizes.append(each.stat().st_size)
+        found.append(sum(sizes))
+        return file
 
-    monkeypatch.setattr(Mirror, "_download", noted)
+    monkeypatch.setattr(Cache, "fetch", noted)
     return found
 
 

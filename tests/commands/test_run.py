@@ -235,7 +235,7 @@ def test_stages_are_announced(place: Path) -> None:
 
 
 def test_a_pipeline_at_a_url_has_the_bytes_of_a_local_one(tmp_path, monkeypatch):
-    from tests.places.bucket import Bucket
+    from tests.places.s3_server import Bucket
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     bucket = Bucket(monkeypatch)

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import gzip
 import io
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from packtool.corpus.open import GoogleFile
+from packtool.corpus.open import StoreFile, in_store
 from packtool.corpus.records import Span
-from packtool.errors import DataError
-from packtool.places import client
+from packtool.errors import DataError, UsageError
 from tests.corpus.reading import find, read
+from tests.places.s3_server import Bucket, serve
 
 LINES = b"".join(b'{"text": "document %d"}\n' % n for n in range(20_000))
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    with serve(monkeypatch) as found:
+        yield found
 
 
 def test_object_stores_go_through_arrow(tmp_path: Path) -> None:
@@ -36,66 +43,31 @@ def test_object_stores_go_through_arrow(tmp_path: Path) -> None:
         find("nonsense://bucket/key")
 
 
-def test_one_client_for_all_files_of_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyarrow import fs
-
-    made = []
-    original = fs.FileSystem.from_uri
-
-    class Counting:
-        @staticmethod
-        def from_uri(location: str) -> object:
-            made.append(location)
-            return original(location)
-
-    monkeypatch.setattr(fs, "FileSystem", Counting)
-    monkeypatch.setattr(client, "_clients", {})
-    for number in range(20):
-        (tmp_path / f"{number}.jsonl").write_text('{"text": "a"}\n')
-    (tmp_path / "a b.jsonl").write_text('{"text": "a"}\n')
-    for number in range(20):
-        store, path = client.filesystem(f"file://{tmp_path}/{number}.jsonl")
-        assert path == f"{tmp_path}/{number}.jsonl"
-        assert store.get_file_info(path).size == 14
-    assert len(made) == 1
-    store, path = client.filesystem(f"file://{tmp_path}/a%20b.jsonl")
-    assert store.get_file_info(path).size == 14
-    assert len(made) == 2, "only the client knows what this means"
-
-
-class _Refusing:
-    """As the client of Google's store: a seek to the end is an error."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
-
-    def size(self) -> int:
-        return len(self._data)
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, at: int) -> None:
-        if at >= len(self._data):
-            raise OSError("OUT_OF_RANGE")
-        self._at = at
-
-    def read(self, size: int) -> bytes:
-        assert 0 < size <= len(self._data) - self._at
-        found = self._data[self._at : self._at + size]
-        self._at += size
-        return found
-
-    def close(self) -> None:
-        pass
-
-
-def test_the_end_of_a_file_of_googles_store_is_its_end():
-    with GoogleFile(_Refusing(b"0123456789")) as file:
+def test_the_end_of_a_file_of_a_store_is_its_end(bucket: Bucket) -> None:
+    bucket.put("corpus/a.txt", b"0123456789")
+    with StoreFile(*in_store("s3://bucket/corpus/a.txt")) as file:
         assert file.seek(0, io.SEEK_END) == 10
         assert (file.read(4), file.tell()) == (b"", 10)
         assert file.seek(-4, io.SEEK_END) == 6
         assert (file.read(2), file.seek(1, io.SEEK_CUR), file.read()) == (b"67", 9, b"9")
         assert file.seek(2) == 2
         assert (file.readall(), file.readable(), file.seekable()) == (b"23456789", True, True)
-    assert io.BufferedReader(GoogleFile(_Refusing(b"ab\ncd"))).readlines() == [b"ab\n", b"cd"]
+    bucket.put("corpus/b.txt", b"ab\ncd")
+    assert io.BufferedReader(StoreFile(*in_store("s3://bucket/corpus/b.txt"))).readlines() == [b"ab\n", b"cd"]
+    with pytest.raises(FileNotFoundError):
+        StoreFile(*in_store("s3://bucket/corpus/c.txt"))
+
+
+def test_a_bucket_is_read_like_a_directory(bucket: Bucket, tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a b.jsonl.gz").write_bytes(gzip.compress(LINES))
+    (tmp_path / "b.jsonl").write_bytes(LINES)
+    (tmp_path / "_c.jsonl").write_bytes(LINES)
+    bucket.put_all(tmp_path, "corpus")
+    files = find("s3://bucket/corpus")
+    assert [file.name for file in files] == ["b.jsonl", "deep/a b.jsonl.gz"]
+    assert [sum(len(batch.documents) for batch in read(file, Span(0), "text")) for file in files] == [20_000] * 2
+    assert [file.name for file in find("s3://bucket/corpus/**/*.gz")] == ["deep/a b.jsonl.gz"]
+    assert [file.name for file in find("s3://bucket/corpus/b.jsonl")] == ["b.jsonl"]
+    with pytest.raises(UsageError, match="the URL holds credentials"):
+        find("s3://key:secret@bucket/corpus")

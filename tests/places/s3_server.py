@@ -14,27 +14,50 @@ from xml.sax.saxutils import escape
 
 import pytest
 
+from packtool.places import mirror, staging, store
+
 URL = "s3://bucket"
 
 
-class Server:
+class Bucket:
     """What is in the bucket.
 
     Attributes:
         objects: by their keys.
-        requests: (method, key) of each that was made.
+        requests: what was asked for, ``get``, ``info``, ``put``, ``copy``, ``delete`` or ``list``, and of which key.
+        refuse: says with which status to answer a method and a key; None to do what is asked for.
         failures: statuses for the next requests, 200 for one that goes well.
         damage: what the next bodies become on their way.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.objects: dict[str, bytes] = {}
         self.requests: list[tuple[str, str]] = []
         self.failures: list[int] = []
         self.damage: list[Callable[[bytes], bytes]] = []
         self.checks = True
         self.uploads: dict[str, dict[int, bytes]] = {}
+        self.refuse: Callable[[str, str], int | None] = lambda method, key: None
         self.lock = threading.Lock()
+        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"bucket": self}))
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        self.server = server
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_address[1]}")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-this-test")
+        monkeypatch.setenv("AWS_REGION", "us-east-1")
+        monkeypatch.setattr(store, "DELAY", 0.0)
+        monkeypatch.setattr(mirror, "_mirrors", {})
+        monkeypatch.setattr(staging, "_outputs", {})
+
+    def put(self, path: str, data: bytes) -> None:
+        """Make an object."""
+        self.objects[path] = data
+
+    def get(self, path: str) -> bytes:
+        """What an object holds."""
+        return self.objects[path]
 
     def names(self, path: str) -> list[str]:
         """Every object below a path."""
@@ -53,7 +76,7 @@ class Server:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    bucket: Server
+    bucket: Bucket
 
     def log_message(self, *_: object) -> None:
         pass
@@ -80,14 +103,26 @@ class _Handler(BaseHTTPRequestHandler):
         wrong = re.fullmatch("[0-9a-f]{64}", signed) and hashlib.sha256(data).hexdigest() != signed
         return None if wrong and self.bucket.checks else data
 
+    def method(self, query: dict[str, str]) -> str:
+        """What a request is for."""
+        if self.command == "PUT":
+            return "copy" if self.headers.get("x-amz-copy-source") else "part" if "uploadId" in query else "put"
+        if self.command == "POST":
+            return "begin" if "uploads" in query else "put" if "uploadId" in query else "delete"
+        if self.command == "GET":
+            return "list" if "list-type" in query else "get"
+        return {"HEAD": "info", "DELETE": "delete"}[self.command]
+
     def handle_one(self) -> None:
         parts = urlsplit(self.path)
         key = unquote(parts.path).removeprefix("/bucket").removeprefix("/")
         query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
         data = self.body()
         with self.bucket.lock:
-            self.bucket.requests.append((self.command, key))
+            method = self.method(query)
+            self.bucket.requests.append((method, key))
             status = self.bucket.failures.pop(0) if self.bucket.failures else 200
+            status = self.bucket.refuse(method, key) or status
         if status != 200:
             self.refuse(status, {403: "AccessDenied", 503: "SlowDown"}.get(status, "Failed"))
         elif not unquote(parts.path).startswith("/bucket"):
@@ -175,18 +210,11 @@ def etag(data: bytes) -> str:
 
 
 @contextmanager
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     """An empty bucket at `URL`, for this process and those that it starts."""
-    found = Server()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"bucket": found}))
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_address[1]}")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-this-test")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    bucket = Bucket(monkeypatch)
     try:
-        yield found
+        yield bucket
     finally:
-        server.shutdown()
-        server.server_close()
+        bucket.server.shutdown()
+        bucket.server.server_close()

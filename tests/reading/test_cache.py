@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import packtool
 from packtool.errors import DataError, UsageError
+from packtool.places.cached import Cache
+from packtool.places.place import Entry, Place
 from packtool.reading.stream import Stream
-from tests.places.bucket import Bucket
+from packtool.storage import manifest as manifests
+from packtool.storage.listing import listed
+from tests.places.s3_server import Bucket
 from tests.stores import write_store
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12] * 6
@@ -43,15 +48,18 @@ def test_rows_of_a_url_are_those_of_the_directory(bucket: Bucket, packed: Path, 
     for name, values in here.batch(rows).items():
         assert np.array_equal(there.batch(rows)[name], values), name
     assert (there.epoch(4)[:] == here.epoch(4)[:]).all()
-    kept = {file.name for file in (tmp_path / "cache").rglob("*.npy")}
-    assert bool(kept & {"tokens-00000.npy", "segments-00000.npy"}) == (fetch == "shards")
+    manifest = manifests.read(packed)
+    tokens = {each.xxh3_128 for each in listed(manifest) if "tokens-" in each.name or "segments-" in each.name}
+    kept = {file.name for file in (tmp_path / "cache").rglob("*")}
+    assert bool(kept & tokens) == (fetch == "shards")
 
 
 def test_a_row_by_ranges_takes_a_few_requests(bucket: Bucket, tmp_path: Path) -> None:
     dataset = packtool.open(URL, cache=tmp_path, fetch="rows")
+    dataset[0]  # the first of a shard reads its header, too
     bucket.requests.clear()
     dataset[3]
-    assert [path for method, path in bucket.requests if method == "get"] == ["bucket/packed/tokens-00000.npy"]
+    assert [path for method, path in bucket.requests if method == "get"] == ["packed/tokens-00000.npy"]
 
 
 def test_what_else_could_be_fetched_is_refused(packed: Path) -> None:
@@ -67,16 +75,14 @@ def test_a_stream_passes_it_on(bucket: Bucket, packed: Path, tmp_path: Path) -> 
 
 
 def test_verify_reads_tokens_by_ranges_and_keeps_no_copy(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    from packtool.places import mirror
-
     fetched = []
-    original = mirror.Mirror.fetch
+    fetch = Cache.fetch
 
-    def noting(self: mirror.Mirror, name: str) -> None:
-        fetched.append(name)
-        original(self, name)
+    def noting(self: Cache, place: Place, entry: Entry, *more: Any) -> Path:
+        fetched.append(entry.name)
+        return fetch(self, place, entry, *more)
 
-    monkeypatch.setattr(mirror.Mirror, "fetch", noting)
+    monkeypatch.setattr(Cache, "fetch", noting)
     found = packtool.verify(URL)
     assert found.problems == []
     assert found.tokens > 256

@@ -8,7 +8,7 @@ import pytest
 
 import packtool
 from packtool.places import staging
-from tests.places.bucket import Bucket
+from tests.places.s3_server import Bucket
 from tests.storage.outputs import URL
 from tests.stores import write_store
 

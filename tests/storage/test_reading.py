@@ -14,8 +14,9 @@ import pytest
 
 import packtool
 from packtool.errors import DataError
+from packtool.places.local import LocalPlace
 from packtool.storage.files import FileEntry, npy_header, write_array
-from packtool.storage.reading import decode, open_array, problem_with, read_file
+from packtool.storage.reading import decode, problem_with, read_file
 from tests.stores import contents, write_store
 
 DTYPE = np.dtype("<u2")
@@ -74,7 +75,7 @@ def test_a_damaged_array_is_refused(tmp_path: Path, entry: FileEntry, damage: st
     change, message = DAMAGES[damage]
     change(tmp_path / "inside" / entry.name)
     with pytest.raises(DataError) as caught:
-        open_array(tmp_path / "inside", entry, DTYPE)
+        LocalPlace(tmp_path / "inside").array(entry, DTYPE)
     assert f"{caught.value.code}: {caught.value.what}" == message
     assert caught.value.where == str(tmp_path / "inside" / entry.name)
 
@@ -82,7 +83,7 @@ def test_a_damaged_array_is_refused(tmp_path: Path, entry: FileEntry, damage: st
 @pytest.mark.parametrize("shape", [(0,), (0, 5), (3,), (2, 3)])
 def test_a_sound_array_is_mapped(tmp_path: Path, shape: tuple[int, ...]) -> None:
     array = np.arange(np.prod(shape), dtype="<i8").reshape(shape)
-    found = open_array(tmp_path, write_array(tmp_path / "a.npy", array), "<i8")
+    found = LocalPlace(tmp_path).array(write_array(tmp_path / "a.npy", array), "<i8")
     np.testing.assert_array_equal(found, array)
     assert not found.flags.writeable or not found.size
 
@@ -93,7 +94,7 @@ def test_a_header_with_every_byte_changed(tmp_path: Path, entry: FileEntry) -> N
     for place in [*range(160), 4094, 4095]:
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
         with pytest.raises(DataError):
-            open_array(tmp_path / "inside", entry, DTYPE)
+            LocalPlace(tmp_path / "inside").array(entry, DTYPE)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "directory", "device"])
@@ -108,7 +109,7 @@ def test_only_regular_files_are_opened(tmp_path: Path, entry: FileEntry, kind: s
     else:
         file.symlink_to("/dev/zero")
     with pytest.raises(DataError) as caught:
-        open_array(tmp_path / "inside", entry, DTYPE)
+        LocalPlace(tmp_path / "inside").array(entry, DTYPE)
     assert caught.value.code == ("link-leaves-dataset" if kind == "device" else "not-a-regular-file")
     with pytest.raises(DataError):
         read_file(file)
@@ -122,21 +123,21 @@ def test_links_stay_inside(tmp_path: Path, entry: FileEntry) -> None:
     file = inside / entry.name
     file.rename(inside / "elsewhere.npy")
     file.symlink_to("elsewhere.npy")
-    np.testing.assert_array_equal(open_array(inside, entry, DTYPE), ARRAY)
+    np.testing.assert_array_equal(LocalPlace(inside).array(entry, DTYPE), ARRAY)
     (inside / "elsewhere.npy").rename(tmp_path / "outside.npy")
     file.unlink()
     file.symlink_to("../outside.npy")
     with pytest.raises(DataError, match="a symbolic link that leads out of the dataset, to "):
-        open_array(inside, entry, DTYPE)
+        LocalPlace(inside).array(entry, DTYPE)
     file.unlink()
     file.symlink_to(file.name)
     with pytest.raises(OSError, match="symbolic links"):
-        open_array(inside, entry, DTYPE)
+        LocalPlace(inside).array(entry, DTYPE)
 
 
 def test_a_dataset_may_itself_be_a_link(tmp_path: Path, entry: FileEntry) -> None:
     (tmp_path / "link").symlink_to("inside")
-    np.testing.assert_array_equal(open_array(tmp_path / "link", entry, DTYPE), ARRAY)
+    np.testing.assert_array_equal(LocalPlace(tmp_path / "link").array(entry, DTYPE), ARRAY)
 
 
 @pytest.mark.parametrize(

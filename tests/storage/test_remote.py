@@ -9,8 +9,7 @@ import pytest
 from packtool.errors import DataError, UsageError
 from packtool.places import staging
 from packtool.storage import manifest as manifests
-from packtool.storage import remote
-from tests.places.bucket import Bucket
+from tests.places.s3_server import Bucket
 from tests.storage.outputs import URL, begin, finish, names
 
 
@@ -51,17 +50,15 @@ def test_what_packtool_did_not_write_stays(bucket: Bucket, staged: Path) -> None
     assert names(staged) == []
 
 
-def test_a_mirror_tells_what_a_directory_would(bucket: Bucket, staged: Path, tmp_path: Path) -> None:
+def test_a_place_tells_what_a_directory_would(bucket: Bucket, staged: Path) -> None:
     with pytest.raises(DataError, match="no such object or directory"):
-        remote.mirror(URL, tmp_path)
+        manifests.read(URL)
     begin(staged).release()
-    found = remote.mirror(URL, tmp_path)
     with pytest.raises(DataError, match="the output of a packtool command that was interrupted"):
-        manifests.read(found.path)
+        manifests.read(URL)
     staging.remove(staged)
     made(staged, resume=True)
-    found = remote.mirror(URL, tmp_path)
-    assert manifests.read(found.path).counts["documents"] == 2  # type: ignore[union-attr]
+    assert manifests.read(URL).counts["documents"] == 2  # type: ignore[union-attr]
     bucket.put("other/a.txt", b"")
     with pytest.raises(DataError, match="not a finished token store or packed dataset"):
-        remote.mirror("s3://bucket/other", tmp_path)
+        manifests.read("s3://bucket/other")

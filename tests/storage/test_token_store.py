@@ -22,7 +22,7 @@ def test_documents_come_back_from_any_shard(tmp_path: Path) -> None:
         assert store.lengths().tolist() == LENGTHS
         for number, length in enumerate(LENGTHS):
             assert store.document(number).tolist() == document_tokens(number, length)
-        assert {file.path.name for file in store.files()} == {file.name for file in store.path.glob("*.npy")}
+        assert {file.entry.name for file in store.files()} == {file.name for file in store.place.path.glob("*.npy")}
 
 
 def test_a_corpus_numbers_the_documents_of_all_stores(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from packtool.storage.manifest import TokenShard
 from packtool.storage.output import Output, lies_at
 from packtool.storage.reading import read_file
 from packtool.storage.uploads import UPLOADS
-from tests.places.bucket import Bucket
+from tests.places.s3_server import Bucket
 from tests.storage.outputs import MANIFEST, URL, begin, finish, names
 
 FILES = ["manifest.json", "offsets-00000.npy", "offsets-00001.npy", "run.json", "tokens-00000.npy", "tokens-00001.npy"]
@@ -59,19 +59,17 @@ def manifest_of(*pieces: list[FileEntry]) -> Any:
 
 
 def puts(bucket: Bucket) -> list[str]:
-    return [path.removeprefix("bucket/set/") for method, path in bucket.requests if method == "put"]
+    return [path.removeprefix("set/") for method, path in bucket.requests if method == "put"]
 
 
-def before_each_put(bucket: Bucket, look: Callable[[str], None]) -> Callable[[], None]:
-    """Call something before every upload, until what this returns is called."""
-    original = bucket.open_output_stream
+def before_each_put(bucket: Bucket, look: Callable[[str], int | None]) -> Callable[[], None]:
+    """Call something before every upload, until what this returns is called; a status that it returns is answered."""
+    bucket.refuse = lambda method, path: look(path) if method == "put" else None
 
-    def looking(path: str, compression: None = None) -> Any:
-        look(path)
-        return original(path, compression)
+    def restore() -> None:
+        bucket.refuse = lambda method, path: None
 
-    bucket.open_output_stream = looking  # type: ignore[method-assign]
-    return lambda: setattr(bucket, "open_output_stream", original)
+    return restore
 
 
 def test_a_finished_output_is_uploaded_manifest_last_and_leaves_nothing_here(bucket: Bucket, staged: Path) -> None:
@@ -126,9 +124,10 @@ def test_what_fails_is_told_and_what_was_uploaded_is_not_uploaded_again(bucket: 
     output = begin(staged)
     first = delivered(output, 0)
 
-    def refuse(path: str) -> None:
+    def refuse(path: str) -> int | None:
         if "tokens-00001" in path:
-            raise OSError("AWS Error ACCESS_DENIED")
+            return 403
+        return None
 
     restore = before_each_put(bucket, refuse)
     second = piece(output, 1)
@@ -215,9 +214,10 @@ def test_an_older_dataset_stays_until_the_new_one_is_whole(bucket: Bucket, stage
     assert all(output.delivery.holds(output.staged, entry) for entry in [*first, *second])
 
     # A run is killed between the old manifest and the new one.
-    def stop(path: str) -> None:
+    def stop(path: str) -> int | None:
         if path.endswith("set/run.json"):
-            raise OSError("AWS Error ACCESS_DENIED")
+            return 403
+        return None
 
     restore = before_each_put(bucket, stop)
     with pytest.raises(DataError, match="refuses access"):
@@ -240,7 +240,7 @@ def test_files_get_their_final_names_in_the_store(bucket: Bucket, staged: Path) 
         output.delivery.place(output.work / "block-000003", entry, output.staged / entry.name)
     output.finish(manifest_of(block))
     assert bucket.names("set") == ["manifest.json", "offsets-00000.npy", "run.json", "tokens-00000.npy"]
-    assert ("copy", "bucket/set/tokens-00000.npy") in bucket.requests
+    assert ("copy", "set/tokens-00000.npy") in bucket.requests
 
 
 def test_what_a_worker_has_sent_is_believed_and_held_against_its_size(bucket: Bucket, staged: Path) -> None:

@@ -13,7 +13,7 @@ import packtool
 from packtool.errors import DataError
 from packtool.writing.scratch import Atoms, append, empty_atoms, read
 from tests.interrupting import Interrupted
-from tests.places.bucket import Bucket
+from tests.places.s3_server import Bucket
 from tests.stores import write_store
 from tests.writing.cases import KINDS, counting
 

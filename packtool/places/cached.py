@@ -1,0 +1,306 @@
+"""Copies of files of other places on a local disk, made when they are first read, as many as there is room for."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import numpy as np
+import xxhash
+
+from packtool.errors import DataError
+from packtool.places.local import PARTIAL, digest_of, locked, map_array
+from packtool.places.npy import FileEntry
+from packtool.places.place import I64, LARGEST_JSON, Array, Entry, Place, StoppedError
+from packtool.progress import Progress
+from packtool.sizes import show_bytes
+from packtool.temporary import directory_of, discard_runs
+
+FILES_AT_ONCE = 3
+MAPPED = 12
+"""Arrays that a reader keeps open where copies make room for others: a copy that was removed goes when it is closed."""
+_WAIT = 0.02
+"""Seconds between looks at room that other processes are filling."""
+
+
+class Cache:
+    """A directory of copies, each called by its checksum: what changes in a store is another file here.
+
+    Threads and processes share it, and each file is fetched by one of them. When `limit` is reached, what was used
+    longest ago goes. Whoever has a file mapped that goes keeps it until it is read, and the file on its way counts.
+
+    Args:
+        directory: made when it is needed; None for a temporary one of each process that reads.
+        limit: bytes that are kept; None for all.
+        run: names the temporary directory, until `forget`.
+    """
+
+    def __init__(self, directory: Path | None, limit: int | None = None, run: str = "") -> None:
+        self.limit = limit
+        self.run = run
+        self._directory = None if directory is None else directory.absolute()
+
+    def __repr__(self) -> str:
+        return f"Cache({self._directory}, {self.limit}, {self.run!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Cache, (None if self.run else self._directory, self.limit, self.run)
+
+    @property
+    def directory(self) -> Path:
+        """Where copies lie."""
+        if self._directory is None:
+            self._directory = directory_of(self.run)
+        self._directory.mkdir(parents=True, exist_ok=True)
+        return self._directory
+
+    def fetch(self, place: Place, entry: Entry, stop: Event | None = None) -> Path:
+        """Return the copy of a file, after making it if need be.
+
+        Raises:
+            DataError: the file is missing or not what its manifest says; the store refuses it.
+        """
+        file = self.directory / entry.xxh3_128
+        with suppress(FileNotFoundError):
+            os.utime(file)
+            return file
+        with locked(self.directory / f"{entry.xxh3_128}.lock"):
+            if not file.exists():
+                found = place.size(entry.name)
+                if found is None:
+                    raise place.missing(entry.name)
+                if found != entry.bytes:
+                    raise place.wrong_size(entry.name, found, entry.bytes)
+                self._download(place, entry, file, stop)
+        return file
+
+    def _download(self, place: Place, entry: Entry, file: Path, stop: Event | None) -> None:
+        """Have a copy under its name when it has been held against its checksum."""
+        hashed = xxhash.xxh3_128()
+        with self._room(file.with_name(file.name + PARTIAL), entry.bytes) as partial:
+            with partial.open("r+b") as out:
+                try:
+                    for block in place.blocks(entry.name):
+                        if stop is not None and stop.is_set():
+                            raise StoppedError
+                        hashed.update(block)
+                        out.write(block)
+                except FileNotFoundError:
+                    raise place.missing(entry.name) from None
+            if hashed.hexdigest() != entry.xxh3_128:
+                raise place.changed(entry.name)
+            partial.replace(file)
+
+    @contextmanager
+    def _room(self, partial: Path, size: int) -> Iterator[Path]:
+        """Make a file of this size, locked while it is filled; remove others until it fits, or wait for those that
+        other threads and processes are filling."""
+        handle = -1
+        try:
+            while handle < 0:
+                with locked(self.directory / ".room"):
+                    if self._make_room(size):
+                        handle = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+                        fcntl.flock(handle, fcntl.LOCK_EX)
+                        os.truncate(handle, size)  # takes no room yet, but is counted by all
+                if handle < 0:
+                    time.sleep(_WAIT)
+            yield partial
+        finally:
+            if handle >= 0:
+                partial.unlink(missing_ok=True)
+                os.close(handle)
+
+    def _make_room(self, size: int) -> bool:
+        """Whether there is room for so many bytes now; a file larger than all of it waits until it is alone."""
+        kept, coming = [], 0
+        for file in self.directory.iterdir():
+            with suppress(FileNotFoundError):
+                about = file.stat()
+                if file.suffix == PARTIAL:
+                    coming += 0 if _abandoned(file) else about.st_size
+                elif not file.suffix and not file.name.startswith("."):
+                    kept.append((about.st_mtime_ns, about.st_size, file))
+        if self.limit is None:
+            return True
+        if coming and coming + size > self.limit:
+            return False
+        total = coming + sum(each for _, each, _ in kept)
+        for _, each, file in sorted(kept):
+            if total + size <= self.limit:
+                break
+            file.unlink(missing_ok=True)
+            total -= each
+        return True
+
+    def recheck(self) -> None:
+        """Remove copies that an earlier run left, unless they are what their names say."""
+        there = [file for file in self.directory.iterdir() if not file.suffix and not file.name.startswith(".")]
+        with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+            for file, digest in zip(there, pool.map(digest_of, there), strict=True):
+                if digest != file.name:
+                    file.unlink()
+
+    def remove(self) -> None:
+        """Remove the directory, and those above it that are empty then."""
+        if self._directory is None:
+            return
+        shutil.rmtree(self._directory, ignore_errors=True)
+        with suppress(OSError):
+            for parent in list(self._directory.parents)[:2]:
+                parent.rmdir()
+
+
+def _abandoned(partial: Path) -> bool:
+    """Remove a file that a process was filling that is gone; whether it was."""
+    handle = os.open(partial, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    else:
+        partial.unlink(missing_ok=True)
+        return True
+    finally:
+        os.close(handle)
+
+
+def forget() -> None:
+    """Remove what this process, a worker of a cluster, has copied for a command."""
+    discard_runs()
+
+
+class CachedPlace(Place):
+    """A place whose arrays are copied to a local disk when they are first read, and held against their checksums.
+
+    Args:
+        place: where files come from.
+        cache: where copies go.
+        ranged: kinds of arrays that are read by ranges, such as ``tokens``, and never copied.
+    """
+
+    sound = True
+
+    def __init__(self, place: Place, cache: Cache, ranged: Sequence[str] = ()) -> None:
+        self.place = place
+        self.cache = cache
+        self.ranged = frozenset(ranged)
+        self.arrays = None if cache.limit is None else MAPPED
+
+    def __str__(self) -> str:
+        return str(self.place)
+
+    def __repr__(self) -> str:
+        return f"CachedPlace({self.place!r}, {self.cache!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CachedPlace, (self.place, self.cache, tuple(self.ranged))
+
+    def where(self, name: str = "") -> str:
+        return self.place.where(name)
+
+    def below(self, name: str) -> CachedPlace:
+        return CachedPlace(self.place.below(name), self.cache, tuple(self.ranged)) if name else self
+
+    @property
+    def name(self) -> str:
+        return self.place.name
+
+    def absent(self) -> DataError | None:
+        return self.place.absent()
+
+    def names(self) -> dict[str, int]:
+        return self.place.names()
+
+    def size(self, name: str) -> int | None:
+        return self.place.size(name)
+
+    def read(self, name: str, largest: int = LARGEST_JSON) -> bytes:
+        return self.place.read(name, largest)
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        return self.place.blocks(name)
+
+    def ranges(self, name: str, first: I64, count: I64) -> list[memoryview]:
+        return self.place.ranges(name, first, count)
+
+    def array(self, entry: FileEntry, dtype: np.dtype[Any] | str) -> Array:
+        if self._is_ranged(entry.name):
+            return self.place.array(entry, dtype)
+        while True:
+            file = self.cache.fetch(self.place, entry)
+            with suppress(FileNotFoundError):  # another reader needed its room in between
+                return map_array(file, entry, dtype, self)
+
+    def problem(self, entry: Entry) -> DataError | None:
+        if not entry.name.endswith(".npy") or self._is_ranged(entry.name):
+            return self.place.problem(entry)
+        try:
+            self.cache.fetch(self.place, entry)
+        except DataError as error:
+            return error
+        return None
+
+    def require(self, entries: Sequence[Entry]) -> None:
+        self.place.require(entries)
+
+    def _is_ranged(self, name: str) -> bool:
+        return name.rpartition("/")[2].partition("-")[0] in self.ranged
+
+    def write(self, name: str, data: bytes) -> None:
+        self.place.write(name, data)
+
+    def create(self, name: str, data: bytes) -> bool:
+        return self.place.create(name, data)
+
+    def put(self, name: str, file: Path, xxh3_128: str | None = None, stop: Event | None = None) -> None:
+        self.place.put(name, file, xxh3_128, stop)
+
+    def copy(self, source: str, target: str) -> None:
+        self.place.copy(source, target)
+
+    def remove(self, names: Iterable[str]) -> None:
+        self.place.remove(names)
+
+
+def fetch_all(wanted: Sequence[tuple[CachedPlace, Entry]], *, quiet: bool) -> None:
+    """Copy files before they are asked for, several at once.
+
+    Raises:
+        DataError: one is missing, or not what its manifest says; there is no room; the store refuses it.
+    """
+    wanted = [(place, entry) for place, entry in wanted if not (place.cache.directory / entry.xxh3_128).exists()]
+    if not wanted:
+        return
+    total = sum(entry.bytes for _, entry in wanted)
+    _require_room(wanted[0][0].cache.directory, total)
+    stop = Event()
+    with Progress(total, "fetch", quiet=quiet) as bar, ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+        coming = [(entry, pool.submit(place.cache.fetch, place.place, entry, stop)) for place, entry in wanted]
+        try:
+            for entry, fetched in coming:
+                fetched.result()
+                bar.advance(entry.bytes)
+        except BaseException:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _require_room(directory: Path, needed: int) -> None:
+    free = shutil.disk_usage(directory).free
+    if free < needed:
+        raise DataError(
+            "disk-full",
+            f"{show_bytes(needed)} are to be fetched, but only {show_bytes(free)} are free",
+            remedy="give --staging with a directory that has room",
+            where=str(directory),
+        )
