@@ -19,7 +19,7 @@ PEERS = {
     "trl": ("trl==1.16.0", ["datasets", "transformers", "numpy", "pyarrow"]),
     "training": (
         "trl==1.16.0",
-        ["torch==2.13.0", "transformers==5.23.0", "datasets==5.2.0", "accelerate==1.15.0", "numpy", "pyarrow"],
+        ["torch==2.13.0", "transformers==5.23.0", "datasets==5.2.0", "accelerate==1.15.0", "numpy", "jinja2"],
     ),
     "olmo": (
         "ai2-olmo-core==3.0.0",

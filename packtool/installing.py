@@ -9,6 +9,7 @@ from pathlib import Path
 
 PACKAGES = {
     "aws": "boto3",
+    "chat": "jinja2",
     "dask": "distributed",
     "hub": "huggingface_hub",
     "optimize": "scipy",

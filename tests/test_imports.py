@@ -24,7 +24,7 @@ LAYERS = (
     ("plan",),
     ("shuffling", "metrics"),
     ("packing", "selecting"),
-    ("storage", "corpus"),
+    ("storage", "corpus", "conversations"),
     ("tokenizing", "writing"),
     ("comparing", "reading"),
     ("report", "torch", "exchange"),
@@ -241,8 +241,8 @@ def test_what_is_imported_is_declared() -> None:
     optional = {MODULES.get(name, name) for name in optional}
 
     def third_party(*, top_level: bool) -> set[str]:
-        # packtool.torch is for those who have it.
-        paths = [path for path in modules() if not (top_level and path.parent.name == "torch")]
+        # These are for those who have PyTorch, and Jinja.
+        paths = [path for path in modules() if not (top_level and path.parent.name in ("torch", "conversations"))]
         names = {name for path in paths for name in imports(path.read_text(encoding="utf-8"), top_level=top_level)}
         return {name.partition(".")[0] for name in names if not standard(name)} - {"packtool"}
 

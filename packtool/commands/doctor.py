@@ -37,6 +37,7 @@ OPTIONAL = {
     "distributed": "--scheduler, a cluster of machines",
     "huggingface_hub": "tokenizers by hub id",
     "scipy": "pack --optimize",
+    "jinja2": "chat templates, for packtool.conversations",
     "splintr-rs": "fast encoder for Unigram and WordPiece tokenizers",
     "torch": "packtool.torch, the loader for PyTorch",
 }

@@ -1,0 +1,6 @@
+"""Conversations: rendered by a tokenizer's chat template, with the spans that train.
+
+    record ─▶ `record.py`: messages, tools ─▶ `template.py`: text, marked spans ─▶ `spans.py`: spans ─▶ a mask of tokens
+
+Pure functions of template and conversation: nothing is read, looked up or kept, and the date is an argument.
+"""

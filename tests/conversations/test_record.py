@@ -1,0 +1,69 @@
+"""Records of every kind become the same conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from packtool.conversations.record import ConversationError, conversation_of
+
+TALK = ({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"})
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"messages": list(TALK)},
+        {"messages": list(TALK), "conversations": None, "tools": []},
+        {"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]},
+        {"conversations": list(TALK)},
+        {"prompt": "Hi", "completion": "Ho"},
+        {"prompt": [TALK[0]], "completion": [TALK[1]]},
+        {"prompt": [TALK[0]], "completion": "Ho"},
+    ],
+)
+def test_the_same_messages_come_of_every_kind(record: dict[str, Any]) -> None:
+    found = conversation_of(record)
+    assert found.messages == TALK
+    assert found.tools is None
+    assert found.prompt == (1 if "prompt" in record else None)
+
+
+def test_messages_keep_what_templates_read() -> None:
+    call = {"type": "function", "function": {"name": "f", "arguments": {"x": 1}}}
+    messages = [
+        {"role": "assistant", "content": None, "tool_calls": [call], "weight": 1},
+        {"role": "tool", "name": "f", "content": "2"},
+        {"role": "assistant", "content": "3", "train": False},
+        {"role": "assistant", "content": "4", "weight": 0},
+        {"role": "assistant", "content": "5", "thinking": "hm"},
+    ]
+    found = conversation_of({"messages": messages, "tools": [{"type": "function"}]})
+    assert found.messages[0] == {"role": "assistant", "content": None, "tool_calls": [call]}
+    assert found.messages[1] == messages[1]
+    assert found.messages[4] == {"role": "assistant", "content": "5", "thinking": "hm", "reasoning_content": "hm"}
+    assert found.trains == (True, True, False, False, True)
+    assert found.tools == [{"type": "function"}]
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"text": "x"}, "no conversation: neither messages, conversations, nor prompt and completion"),
+        ({"prompt": "x"}, "no conversation: neither messages"),
+        ({"messages": []}, "a conversation without messages"),
+        ({"messages": "Hi"}, "messages is a string, not a list of messages"),
+        ({"messages": [3]}, "message 1 is a number, not an object"),
+        ({"messages": [{"content": "x"}]}, "message 1 has no role"),
+        ({"messages": [{"role": None}]}, "message 1 has no role"),
+        ({"messages": [{"role": "user", "weight": 0.5}]}, "message 1: train is true or false, and a weight 0 or 1"),
+        ({"messages": [{"role": "user", "train": "no"}]}, "message 1: train is true or false, and a weight 0 or 1"),
+        ({"conversations": [{"from": "human"}]}, "message 1 has neither from and value nor a role"),
+        ({"messages": [{"role": "user"}], "tools": {}}, "tools is an object, not a list of JSON schemas"),
+    ],
+)
+def test_what_is_no_conversation_is_refused(record: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConversationError) as error:
+        conversation_of(record)
+    assert str(error.value).startswith(message)
