@@ -23,3 +23,9 @@ def small_input(monkeypatch: pytest.MonkeyPatch) -> float:
     limit = choose.SMALL_INPUT
     monkeypatch.setattr(choose, "SMALL_INPUT", 0)
     return limit
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache that holds no verdicts of other tests."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))

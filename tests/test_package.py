@@ -68,7 +68,7 @@ def test_demo_runs_from_the_wheel(built: tuple[Path, Path], tmp_path: Path) -> N
     run(tool, "shuffle", "packed", "-o", "shuffled", "--method", "atom", "--epoch", "1", cwd=tmp_path)
     assert "padding" in run(tool, "stats", "shuffled", cwd=tmp_path, NO_COLOR="1")
     run(tool, "verify", "shuffled", cwd=tmp_path)
-    run(binaries / "pip", "uninstall", "-qq", "-y", "gigatoken", cwd=tmp_path)
+    run(binaries / "pip", "uninstall", "-qq", "-y", "gigatoken", "fastokens", cwd=tmp_path)
     run(tool, "tokenize", "corpus", "-o", "again", cwd=tmp_path)
     for path in (tmp_path / "tokens").iterdir():
         assert path.name == "run.json" or path.read_bytes() == (tmp_path / "again" / path.name).read_bytes()

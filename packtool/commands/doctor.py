@@ -34,6 +34,7 @@ REQUIRED = {
 OPTIONAL = {
     "boto3": "AWS profiles that sign in, take a role or run a program",
     "gigatoken": "fast encoder for nearly all BPE tokenizers",
+    "fastokens": "fast encoder for BPE on bytes with other regular expressions",
     "distributed": "--scheduler, a cluster of machines",
     "huggingface_hub": "tokenizers by hub id",
     "scipy": "pack --optimize",
@@ -136,6 +137,9 @@ def doctor_of_tokenizer(source: str | Path) -> list[Check]:
 
     found = inspect(source)
     name, why = choose(found.spec)
+    measured, failed = _measured(found.data, found.spec, 1 + max(found.vocab.values()), name)
+    if failed:
+        name, why = "tokenizers", failed
     size = 1 + max(found.vocab.values())
     model = found.spec["model"].get("type")
     checks = [
@@ -146,7 +150,7 @@ def doctor_of_tokenizer(source: str | Path) -> list[Check]:
         ),
         _eos(found.vocab, found.configs, found.spec),
     ]
-    return checks + _measured(found.data, found.spec, size, name)
+    return checks + measured
 
 
 def _eos(vocab: Mapping[str, int], configs: list[Mapping[str, Any]], spec: Mapping[str, Any]) -> Check:
@@ -164,8 +168,12 @@ def _eos(vocab: Mapping[str, int], configs: list[Mapping[str, Any]], spec: Mappi
     return Check("EOS", "ok", f"{text} ({number}){others}")
 
 
-def _measured(data: bytes, spec: Mapping[str, Any], size: int, name: str) -> list[Check]:
-    """Each encoder on a megabyte: CPU seconds to load it, MB per CPU second, and whether the ids are the same."""
+def _measured(data: bytes, spec: Mapping[str, Any], size: int, name: str) -> tuple[list[Check], str]:
+    """Each encoder on a megabyte: CPU seconds to load it, MB per CPU second, and whether the ids are the same.
+
+    Returns:
+        A line for each, and why the fast one will not run after all.
+    """
     import numpy as np
 
     from packtool.tokenizing.choose import load_encoder, recipe
@@ -175,12 +183,13 @@ def _measured(data: bytes, spec: Mapping[str, Any], size: int, name: str) -> lis
     amount = sum(len(text.encode()) for text in texts) / 1e6
     began = time.process_time()
     reference = ReferenceEncoder(data)
+    reference.load()
     loaded = time.process_time()
     expected, lengths = reference.encode(texts)
     rate = amount / (time.process_time() - loaded)
     checks = [Check("tokenizers", "ok", f"{rate:.1f} MB per CPU second, loaded in {loaded - began:.2f}")]
     if name == "tokenizers":
-        return checks
+        return checks, ""
     try:
         began = time.process_time()
         fast = load_encoder(recipe(spec, name, size), data)
@@ -188,11 +197,13 @@ def _measured(data: bytes, spec: Mapping[str, Any], size: int, name: str) -> lis
         ids, each = fast.encode(texts)
         rate = amount / (time.process_time() - loaded)
     except PacktoolError as error:
-        return [*checks, Check(name, "missing", error.what, "tokenizers is used instead, which is only slower")]
+        failed = Check(name, "missing", error.what, "tokenizers is used instead, which is only slower")
+        return [*checks, failed], error.what
     if not (np.array_equal(ids, expected) and np.array_equal(each, lengths)):
-        return [*checks, Check(name, "broken", "other ids than tokenizers", "give --encoder tokenizers")]
+        what = "other ids than tokenizers"
+        return [*checks, Check(name, "broken", what, "tokenizers is used instead, which is only slower")], what
     what = f"{rate:.1f} MB per CPU second at first, loaded and probed in {loaded - began:.2f}; the same ids"
-    return [*checks, Check(name, "ok", what)]
+    return [*checks, Check(name, "ok", what)], ""
 
 
 def _megabyte() -> list[str]:

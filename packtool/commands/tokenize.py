@@ -38,7 +38,7 @@ from packtool.storage.pieces import Pieces
 from packtool.storage.state import key_of
 from packtool.storage.token_store import token_dtype
 from packtool.tokenizing import block as tasks
-from packtool.tokenizing import load
+from packtool.tokenizing import load, verdicts
 from packtool.tokenizing.assemble import assemble
 from packtool.tokenizing.choose import choose, recipe, reference_if_small
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
@@ -187,7 +187,13 @@ def _job(
     context = tasks.Context(
         scratch=str(out.scratch.absolute()),
         tokenizer=loaded.info,
-        recipe=recipe(loaded.spec, encoder, loaded.info.vocab_size, special_as_text=options.special_tokens == "text"),
+        recipe=recipe(
+            loaded.spec,
+            encoder,
+            loaded.info.vocab_size,
+            special_as_text=options.special_tokens == "text",
+            verdicts=verdicts.directory(),
+        ),
         fields=fields,
         filters=filters,
         on_error=options.on_error,

@@ -163,9 +163,12 @@ class TokenizeArguments(Writing, Sharing):
         ),
     ] = True
     encoder: Annotated[
-        Literal["auto", "tokenizers", "gigatoken", "splintr"],
+        Literal["auto", "tokenizers", "gigatoken", "fastokens", "splintr"],
         Option(
-            TEXT, "auto, tokenizers, gigatoken or splintr; the output is the same.", "Rarely needed", metavar="NAME"
+            TEXT,
+            "auto, tokenizers, gigatoken, fastokens or splintr; the output is the same.",
+            "Rarely needed",
+            metavar="NAME",
         ),
     ] = "auto"
 

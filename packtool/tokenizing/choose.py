@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from packtool.errors import UsageError
-from packtool.tokenizing import gigatoken, splintr
-from packtool.tokenizing.encoders import Encoder, EncoderUnsuitableError, ReferenceEncoder
+from packtool.tokenizing import fastokens, gigatoken, splintr, unicode
+from packtool.tokenizing.encoders import Encoder, ReferenceEncoder, unsuitable_error
 from packtool.tokenizing.families import Shape, shape
 from packtool.tokenizing.load import vocabulary_size
 from packtool.tokenizing.pieces import cut_of
 from packtool.tokenizing.spec import parse
+from packtool.tokenizing.verdicts import Verdict
 from packtool.tokenizing.verify import Verified, probes
 
 SMALL_INPUT = 0.125
 """Bytes of input, for each byte of the tokenizer.json, that the reference encodes in less time than it takes to load
 another encoder beside it: that time grows with the vocabulary."""
-ENCODERS = ("auto", "tokenizers", "gigatoken", "splintr")
+_FAST = {"gigatoken": gigatoken, "fastokens": fastokens, "splintr": splintr}
+"""The best first."""
+ENCODERS = ("auto", "tokenizers", *_FAST)
 
 
 def choose(spec: Mapping[str, Any], wanted: str = "auto") -> tuple[str, str]:
@@ -38,27 +42,30 @@ def choose(spec: Mapping[str, Any], wanted: str = "auto") -> tuple[str, str]:
         )
     if wanted == "tokenizers":
         return wanted, "asked for"
-    fast = "splintr" if wanted == "splintr" or _for_splintr(spec, wanted) else "gigatoken"
-    why = _why_not(fast, spec)
-    if not why:
-        return fast, f"the tokenizer is one that {fast} encodes exactly, verified as it runs"
-    if wanted == fast:
-        remedy = "give --encoder auto or tokenizers"
-        raise EncoderUnsuitableError("encoder-unsuitable", why, remedy=remedy, where="--encoder")
+    kind = spec["model"].get("type")
+    reasons = []
+    for name in [wanted] if wanted != "auto" else [name for name, each in _FAST.items() if kind in each.MODELS]:
+        why = _why_not(name, spec)
+        if not why:
+            return name, f"the tokenizer is one that {name} encodes exactly, verified as it runs"
+        reasons.append(why)
+    why = "; ".join(reasons) or f"its model is {kind}, which has no other encoder"
+    if wanted != "auto":
+        raise unsuitable_error(why)
     return "tokenizers", why
-
-
-def _for_splintr(spec: Mapping[str, Any], wanted: str) -> bool:
-    return wanted == "auto" and splintr.unsuitable(spec) is None
 
 
 def _why_not(fast: str, spec: Mapping[str, Any]) -> str:
     """Why a fast encoder can't be used; empty if it can."""
-    library = splintr if fast == "splintr" else gigatoken
+    library = _FAST[fast]
     if not library.installed():
         return f"{fast} is not installed"
-    reason = splintr.unsuitable(spec) if fast == "splintr" else shape(spec)
-    return f"{fast} does not support this tokenizer: {reason}" if isinstance(reason, str) else ""
+    kind = spec["model"].get("type")
+    if kind not in library.MODELS:
+        reason: str | None = f"its model is {kind}, not {' or '.join(library.MODELS)}"
+    else:
+        reason = library.unsuitable(spec)
+    return f"{fast} does not support this tokenizer: {reason}" if reason else ""
 
 
 def reference_if_small(encoder: str, why: str, size: int, tokenizer: int) -> tuple[str, str]:
@@ -85,6 +92,7 @@ class EncoderRecipe(msgspec.Struct, frozen=True):
         shape: of the tokenizer, where the encoder is gigatoken.
         newer: names of the sets of characters whose texts go to the reference (see unicode.py).
         added_tokens: texts of its added tokens.
+        verdicts: directory of what earlier runs found (see verdicts.py); empty to keep and use none.
     """
 
     encoder: str
@@ -94,20 +102,30 @@ class EncoderRecipe(msgspec.Struct, frozen=True):
     shape: Shape | None
     newer: tuple[str, ...]
     added_tokens: tuple[str, ...]
+    verdicts: str = ""
 
 
-def recipe(spec: Mapping[str, Any], encoder: str, vocab_size: int, *, special_as_text: bool = False) -> EncoderRecipe:
+def recipe(
+    spec: Mapping[str, Any],
+    encoder: str,
+    vocab_size: int,
+    *,
+    special_as_text: bool = False,
+    verdicts: Path | None = None,
+) -> EncoderRecipe:
     """The recipe for a parsed tokenizer.json."""
     found = shape(spec) if encoder == "gigatoken" else None
     known = found if isinstance(found, Shape) else None
+    newer = unicode.BERT if encoder == "splintr" and spec["model"].get("type") == "WordPiece" else ()
     return EncoderRecipe(
         encoder=encoder,
         vocab_size=vocab_size,
         special_as_text=special_as_text,
         cut=cut_of(spec),
         shape=known,
-        newer=splintr.newer(spec) if encoder == "splintr" else () if known is None else known.newer,
+        newer=newer if known is None else known.newer,
         added_tokens=tuple(token["content"] for token in spec.get("added_tokens") or ()),
+        verdicts="" if verdicts is None else str(verdicts),
     )
 
 
@@ -118,7 +136,7 @@ def build(data: bytes, encoder: str) -> Verified:
 
 
 def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
-    """Load an encoder; the fast one is probed first.
+    """Load an encoder; the fast one is probed first, unless an earlier run found it right.
 
     Args:
         recipe: what to load.
@@ -130,10 +148,13 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
     """
     reference = ReferenceEncoder(data, special_as_text=recipe.special_as_text)
     if recipe.encoder == "tokenizers":
-        return Verified(reference, None, cut=recipe.cut)
+        reference.load()  # before others are forked from this process, which then share it
+        return Verified(reference, None, cut=recipe.cut, vocab_size=recipe.vocab_size)
     fast: Encoder
     if recipe.encoder == "splintr":
         fast = splintr.SplintrEncoder(data, special_as_text=recipe.special_as_text)
+    elif recipe.encoder == "fastokens":
+        fast = fastokens.FastokensEncoder(data, recipe.vocab_size, special_as_text=recipe.special_as_text)
     else:
         assert recipe.shape is not None
         fast = gigatoken.GigatokenEncoder(
@@ -143,6 +164,23 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
             spell=lambda character: reference.encode([character])[0],
             special_as_text=recipe.special_as_text,
         )
-    encoder = Verified(fast, reference, cut=recipe.cut, newer=recipe.newer)
-    encoder.require(probes(recipe.added_tokens))
+    verdict = Verdict.of(recipe.verdicts, data, recipe.encoder, special_as_text=recipe.special_as_text)
+    known = verdict.known()
+    encoder = Verified(
+        fast,
+        reference,
+        cut=recipe.cut,
+        vocab_size=recipe.vocab_size,
+        newer=recipe.newer,
+        verdict=verdict,
+        unchecked=_WORTH_LOADING * len(data) if known else 0,
+    )
+    if not known:
+        encoder.require(probes(recipe.added_tokens))
+        verdict.keep()
     return encoder
+
+
+_WORTH_LOADING = 16
+"""Bytes of text, for each byte of a tokenizer.json that an earlier run found to be encoded right, that are encoded
+before the reference is loaded for the running check: some five times what it takes to load."""

@@ -6,7 +6,6 @@ splintr.py) are much faster and used only where they are known, and verified, to
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -44,7 +43,34 @@ class EncoderUnsuitableError(UsageError):
     """The fast encoder does not support this tokenizer."""
 
 
-@functools.lru_cache(maxsize=1)
+def guarded(library: str, function: Any, *arguments: Any, loads: bool = False, **options: Any) -> Any:
+    """Call a fast library; what it raises, panics included, becomes the error that names the way out.
+
+    Args:
+        loads: it is loaded, and nothing was encoded yet.
+
+    Raises:
+        EncoderUnsuitableError: it can't load the tokenizer.
+        EncoderMismatchError: it failed on a text.
+    """
+    try:
+        return function(*arguments, **options)
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:  # a panic in Rust arrives as a BaseException
+        what = f"{library} failed ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
+        if loads:
+            raise unsuitable_error(what) from None
+        remedy = "give --encoder tokenizers"
+        raise EncoderMismatchError("encoder-mismatch", what, remedy=remedy, where="--encoder") from None
+
+
+def unsuitable_error(what: str) -> EncoderUnsuitableError:
+    """The error for a fast encoder that was asked for by name, or that turned out not to serve."""
+    remedy = "give --encoder auto or tokenizers"
+    return EncoderUnsuitableError("encoder-unsuitable", what, remedy=remedy, where="--encoder")
+
+
 def reference_tokenizer(data: bytes) -> Tokenizer:
     """A tokenizer.json as the `tokenizers` library loads it, without padding, truncation and BPE dropout.
 
@@ -82,8 +108,16 @@ class ReferenceEncoder:
     name = "tokenizers"
 
     def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
-        self._tokenizer = reference_tokenizer(data)
-        self._tokenizer.encode_special_tokens = special_as_text
+        self._data = data
+        self._special_as_text = special_as_text
+        self._loaded: Tokenizer | None = None
+
+    def load(self) -> Tokenizer:
+        """Load the library's tokenizer, unless it is loaded: a run may never need it."""
+        if self._loaded is None:
+            self._loaded = reference_tokenizer(self._data)
+            self._loaded.encode_special_tokens = self._special_as_text
+        return self._loaded
 
     def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         """See `Encoder.encode`."""
@@ -97,7 +131,7 @@ class ReferenceEncoder:
 
     def _encode(self, texts: list[str]) -> list[Any]:
         try:
-            encodings: list[Any] = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+            encodings: list[Any] = self.load().encode_batch_fast(texts, add_special_tokens=False)
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except BaseException as error:  # a panic in Rust arrives as a BaseException

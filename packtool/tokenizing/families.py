@@ -93,6 +93,14 @@ def plain(normalizer: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return normalizer
 
 
+def normalizers(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What the normalizer of a tokenizer does, one after the other."""
+    normalizer = plain(spec.get("normalizer"))
+    if normalizer is None:
+        return []
+    return list(normalizer["normalizers"]) if normalizer["type"] == "Sequence" else [normalizer]
+
+
 def steps(pre_tokenizer: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
     """What a pre-tokenizer does, one after the other."""
     if pre_tokenizer is None:
@@ -148,6 +156,8 @@ def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> Mapping[str, Any]
     elif splits is None:
         does = "does more than isolate one pattern" if first["type"] == "Split" else "is ByteLevel without its pattern"
         reason = f"its pre-tokenizer {does}"
+    elif splits not in patterns.SETTLED:
+        reason = "its regular expression is another"
     if reason is not None or splits is None or first["type"] != "Split":
         return reason or last
     isolated = [

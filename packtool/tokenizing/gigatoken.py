@@ -8,17 +8,24 @@ from __future__ import annotations
 
 import importlib.util
 import resource
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from packtool.plan import I64
+from packtool.tokenizing import families
 from packtool.tokenizing.digits import FLAGS, Digits
-from packtool.tokenizing.encoders import U32, EncoderMismatchError, EncoderUnsuitableError
+from packtool.tokenizing.encoders import U32, guarded, unsuitable_error
 from packtool.tokenizing.families import Shape, byte_characters
 from packtool.tokenizing.spec import for_encoding
+
+MODELS = ("BPE",)
+_MAX_CACHE = 1 << 29
+"""Bytes by which a process may grow before gigatoken is loaded again: it remembers every word that it has seen."""
+SEPARATOR = "\U0010fffepacktool\U0010fffe"
+"""Stands between the texts of a batch, as a special token of its own, which no pre-token crosses."""
 
 
 def installed() -> bool:
@@ -26,10 +33,14 @@ def installed() -> bool:
     return importlib.util.find_spec("gigatoken") is not None
 
 
-_MAX_CACHE = 1 << 29
-"""Bytes by which a process may grow before gigatoken is loaded again: it remembers every word that it has seen."""
-SEPARATOR = "\U0010fffepacktool\U0010fffe"
-"""Stands between the texts of a batch, as a special token of its own, which no pre-token crosses."""
+def unsuitable(spec: Mapping[str, Any]) -> str | None:
+    """Why gigatoken does not encode a tokenizer, or None if it does.
+
+    Args:
+        spec: the parsed tokenizer.json.
+    """
+    found = families.shape(spec)
+    return found if isinstance(found, str) else None
 
 
 class GigatokenEncoder:
@@ -92,7 +103,7 @@ class GigatokenEncoder:
         if not self._joined:
             return self._encode_singly(self._backend, texts)
         joined = SEPARATOR.encode().join(utf8 or [text.encode() for text in texts])
-        ids = self._expanded(np.asarray(_guarded(self._backend.encode, joined)))
+        ids = self._expanded(np.asarray(guarded("gigatoken", self._backend.encode, joined)))
         ends = np.flatnonzero(ids == self._separator)
         if len(ends) != len(texts) - 1:  # the one batch in the world with our separator in a text
             return self._encode_singly(_load(self._entries, self._tokens), texts)
@@ -100,7 +111,7 @@ class GigatokenEncoder:
         return ids[ids != self._separator], lengths
 
     def _encode_singly(self, backend: Any, texts: Sequence[str]) -> tuple[U32, I64]:
-        ids = [self._expanded(np.asarray(_guarded(backend.encode, text.encode()))) for text in texts]
+        ids = [self._expanded(np.asarray(guarded("gigatoken", backend.encode, text.encode()))) for text in texts]
         return np.concatenate(ids), np.array([len(each) for each in ids], np.int64)
 
     def _expanded(self, ids: U32) -> U32:
@@ -125,12 +136,9 @@ def _load(entries: dict[str, msgspec.Raw], tokens: list[dict[str, Any]]) -> Any:
     from gigatoken.gigatoken_rs import BPETokenizer, SentencePieceTokenizer, load_hf_json
 
     changed = {**entries, "added_tokens": msgspec.Raw(msgspec.json.encode(tokens))}
-    try:
-        backend = _guarded(load_hf_json, msgspec.json.encode(changed))
-    except EncoderMismatchError as error:
-        raise _unsuitable(error.what) from None
+    backend = guarded("gigatoken", load_hf_json, msgspec.json.encode(changed), loads=True)
     if not isinstance(backend, BPETokenizer | SentencePieceTokenizer):
-        raise _unsuitable("gigatoken takes this tokenizer for one of another kind")
+        raise unsuitable_error("gigatoken takes this tokenizer for one of another kind")
     return backend
 
 
@@ -142,22 +150,3 @@ def _own_memory() -> int:
     except OSError:
         return 0
     return (resident - shared) * resource.getpagesize()
-
-
-def _guarded(function: Any, *arguments: Any, **options: Any) -> Any:
-    try:
-        return function(*arguments, **options)
-    except (KeyboardInterrupt, SystemExit, MemoryError):
-        raise
-    except BaseException as error:  # a panic in Rust arrives as a BaseException
-        raise _failure(str(error).splitlines()[0] if str(error) else type(error).__name__) from None
-
-
-def _failure(reason: str) -> EncoderMismatchError:
-    what = f"gigatoken failed ({reason})"
-    return EncoderMismatchError("encoder-mismatch", what, remedy="give --encoder tokenizers", where="--encoder")
-
-
-def _unsuitable(what: str) -> EncoderUnsuitableError:
-    remedy = "give --encoder auto or tokenizers"
-    return EncoderUnsuitableError("encoder-unsuitable", what, remedy=remedy, where="--encoder")

@@ -12,6 +12,9 @@ GPT4 = _GPT4 % "{1,3}"
 QWEN2 = _GPT4 % ""
 """Qwen 2 and 3."""
 
+QWEN35 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*" + _SPACES
+"""Qwen 3.5 and later, where marks go with letters."""
+
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _CASED = (
     rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+%(ending)s|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*%(ending)s"
@@ -30,9 +33,9 @@ DEEPSEEK = (
 )
 """The three of DeepSeek V3 and later, one after the other."""
 
-COVERING = frozenset({GPT4, QWEN2, O200K, TEKKEN})
+COVERING = frozenset({GPT4, QWEN2, QWEN35, O200K, TEKKEN})
 """Every character is a letter (or a mark), a number, whitespace, or in the class of all others: no text is left between
 two matches, so that keeping matches only is the same as isolating them."""
 
-SETTLED = frozenset({(GPT2,), (GPT4,), (QWEN2,), (O200K,), (TEKKEN,), DEEPSEEK})
+SETTLED = frozenset({(GPT2,), (GPT4,), (QWEN2,), (QWEN35,), (O200K,), (TEKKEN,), DEEPSEEK})
 """None of their alternatives goes on from a letter into whitespace, nor looks back."""

@@ -28,10 +28,20 @@ def parse(data: bytes) -> dict[str, Any]:
         for name, raw in entries.model.items()
         if name != "merges"
     }
+    model.setdefault("type", _type(entries.model))
     others = {name: getattr(entries, name) for name in entries.__struct_fields__ if name != "model"}
     for name, type_ in (("normalizer", _Step), ("pre_tokenizer", _Step), ("added_tokens", list[_AddedToken])):
         msgspec.convert(None if others[name] is msgspec.UNSET else others[name], type_ | None)
     return {"model": model, **{name: value for name, value in others.items() if value is not msgspec.UNSET}}
+
+
+def _type(model: Mapping[str, msgspec.Raw]) -> str:
+    """What `tokenizers` takes a model for that does not say it, as those of older files do not."""
+    if "vocab" in model and bytes(memoryview(model["vocab"])[:1]) == b"[":
+        return "Unigram"
+    if "merges" in model:
+        return "BPE"
+    return "WordPiece" if "max_input_chars_per_word" in model else "WordLevel"
 
 
 def for_encoding(data: bytes) -> dict[str, msgspec.Raw]:
@@ -42,8 +52,9 @@ def for_encoding(data: bytes) -> dict[str, msgspec.Raw]:
     """
     entries = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     model = msgspec.json.decode(entries["model"], type=dict[str, msgspec.Raw])
-    if model.pop("dropout", None) is not None:
-        entries["model"] = msgspec.Raw(msgspec.json.encode(model))
+    if model.pop("dropout", None) is not None or "type" not in model:
+        kind = msgspec.Raw(msgspec.json.encode(_type(model)))
+        entries["model"] = msgspec.Raw(msgspec.json.encode({"type": kind} | model))
     return entries | dict.fromkeys(("truncation", "padding", "post_processor"), msgspec.Raw(b"null"))
 
 

@@ -13,10 +13,11 @@ import msgspec
 import numpy as np
 
 from packtool.plan import I64
-from packtool.tokenizing import unicode
-from packtool.tokenizing.encoders import U32, EncoderMismatchError, EncoderUnsuitableError
-from packtool.tokenizing.families import plain, steps, unlike_added
+from packtool.tokenizing.encoders import U32, guarded, unsuitable_error
+from packtool.tokenizing.families import normalizers, steps, unlike_added
 from packtool.tokenizing.spec import for_encoding
+
+MODELS = ("Unigram", "WordPiece")
 
 
 def installed() -> bool:
@@ -29,20 +30,10 @@ def unsuitable(spec: Mapping[str, Any]) -> str | None:
 
     Args:
         spec: the parsed tokenizer.json.
-
-    >>> unsuitable({"model": {"type": "BPE"}})
-    'its model is BPE, not Unigram or WordPiece'
     """
     shapes = {"Unigram": _unlike_sentencepiece, "WordPiece": unlike_bert}
-    kind = spec["model"].get("type")
-    if kind not in shapes:
-        return f"its model is {kind}, not {' or '.join(shapes)}"
+    kind = spec["model"]["type"]
     return shapes[kind](spec) or unlike_added(spec.get("added_tokens") or (), spec.get("normalizer") or {})
-
-
-def newer(spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the sets of characters whose texts go to the reference (see unicode.py), for a tokenizer that suits."""
-    return unicode.BERT if spec["model"].get("type") == "WordPiece" else ()
 
 
 def unlike_bert(spec: Mapping[str, Any]) -> str:
@@ -52,7 +43,7 @@ def unlike_bert(spec: Mapping[str, Any]) -> str:
         return "its words go on with another prefix than ##, or end after another number of characters than 100"
     if model.get("unk_token") not in model["vocab"]:
         return "its vocabulary lacks the unknown token"
-    if [step["type"] for step in _normalizers(spec)] != ["BertNormalizer"]:
+    if [step["type"] for step in normalizers(spec)] != ["BertNormalizer"]:
         return "its normalizer is not BERT's"
     if [step["type"] for step in steps(spec.get("pre_tokenizer"))] != ["BertPreTokenizer"]:
         return "its pre-tokenizer is not BERT's"
@@ -61,7 +52,7 @@ def unlike_bert(spec: Mapping[str, Any]) -> str:
 
 def _unlike_sentencepiece(spec: Mapping[str, Any]) -> str:
     """How a Unigram differs from those that were compared; empty if it does not."""
-    first, *others = _normalizers(spec) or [{"type": "Precompiled"}]
+    first, *others = normalizers(spec) or [{"type": "Precompiled"}]
     if first["type"] != "Precompiled" or any(step != _ONE_SPACE for step in others):
         return "its normalizer is not one of SentencePiece"
     *splits, last = steps(spec.get("pre_tokenizer")) or [{"type": None}]
@@ -71,13 +62,6 @@ def _unlike_sentencepiece(spec: Mapping[str, Any]) -> str:
 
 
 _ONE_SPACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
-
-
-def _normalizers(spec: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    normalizer = plain(spec.get("normalizer"))
-    if normalizer is None:
-        return []
-    return list(normalizer["normalizers"]) if normalizer["type"] == "Sequence" else [normalizer]
 
 
 def _marks_words(step: Mapping[str, Any]) -> bool:
@@ -106,34 +90,14 @@ class SplintrEncoder:
 
     def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
         if special_as_text:
-            raise _unsuitable("splintr does not encode special tokens as text")
+            raise unsuitable_error("splintr does not encode special tokens as text")
         from splintr import from_json_bytes
 
-        try:
-            self._backend = from_json_bytes(msgspec.json.encode(for_encoding(data)))
-        except (KeyboardInterrupt, SystemExit, MemoryError):
-            raise
-        except BaseException as error:  # a panic in Rust arrives as a BaseException
-            raise _unsuitable(_failure(error)) from None
+        self._backend = guarded("splintr", from_json_bytes, msgspec.json.encode(for_encoding(data)), loads=True)
 
     def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         """See `Encoder.encode`."""
         del utf8  # the library takes strings
-        try:
-            parts = list(map(self._backend.encode_flat, texts))
-        except (KeyboardInterrupt, SystemExit, MemoryError):
-            raise
-        except BaseException as error:  # as above
-            remedy = "give --encoder tokenizers"
-            raise EncoderMismatchError("encoder-mismatch", _failure(error), remedy=remedy, where="--encoder") from None
+        parts = guarded("splintr", lambda: list(map(self._backend.encode_flat, texts)))
         ids = np.frombuffer(b"".join(parts), np.uint32)
         return ids, np.fromiter(map(len, parts), np.int64, len(parts)) // ids.itemsize
-
-
-def _failure(error: BaseException) -> str:
-    return f"splintr failed ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
-
-
-def _unsuitable(what: str) -> EncoderUnsuitableError:
-    remedy = "give --encoder auto or tokenizers"
-    return EncoderUnsuitableError("encoder-unsuitable", what, remedy=remedy, where="--encoder")

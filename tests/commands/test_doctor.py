@@ -38,8 +38,8 @@ def without(monkeypatch: pytest.MonkeyPatch, absent: str) -> None:
 
 def test_it_looks_at_every_dependency() -> None:
     extras = PROJECT["optional-dependencies"]
-    assert names(PROJECT["dependencies"]) == set(REQUIRED) | {"gigatoken"}
-    assert set(OPTIONAL) == {"gigatoken"} | set().union(
+    assert names(PROJECT["dependencies"]) == set(REQUIRED) | {"gigatoken", "fastokens"}
+    assert set(OPTIONAL) == {"gigatoken", "fastokens"} | set().union(
         *(names(extras[name]) for name in extras if name not in ("dev", "docs"))
     )
     assert {check.name for check in doctor()} >= set(REQUIRED) | set(OPTIONAL)
@@ -91,7 +91,7 @@ def test_a_tokenizer_that_the_fast_encoder_is_right_for(tmp_path: Path, capsys: 
 
 
 def test_a_tokenizer_that_it_is_not_right_for(tmp_path: Path) -> None:
-    spec, reason = listed.UNLISTED["lower case"]
+    spec, reason = listed.UNLISTED["SentencePiece and NFC"]
     found = states(tokenizer_of(tmp_path, spec))
     assert found["encoder"][1].startswith("tokenizers: ")
     if installed():

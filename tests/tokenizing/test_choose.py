@@ -9,7 +9,7 @@ import pytest
 
 from packtool.errors import UsageError
 from packtool.tokenizing import choose as module
-from packtool.tokenizing import gigatoken, load
+from packtool.tokenizing import fastokens, gigatoken, load
 from packtool.tokenizing.choose import choose
 from packtool.tokenizing.encoders import EncoderUnsuitableError
 from tests.stores import contents
@@ -43,11 +43,12 @@ def test_a_small_input_spares_the_second_encoder(
 
 
 @pytest.mark.parametrize("name", listed.UNLISTED)
-def test_other_shapes_go_to_the_reference(name: str) -> None:
+def test_shapes_that_gigatoken_is_not_for(name: str) -> None:
     spec, reason = listed.UNLISTED[name]
     encoder, why = choose(spec)
-    assert encoder == "tokenizers"
-    if gigatoken.installed():
+    assert encoder in ("tokenizers", "fastokens")
+    assert reason in (gigatoken.unsuitable(spec) or "")
+    if encoder == "tokenizers" and gigatoken.installed():
         assert reason in why
     with pytest.raises(EncoderUnsuitableError, match="Give --encoder auto or tokenizers"):
         choose(spec, "gigatoken")
@@ -58,8 +59,9 @@ def test_unknown_encoder() -> None:
         choose(shapes.spec(), "fast")
 
 
-def test_without_gigatoken_the_reference_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_libraries_the_reference_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gigatoken, "installed", lambda: False)
-    assert choose(shapes.spec()) == ("tokenizers", "gigatoken is not installed")
+    monkeypatch.setattr(fastokens, "installed", lambda: False)
+    assert choose(shapes.spec()) == ("tokenizers", "gigatoken is not installed; fastokens is not installed")
     with pytest.raises(EncoderUnsuitableError, match="gigatoken is not installed"):
         choose(shapes.spec(), "gigatoken")

@@ -19,7 +19,7 @@ def test_ids_of_the_reference_are_those_of_tokenizers(name: str) -> None:
 def test_a_panic_in_the_library_is_one_clear_error() -> None:
     spec, _ = listed.UNLISTED["word prefix"]  # its vocabulary does not have the prefix
     with pytest.raises(DataError, match="the tokenizers library can't load it"):
-        build(shapes.data(spec), "tokenizers")
+        build(shapes.data(spec), "tokenizers").encode(["a"])
 
 
 def test_documents_are_never_padded_nor_cut() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from packtool.tokenizing import gigatoken
 from packtool.tokenizing.choose import choose
 from packtool.tokenizing.encoders import EncoderUnsuitableError
+from packtool.tokenizing.families import Shape
 from tests.tokenizing import fuzz, listed, shapes
 from tests.tokenizing.encoding import build, expected, ids
 
@@ -57,8 +59,14 @@ def test_ids_of_20000_texts(name: str) -> None:
 
 
 @needs_gigatoken
-def test_a_pattern_gigatoken_does_not_know_is_not_a_mismatch() -> None:
+def test_a_pattern_that_was_not_compared_is_refused_before_it_is_loaded() -> None:
     spec = shapes.spec(pre_tokenizer=shapes.split(r"\d|\w+|\W"))
-    assert choose(spec)[0] == "gigatoken", "the list does not know every pattern: loading tells"
+    with pytest.raises(EncoderUnsuitableError, match="its regular expression is another"):
+        choose(spec, "gigatoken")
+
+
+@needs_gigatoken
+def test_what_it_cannot_load_is_no_mismatch() -> None:
+    spec = shapes.spec(pre_tokenizer=shapes.split(r"\d|\w+|\W"))
     with pytest.raises(EncoderUnsuitableError, match="gigatoken failed"):
-        build(shapes.data(spec), "gigatoken")
+        gigatoken.GigatokenEncoder(shapes.data(spec), Shape(), 1000, spell=lambda text: np.empty(0, np.uint32))

@@ -50,7 +50,7 @@ def test_finished_blocks_are_not_done_again(
 def test_a_mismatch_falls_back_for_everything(
     tmp_path: Path, small_blocks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "a.jsonl").write_bytes(jsonl([*TEXTS * 20, *["Zebra crossing"] * 100, *TEXTS]))
+    (tmp_path / "a.jsonl").write_bytes(jsonl([*TEXTS * 20, *["Zebra crossing"] * 4000, *TEXTS]))
     expected = contents(run(tmp_path / "a.jsonl", tmp_path / "whole", encoder="tokenizers").path)
     original = gigatoken.GigatokenEncoder.encode
 

@@ -1,0 +1,100 @@
+"""The fast encoder for byte-level BPE with any regular expression: Kimi K2, StarCoder, CLIP, BLOOM, DeepSeek Coder.
+
+It works through the steps of a tokenizer.json as `tokenizers` does, and knows the characters that it knows, so it
+needs no list of patterns. It takes longer to load than gigatoken, which is preferred where it serves. SentencePiece is
+left out, since a text such as `<0x41>` would become a byte.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from packtool.plan import I64
+from packtool.tokenizing.encoders import U32, guarded
+from packtool.tokenizing.families import byte_characters, normalizers, steps, unlike_added
+from packtool.tokenizing.spec import for_encoding
+
+MODELS = ("BPE",)
+_PRE_TOKENIZERS = {"Split", "Digits", "ByteLevel"}
+_NORMALIZERS = {"NFC", "Lowercase", "Replace"}
+
+
+def installed() -> bool:
+    """Whether fastokens can be imported here; there are platforms without it."""
+    return importlib.util.find_spec("fastokens") is not None
+
+
+def unsuitable(spec: Mapping[str, Any]) -> str | None:
+    """Why fastokens does not encode a tokenizer, or None if it does.
+
+    Args:
+        spec: the parsed tokenizer.json.
+
+    >>> unsuitable({"model": {"type": "BPE", "byte_fallback": True}})
+    'its BPE is not on bytes'
+    """
+    model, kinds = spec["model"], [step["type"] for step in steps(spec.get("pre_tokenizer"))]
+    if model.get("byte_fallback") or "ByteLevel" not in kinds:
+        return "its BPE is not on bytes"
+    if model.get("continuing_subword_prefix"):
+        return "it has a prefix on continuing subwords"
+    if model.get("unk_token") and missing_bytes(model["vocab"]):
+        return "it has an unknown token, and bytes without an entry"
+    if odd := [kind for kind in kinds if kind not in _PRE_TOKENIZERS]:
+        return f"its pre-tokenizer is {odd[0]}"
+    if odd := [step["type"] for step in normalizers(spec) if step["type"] not in _NORMALIZERS]:
+        return f"its normalizer is {odd[0]}"
+    return unlike_added(spec.get("added_tokens") or (), None)  # it looks for tokens in normalized text, too
+
+
+def missing_bytes(vocab: Mapping[str, int]) -> list[str]:
+    """The characters that stand for bytes which a byte-level vocabulary has no entry for."""
+    return sorted(byte_characters() - vocab.keys())
+
+
+class FastokensEncoder:
+    """fastokens, on one thread.
+
+    Args:
+        data: a tokenizer.json that is not `unsuitable`.
+        vocab_size: one more than its largest id. A byte without an entry gets an id from there on: `tokenizers` leaves
+            it out and joins its neighbours, so texts with one must go to it.
+        special_as_text: encode special tokens that occur in a text as plain text.
+
+    Raises:
+        EncoderUnsuitableError: fastokens does not support it after all.
+    """
+
+    name = "fastokens"
+
+    def __init__(self, data: bytes, vocab_size: int, *, special_as_text: bool = False) -> None:
+        from fastokens import Tokenizer
+
+        entries = for_encoding(data)
+        model = msgspec.json.decode(entries["model"], type=dict[str, msgspec.Raw])
+        vocab = msgspec.json.decode(model["vocab"], type=dict[str, int])
+        tokens = msgspec.json.decode(entries["added_tokens"]) if "added_tokens" in entries else []
+        filled = vocab | {text: vocab_size + number for number, text in enumerate(missing_bytes(vocab))}
+        if max(filled.values()) >= len(filled):  # it takes no vocabulary with gaps
+            filled = {token["content"]: token["id"] for token in tokens or ()} | filled
+            gaps = set(range(max(filled.values()))) - set(filled.values())
+            filled |= {f"\0{number}": number for number in gaps}  # what no bytes can become
+        if len(filled) > len(vocab):
+            vocab = filled
+            model["vocab"] = msgspec.Raw(msgspec.json.encode(vocab))
+            entries["model"] = msgspec.Raw(msgspec.json.encode(model))
+        self._special_as_text = special_as_text
+        self._backend = guarded("fastokens", Tokenizer.from_json_str, msgspec.json.encode(entries).decode(), loads=True)
+
+    def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
+        """See `Encoder.encode`."""
+        del utf8  # the library takes strings
+        encode = self._backend.encode_batch_flat
+        ids, offsets = guarded("fastokens", encode, list(texts), split_special_tokens=self._special_as_text)
+        ends: I64 = np.frombuffer(offsets, np.uint64).astype(np.int64)
+        return np.frombuffer(ids, np.uint32), ends[1:] - ends[:-1]

@@ -1,0 +1,109 @@
+"""The encoder for any regular expression gives the ids of the reference wherever it may be used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tokenizers import AddedToken
+
+from packtool.tokenizing import fastokens, gigatoken
+from packtool.tokenizing.choose import choose
+from packtool.tokenizing.encoders import EncoderUnsuitableError
+from tests.tokenizing import fuzz, listed, shapes
+from tests.tokenizing.encoding import build, expected, ids
+
+pytestmark = pytest.mark.skipif(not fastokens.installed(), reason="there is no fastokens for this platform")
+
+HAN = r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}&&[^\p{Han}]]+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
+BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
+CODER = (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥ࠀ-一가-퟿]+")
+CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+LOWER = shapes.normalizers_of(
+    shapes.NFC, {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "}, {"type": "Lowercase"}
+)
+
+
+def model(**changes: Any) -> dict[str, Any]:
+    return {**shapes.spec()["model"], **changes}
+
+
+def without(*characters: str) -> dict[str, Any]:
+    """Without the entries of some bytes, and all merges that need one."""
+    found = model()
+    kept = [merge for merge in found["merges"] if not set("".join(merge)) & set(characters)]
+    vocab = {text: number for text, number in found["vocab"].items() if not set(text) & set(characters)}
+    return {**found, "vocab": vocab, "merges": kept}
+
+
+def coder() -> dict[str, Any]:
+    *steps, last = shapes.splits(*CODER)["pretokenizers"]
+    return {"type": "Sequence", "pretokenizers": [*steps, {"type": "Digits", "individual_digits": True}, last]}
+
+
+LISTED = {
+    "Han apart": shapes.spec(pre_tokenizer=shapes.split(HAN)),
+    "BLOOM": shapes.spec(pre_tokenizer=shapes.split(BLOOM), normalizer=shapes.NFC),
+    "DeepSeek Coder": shapes.spec(pre_tokenizer=coder()),
+    "CLIP": shapes.with_added(
+        AddedToken("<|START|>", normalized=True, special=True),
+        pre_tokenizer=shapes.split(CLIP, behavior="Removed", invert=True),
+        normalizer=LOWER,
+        model=model(end_of_word_suffix="</w>"),
+    ),
+    "prefix space": shapes.with_added(
+        AddedToken("<m>", lstrip=True), pre_tokenizer=shapes.byte_level(add_prefix_space=True)
+    ),
+    "runs of digits": shapes.spec(pre_tokenizer=shapes.digits(individual=False)),
+    "bytes without an entry": shapes.spec(model=without("Ģ", "ð", "z"), pre_tokenizer=shapes.digits()),
+    "unknown token": shapes.spec(model=model(unk_token=shapes.EOS)),
+    "normalized tokens": shapes.with_added(
+        AddedToken("é", normalized=True), AddedToken("<1>", normalized=True), normalizer=shapes.NFC
+    ),
+    "lower case tokens": shapes.with_added(AddedToken("FOX", normalized=True), normalizer={"type": "Lowercase"}),
+}
+UNLISTED = {
+    "SentencePiece": (shapes.sentencepiece(normalizer=shapes.SPACES), "its BPE is not on bytes"),
+    "no pre-tokenizer": (shapes.spec(pre_tokenizer=None), "its BPE is not on bytes"),
+    "NFKC": (shapes.spec(normalizer={"type": "NFKC"}), "its normalizer is NFKC"),
+    "punctuation": (
+        shapes.spec(
+            pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "Punctuation"}, shapes.byte_level()]}
+        ),
+        "its pre-tokenizer is Punctuation",
+    ),
+    "unknown bytes": (shapes.spec(model={**without("z"), "unk_token": shapes.EOS}), "bytes without an entry"),
+    "spaces that another strips": (listed.UNLISTED["overlapping spaces"][0], "has spaces that another strips"),
+    "prefix": (shapes.spec(model=model(continuing_subword_prefix="##")), "a prefix on continuing subwords"),
+}
+
+
+@pytest.mark.parametrize("special_as_text", [False, True])
+@pytest.mark.parametrize("name", LISTED)
+def test_ids_on_listed_shapes(name: str, special_as_text: bool) -> None:
+    spec = LISTED[name]
+    texts = ["", *shapes.texts(300, seed=len(name)), *fuzz.texts(spec, 900, seed=len(name))]
+    encoder = build(shapes.data(spec), "fastokens", special_as_text)
+    assert encoder.checked > 0, "probed"
+    assert ids(encoder, texts) == expected(spec, texts, special_as_text)
+
+
+@pytest.mark.parametrize("name", LISTED.keys() - {"bytes without an entry"})
+def test_it_is_chosen_where_the_other_does_not_serve(name: str) -> None:
+    assert choose(LISTED[name]) == (
+        "fastokens",
+        "the tokenizer is one that fastokens encodes exactly, verified as it runs",
+    )
+
+
+def test_the_other_comes_first() -> None:
+    assert fastokens.unsuitable(shapes.spec()) is None
+    assert choose(shapes.spec())[0] == ("gigatoken" if gigatoken.installed() else "fastokens")
+
+
+@pytest.mark.parametrize("name", UNLISTED)
+def test_other_shapes_are_refused(name: str) -> None:
+    spec, reason = UNLISTED[name]
+    assert reason in (fastokens.unsuitable(spec) or "")
+    with pytest.raises(EncoderUnsuitableError, match="Give --encoder auto or tokenizers"):
+        choose(spec, "fastokens")
