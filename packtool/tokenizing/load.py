@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import socket
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import msgspec
 
@@ -16,6 +21,7 @@ from packtool.installing import how_to_install
 from packtool.storage.manifest import TokenizerInfo
 from packtool.storage.names import TOKENIZER, TOKENIZER_CONFIGS
 from packtool.storage.tokenizer_files import default_tokenizer
+from packtool.tokenizing import other_formats
 from packtool.tokenizing.encoders import reference_tokenizer
 from packtool.tokenizing.spec import merges_fit, not_applied, parse
 from packtool.tokenizing.special import marked, special, warn_of_bos, warn_of_eos
@@ -120,8 +126,11 @@ def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
         return {TOKENIZER: default_tokenizer()}
     path = Path(source)
     if path.is_dir():
+        if not (path / TOKENIZER).exists() and (name := other_formats.beside(path)):
+            _require_tokenizer(path / name)
         path = path / TOKENIZER
     if path.is_file():
+        _require_tokenizer(path)
         beside = {name: path.with_name(name) for name in TOKENIZER_CONFIGS}
         return {TOKENIZER: _bytes(path)} | {name: _bytes(file) for name, file in beside.items() if file.is_file()}
     if Path(source).exists() or not _looks_like_hub_id(str(source)):
@@ -131,7 +140,17 @@ def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
             remedy="give a tokenizer.json, a directory that holds one, or a hub id such as openai-community/gpt2",
             where=str(source),
         )
+    if (same := other_formats.ENCODINGS.get(str(source))) is not None:
+        what, remedy = "an encoding of tiktoken, not a tokenizer.json", f"give {same}, which has the same ids"
+        raise DataError("missing-tokenizer", what, remedy=remedy, where=str(source))
     return _from_hub(str(source), revision)
+
+
+def _require_tokenizer(path: Path) -> None:
+    """Refuse what is known to be something else, with the way to a tokenizer.json."""
+    found = other_formats.recognized(path.name, _bytes(path))
+    if found is not None:
+        raise DataError("bad-tokenizer", found[0], remedy=found[1], where=str(path))
 
 
 def _bytes(path: Path) -> bytes:
@@ -152,7 +171,7 @@ def _looks_like_hub_id(source: str) -> bool:
 
 def _from_hub(repository: str, revision: str | None) -> dict[str, bytes]:
     try:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import constants, hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
     except ImportError:
         raise DataError(
@@ -162,8 +181,13 @@ def _from_hub(repository: str, revision: str | None) -> dict[str, bytes]:
             where=repository,
         ) from None
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it reports each of its retries
+    offline = not _answers(constants.ENDPOINT)  # the client would try again for half a minute
+
+    def fetched(name: str) -> bytes:
+        return Path(hf_hub_download(repository, name, revision=revision, local_files_only=offline)).read_bytes()
+
     try:
-        files = {TOKENIZER: Path(hf_hub_download(repository, TOKENIZER, revision=revision)).read_bytes()}
+        files = {TOKENIZER: fetched(TOKENIZER)}
     except EntryNotFoundError as error:
         if isinstance(error, LocalEntryNotFoundError):  # offline: nobody could look
             raise _unreachable(repository, error) from None
@@ -177,14 +201,33 @@ def _from_hub(repository: str, revision: str | None) -> dict[str, bytes]:
         raise _unreachable(repository, error) from None
     for name in TOKENIZER_CONFIGS:
         try:
-            files[name] = Path(hf_hub_download(repository, name, revision=revision)).read_bytes()
+            files[name] = fetched(name)
         except LocalEntryNotFoundError as error:
+            if offline:  # what is not in the client's cache may not be in the repository
+                continue
             raise _unreachable(repository, error) from None
         except EntryNotFoundError:
             continue
         except Exception as error:
             raise _unreachable(repository, error) from None
     return files
+
+
+def _answers(endpoint: str, seconds: float = 4) -> bool:
+    """Whether a host can be connected to; taken for granted behind a proxy."""
+    url = urlsplit(endpoint)
+    if url.scheme in getproxies():
+        return True
+    answered = threading.Event()
+
+    def connect() -> None:
+        with suppress(OSError), socket.create_connection((url.hostname or "", url.port or 443), timeout=seconds):
+            answered.set()
+
+    looking = threading.Thread(target=connect, daemon=True)  # to look a name up may take longer than anybody waits
+    looking.start()
+    looking.join(seconds)
+    return answered.is_set()
 
 
 def _unreachable(repository: str, error: Exception) -> DataError:

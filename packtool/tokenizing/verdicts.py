@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 from packtool import __version__
 
 _PACKAGES = {"splintr": "splintr-rs"}
 """Encoder: the package that it comes in, where that has another name."""
+
+
+def _installed(package: str) -> str:
+    """Name and version of an installed package; `importlib.metadata` takes longer to import than all else here."""
+    name = package.replace("-", "_")
+    places = (Path(place).glob(f"{name}-*.dist-info") for place in sys.path)
+    return next((found.name for each in places for found in each), package)
 
 
 def directory() -> Path:
@@ -43,7 +50,7 @@ class Verdict:
         """
         if not directory:
             return cls(None)
-        versions = [metadata.version(name) for name in ("tokenizers", _PACKAGES.get(encoder, encoder))]
+        versions = [_installed(name) for name in ("tokenizers", _PACKAGES.get(encoder, encoder))]
         digest = hashlib.sha256(data).hexdigest()
         key = "\0".join([digest, encoder, *versions, __version__, str(special_as_text)])
         return cls(Path(directory) / hashlib.sha256(key.encode()).hexdigest())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +74,52 @@ def test_the_hub_out_of_reach_names_the_way_out(tmp_path: Path, monkeypatch: pyt
     assert "download its tokenizer.json and give the file" in message
     message = fails(DataError, tmp_path / "a.jsonl", tmp_path / "o", tokenizer=tmp_path / "nowhere" / "tokenizer.json")
     assert "no tokenizer.json there" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "what", "remedy"),
+    [
+        (
+            "tokenizer.json",
+            b"version https://git-lfs.github.com/spec/v1\noid",
+            "pointer of Git LFS",
+            "git lfs pull",
+        ),
+        ("tokenizer.json", b"\n<!DOCTYPE html><html>", "a web page", "/resolve/ instead of /blob/"),
+        ("model.gguf", b"GGUF\x03\0\0\0", "a GGUF file", "(gguf_file='model.gguf') of transformers"),
+        ("cl100k_base.tiktoken", b"IQ== 0\nIg== 1\n", "ranks of tiktoken", "AutoTokenizer of transformers"),
+        ("tokenizer.model", b"IQ== 0\nIg== 1\n", "ranks of tiktoken", "AutoTokenizer of transformers"),
+        ("spiece.model", b"\n\x0e\n\x05<unk>", "a model of SentencePiece", "AutoTokenizer of transformers"),
+        (
+            "tekken.json",
+            b'{"config": {}, "vocab": [{"rank": 0, "token_bytes": "AA=="}]}',
+            "a tekken.json",
+            "the tokenizer.json of",
+        ),
+    ],
+)
+def test_other_files_are_named_with_the_way_out(name: str, data: bytes, what: str, remedy: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(data)
+    for source in (tmp_path / name, tmp_path):
+        with pytest.raises(DataError) as caught:
+            load.load(source)
+        assert (caught.value.code, caught.value.where) == ("bad-tokenizer", str(tmp_path / name))
+        assert what in caught.value.what
+        assert remedy in caught.value.remedy
+
+
+def test_an_encoding_of_tiktoken_is_no_hub_id() -> None:
+    with pytest.raises(DataError, match=r"an encoding of tiktoken.* Give Xenova/gpt-4, which has the same ids"):
+        load.load("cl100k_base")
+
+
+def test_a_host_that_does_not_answer_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        assert load._answers(address)
+    assert not load._answers(address)
+    assert not load._answers("https://nowhere.invalid")
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    assert load._answers("https://nowhere.invalid"), "only the proxy knows"
