@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from packtool.places.bucket import REQUESTS, Bucket, DeniedError, FailedError, reason
+from packtool.places.s3 import setting
 
 RETRY_SECONDS = 15
 """How long the client of Google's store tries a request; without a limit, minutes."""
@@ -33,6 +34,8 @@ class ArrowBucket(Bucket):
         self._bucket = bucket
         if scheme == "gs":
             self._store = fs.GcsFileSystem(retry_time_limit=timedelta(seconds=RETRY_SECONDS))
+        elif scheme == "s3":
+            self._store = fs.S3FileSystem(**s3_options())
         elif scheme == "hf":
             from huggingface_hub import HfFileSystem
 
@@ -105,6 +108,17 @@ class ArrowBucket(Bucket):
                     self._store.delete_file(self._path(key))
             except FileNotFoundError:
                 continue
+
+
+def s3_options() -> dict[str, Any]:
+    """Where `pyarrow` finds the store that the environment and the AWS files name."""
+    options: dict[str, Any] = {"background_writes": False}
+    if region := setting("region", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        options["region"] = region
+    if endpoint := setting("endpoint_url", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+        scheme, separator, host = endpoint.rpartition("://")
+        options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme if separator else "https"}
+    return options
 
 
 @contextmanager

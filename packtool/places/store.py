@@ -300,7 +300,9 @@ class _Shared:
 
     def _make(self) -> Bucket:
         try:
-            if self._scheme == "s3":
+            # The threads of obstore do not survive a fork: a process that was forked from one that has used them waits
+            # for ever. Those of pyarrow are started anew.
+            if self._scheme == "s3" and not self._process:
                 from packtool.places.s3 import S3Bucket
 
                 return S3Bucket(self._name)

@@ -22,6 +22,8 @@ from typing import Any
 import pytest
 
 from packtool.places import transfer
+from packtool.places.bucket import PART_BYTES
+from packtool.places.place import StoppedError
 
 ROOT = Path(__file__).parents[2]
 KEY, SECRET = "packtool-test", "Zk3-a-secret-of-this-test"
@@ -108,7 +110,7 @@ def require_kept_when_given_up(store: Any, url: str, file: Path) -> None:
     """An upload that is given up after one part leaves what was there."""
     path = url.partition("://")[2]
     store.put(path, b"before")
-    file.write_bytes(bytes(3 * transfer.PART_BYTES))
+    file.write_bytes(bytes(3 * PART_BYTES))
 
     class AfterOnePart(threading.Event):
         asked = 0
@@ -117,7 +119,7 @@ def require_kept_when_given_up(store: Any, url: str, file: Path) -> None:
             self.asked += 1
             return self.asked > 2
 
-    with pytest.raises(transfer.StoppedError):
+    with pytest.raises(StoppedError):
         transfer.upload(file, url, AfterOnePart())
     gc.collect()
     assert store.get(path) == b"before"

@@ -198,3 +198,17 @@ def test_neighbours_are_read_by_one_request(bucket):
     parts = place.ranges("a", np.array([0, 10, 200, 1 << 19]), np.array([4, 4, 4, 4]))
     assert [bytes(part)[0] for part in parts] == [0, 10, 200, 0]
     assert bucket.count("get") == 2
+
+
+def test_a_forked_process_reads_what_the_one_before_it_has_read(bucket):
+    """The threads of the library do not survive a fork: a process of another kind would wait for ever."""
+    bucket.objects["packed/a"] = b"1"
+    place = StorePlace(f"{URL}/packed")
+    assert place.read("a") == b"1"
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(0 if place.read("a") == StorePlace(f"{URL}/packed").read("a") == b"1" else 3)
+        finally:
+            os._exit(4)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
