@@ -20,6 +20,8 @@ from packtool.tokenizing.families import byte_characters, normalizers, steps, un
 from packtool.tokenizing.spec import for_encoding
 
 MODELS = ("BPE",)
+_STACK = 1 << 28
+"""Bytes that a regular expression with look-ahead may take; words of some thousand letters reach the usual limit."""
 _PRE_TOKENIZERS = {"Split", "Digits", "ByteLevel"}
 _NORMALIZERS = {"NFC", "Lowercase", "Replace"}
 
@@ -73,23 +75,16 @@ class FastokensEncoder:
     name = "fastokens"
 
     def __init__(self, data: bytes, vocab_size: int, *, special_as_text: bool = False) -> None:
-        from fastokens import Tokenizer
-
         entries = for_encoding(data)
         model = msgspec.json.decode(entries["model"], type=dict[str, msgspec.Raw])
         vocab = msgspec.json.decode(model["vocab"], type=dict[str, int])
         tokens = msgspec.json.decode(entries["added_tokens"]) if "added_tokens" in entries else []
-        filled = vocab | {text: vocab_size + number for number, text in enumerate(missing_bytes(vocab))}
-        if max(filled.values()) >= len(filled):  # it takes no vocabulary with gaps
-            filled = {token["content"]: token["id"] for token in tokens or ()} | filled
-            gaps = set(range(max(filled.values()))) - set(filled.values())
-            filled |= {f"\0{number}": number for number in gaps}  # what no bytes can become
-        if len(filled) > len(vocab):
-            vocab = filled
-            model["vocab"] = msgspec.Raw(msgspec.json.encode(vocab))
+        whole = _whole(vocab, tokens or (), vocab_size)
+        if whole != vocab:
+            model["vocab"] = msgspec.Raw(msgspec.json.encode(whole))
             entries["model"] = msgspec.Raw(msgspec.json.encode(model))
         self._special_as_text = special_as_text
-        self._backend = guarded("fastokens", Tokenizer.from_json_str, msgspec.json.encode(entries).decode(), loads=True)
+        self._backend = guarded("fastokens", _load, msgspec.json.encode(entries).decode(), loads=True)
 
     def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         """See `Encoder.encode`."""
@@ -98,3 +93,23 @@ class FastokensEncoder:
         ids, offsets = guarded("fastokens", encode, list(texts), split_special_tokens=self._special_as_text)
         ends: I64 = np.frombuffer(offsets, np.uint64).astype(np.int64)
         return np.frombuffer(ids, np.uint32), ends[1:] - ends[:-1]
+
+
+def _whole(vocab: Mapping[str, int], tokens: Sequence[Mapping[str, Any]], vocab_size: int) -> dict[str, int]:
+    """A vocabulary as fastokens takes it: with an entry for every byte and for every id, and none that is empty."""
+    found = {text: number for text, number in vocab.items() if text}
+    found |= {text: vocab_size + number for number, text in enumerate(missing_bytes(vocab))}
+    if max(found.values(), default=-1) >= len(found):
+        found = {token["content"]: token["id"] for token in tokens} | found
+        gaps = set(range(max(found.values()))) - set(found.values())
+        found |= {f"\0{number}": number for number in gaps}  # what no bytes can become
+    return found
+
+
+def _load(tokenizer: str) -> Any:
+    from fastokens import Tokenizer
+
+    try:
+        return Tokenizer.from_json_str(tokenizer, pcre2_max_jit_stack_size=_STACK)
+    except Exception:  # its other engine, for `[a&&b]` and the like, has no such limit, and refuses to be given one
+        return Tokenizer.from_json_str(tokenizer)

@@ -56,6 +56,9 @@ LISTED = {
     ),
     "runs of digits": shapes.spec(pre_tokenizer=shapes.digits(individual=False)),
     "bytes without an entry": shapes.spec(model=without("Ģ", "ð", "z"), pre_tokenizer=shapes.digits()),
+    "an empty entry": shapes.spec(
+        model=model(vocab={**model()["vocab"], "": len(model()["vocab"])}), pre_tokenizer=shapes.split(HAN)
+    ),
     "unknown token": shapes.spec(model=model(unk_token=shapes.EOS)),
     "normalized tokens": shapes.with_added(
         AddedToken("é", normalized=True), AddedToken("<1>", normalized=True), normalizer=shapes.NFC
@@ -94,6 +97,13 @@ def test_it_is_chosen_where_the_other_does_not_serve(name: str) -> None:
         "fastokens",
         "the tokenizer is one that fastokens encodes exactly, verified as it runs",
     )
+
+
+def test_long_words_do_not_exhaust_a_regular_expression_that_looks_ahead() -> None:
+    ahead = r"((?=[\p{L}])([^a-z]))*((?=[\p{L}])([^A-Z]))+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+"
+    spec = shapes.spec(pre_tokenizer=shapes.split(ahead))
+    texts = ["aB" * 20_000, "long" * 20_000]
+    assert ids(build(shapes.data(spec), "fastokens"), texts) == expected(spec, texts)
 
 
 def test_the_other_comes_first() -> None:
