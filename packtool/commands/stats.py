@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from packtool.commands.choose import choose, require_distinct
+from packtool.commands.choose import Chosen, choose, require_distinct
 from packtool.commands.count_rows import batch_tokens, count_rows
 from packtool.commands.places import with_places
 from packtool.commands.stats_corpus import corpus_lengths
-from packtool.comparing import Candidate, affordable, candidates, compare
+from packtool.comparing import Candidate, PassByPass, affordable, candidates, compare
 from packtool.comparing.sample import spread_rows
 from packtool.comparing.waiting import expected_waiting
 from packtool.engines import Engine, engine_for
@@ -50,6 +50,7 @@ from packtool.report.schema import (
     StoreReport,
 )
 from packtool.report.sources import packed_sources
+from packtool.selecting.mixture import by_pass
 from packtool.selecting.sides import first_of_each
 from packtool.shuffling.waiting import Waiting, waiting_of
 from packtool.storage import manifest as manifests
@@ -196,8 +197,16 @@ def _store_report(
         sources=_stored_sources(corpus, counts),
         batch_size=options.batch_size,
         lengths=lengths_of(counts, "tokens"),
-        comparison=_comparison(lengths, counts, tried, command, options, engine),
+        comparison=_comparison(lengths, counts, tried, command, options, engine, _pass_by_pass(lengths, chosen)),
     )
+
+
+def _pass_by_pass(lengths: Ints, chosen: Chosen | None) -> PassByPass | None:
+    """The documents in the order in which `pack` plans them, where some come several times."""
+    if chosen is None or all(each.number < 2 for each in chosen.passes):
+        return None
+    order, ends = by_pass(chosen.passes)
+    return PassByPass(lengths[order], ends)
 
 
 def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFigures]:
@@ -232,6 +241,7 @@ def _comparison(
     command: str,
     options: StatsArguments,
     engine: Engine,
+    passes: PassByPass | None = None,
 ) -> Comparison | None:
     """What each candidate would make of documents; `command` is how they would be packed."""
     if not tried:
@@ -239,7 +249,7 @@ def _comparison(
     left_out = [each.strategy for each in tried if not affordable(each, len(lengths))]
     tried = [each for each in tried if affordable(each, len(lengths))]
     with Progress(len(tried), "compare", unit=" plans", quiet=options.quiet) as progress:
-        outcomes = list(compare(lengths, tried, progress.advance, engine))
+        outcomes = list(compare(lengths, tried, progress.advance, engine, passes))
     ranks, batch = options.ranks, options.global_batch
     if ranks is not None and batch is not None:
         outcomes = [

@@ -4,6 +4,6 @@ names, options ─candidates─▶ Candidates ─trial.compare─▶ Outcomes: l
 """
 
 from packtool.comparing.candidates import Candidate, candidates
-from packtool.comparing.trial import Outcome, affordable, compare
+from packtool.comparing.trial import Outcome, PassByPass, affordable, compare
 
-__all__ = ["Candidate", "Outcome", "affordable", "candidates", "compare"]
+__all__ = ["Candidate", "Outcome", "PassByPass", "affordable", "candidates", "compare"]

@@ -59,13 +59,32 @@ class Outcome:
     waiting: Sequence[Waiting] = ()
 
 
+@dataclass(frozen=True)
+class PassByPass:
+    """Documents of which some come several times, in the order in which passes over them are planned apart.
+
+    Attributes:
+        lengths: of all documents, pass after pass.
+        ends: the number of documents up to the end of each pass.
+    """
+
+    lengths: Ints
+    ends: Sequence[int]
+
+
 def compare(
     lengths: Ints,
     tried: Sequence[Candidate],
     advance: Callable[[int], object] = lambda done: None,
     engine: Engine | None = None,
+    passes: PassByPass | None = None,
 ) -> Iterator[Outcome]:
     """Try each candidate on documents of these lengths, EOS included; each is a task where memory is not shared.
+
+    Args:
+        lengths: in corpus order.
+        advance: called with 1 after each candidate.
+        passes: the same documents for strategies that plan each pass apart; None where each document comes once.
 
     The figures are those that packing and then measuring gives, for any seed where atoms are rows or hold whole rows: a
     shuffle then changes the order of rows but no row. Of smaller atoms, they are those of the default seed.
@@ -78,11 +97,11 @@ def compare(
     """
     if engine is None or engine.shares_memory:
         for candidate in tried:
-            yield _try(lengths, candidate)
+            yield _try(lengths, candidate, passes)
             advance(1)
         return
     with temporary_directory() as folder:
-        task = save(_OnWorker(lengths), folder)
+        task = save(_OnWorker(lengths, passes), folder)
         sent = {}
         for number, outcome in engine.run(task, tried, shared=task.file):
             sent[number] = outcome
@@ -95,9 +114,10 @@ class _OnWorker:
     """Tries a candidate on a worker, which maps the lengths."""
 
     lengths: Ints
+    passes: PassByPass | None = None
 
     def __call__(self, candidate: Candidate, worker: Worker) -> _Sent:
-        outcome = _try(self.lengths, candidate)
+        outcome = _try(self.lengths, candidate, self.passes)
         counts = [(tally.counts(), tally.sequence_length) for tally in outcome.tallies]
         return _Sent(replace(outcome, tallies=[]), counts)
 
@@ -114,12 +134,15 @@ class _Sent:
         return replace(self.outcome, tallies=tallies)
 
 
-def _try(lengths: Ints, candidate: Candidate) -> Outcome:
+def _try(lengths: Ints, candidate: Candidate, passes: PassByPass | None = None) -> Outcome:
     begin = time.process_time()
+    ends: Sequence[int] = ()
+    if passes is not None and STRATEGIES[candidate.strategy].windowed:
+        lengths, ends = passes.lengths, passes.ends
     exchanges, few, sampled = mixed(candidate), len(lengths) <= MIXED_EXACTLY, None
-    counts = None if exchanges and few else packing.count(candidate.strategy, lengths, candidate.options)
+    counts = None if exchanges and few else packing.count(candidate.strategy, lengths, candidate.options, ends)
     if counts is None:
-        plans = packing.plan(candidate.strategy, lengths, candidate.options)
+        plans = packing.plan(candidate.strategy, lengths, candidate.options, ends=ends)
         planned = time.process_time()
         counts = listed(lengths, plans)
     else:

@@ -38,7 +38,7 @@ def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P,
     Args:
         path: A token store, packed dataset, order or export.
         store: Also compare all rows with the store they were packed from; repeatable.
-        quiet: No progress bar. Default: True.
+        quiet: Show no progress bar. Default: True.
     <BLANKLINE>
     <BLANKLINE>
     """

@@ -119,7 +119,7 @@ def exact(value: Fraction | float | str, where: str) -> Fraction:
     try:
         return parse_share(value)
     except ValueError:
-        what = f"{value!r} is not {SHARE.words}"
+        what = f"{value if isinstance(value, Fraction) else repr(value)} is not {SHARE.words}"
         raise UsageError("bad-option", what, remedy=f"give {SHARE.words}", where=where) from None
 
 

@@ -118,6 +118,7 @@ class ShuffleArguments(MovingRows):
             COUNT,
             "With --order-only: deal each global batch evenly by attention cost, row i for rank i % RANKS.",
             "Order",
+            unit="ranks",
             low=1,
             taken_by=("atom",),
         ),

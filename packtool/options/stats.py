@@ -95,6 +95,7 @@ class StatsArguments(DocumentOptions, Working):
             COUNT,
             "Work out how long this many ranks wait for the slowest, as rows are dealt and with rows dealt evenly.",
             "Report",
+            unit="ranks",
             low=1,
         ),
     ] = None
@@ -114,6 +115,7 @@ class StatsArguments(DocumentOptions, Working):
             COUNT,
             "Hidden size of the model, for --ranks: tokens then cost a linear part too; else attention alone counts.",
             "Report",
+            unit="channels",
             low=1,
         ),
     ] = None

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 
-import numpy as np
-
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.errors import UsageError
 from packtool.metrics import Tally
@@ -88,13 +86,14 @@ def plan(
     return join_windows(parts, lengths, arrays)
 
 
-def count(name: str, lengths: Ints, options: PackOptions) -> list[Counted] | None:
+def count(name: str, lengths: Ints, options: PackOptions, ends: Sequence[int] = ()) -> list[Counted] | None:
     """Count the rows of a corpus before they are mixed, without a plan; None where they have to be listed.
 
     Args:
         name: a strategy of `STRATEGIES`.
         lengths: tokens of each document with its EOS, at least 1 each.
         options: what the strategy takes.
+        ends: as of `plan`.
 
     >>> import numpy as np
     >>> [rows] = count("bfd", np.array([5, 4, 3]), PackOptions(sequence_length=8))
@@ -105,11 +104,12 @@ def count(name: str, lengths: Ints, options: PackOptions) -> list[Counted] | Non
     check(chosen, options)
     if chosen.count is None:
         return None
-    if not chosen.windowed or int(lengths.sum(dtype=np.int64)) <= options.window_tokens:
+    windows = window_ranges(lengths, options.window_tokens, ends) if chosen.windowed else []
+    if len(windows) < 2:
         return chosen.count(lengths, options)
     totals: list[Counted] = []
-    for window in in_windows([lengths], options.window_tokens):
-        counts = chosen.count(window, options)
+    for first, last in windows:
+        counts = chosen.count(lengths[first:last], options)
         if counts is None:
             return None
         totals = totals or [Counted(Tally(lengths, each.sequence_length)) for each in counts]

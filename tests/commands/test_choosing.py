@@ -76,7 +76,7 @@ def test_lists_and_stores_that_do_not_fit(stores: list[Path], tmp_path: Path) ->
 
 def test_a_store_named_twice_would_double_its_documents(stores: list[Path], tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(stores[0])
-    message = "link: named twice among the inputs. Name it once; --mix link=2 packs its documents twice."
+    message = "link: named twice among the inputs. Name it once; --mix web=2 packs its documents twice."
     for call in (pack, lambda inputs, _: packtool.stats(inputs)):
         with pytest.raises(UsageError, match=message):
             call([stores[0], tmp_path / "link"], tmp_path / "p")

@@ -29,18 +29,20 @@ def test_finished_blocks_are_not_done_again(
     done: list[int] = []
     original = block.run
 
-    def stop_after_three(context: block.Context, task: block.Task) -> Any:
+    def stop_after_three(context: block.Context, task: block.Task, *worker: Any) -> Any:
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(task.number)
-        return original(context, task)
+        return original(context, task, *worker)
 
     monkeypatch.setattr(block, "run", stop_after_three)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "a.jsonl", tmp_path / "o")
     first = set(done)
     done[:] = []
-    monkeypatch.setattr(block, "run", lambda context, task: (done.append(task.number), original(context, task))[1])
+    monkeypatch.setattr(
+        block, "run", lambda context, task, *worker: done.append(task.number) or original(context, task, *worker)
+    )
     result = run(tmp_path / "a.jsonl", tmp_path / "o", resume=True)
     assert contents(result.path) == expected
     assert not (first - {-1}) & set(done)
