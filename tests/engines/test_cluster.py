@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -37,6 +38,7 @@ BY_TASKS = "scratch/partitions/*/*.atoms"
 FAULTS = ("none", "a worker dies", "a worker is cut off", "the scheduler dies", "the command dies")
 PATIENT = 60
 """Seconds after which something hangs."""
+COPIES = tuple(f"copy-{number}" for number in range(5))
 
 
 def test_a_task_brings_its_result_and_what_it_reported(tmp_path: Path) -> None:
@@ -108,7 +110,7 @@ def test_a_client_serves_until_the_engine_ends(tmp_path: Path, monkeypatch: pyte
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten blocks of text, and `expected`, their store."""
+    """Ten blocks of text, `expected`, their store, and copies of it."""
     place = tmp_path_factory.mktemp("cluster")
     chance = random.Random(0)
     words = ["".join(chance.choices("etaoinshrdlu", k=chance.randint(2, 9))) for _ in range(5000)]
@@ -119,7 +121,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     packtool.tokenize(sorted(place.glob("*.jsonl")), place / "expected")
     packtool.pack(place / "expected", place / "packed", **PACKED)
     packtool.shuffle(place / "packed", place / "shuffled", epoch=1)
-    packtool.pack([place / "expected"] * 6, place / "large", **PACKED)
+    for copy in COPIES:
+        shutil.copytree(place / "expected", place / copy)
+    packtool.pack([place / "expected", *(place / copy for copy in COPIES)], place / "large", **PACKED)
     return place
 
 
@@ -204,7 +208,8 @@ def test_bytes_are_the_same_after_every_fault(corpus: Path, tmp_path: Path, what
         options = ("--strategy", "bfd", "-L", "512", "--shard-tokens", str(1 << 21))
         command, expected, finished = [*command, corpus / "expected", *options], "packed", "dataset/tokens-*.npy"
     if what == "pack in two passes":
-        command, expected, finished = [*command, *[corpus / "expected"] * 5, "--memory", "64MiB"], "large", BY_TASKS
+        copies = [corpus / copy for copy in COPIES]
+        command, expected, finished = [*command, *copies, "--memory", "64MiB"], "large", BY_TASKS
     with _cluster(tmp_path) as (address, scheduler, workers):
         run = subprocess.Popen(
             [*map(str, command), "--scheduler", address], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
