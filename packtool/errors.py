@@ -11,21 +11,6 @@ import re
 _HIDDEN = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
 """Control characters, line separators, changes of direction, and halves of surrogate pairs."""
 
-names: dict[str, str] = {}
-"""Local directories that stand for something else, and what users call that: its URL."""
-
-
-def named(text: str) -> str:
-    """Text about local directories in the user's words.
-
-    >>> names["/cache/17/packed"] = "s3://bucket/packed"
-    >>> named("/cache/17/packed/manifest.json"), names.clear()
-    ('s3://bucket/packed/manifest.json', None)
-    """
-    for directory, name in names.items():
-        text = text.replace(directory, name)
-    return text
-
 
 class PacktoolError(Exception):
     """One clear error.
@@ -44,9 +29,9 @@ class PacktoolError(Exception):
 
     def __init__(self, code: str, what: str, *, remedy: str, where: str | None = None) -> None:
         self.code = code
-        self.what = named(what)
-        self.remedy = named(remedy)
-        self.where = None if where is None else named(where)
+        self.what = what
+        self.remedy = remedy
+        self.where = where
         super().__init__(code, self.what, self.remedy, self.where)
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 
-from packtool.errors import message, named
+from packtool.errors import message
 
 CODES = frozenset(
     {
@@ -39,9 +39,9 @@ class PacktoolWarning(UserWarning):
 
     def __init__(self, code: str, what: str, *, remedy: str, where: str | None = None) -> None:
         self.code = code
-        self.what = named(what)
-        self.remedy = named(remedy)
-        self.where = None if where is None else named(where)
+        self.what = what
+        self.remedy = remedy
+        self.where = where
         super().__init__(code, self.what, self.remedy, self.where)
 
     def __str__(self) -> str:

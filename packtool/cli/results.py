@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from packtool.errors import PacktoolError, named, visible
+from packtool.errors import PacktoolError, visible
 
 if TYPE_CHECKING:
     from packtool.commands.export import ExportResult
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def show(
-    path: Path, report: PackedReport | None, run: dict[str, Any], *, kept: bool = False, quiet: bool, json: bool
+    path: Path | str, report: PackedReport | None, run: dict[str, Any], *, kept: bool = False, quiet: bool, json: bool
 ) -> None:
     """Print what became of the tokens of a packed dataset; an order has no report.
 
@@ -58,7 +58,7 @@ def show(
             typer.echo(f"More: packtool stats {shlex.quote(str(path))}")
 
 
-def show_part(path: Path, part: Part, *, quiet: bool, json: bool) -> None:
+def show_part(path: Path | str, part: Part, *, quiet: bool, json: bool) -> None:
     """Print what a task with a share of the work did."""
     if json:
         print_json({"schema_version": 1, "path": str(path), **asdict(part)})
@@ -73,7 +73,7 @@ def tokenizer_line(tokenizer: TokenizerInfo) -> str:
     return f"tokenizer: {describe_tokenizer(tokenizer)}; EOS {visible(tokenizer.eos_token)} ({tokenizer.eos_id})"
 
 
-def finished(path: Path) -> str:
+def finished(path: Path | str) -> str:
     """What is said when there is nothing left to do."""
     return f"{path} was finished already; nothing was done."
 
@@ -125,7 +125,7 @@ def show_preview(preview: Preview, *, overwrite: bool, json: bool) -> None:
             {
                 "schema_version": 1,
                 "command": preview.command,
-                "path": named(str(preview.output)),
+                "path": str(preview.output),
                 "found": preview.found,
                 "free_bytes": preview.free_bytes,
                 **preview.figures,
@@ -163,7 +163,7 @@ def describe_preview(preview: Preview, *, overwrite: bool) -> str:
     """
     from packtool.sizes import show_bytes
 
-    output = named(str(preview.output))
+    output = str(preview.output)
     *figures, size = describe_figures(preview.figures, estimated=preview.estimated)
     text = f"packtool {preview.command} would write {output}: {', '.join([*figures, size])} "
     text += f"({show_bytes(preview.free_bytes)} free)."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +11,10 @@ import numpy as np
 from packtool.engines import Engine, Worker
 from packtool.metrics import BatchMix, Mixing, RowsMix, SourceMixing, Tally, TallyCounts
 from packtool.places.local import LocalPlace
-from packtool.places.mirror import fetched
 from packtool.plan import Segments
 from packtool.report.compared import MIXING_BATCH
 from packtool.storage.manifest import Bucket, Shuffle
+from packtool.storage.output import Output
 from packtool.storage.packed import PackedBucket
 from packtool.temporary import temporary_directory
 from packtool.writing.function_files import save
@@ -57,7 +56,7 @@ def count_rows(
 
 
 def source_mix(
-    directory: Path,
+    output: Output,
     buckets: Sequence[Bucket],
     dtype: np.dtype[Any],
     store_documents: Sequence[int],
@@ -66,7 +65,7 @@ def source_mix(
     """Each store's share of batches, for each row length; nothing where there is one store, or no segment table.
 
     Args:
-        directory: that holds the buckets; its manifest may be missing yet.
+        output: whose staged files the buckets are.
         buckets: as the manifest will have them.
         dtype: of the tokens.
         store_documents: documents packed of each store.
@@ -78,10 +77,9 @@ def source_mix(
     tokens = batch_tokens([bucket.sequence_length for bucket in buckets], shuffle, None)
     for each in buckets:
         for shard in each.shards:
-            for entry in (shard.segments, shard.segment_offsets):
-                if entry is not None:
-                    fetched(directory / each.directory / entry.name)  # it may have been sent away already
-        rows = PackedBucket(LocalPlace(directory), each, dtype, None, keep=1)
+            entries = [entry for entry in (shard.segments, shard.segment_offsets) if entry is not None]
+            output.have(output.staged / each.directory, entries)
+        rows = PackedBucket(LocalPlace(output.staged), each, dtype, None, keep=1)
         if not rows.has_segments:
             return []
         mixing = SourceMixing(store_documents, rows.sequence_length, max(1, tokens // rows.sequence_length))

@@ -11,19 +11,21 @@ from typing import Any
 from packtool import __version__
 from packtool.clock import Clock
 from packtool.commands.part import Part, engine_of, require_all
-from packtool.commands.places import fetch_inputs, in_part, local_paths
+from packtool.commands.places import fetch_inputs, in_part, local_paths, result_path
 from packtool.commands.preview import Preview
 from packtool.options.again import again
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.places.place import Place
+from packtool.places.typed import Typed, place_of
 from packtool.report.packed import read_report
 from packtool.report.schema import PackedReport
 from packtool.sizes import memory_granted
 from packtool.storage import manifest as manifests
+from packtool.storage.claim import prepare
 from packtool.storage.manifest import DatasetEntry, PackedManifest
-from packtool.storage.output import Output, lies_at, prepare
-from packtool.storage.state import key_of
+from packtool.storage.output import Output
+from packtool.storage.state import key_of, lies_at
 from packtool.writing.buckets import Written
 from packtool.writing.memory import Budget
 
@@ -41,7 +43,7 @@ class DatasetResult:
         part: what a task with a share of the work did; there is no report then.
     """
 
-    path: Path
+    path: Path | str
     report: PackedReport | None
     run: dict[str, Any]
     preview: Preview | None = None
@@ -60,7 +62,8 @@ class DatasetJob:
     Attributes:
         command: its name.
         inputs: datasets that it reads.
-        output: directory that it writes.
+        output: what it writes.
+        staging: directory for what is on its way to an object store.
         budget: memory and engine.
         check_input, overwrite, resume, dry_run, quiet: as the command takes them.
         clock: started with the command.
@@ -70,7 +73,8 @@ class DatasetJob:
 
     command: str
     inputs: Sequence[Place]
-    output: Path
+    output: Typed
+    staging: Path | str | None
     budget: Budget
     check_input: bool
     overwrite: bool
@@ -94,9 +98,9 @@ class DatasetJob:
         """
         key = key_of(__version__, *options, self.input_entries())
         if self.dry_run:
-            found = lies_at(self.output, self.command, key)
+            found, path = lies_at(place_of(self.output), self.command, key), result_path(self.output)
             return DatasetResult(
-                self.output, None, {}, Preview(self.command, self.output, found, figures(), ("bytes",))
+                path, None, {}, Preview(self.command, path, found, figures(), ("bytes",), staging=self.staging)
             )
         place = self.held.enter_context(
             prepare(
@@ -108,14 +112,16 @@ class DatasetJob:
                 resume=self.resume,
                 share=self.budget.engine.share,
                 arguments=self.arguments,
+                staging=self.staging,
+                quiet=self.quiet,
             )
         )
         if not place.finished:
             fetch_inputs(self.inputs, quiet=self.quiet)
             return place
-        made = manifests.read(place.path)
-        report = read_report(place.path, made) if isinstance(made, PackedManifest) else None
-        return DatasetResult(place.path, report, manifests.read_run(place.path), kept=True)
+        made = manifests.read(place.place)
+        report = read_report(place.place, made) if isinstance(made, PackedManifest) else None
+        return DatasetResult(place.shown, report, manifests.read_run(place.place), kept=True)
 
     def part(self, place: Output, written: Written) -> DatasetResult | None:
         """What a task with a share of the work returns; None where this run has all of it.
@@ -127,10 +133,10 @@ class DatasetJob:
         if share is None:
             return None
         if share.merges:
-            require_all(place.path, written.missing, written.pieces, place.tasks)
+            require_all(str(place.place), written.missing, written.pieces, place.tasks)
             return None
         here = sum(map(share.has, range(written.pieces)))
-        return DatasetResult(place.path, None, {}, part=Part(str(share), here, written.pieces))
+        return DatasetResult(place.shown, None, {}, part=Part(str(share), here, written.pieces))
 
     def facts(self) -> dict[str, Any]:
         """What goes to `run.json`."""
@@ -152,7 +158,8 @@ def dataset_job(
         yield DatasetJob(
             command=command,
             inputs=inputs,
-            output=Path(options.output),
+            output=options.output,
+            staging=options.staging,
             budget=Budget(memory_granted(options.memory), engine, in_order=in_part(inputs)),
             check_input=options.check_input,
             overwrite=options.overwrite,

@@ -11,7 +11,7 @@ import msgspec
 from packtool import exchange
 from packtool.clock import Clock
 from packtool.commands.choose import Chosen, check_choice, choose
-from packtool.commands.places import fetch_inputs, local_paths, with_places
+from packtool.commands.places import fetch_inputs, local_paths, result_path, with_places
 from packtool.commands.preview import Preview
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError, UsageError
@@ -26,9 +26,11 @@ from packtool.places.typed import Typed, place_of
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
+from packtool.storage.claim import prepare
 from packtool.storage.manifest import ExportManifest, PackedManifest, StoreManifest
-from packtool.storage.output import Output, lies_at, prepare
-from packtool.storage.state import key_of
+from packtool.storage.output import Output
+from packtool.storage.pieces import Pieces
+from packtool.storage.state import key_of, lies_at
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.input_check import InputCheck
@@ -46,7 +48,7 @@ class ExportResult:
         kept: it was finished before, and nothing was done.
     """
 
-    path: Path
+    path: Path | str
     manifest: ExportManifest | None
     run: dict[str, Any]
     preview: Preview | None = None
@@ -70,7 +72,7 @@ def export(options: ExportArguments) -> ExportResult:
         DataError: the source is missing, unfinished or damaged.
     """
     clock = Clock()
-    source, output = place_of(options.source), Path(options.output)
+    source = place_of(options.source)
     chosen = exchange.exporter(options.format)
     choice = _choice(source, options)
     contents = contents_of(source, None if choice is None else choice.passes[0].documents())
@@ -82,15 +84,24 @@ def export(options: ExportArguments) -> ExportResult:
         kept = manifests.read(source).tokenizer_files  # type: ignore[union-attr]
         size = round(contents.tokens * each) + 8 * contents.sequences + sum(entry.bytes for entry in kept)
         figures = {contents.kind: contents.sequences, "tokens": contents.tokens, "bytes": size}
-        found = lies_at(output, "export", key)
-        return ExportResult(output, None, {}, Preview("export", output, found, figures, ("bytes",)))
+        found, path = lies_at(place_of(options.output), "export", key), result_path(options.output)
+        return ExportResult(
+            path, None, {}, Preview("export", path, found, figures, ("bytes",), staging=options.staging)
+        )
     with prepare(
-        output, "export", key=key, inputs=local_paths([source]), overwrite=options.overwrite, resume=options.resume
+        options.output,
+        "export",
+        key=key,
+        inputs=local_paths([source]),
+        overwrite=options.overwrite,
+        resume=options.resume,
+        staging=options.staging,
+        quiet=options.quiet,
     ) as place:
         if place.finished:
-            manifest = manifests.read(output)
+            manifest = manifests.read(place.place)
             assert isinstance(manifest, ExportManifest)
-            return ExportResult(output, manifest, manifests.read_run(output), kept=True)
+            return ExportResult(place.shown, manifest, manifests.read_run(place.place), kept=True)
         fetch_inputs([source], quiet=options.quiet)
         with InputCheck(dict(enumerate(contents.files() if options.check_input else ()))) as check:
             files = _write(place, chosen, contents, check, quiet=options.quiet)
@@ -100,7 +111,7 @@ def export(options: ExportArguments) -> ExportResult:
             manifest = msgspec.structs.replace(manifest, choice=choice.choice)
         run = {"inputs": [source.name], "written": clock.seconds()}
         place.finish(manifest, run)
-        return ExportResult(output, manifest, run)
+        return ExportResult(place.shown, manifest, run)
 
 
 def _choice(source: Typed, options: ExportArguments) -> Chosen | None:
@@ -125,11 +136,11 @@ def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck
     write, place = chosen.part, Place(output.staged)
     itemsize = chosen.dtype(contents).itemsize
     parts = {part.number: part for part in contents.parts}
-    pieces = output.pieces("part", list[Written], lambda _, done: (output.staged, () if chosen.shared else done))
+    pieces = Pieces(output, "part", list[Written], lambda _, done: (output.staged, () if chosen.shared else done))
 
     def held(part: Part, done: list[Written]) -> bool:
         if not chosen.shared:
-            return all(place.holds(file, None) or output.delivery.holds(output.staged, file) for file in done)
+            return all(place.holds(file, None) or output.holds(output.staged, file) for file in done)
         return all(place.holds(file, part.first_token * itemsize) for file in done)
 
     def written(part: Part, worker: Worker) -> list[Written]:

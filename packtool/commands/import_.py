@@ -11,7 +11,7 @@ import numpy as np
 
 from packtool import exchange
 from packtool.clock import Clock
-from packtool.commands.places import with_places
+from packtool.commands.places import result_path, with_places
 from packtool.commands.preview import Preview
 from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
@@ -22,14 +22,17 @@ from packtool.exchange.model import Format, ReadOptions
 from packtool.exchange.store import SHARD_TOKENS, ImportedFile, files_of, store_file
 from packtool.options.call import takes
 from packtool.options.import_ import ImportArguments
+from packtool.places.typed import place_of
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
+from packtool.storage.claim import prepare
 from packtool.storage.files import HEADER_BYTES
 from packtool.storage.manifest import ExportManifest, InputEntry, StoreManifest, TokenizerInfo, TokenShard
 from packtool.storage.names import OFFSET
-from packtool.storage.output import Output, lies_at, prepare
-from packtool.storage.state import key_of
+from packtool.storage.output import Output
+from packtool.storage.pieces import Pieces
+from packtool.storage.state import key_of, lies_at
 from packtool.storage.token_store import token_dtype
 from packtool.storage.tokenizer_files import read_tokenizer, write_tokenizer
 
@@ -46,7 +49,7 @@ class ImportResult:
         kept: it was finished before, and nothing was done.
     """
 
-    path: Path
+    path: Path | str
     counts: dict[str, int]
     run: dict[str, Any]
     preview: Preview | None = None
@@ -85,7 +88,6 @@ def import_(options: ImportArguments) -> ImportResult:
     every = [each for file in files for each in chosen.read_with(file)]
     identity = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in every]
     key = key_of("import", recorded, info, identity)
-    output = Path(options.output)
     if options.dry_run:
         figures = {"files": len(files), "input_bytes": sum(size for _, size, _ in identity)}
         documents, figures["tokens"] = estimate(files, chosen, read, info.eos_id, info.vocab_size)
@@ -93,20 +95,26 @@ def import_(options: ImportArguments) -> ImportResult:
         figures["bytes"] += documents * OFFSET.itemsize + sum(map(len, tokenizer.values()))
         figures["bytes"] += 2 * HEADER_BYTES * (len(files) + figures["tokens"] // SHARD_TOKENS)
         estimated = ("tokens", "bytes")
-        return ImportResult(
-            output, {}, {}, Preview("import", output, lies_at(output, "import", key), figures, estimated)
-        )
+        found, path = lies_at(place_of(options.output), "import", key), result_path(options.output)
+        return ImportResult(path, {}, {}, Preview("import", path, found, figures, estimated, staging=options.staging))
     with prepare(
-        output, "import", key=key, inputs=[*inputs, *every], overwrite=options.overwrite, resume=options.resume
+        options.output,
+        "import",
+        key=key,
+        inputs=[*inputs, *every],
+        overwrite=options.overwrite,
+        resume=options.resume,
+        staging=options.staging,
+        quiet=options.quiet,
     ) as place:
         if place.finished:
-            stored = manifests.read(output)
+            stored = manifests.read(place.place)
             assert isinstance(stored, StoreManifest)
-            return ImportResult(output, stored.counts, manifests.read_run(output), kept=True)
+            return ImportResult(place.shown, stored.counts, manifests.read_run(place.place), kept=True)
         try:
             done = _read_all(place, chosen, files, info, read, quiet=options.quiet)
         except DataError:
-            if not place.pieces("file", ImportedFile).numbers():
+            if not Pieces(place, "file", ImportedFile).numbers():
                 place.discard()  # nothing that a resumed run could use
             raise
         manifest = msgspec.structs.replace(
@@ -114,7 +122,7 @@ def import_(options: ImportArguments) -> ImportResult:
         )
         run = {"written": clock.seconds()}
         place.finish(manifest, run)
-        return ImportResult(output, manifest.counts, run)
+        return ImportResult(place.shown, manifest.counts, run)
 
 
 def _read_all(
@@ -124,7 +132,7 @@ def _read_all(
     finished: list[ImportedFile] = []
     shards = 0
     sizes = [sum(each.stat().st_size for each in chosen.read_with(file)) for file in files]
-    pieces = place.pieces("file", ImportedFile, lambda _, done: (place.staged, files_of(done)))
+    pieces = Pieces(place, "file", ImportedFile, lambda _, done: (place.staged, files_of(done)))
     known = pieces.found(range(len(files)), Threads(1))
     with Progress(sum(sizes), "import", quiet=quiet) as bar:
         for number, file in enumerate(files):  # one after the other: shards are numbered as they come

@@ -13,10 +13,11 @@ from packtool.engines.share import MERGE
 from packtool.errors import DataError, UsageError
 from packtool.options.call import takes
 from packtool.options.merge import MergeArguments
+from packtool.places.local import LocalPlace
 from packtool.report.packed import read_report
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import PackedManifest, StoreManifest
-from packtool.storage.state import read_begun
+from packtool.storage.state import look
 
 _COMMANDS: dict[str, Callable[..., TokenizeResult | DatasetResult]] = {
     "tokenize": tokenize,
@@ -34,7 +35,7 @@ def merge(options: MergeArguments) -> TokenizeResult | DatasetResult:
         DataError: pieces are missing; naming the tasks to be run again.
     """
     output = Path(options.output)
-    begun = read_begun(output)
+    begun = look(LocalPlace(output)).unfinished
     if begun is not None and begun.tasks and begun.command in _COMMANDS:
         more = {"task": MERGE, "workers": options.workers, "quiet": options.quiet}
         return _COMMANDS[begun.command](**begun.arguments, output=output, **more)

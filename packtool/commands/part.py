@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from packtool.engines import Engine, Share, engine_for
 from packtool.engines.share import MERGE, parse_share, tasks_of
@@ -62,11 +61,11 @@ def _share_of(options: TokenizeArguments | PackArguments | ShuffleArguments) -> 
     return share
 
 
-def require_all(path: Path, missing: Sequence[int], pieces: int, tasks: int) -> None:
+def require_all(where: str, missing: Sequence[int], pieces: int, tasks: int) -> None:
     """Refuse to merge while pieces are missing.
 
     Args:
-        path: of the output.
+        where: the output, as users call it.
         missing: numbers of the pieces that are not there as they were written.
         pieces: how many there are in all.
         tasks: how many share them.
@@ -81,7 +80,7 @@ def require_all(path: Path, missing: Sequence[int], pieces: int, tasks: int) -> 
     shown = ", ".join(named[:8]) + f" and {len(named) - 8} more" * (len(named) > 8)
     what = f"{len(missing):,} of {plural(pieces, 'piece')} are missing or not as they were written"
     remedy = f"run {'task' if len(named) == 1 else 'tasks'} {shown} again (--array={ranges(again)}), then {MERGE}"
-    raise DataError("task-missing", what, remedy=remedy, where=str(path))
+    raise DataError("task-missing", what, remedy=remedy, where=where)
 
 
 def ranges(numbers: Sequence[int]) -> str:

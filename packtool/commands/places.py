@@ -1,33 +1,29 @@
-"""Commands on datasets in object stores: they get local directories that stand for URLs; their results name URLs."""
+"""Commands on datasets in object stores: what they read is copied, or read by ranges, as there is room."""
 
 from __future__ import annotations
 
 import functools
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import msgspec
 import xxhash
 
-from packtool.commands.preview import Preview
 from packtool.commands.staged import limit_of
 from packtool.engines import available_cpus
-from packtool.errors import UsageError, named
-from packtool.places import staging
+from packtool.errors import UsageError
 from packtool.places.cached import Cache, CachedPlace, fetch_all
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
-from packtool.places.typed import Typed, place_of
+from packtool.places.typed import Typed, cache_directory, place_of
 from packtool.places.url import as_typed, dataset_url, is_remote
 from packtool.storage import manifest as manifests
 from packtool.storage.listing import Listed, listed
 from packtool.storage.publish import UNFINISHED
-from packtool.storage.remote import look
-from packtool.storage.state import State, read_state
+from packtool.storage.state import State, look
 from packtool.temporary import temporary_directory
 
 Options = TypeVar("Options")
@@ -71,8 +67,6 @@ def with_places(
                 if is_remote(target):
                     target = dataset_url(target)
                     _refuse_overlap(target, [str(each) for typed in there.values() for each in typed])
-                    changed["output"] = staging.stage_output(target, root, quiet=given.quiet)
-                    stack.push(lambda failed, *_: _clean_output(changed["output"], failed))
                 remote = {
                     each: place_of(each)
                     for name, typed in there.items()
@@ -86,8 +80,7 @@ def with_places(
                     many = isinstance(getattr(given, name), list | tuple)
                     if made:
                         changed[name] = made if many else made[0]
-                result = command(replace(given, **changed))
-            return cast("Result", told(result))
+                return command(replace(given, **changed))
 
         return run
 
@@ -154,7 +147,7 @@ def _listed(value: Any) -> list[Any]:
 
 def _root(options: Any) -> Path:
     """The staging directory: as given, else in the user's cache."""
-    return staging.cache_directory() if options.staging is None else Path(options.staging)
+    return cache_directory() if options.staging is None else Path(options.staging)
 
 
 def _is_dataset(url: str) -> bool:
@@ -172,53 +165,11 @@ def _refuse_overlap(target: str, inputs: Sequence[str]) -> None:
             raise UsageError("output-overlaps-input", what, remedy="choose an output elsewhere", where=target)
 
 
-def _clean_output(output: Path, failed: object) -> None:
-    """Remove the local files of an output, but those that a resumed run would need."""
-    if failed is None or not ((output / UNFINISHED).exists() or (output / manifests.MANIFEST).exists()):
-        staging.remove(output)
-
-
-def state_at(place: Path | str) -> State | None:
+def state_at(place: Typed) -> State | None:
     """Which command works on an output, or worked; None if that can't be told, or nothing is there."""
-    if not is_remote(as_typed(place)):
-        return read_state(Path(place)) if Path(place).is_dir() else None
-    found = look(dataset_url(as_typed(place)))
-    return found.unfinished or found.finished
+    return look(place_of(place)).state
 
 
-def is_occupied(place: Path | str) -> bool:
+def is_occupied(place: Typed) -> bool:
     """Whether something lies at an output."""
-    if not is_remote(as_typed(place)):
-        return Path(place).is_dir() and any(Path(place).iterdir())
-    return bool(look(dataset_url(as_typed(place))).names)
-
-
-def told(result: Any) -> Any:
-    """A result in which directories that stand for URLs are called by these.
-
-    >>> from packtool.errors import names
-    >>> names["/cache/17/packed"] = "s3://bucket/packed"
-    >>> told([Path("/cache/17/packed"), "packtool verify /cache/17/packed", 3]), names.clear()
-    (['s3://bucket/packed', 'packtool verify s3://bucket/packed', 3], None)
-    """
-    out = result
-    if isinstance(result, str):
-        out = named(result)
-    elif isinstance(result, Path) and named(str(result)) != str(result):
-        out = named(str(result))
-    elif isinstance(result, list):
-        out = [told(each) for each in result]
-    elif isinstance(result, dict):
-        out = {key: told(value) for key, value in result.items()}
-    elif isinstance(result, msgspec.Struct):
-        out = msgspec.structs.replace(result, **dict(_changed(result, result.__struct_fields__)))
-    elif is_dataclass(result) and not isinstance(result, type | Preview):  # a preview asks how much room there is
-        out = replace(result, **dict(_changed(result, [field.name for field in fields(result)])))
-    return out
-
-
-def _changed(result: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    for name in names:
-        before = getattr(result, name)
-        if (after := told(before)) is not before:
-            yield name, after
+    return bool(look(place_of(place)).names)

@@ -6,6 +6,8 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from packtool.places.typed import cache_directory
+
 
 @dataclass(frozen=True)
 class SeenFile:
@@ -42,14 +44,16 @@ class Preview:
         figures: what it would read and write, such as documents, rows, tokens and bytes.
         estimated: names of the figures that are estimates.
         files: that would be read, the first of them with a look at their documents.
+        staging: directory for what is on its way to a URL; None for the user's cache.
     """
 
     command: str
-    output: Path
+    output: Path | str
     found: str
     figures: dict[str, int]
     estimated: tuple[str, ...] = ()
     files: list[SeenFile] = field(default_factory=list)
+    staging: Path | str | None = None
 
     def __repr__(self) -> str:
         figures = ", ".join(f"{name}={value}" for name, value in self.figures.items())
@@ -57,8 +61,9 @@ class Preview:
 
     @property
     def free_bytes(self) -> int:
-        """Bytes free where the output would lie."""
-        place = self.output.absolute()
+        """Bytes free where the output would lie, or what is on its way to a URL."""
+        place = self.output if isinstance(self.output, Path) else Path(self.staging or cache_directory())
+        place = place.absolute()
         while not place.exists():
             place = place.parent
         return shutil.disk_usage(place).free

@@ -141,7 +141,7 @@ def write_order(
     )
     run = {**job.facts(), **_counted(table)}
     place.finish(manifest, run)
-    return DatasetResult(place.path, None, run)
+    return DatasetResult(place.shown, None, run)
 
 
 def _dealt(parts: Iterator[I64], plan: StoredPlan, record: Shuffle) -> Iterator[I64]:
@@ -203,7 +203,7 @@ def write_rows(
     _require_same(base.ledger, tallies, str(dataset.place))
     options = base.options if record.atom_size is None else {**base.options, "atom_size": record.atom_size}
     manifest = msgspec.structs.replace(base, packtool_version=__version__, options=options, shuffle=record)
-    mix = source_mix(place.staged, buckets, dataset.dtype, base.store_documents, record)
+    mix = source_mix(place, buckets, dataset.dtype, base.store_documents, record)
     report = _report(dataset, manifest, plans, tallies, mix)
     names = manifests.input_names(dataset.place, base.inputs)  # of the stores, as in the manifest
     run = {**job.facts(), "inputs": names, **_counted(table)}
@@ -219,7 +219,7 @@ def write_rows(
         ),
         run,
     )
-    return DatasetResult(place.path, report, run)
+    return DatasetResult(place.shown, report, run)
 
 
 def _counted(table: npt.NDArray[Any] | None) -> dict[str, int]:

@@ -102,4 +102,4 @@ def write_rotation(job: DatasetJob, dataset: PackedDataset, record: Shuffle, seq
         ),
         job.facts(),
     )
-    return DatasetResult(place.path, None, job.facts())
+    return DatasetResult(place.shown, None, job.facts())

@@ -12,7 +12,7 @@ from packtool import __version__
 from packtool.clock import Clock
 from packtool.commands.inputs import find_files, found_from_anywhere, warn_of_repeats
 from packtool.commands.part import Part, engine_of, require_all
-from packtool.commands.places import with_places
+from packtool.commands.places import result_path, with_places
 from packtool.commands.preview import Preview, SeenFile
 from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin
@@ -28,14 +28,16 @@ from packtool.options.call import takes
 from packtool.options.declare import flag, names_recorded
 from packtool.options.kinds import names_files
 from packtool.options.tokenize import TokenizeArguments
+from packtool.places.typed import place_of
 from packtool.places.url import is_remote
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
-from packtool.storage import output as outputs
+from packtool.storage.claim import prepare
 from packtool.storage.manifest import StoreManifest
 from packtool.storage.names import OFFSET, ORIGIN, TOKENIZER
+from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
-from packtool.storage.state import key_of
+from packtool.storage.state import key_of, lies_at
 from packtool.storage.token_store import token_dtype
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing import load, verdicts
@@ -65,7 +67,7 @@ class TokenizeResult:
         part: what a task with a share of the work did; counts and run are empty then.
     """
 
-    path: Path
+    path: Path | str
     counts: dict[str, int]
     run: dict[str, Any]
     preview: Preview | None = None
@@ -123,7 +125,7 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
     key = key_of(__version__, recorded, loaded.info, [_identity(files) for files in found])
     if options.dry_run:
         return _preview(options, key, [file for files in found for file in files or ()], loaded, filters, fields)
-    with outputs.prepare(
+    with prepare(
         options.output,
         "tokenize",
         key=key,
@@ -132,6 +134,8 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
         resume=options.resume,
         share=engine.share,
         arguments=again(options),
+        staging=options.staging,
+        quiet=options.quiet,
     ) as out:
         if out.finished:
             return _finished(out)
@@ -144,7 +148,7 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
         warn_of_repeats(files)
         if options.scheduler is not None:
             files = list(map(found_from_anywhere, files))
-        fallback, share = out.pieces("fallback", str), engine.share
+        fallback, share = Pieces(out, "fallback", str), engine.share
         given_up = fallback.recorded([0]).get(0)
         chosen = ("tokenizers", given_up) if given_up else _encoder(options, files, loaded)
         job = _job(out, files, loaded, chosen[0], fields, filters, options, engine)
@@ -158,10 +162,10 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
                 out.discard()  # nothing there that a resumed run could use
             raise
         if share is not None and not share.merges:
-            return TokenizeResult(out.path, {}, {}, part=Part(str(share), job.pieces_here, job.pieces))
+            return TokenizeResult(out.shown, {}, {}, part=Part(str(share), job.pieces_here, job.pieces))
         if share is not None:
-            require_all(out.path, job.missing(), job.pieces, out.tasks)
-        return TokenizeResult(out.path, *assemble(out, job, recorded, loaded.files, why, clock))
+            require_all(str(out.place), job.missing(), job.pieces, out.tasks)
+        return TokenizeResult(out.shown, *assemble(out, job, recorded, loaded.files, why, clock))
 
 
 def _encoder(options: TokenizeArguments, files: Sequence[CorpusFile], loaded: load.LoadedTokenizer) -> tuple[str, str]:
@@ -173,7 +177,7 @@ def _encoder(options: TokenizeArguments, files: Sequence[CorpusFile], loaded: lo
 
 
 def _job(
-    out: outputs.Output,
+    out: Output,
     files: list[CorpusFile],
     loaded: load.LoadedTokenizer,
     encoder: str,
@@ -183,7 +187,7 @@ def _job(
     engine: Engine,
 ) -> Job:
     """The blocks that there are to do, and what all of them have in common."""
-    out.delivery.share(out.scratch / TOKENIZER, loaded.data)
+    out.share(out.scratch / TOKENIZER, loaded.data)
     context = tasks.Context(
         scratch=str(out.scratch.absolute()),
         tokenizer=loaded.info,
@@ -201,7 +205,7 @@ def _job(
         max_record_bytes=options.record_bytes,
         provenance=options.provenance,
         special_ids=_special_ids(loaded) if options.special_tokens == "token" and options.ids_field is None else (),
-        destination=None if options.scheduler is None else out.delivery.destination,
+        destination=None if options.scheduler is None else out.destination,
     )
     return Job(context, files, engine, out, quiet=options.quiet)
 
@@ -312,14 +316,14 @@ def _preview(
         + about.documents * (OFFSET.itemsize + ORIGIN.itemsize * options.provenance)
         + sum(map(len, loaded.files.values())),
     }
-    output = Path(options.output)
-    found = outputs.lies_at(output, "tokenize", key)
+    output = result_path(options.output)
+    found = lies_at(place_of(options.output), "tokenize", key)
     seen = [_seen(file, fields, look=number < _SEEN_FILES) for number, file in enumerate(files)]
     estimated = ("documents", "tokens", "bytes")
-    return TokenizeResult(output, {}, {}, Preview("tokenize", output, found, figures, estimated, files=seen))
+    return TokenizeResult(output, {}, {}, Preview("tokenize", output, found, figures, estimated, seen, options.staging))
 
 
-def _finished(out: outputs.Output) -> TokenizeResult:
-    manifest = manifests.read(out.path)
+def _finished(out: Output) -> TokenizeResult:
+    manifest = manifests.read(out.place)
     assert isinstance(manifest, StoreManifest)
-    return TokenizeResult(out.path, manifest.counts, manifests.read_run(out.path), kept=True)
+    return TokenizeResult(out.shown, manifest.counts, manifests.read_run(out.place), kept=True)

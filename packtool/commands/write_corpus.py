@@ -80,7 +80,7 @@ def write_corpus(
         ledger=ledger,
         tallies=tallies,
         sources=packed_sources(inputs, corpus.store_documents, lengths, choice),
-        source_mix=source_mix(output.staged, buckets, corpus.dtype, corpus.store_documents, record),
+        source_mix=source_mix(output, buckets, corpus.dtype, corpus.store_documents, record),
     )
     run = {**job.facts(), **(facts or {})}
     output.finish(
@@ -103,7 +103,7 @@ def write_corpus(
         ),
         run,
     )
-    return DatasetResult(output.path, report, run)
+    return DatasetResult(output.shown, report, run)
 
 
 def _choice(output: Output, corpus: Corpus, choice: Choice | None, with_segments: bool) -> Choice | None:

@@ -39,7 +39,7 @@ def store_file(
         if lengths and sum(map(len, lengths)):
             number = first_shard + len(shards)
             shards.append(write_shard(place.staged, number, ids, offsets_of(np.concatenate(lengths)), vocab_size))
-            place.delivery.send(place.staged, shards[-1])
+            place.send(place.staged, shards[-1])
         ids.clear()
         lengths.clear()
 

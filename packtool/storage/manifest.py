@@ -21,7 +21,7 @@ from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.storage.consistency import require_consistent
 from packtool.storage.files import write_bytes
-from packtool.storage.reading import decode, read_file
+from packtool.storage.reading import decode
 from packtool.storage.schema import (
     EXPORT,
     FORMAT_VERSION,
@@ -172,10 +172,10 @@ def input_names(place: Typed, inputs: Sequence[DatasetEntry]) -> list[str]:
     return [entry.xxh3_128[:12] for entry in inputs]
 
 
-def kind_at(directory: Path) -> str:
-    """What a finished directory is, such as "token store"; "dataset" where its manifest can't be read."""
+def kind_at(place: Place) -> str:
+    """What is finished at a place, such as "token store"; "dataset" where its manifest can't be read."""
     try:
-        return msgspec.json.decode(read_file(directory / MANIFEST), type=_Kind).format.removeprefix("packtool ")
+        return msgspec.json.decode(place.read(MANIFEST), type=_Kind).format.removeprefix("packtool ")
     except (OSError, msgspec.MsgspecError):
         return "dataset"
 

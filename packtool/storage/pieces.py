@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -20,9 +20,11 @@ import msgspec
 
 from packtool.engines import Engine, Worker
 from packtool.engines.engine import Advance
-from packtool.storage.delivery import Delivery, Entry
+from packtool.places.local import LocalPlace
+from packtool.places.place import Entry
+from packtool.storage.output import Output
 from packtool.storage.publish import RECORDS
-from packtool.storage.reading import decode, problem_with, read_file
+from packtool.storage.reading import decode
 
 Done = TypeVar("Done")
 Task = TypeVar("Task")
@@ -43,18 +45,16 @@ class Pieces(Generic[Done]):
     """The pieces of one kind of an output.
 
     Attributes:
-        work: the output's `unfinished` directory.
+        output: whose they are.
         kind: names the directory of the records.
         type: of what is recorded of a piece.
         files: directory and files of a piece, of its number and record.
-        delivery: where finished files and records go.
     """
 
-    work: Path
+    output: Output
     kind: str
     type: type[Done]
     files: Callable[[int, Done], tuple[Path, Sequence[Entry]]] = nothing
-    delivery: Delivery = field(default_factory=Delivery)
 
     def run(
         self,
@@ -80,25 +80,25 @@ class Pieces(Generic[Done]):
         """
         done = self.found(tasks, engine) if done is None else done
         for number, record in done.items():
-            self.delivery.send(*self.files(number, record))
+            self.output.send(*self.files(number, record))
             if then is not None:
                 keep(partial(then, number))
             yield number, record
         todo = [number for number in tasks if number not in done]
-        sent = not engine.shares_directories and self.delivery.destination is not None
+        sent = not engine.shares_directories and self.output.destination is not None
         results = engine.run(
             function, [tasks[number] for number in todo], on_advance=on_advance, prepare=prepare, shared=shared
         )
         with closing(results):
             for at, record in results:
-                (self.delivery.arrived if sent else self.delivery.send)(*self.files(todo[at], record))
+                (self.output.arrived if sent else self.output.send)(*self.files(todo[at], record))
                 keep(partial(self.record, todo[at], record, then))
                 yield todo[at], record
 
     def found(self, numbers: Iterable[int], engine: Engine) -> dict[int, Done]:
         """The records of those pieces that are done, their files held against sizes and checksums."""
         records = self.recorded(numbers)
-        if self.delivery.destination is not None:
+        if self.output.destination is not None:
             return {number: each for number, each in records.items() if self._held(*self.files(number, each))}
         listed = {number: self.files(number, each) for number, each in records.items()}
         todo = [number for number, (_, entries) in listed.items() if entries]
@@ -118,7 +118,7 @@ class Pieces(Generic[Done]):
         found = {}
         for number in numbers:
             try:
-                found[number] = decode(read_file(self.path(number)), self.type)
+                found[number] = decode(LocalPlace(self.path(number).parent).read(self.path(number).name), self.type)
             except (FileNotFoundError, ValueError):
                 continue
         return found
@@ -127,22 +127,22 @@ class Pieces(Generic[Done]):
         """Write the record of a piece, when its files are where they go."""
         self.path(number).parent.mkdir(parents=True, exist_ok=True)
         after = None if then is None else partial(then, number)
-        self.delivery.record(self.path(number), msgspec.json.encode(done), *self.files(number, done), after)
+        self.output.record(self.path(number), msgspec.json.encode(done), *self.files(number, done), after)
 
     def forget(self, number: int) -> None:
         """Have a piece done again."""
-        self.delivery.forget(self.path(number))
+        self.output.forget(self.path(number))
 
     def path(self, number: int) -> Path:
         """The file of a record."""
-        return self.work / RECORDS / self.kind / f"{number:05d}.json"
+        return self.output.work / RECORDS / self.kind / f"{number:05d}.json"
 
     def _held(self, directory: Path, entries: Sequence[Entry]) -> bool:
-        return all(self.delivery.holds(directory, entry) for entry in entries)
+        return all(self.output.holds(directory, entry) for entry in entries)
 
 
 def holds(files: tuple[str, Sequence[Entry]], worker: Worker) -> bool:
     """Whether files of a directory have their sizes and checksums."""
     directory, entries = files
     worker.advance(0)
-    return all(problem_with(Path(directory), each.name, each.bytes, each.xxh3_128) is None for each in entries)
+    return all(LocalPlace(directory).problem(each) is None for each in entries)

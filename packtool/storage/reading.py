@@ -13,7 +13,6 @@ import xxhash
 from packtool.errors import DataError
 from packtool.places import local
 from packtool.places.local import LocalPlace
-from packtool.places.mirror import fetched
 from packtool.places.npy import FileEntry, npy_header
 from packtool.places.place import LARGEST_JSON, Place
 
@@ -22,7 +21,6 @@ _Content = TypeVar("_Content")
 
 def open_inside(directory: Path, name: str) -> int:
     """Return a file descriptor of a regular file in a directory, to read from; as of `packtool.places.local`."""
-    fetched(directory / name)
     return local.open_inside(directory, name)
 
 
@@ -33,7 +31,6 @@ def subdirectory(directory: Path, name: str) -> Path:
 
 def read_file(path: Path, largest: int = LARGEST_JSON) -> bytes:
     """Return all of a regular file, where it is not larger than `largest` bytes."""
-    fetched(path)
     return LocalPlace(path.parent).read(path.name, largest)
 
 
@@ -101,5 +98,4 @@ class _Wanted:
 
 def problem_with(directory: Path, name: str, size: int, xxh3_128: str) -> DataError | None:
     """Say what is wrong with a file that must have this size and this checksum; None if nothing is."""
-    fetched(directory / name)
     return LocalPlace(directory).problem(_Wanted(name, size, xxh3_128))

@@ -1,23 +1,24 @@
-"""What lies at an output, and which command put it there with which options: whether a run may go on, and with what."""
+"""What lies at the place of an output, and which command put it there with which options."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import xxhash
 
-from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.errors import PacktoolError
+from packtool.places.local import PARTIAL
+from packtool.places.place import Place
 from packtool.storage import manifest as manifests
-from packtool.storage.files import PARTIAL
 from packtool.storage.listing import listed
 from packtool.storage.lock import LOCK
-from packtool.storage.publish import SCRATCH, STAGED, STATE, UNFINISHED
-from packtool.storage.reading import decode, read_file
+from packtool.storage.publish import STAGED, STATE, UNFINISHED
+from packtool.storage.reading import decode
 
-_BEFORE_STATE = re.compile(rf"{LOCK}|task-\d+\.lock|{STATE}(\.[0-9a-f]{{8}})?{re.escape(PARTIAL)}")
+_BEFORE_STATE = re.compile(rf"{UNFINISHED}/({LOCK}|task-\d+\.lock|{STATE}(\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})")
 """What a command may leave that was killed before it could write down its key."""
 
 
@@ -35,11 +36,40 @@ class Begun(State, frozen=True):
         call: the command line that began the work.
         tasks: how many share it; 0 where one run does all of it.
         arguments: of the command, for `merge`, where tasks share it.
+        run: tells one run from another, in an object store.
     """
 
     call: str = ""
     tasks: int = 0
     arguments: dict[str, Any] = {}
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What lies at the place of an output.
+
+    Attributes:
+        names: of every file there, with its bytes; none where a command was killed before it wrote down its key.
+        whole: there is a manifest.
+        finished: who wrote the dataset there; None where there is none, or that can't be told.
+        unfinished: who is writing one, or was.
+    """
+
+    names: dict[str, int]
+    whole: bool
+    finished: State | None
+    unfinished: Begun | None
+
+    @property
+    def replacing(self) -> bool:
+        """Whether what is written there lies beside an older dataset until it is whole."""
+        return self.whole or any(name.startswith(f"{UNFINISHED}/{STAGED}/") for name in self.names)
+
+    @property
+    def state(self) -> State | None:
+        """Who worked there last, as far as that can be told."""
+        return self.unfinished or self.finished
 
 
 def key_of(*parts: Any) -> str:
@@ -47,97 +77,40 @@ def key_of(*parts: Any) -> str:
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode(parts, order="deterministic"))
 
 
-def read_call(path: Path) -> str:
-    """The command line that began the unfinished work at `path`; empty if that is not known."""
-    begun = read_begun(path)
-    return "" if begun is None else begun.call
+def look(place: Place) -> Found:
+    """Look at the place of an output, without touching it."""
+    names = place.names()
+    if all(_BEFORE_STATE.fullmatch(name) for name in names):
+        names = {}
+    whole, begun = manifests.MANIFEST in names, f"{UNFINISHED}/{STATE}"
+    return Found(
+        names,
+        whole,
+        _read(place, manifests.RUN, State) if whole else None,
+        _read(place, begun, Begun) if begun in names else None,
+    )
 
 
-def read_begun(path: Path) -> Begun | None:
-    """What is unfinished at `path`; None if that is not known."""
+def _read(place: Place, name: str, kind: type[Any]) -> Any:
     try:
-        return decode(read_file(path / UNFINISHED / STATE), Begun)
+        return decode(place.read(name), kind)
     except (OSError, ValueError, PacktoolError):
         return None
 
 
-def read_state(path: Path) -> State | None:
-    """Which command worked on the unfinished or finished output at `path`; None if that can't be told."""
-    return read_state_file(path / UNFINISHED / STATE) or _finished_state(path)
-
-
-def _finished_state(path: Path) -> State | None:
-    return read_state_file(path / manifests.RUN) if (path / manifests.MANIFEST).exists() else None
-
-
-def read_state_file(file: Path) -> State | None:
-    try:
-        return decode(read_file(file), State)
-    except (OSError, ValueError, PacktoolError):
-        return None
-
-
-def state_of(path: Path | str, command: str, key: str) -> str:
-    """What lies at `path`, without touching it.
+def lies_at(place: Place, command: str, key: str) -> str:
+    """What lies at a place, without touching it.
 
     Returns:
         ``nothing``; ``finished`` or ``unfinished`` work of this command with this key; ``other``: anything else.
     """
-    path = Path(path)
-    if not path.exists() or (path.is_dir() and not entries_of(path)):
-        return "nothing"
     try:
-        return "finished" if require_same(path, State(command, key)) else "unfinished"
-    except PacktoolError:
+        found, state = look(place), State(command, key)
+        if found.finished == state:
+            place.require(list(listed(manifests.read(place))))
+            return "finished"
+    except (OSError, PacktoolError):
         return "other"
-
-
-def entries_of(path: Path) -> list[str]:
-    """What the directory holds; nothing, if a command was killed there before it could write down its key."""
-    names = sorted(entry.name for entry in path.iterdir()) if path.exists() else []
-    if names == [UNFINISHED] and (path / UNFINISHED).is_dir() and not (path / UNFINISHED).is_symlink():
-        left = {e.name for e in (path / UNFINISHED).iterdir() if not _BEFORE_STATE.fullmatch(e.name)}
-        if left <= {STAGED, SCRATCH} and not any(any((path / UNFINISHED / name).iterdir()) for name in left):
-            return []
-    return names
-
-
-def require_same(path: Path, state: State, anew: str = "give --overwrite") -> bool:
-    """Check that what lies in `path` has the same state; whether it is finished. `anew`: how to start again."""
-    finished, unfinished = _finished_state(path), read_state_file(path / UNFINISHED / STATE)
-    if finished == state:
-        _require_whole(path)
-        return True
-    if unfinished == state:
-        return False
-    found = unfinished or finished
-    if found is None:
-        raise UsageError(
-            "nothing-to-resume",
-            "not empty, and not the output of an interrupted run",
-            remedy=f"{anew}, or give another output",
-            where=str(path),
-        )
-    if found.command != state.command:
-        what = f"written by packtool {found.command}, not by packtool {state.command}"
-    else:
-        what = "begun with other options or inputs"
-    remedy = f"give the same ones, or {anew} to start again"
-    raise UsageError("resume-differs", what, remedy=remedy, where=str(path))
-
-
-def _require_whole(path: Path) -> None:
-    """Refuse to keep a finished dataset that has lost files, or parts of them, since.
-
-    Raises:
-        DataError: naming the first one.
-    """
-    for each in listed(manifests.read(path)):
-        file = path / each.name
-        if not file.is_file() or file.stat().st_size != each.bytes:
-            raise DataError(
-                "missing-shard",
-                "named in the manifest, but not there as it was written",
-                remedy="copy it again, or give --overwrite to make all of it again",
-                where=str(file),
-            )
+    if found.unfinished is not None and State(found.unfinished.command, found.unfinished.key) == state:
+        return "unfinished"
+    return "other" if found.names else "nothing"

@@ -3,64 +3,120 @@
 A finished piece is uploaded while the next ones are made, and its local copy removed: local disks hold some pieces, not
 the output. The store then has what a local output has, under the same names:
 
-    URL/unfinished/state.json             who is at work
+    URL/unfinished/state.json                    who is at work
     URL/unfinished/pieces/shard/00000.json, …    records of finished pieces
-    URL/unfinished/scratch/block-000000/…        files whose final names are not known yet
-    URL/tokens-00000.npy, …               those whose names are; while an older dataset lies there, unfinished/dataset/…
+    URL/unfinished/scratch/block-00000/…         files whose final names are not known yet
+    URL/tokens-00000.npy, …                      those whose names are; while an older dataset lies there,
+                                                 unfinished/dataset/…
 
 In the end the store copies what has not its final name yet, the manifest comes last, and `unfinished/` goes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Semaphore
 
+import xxhash
+
 from packtool.errors import DataError, PacktoolError
-from packtool.places import transfer
-from packtool.places.mirror import Mirror
-from packtool.places.place import StoppedError
+from packtool.places.place import Entry, StoppedError
+from packtool.places.store import StorePlace
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
-from packtool.storage import remote
-from packtool.storage.delivery import Delivery, Destination, Entry
 from packtool.storage.files import write_shared
 from packtool.storage.listing import Listed, listed
-from packtool.storage.publish import RECORDS, STAGED, UNFINISHED
+from packtool.storage.output import Destination, Output
+from packtool.storage.publish import DATASET_FILE, RECORDS, STATE, UNFINISHED
 from packtool.storage.schema import Manifest
+from packtool.storage.state import Found, State
 
 UPLOADS = 4
 """Pieces that are uploaded at once, and the most that wait for it on local disks."""
 REQUESTS = 32
 """Small requests that are made at once: records, copies inside the store."""
+_STATE = f"{UNFINISHED}/{STATE}"
 
 
-class Uploads(Delivery):
-    """Sends finished pieces in the background, each file as a whole or not at all.
+def directory_for(url: str, staging: Path) -> Path:
+    """The local directory that stands for an output, in the staging directory; it is called as the dataset is."""
+    return staging.absolute() / "outputs" / xxhash.xxh3_64_hexdigest(f"{url} ".encode()) / url.rpartition("/")[2]
 
-    What was sent can still be read: it is fetched again.
+
+class UploadedOutput(Output):
+    """Sends finished pieces in the background, each file as a whole or not at all. What was sent can still be read.
 
     Args:
-        destination: where to.
-        there: objects that lie in ``URL/unfinished``, or would without an older dataset, by name, and their bytes. Only
-            those that a record names are believed.
+        place: of the dataset.
+        path: the local directory that stands for it.
+        state: command and key.
+        found: what lies at the place. Of its files only those are believed that a record names.
+        resumed: they are this work's.
         quiet: no progress bar.
     """
 
-    def __init__(self, destination: Destination, there: Mapping[str, int], *, quiet: bool) -> None:
-        self.destination: Destination = destination
-        self._there = there
+    place: StorePlace
+    destination: Destination
+
+    def __init__(
+        self, place: StorePlace, path: Path, state: State, found: Found, *, resumed: bool, quiet: bool
+    ) -> None:
+        super().__init__(place, path, state, resumed)
+        replacing = found.replacing if resumed else found.whole
+        self.destination = Destination(place, self.work.absolute(), replacing)
+        self._there: Mapping[str, int] = found.names if resumed else {}
         self._quiet = quiet
         self._done: dict[str, int] = {}
         self._sent: dict[str, Future[None]] = {}
-        self._placed: dict[str, str] = {}
+        self._renamed: dict[str, str] = {}
         self._pool = ThreadPoolExecutor(UPLOADS, thread_name_prefix="packtool-upload")
         self._free = Semaphore(UPLOADS)
         self._stop = Event()
         self._failure: PacktoolError | None = None
-        _WorkMirror(destination, self._done)
+        self._begun = b""
+
+    def _name(self, file: Path) -> str:
+        return self.destination.name(file.absolute())
+
+    def take(self, begun: bytes, *, anew: bool) -> None:
+        """Say in the store who is at work.
+
+        Args:
+            begun: tells this run from all others.
+            anew: nothing is there: of several runs that begin at the same time, one goes on.
+
+        Raises:
+            DataError: another run does.
+        """
+        self._begun = begun
+        if not anew:
+            self.place.write(_STATE, begun)
+        elif not self.place.create(_STATE, begun):
+            raise self._taken()
+
+    def _require_mine(self) -> None:
+        """Stop where another run has begun to write since, which nobody could keep from doing so.
+
+        Raises:
+            DataError: one has.
+        """
+        try:
+            found = self.place.read(_STATE)
+        except FileNotFoundError:
+            found = b""
+        if found != self._begun:
+            raise self._taken()
+
+    def _taken(self) -> DataError:
+        remedy = "let one of them end, then run it again with --resume, or choose another output"
+        return DataError(
+            "output-in-use", "another run of packtool is writing here", remedy=remedy, where=str(self.place)
+        )
 
     def holds(self, directory: Path, entry: Entry) -> bool:
         name = self._name(directory / entry.name)
@@ -73,22 +129,26 @@ class Uploads(Delivery):
         while not self._free.acquire(timeout=0.2):
             self._require_well()
         self._require_well()
-        if not entries:
-            self._free.release()
-            return
-        piece = self._pool.submit(self._deliver, directory, entries)
+        piece = self._pool.submit(self._send, directory, entries)
         piece.add_done_callback(lambda _: self._free.release())
         for entry in entries:
             self._sent[self._name(directory / entry.name)] = piece
 
-    def _deliver(self, directory: Path, entries: Sequence[Entry]) -> None:
-        try:
+    def _send(self, directory: Path, entries: Sequence[Entry]) -> None:
+        with self._failing():
+            self._require_mine()
             for entry in entries:
                 name = self._name(directory / entry.name)
                 if name not in self._done:
-                    self.destination.upload(directory, entry, directory, self._stop)
+                    self.place.put(name, directory / entry.name, entry.xxh3_128, self._stop)
                     self._done[name] = entry.bytes
-                (directory / entry.name).unlink(missing_ok=True)  # only now: whoever reads it finds it there
+                (directory / entry.name).unlink(missing_ok=True)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Remember the first failure of what happens in the background."""
+        try:
+            yield
         except PacktoolError as error:
             self._failure = self._failure or _with_resume(error)
             raise self._failure from None
@@ -104,130 +164,133 @@ class Uploads(Delivery):
     def arrived(self, directory: Path, entries: Sequence[Entry]) -> None:
         self._done.update({self._name(directory / entry.name): entry.bytes for entry in entries})
 
+    def have(self, directory: Path, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            file = directory / entry.name
+            name = self._name(file)
+            if (piece := self._sent.get(name)) is not None:
+                piece.result()
+            if name in self._done and not file.exists():
+                fetch(self.place, name, file)
+
     def record(
         self,
-        path: Path,
+        file: Path,
         data: bytes,
         directory: Path,
         entries: Sequence[Entry] = (),
         then: Callable[[], object] | None = None,
     ) -> None:
         """Write a record, in the background: what its piece waits for is ahead of it in the same queue."""
-        names = [self._name(directory / entry.name) for entry in entries]
-        files = {self._sent.get(name) for name in names} - {None}
+        files = [self._sent[name] for entry in entries if (name := self._name(directory / entry.name)) in self._sent]
 
         def write() -> None:
-            try:
+            with self._failing():
                 for each in files:
-                    each.result()  # type: ignore[union-attr]
-                transfer.write(self.destination.of(path), data)
-                write_shared(path, data)
-            except PacktoolError as error:
-                self._failure = self._failure or _with_resume(error)
-                raise self._failure from None
+                    each.result()
+                self.share(file, data)
             if then is not None:
                 then()
 
         self._require_well()
-        self._sent[self._name(path)] = self._pool.submit(write)
+        self._sent[self._name(file)] = self._pool.submit(write)
 
-    def share(self, path: Path, data: bytes) -> None:
-        write_shared(path, data)
-        transfer.write(self.destination.of(path), data)
+    def share(self, file: Path, data: bytes) -> None:
+        self.place.write(self._name(file), data)
+        write_shared(file, data)
 
-    def forget(self, path: Path) -> None:
-        super().forget(path)
-        transfer.remove(self.destination.of(path))
+    def forget(self, file: Path) -> None:
+        super().forget(file)
+        self.place.remove([self._name(file)])
 
-    def place(self, directory: Path, entry: Entry, target: Path) -> None:
+    def rename(self, directory: Path, entry: Entry, target: Path) -> None:
         """Give a file another name, in the end: the store copies it."""
-        self._placed[self._name(target)] = self._name(directory / entry.name)
+        self._renamed[self._name(target)] = self._name(directory / entry.name)
 
     def pull(self) -> None:
         """Have the records here that an earlier run left in the store."""
-        records = [name for name in self._there if _is_record(name) and not (self.destination.work / name).exists()]
-
-        def fetch(name: str) -> None:
-            file = self.destination.work / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_shared(file, transfer.read(self.destination.of(file)))
-
+        start = f"{UNFINISHED}/{RECORDS}/"
+        files = {name: self.path / name for name in self._there if name.startswith(start) and name.endswith(".json")}
         with ThreadPoolExecutor(REQUESTS) as pool:
-            list(pool.map(fetch, records))
+            todo = [name for name, file in files.items() if not file.exists()]
+            list(pool.map(lambda name: fetch(self.place, name, files[name]), todo))
 
-    def finish(self, path: Path, manifest: Manifest) -> None:
+    def publish(self, manifest: Manifest) -> None:
         """Send what is left, have the store copy what has not its name yet, then write the manifest."""
-        url, staged = self.destination.url, self.destination.work / STAGED
-        files = {f"{STAGED}/{each.name}": each for each in listed(manifest)}
+        files = {self._name(self.staged / each.name): each for each in listed(manifest)}
         known = self._done.keys() | self._sent.keys()
-        rest = [each for name, each in files.items() if self._placed.get(name, name) not in known]
         with Progress(sum(each.bytes for each in files.values()), "upload", quiet=self._quiet) as bar:
-            for each in rest:
-                self.send(staged, [each])
+            for name, each in files.items():
+                if self._renamed.get(name, name) not in known:
+                    self.send(self.staged, [each])
             for piece in list(self._sent.values()):
                 piece.result()
             copies = {
-                name: source
-                for name in files
-                if (source := self._placed.get(name, name)) != name or self.destination.replacing
+                each: source
+                for name, each in files.items()
+                if (source := self._renamed.get(name, name)) != name or self.destination.replacing
             }
-            bar.advance(sum(each.bytes for name, each in files.items() if name not in copies))
+            bar.advance(sum(each.bytes for each in files.values() if each not in copies))
             if self.destination.replacing:
-                transfer.remove(f"{url}/{manifests.MANIFEST}")  # of the older dataset
+                self.place.remove([manifests.MANIFEST])  # of the older dataset
 
-            def copy(name: str) -> int:
-                source = self.destination.of(self.destination.work / copies[name])
-                transfer.copy(source, f"{url}/{files[name].name}")
-                return files[name].bytes
+            def copy(each: Listed) -> int:
+                self.place.copy(copies[each], each.name)
+                return each.bytes
 
             with ThreadPoolExecutor(REQUESTS) as pool:
                 for size in pool.map(copy, copies):
                     bar.advance(size)
-        _require_whole(url, files.values())
-        transfer.write(f"{url}/{manifests.RUN}", (staged / manifests.RUN).read_bytes())
-        transfer.write(f"{url}/{manifests.MANIFEST}", manifests.sealed(manifest))
-        remote.tidy(url, manifest)
+        self._require_whole(list(files.values()))
+        self._require_mine()
+        self.place.write(manifests.RUN, (self.staged / manifests.RUN).read_bytes())
+        self.place.write(manifests.MANIFEST, manifests.sealed(manifest))
+        tidy(self.place, manifest)
 
-    def close(self) -> None:
+    def _require_whole(self, files: Sequence[Listed]) -> None:
+        """Refuse to write a manifest beside what is not there.
+
+        Raises:
+            DataError: naming the first object.
+        """
+        there = self.place.names()
+        for each in files:
+            if (found := there.get(each.name)) != each.bytes:
+                what = "is not in the store" if found is None else f"has {found} bytes in the store, not {each.bytes}"
+                where, remedy = self.place.where(each.name), "run the command again with --resume"
+                raise DataError("store-unreachable", what, remedy=remedy, where=where)
+
+    def release(self) -> None:
         self._stop.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _name(self, file: Path) -> str:
-        return file.relative_to(self.destination.work).as_posix()
-
-
-class _WorkMirror(Mirror):
-    """Stands for what was sent of an unfinished output."""
-
-    def __init__(self, destination: Destination, sizes: dict[str, int]) -> None:
-        super().__init__(f"{destination.url}/{UNFINISHED}", destination.work, sizes=sizes)
-        self._destination = destination
-
-    def url_of(self, name: str) -> str:
-        return self._destination.of(self.path / name)
+        super().release()
+        if not self.work.exists():
+            remove_directory(self.path)
 
 
-def _is_record(name: str) -> bool:
-    """Whether a name in ``unfinished/`` is that of a record.
+def fetch(place: StorePlace, name: str, file: Path) -> None:
+    """Copy a file of a store to a local one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f"{file.name}.fetched")
+    with partial.open("wb") as out:
+        for block in place.blocks(name):
+            out.write(block)
+    partial.replace(file)
 
-    >>> _is_record("pieces/shard/00000.json"), _is_record("dataset/report.json"), _is_record("state.json")
-    (True, False, False)
-    """
-    return name.startswith(f"{RECORDS}/") and name.endswith(".json")
+
+def remove_directory(path: Path) -> None:
+    """Remove a directory of `directory_for`, and those above it that are empty now."""
+    shutil.rmtree(path.parent, ignore_errors=True)
+    for parent in (path.parent.parent, path.parent.parent.parent):
+        with suppress(OSError):
+            parent.rmdir()
 
 
-def _require_whole(url: str, files: Iterable[Listed]) -> None:
-    """Refuse to write a manifest beside what is not there.
-
-    Raises:
-        DataError: naming the first object.
-    """
-    there = transfer.names_below(url)
-    for each in files:
-        if (found := there.get(each.name)) != each.bytes:
-            what = "is not in the store" if found is None else f"has {found} bytes in the store, not {each.bytes}"
-            remedy = "run the command again with --resume"
-            raise DataError("store-unreachable", what, remedy=remedy, where=f"{url}/{each.name}")
+def tidy(place: StorePlace, manifest: Manifest) -> None:
+    """Remove what does not belong to the finished dataset: of the work on it, and of one that lay there before."""
+    kept = {each.name for each in listed(manifest)} | {manifests.RUN, manifests.MANIFEST}
+    others = [name for name in place.names() if name not in kept]
+    place.remove(name for name in others if name.startswith(f"{UNFINISHED}/") or re.fullmatch(DATASET_FILE, name))
 
 
 def _with_resume(error: PacktoolError) -> PacktoolError:

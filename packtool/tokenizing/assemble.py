@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 
 from packtool.clock import Clock
-from packtool.storage import output as outputs
+from packtool.places.place import Place
 from packtool.storage.files import FileEntry, sync_directory
 from packtool.storage.manifest import InputEntry, StoreManifest, TokenShard
 from packtool.storage.names import REJECTED, columns_file, shard_file, token_dtype
+from packtool.storage.output import Output
 from packtool.storage.tokenizer_files import write_tokenizer
 from packtool.tokenizing.counts import SpanCounts
 from packtool.tokenizing.job import Job
@@ -23,7 +24,7 @@ from packtool.warnings import warn
 
 
 def assemble(
-    out: outputs.Output, job: Job, options: dict[str, Any], tokenizer: Mapping[str, bytes], why: str, clock: Clock
+    out: Output, job: Job, options: dict[str, Any], tokenizer: Mapping[str, bytes], why: str, clock: Clock
 ) -> tuple[dict[str, int], dict[str, Any]]:
     """Give shards their final names, join what was rejected, write the manifest.
 
@@ -46,6 +47,7 @@ def assemble(
     with RejectJoiner(out.staged, [file.name for file in job.files]) as joiner:
         for directory, result in job.in_order():
             if result.rejected is not None:
+                out.have(directory, [result.rejected])
                 joiner.add(directory)
             first_record = per_file[result.spans[0].file].records if result.spans[0].file in per_file else 0
             for span in result.spans:
@@ -58,7 +60,7 @@ def assemble(
                 columns = shard.columns
                 if columns is not None:
                     name = columns_file(len(shards))
-                    out.delivery.place(directory, columns, out.staged / name)
+                    out.rename(directory, columns, out.staged / name)
                     columns = msgspec.structs.replace(columns, name=name)
                 shards.append(TokenShard(tokens, offsets, documents, origins, first_record, columns))
                 documents += shard.offsets.shape[0] - 1
@@ -90,25 +92,25 @@ def assemble(
         "files": [{"name": job.files[n].name, **counts.flat()} for n, counts in sorted(per_file.items())],
     }
     out.finish(manifest, run)
-    _warn(out.path, manifest)
-    _warn_of_special(out.path, total.special, manifest.tokenizer.added_tokens)
+    _warn(out.place, manifest)
+    _warn_of_special(str(out.place), total.special, manifest.tokenizer.added_tokens)
     return manifest.counts, run
 
 
-def _warn(path: Path, manifest: StoreManifest) -> None:
+def _warn(place: Place, manifest: StoreManifest) -> None:
     counts = manifest.counts
     if counts["rejected"]:
         kept = manifest.rejected is not None
-        remedy = f"see {path / REJECTED}" if kept else "use --on-error quarantine to see which, with the reasons"
+        remedy = f"see {place.where(REJECTED)}" if kept else "use --on-error quarantine to see which, with the reasons"
         what = f"{counts['rejected']:,} records could not be used"
         if counts.get("lost_bytes"):
             what += f", and {counts['lost_bytes']:,} bytes of damaged files are lost with all records in them"
-        warn("records-rejected", what, remedy=remedy, where=str(path))
+        warn("records-rejected", what, remedy=remedy, where=str(place))
     if not counts["documents"]:
-        warn("no-documents", "no document is left", remedy="check the input and the filters", where=str(path))
+        warn("no-documents", "no document is left", remedy="check the input and the filters", where=str(place))
 
 
-def _warn_of_special(path: Path, found: Mapping[str, int], tokens: Mapping[str, int]) -> None:
+def _warn_of_special(place: str, found: Mapping[str, int], tokens: Mapping[str, int]) -> None:
     """Texts that hold special tokens: perhaps from other corpora, perhaps by somebody who wants to end a document."""
     if not found:
         return
@@ -117,11 +119,11 @@ def _warn_of_special(path: Path, found: Mapping[str, int], tokens: Mapping[str, 
     listed = ", ".join(f"{names[int(number)]} ({times:,})" for number, times in most[:5])
     what = f"texts hold special tokens, which are encoded as such: {listed}{', …' * (len(most) > 5)}"
     remedy = "give --special-tokens text to encode them as plain text"
-    warn("special-tokens", what, remedy=remedy, where=str(path))
+    warn("special-tokens", what, remedy=remedy, where=place)
 
 
-def _place(out: outputs.Output, directory: Path, number: int, entry: FileEntry) -> FileEntry:
+def _place(out: Output, directory: Path, number: int, entry: FileEntry) -> FileEntry:
     """Give one file of a shard its final name."""
     name = shard_file(entry.name.partition("-")[0], number)
-    out.delivery.place(directory, entry, out.staged / name)
+    out.rename(directory, entry, out.staged / name)
     return msgspec.structs.replace(entry, name=name)

@@ -20,13 +20,13 @@ from packtool.corpus.records import Block, CorpusFile, RecordBatch, Reject, Span
 from packtool.corpus.walk import shown
 from packtool.engines import Worker
 from packtool.errors import DataError
-from packtool.places import transfer
-from packtool.places.url import is_remote
+from packtool.places.local import LocalPlace
+from packtool.places.place import Place
 from packtool.plan import I64
-from packtool.storage.delivery import Destination
 from packtool.storage.files import FileEntry, sync_directory
 from packtool.storage.manifest import InputEntry, TokenizerInfo
 from packtool.storage.names import TOKENIZER
+from packtool.storage.output import Destination
 from packtool.temporary import own_directory
 from packtool.tokenizing.choose import EncoderRecipe, load_encoder
 from packtool.tokenizing.counts import SpanCounts, count_ids
@@ -132,7 +132,7 @@ def run(context: Context, task: Task, worker: Worker) -> BlockResult | FileDiges
     with own_directory(scratch if destination is None else None, f"{directory.name}.") as attempt:
         result = _block(context, task, attempt, worker)
         if destination is not None:
-            destination.deliver(attempt, result.files(), directory)
+            destination.put(attempt, result.files(), directory)
         else:
             directory.mkdir(exist_ok=True)
             for entry in result.files():
@@ -169,15 +169,17 @@ def prepare(context: Context) -> Verified | None:
     """Load the encoder; it is kept for the next task, and shared with processes forked from this one. Ids need none."""
     if context.fields.ids:
         return None
-    file = Path(context.scratch) / TOKENIZER
-    place = str(file) if context.destination is None else context.destination.of(file)
-    return _encoder(place, context.tokenizer.sha256, context.recipe)
+    place, name = Path(context.scratch), TOKENIZER
+    if context.destination is None:
+        return _encoder(LocalPlace(place), name, context.tokenizer.sha256, context.recipe)
+    name = context.destination.name(place / name)
+    return _encoder(context.destination.place, name, context.tokenizer.sha256, context.recipe)
 
 
 @functools.lru_cache(maxsize=1)
-def _encoder(place: str, sha256: str, recipe: EncoderRecipe) -> Verified:
+def _encoder(place: Place, name: str, sha256: str, recipe: EncoderRecipe) -> Verified:
     del sha256  # part of the cache's key: another run in this process may use the same path
-    return load_encoder(recipe, transfer.read(place) if is_remote(place) else Path(place).read_bytes())
+    return load_encoder(recipe, place.read(name))
 
 
 def read_span(

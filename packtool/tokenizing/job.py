@@ -18,6 +18,7 @@ from packtool.storage.files import FileEntry
 from packtool.storage.manifest import InputEntry
 from packtool.storage.names import TOKENIZER
 from packtool.storage.output import Output
+from packtool.storage.pieces import Pieces
 from packtool.tokenizing import block as tasks
 
 Done = tasks.BlockResult | tasks.FileDigest
@@ -50,7 +51,7 @@ class Job:
         self._scratch = output.scratch
         self._split = sorted({block[0].file for block in self._blocks if not block[0].whole})
         self.pieces = len(self._split) + len(self._blocks)
-        self._kept = output.pieces("block", Done, self._files)  # type: ignore[arg-type]
+        self._kept = Pieces(output, "block", Done, self._files)  # type: ignore[arg-type]
         share = engine.share
         mine = range(self.pieces) if share is None or share.merges else filter(share.has, range(self.pieces))
         done = self._kept.found(known := list(mine), engine)

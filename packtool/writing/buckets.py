@@ -14,9 +14,8 @@ from packtool.metrics import Tally
 from packtool.plan import Ints, Plan
 from packtool.progress import Progress
 from packtool.shuffling.atom import AtomShuffle
-from packtool.storage.delivery import Destination
 from packtool.storage.manifest import Bucket, PackedShard
-from packtool.storage.output import Output
+from packtool.storage.output import Destination, Output
 from packtool.storage.pieces import Pieces
 from packtool.storage.publish import STATE
 from packtool.storage.reading import MappedFile
@@ -117,7 +116,7 @@ class BucketWriter:
 
     @property
     def _checks(self) -> Pieces[Checked]:
-        return self.output.pieces("input", Checked)
+        return Pieces(self.output, "input", Checked)
 
     def _check(self, inputs: Mapping[int, MappedFile]) -> InputCheck:
         if (share := self._share) is not None:
@@ -170,7 +169,7 @@ class BucketWriter:
             source,
             shuffle,
             scratch,
-            lambda name: self.output.pieces(f"{name}/{job.directory}", PartitionContents),
+            lambda name: Pieces(self.output, f"{name}/{job.directory}", PartitionContents),
             arrays=arrays,
             budget=self.budget,
             progress=writer.progress,
@@ -183,7 +182,7 @@ class BucketWriter:
     def _store_of_partitions(self) -> Destination | None:
         """Where partitions go that are too many for local disks, or whose readers share none."""
         far = self.budget.in_order or not self.budget.engine.shares_memory
-        return self.output.delivery.destination if far else None
+        return self.output.destination if far else None
 
 
 def _described(directory: str, plan: Plan, shards: list[PackedShard]) -> Bucket:

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,9 @@ import xxhash
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Worker
-from packtool.places import transfer
 from packtool.plan import I64, Plan, offsets_of, ranges
 from packtool.shuffling.atom import AtomShuffle, Keys
-from packtool.storage.delivery import Destination
+from packtool.storage.output import Destination
 from packtool.storage.packed import SEGMENT
 from packtool.storage.pieces import Pieces
 from packtool.storage.segment_table import to_table
@@ -93,8 +91,7 @@ class FirstPass:
 
     def _send(self, files: list[Path], destination: Destination) -> None:
         def send(file: Path) -> None:
-            transfer.upload(file, destination.of(self.directory / file.name), Event())
-            file.unlink()
+            destination.place.put(destination.name(self.directory / file.name), file)
 
         with ThreadPoolExecutor(UPLOADS) as pool:
             list(pool.map(send, files))

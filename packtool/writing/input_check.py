@@ -136,5 +136,5 @@ def _require_undamaged(pieces: Pieces[Checked]) -> None:
                 "input-was-damaged",
                 f"a task found damaged input, which others may have copied: {found.damage}",
                 remedy="restore the input, remove the output, and run all tasks again",
-                where=str(pieces.work.parent),
+                where=str(pieces.output.place),
             )

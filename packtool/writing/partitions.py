@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from packtool.places.local import LocalPlace
 from packtool.plan import Plan
-from packtool.storage.delivery import Destination
+from packtool.storage.output import Destination
+from packtool.writing.scratch import ScratchFile
 
 
 class PartitionContents(msgspec.Struct, frozen=True):
@@ -65,22 +67,22 @@ class Partitions:
     tasks: list[PartitionContents] = field(default_factory=list)
     destination: Destination | None = None
 
-    def files(self, number: int) -> list[tuple[Path | str, str]]:
-        """The files of a partition, or their URLs, in stored order, with their hashes."""
-        paths = [
-            (scratch_file(self.directory, number, task), contents.xxh3_128[number])
-            for task, contents in enumerate(self.tasks)
-            if contents.atoms[number]
-        ]
-        if self.destination is None:
-            return list(paths)
-        return [(self.destination.of(path), digest) for path, digest in paths]
+    def files(self, number: int) -> list[ScratchFile]:
+        """The files of a partition in stored order."""
+        found = []
+        for task, contents in enumerate(self.tasks):
+            if contents.atoms[number]:
+                path, digest = scratch_file(self.directory, number, task), contents.xxh3_128[number]
+                if self.destination is None:
+                    found.append(ScratchFile(LocalPlace(self.directory), path.name, digest))
+                else:
+                    found.append(ScratchFile(self.destination.place, self.destination.name(path), digest))
+        return found
 
     def remove(self, number: int) -> None:
         """Remove the files of a partition; those in a store go with all unfinished work there."""
-        for path, _ in self.files(number):
-            if isinstance(path, Path):
-                path.unlink(missing_ok=True)
+        if self.destination is None:
+            LocalPlace(self.directory).remove(file.name for file in self.files(number))
 
 
 def scratch_file(directory: Path, partition: int, task: int) -> Path:

@@ -12,14 +12,15 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
 from packtool.errors import DataError
-from packtool.places import transfer
+from packtool.places.local import LocalPlace
+from packtool.places.place import Place
 from packtool.storage.packed import SEGMENT
 
 AHEAD = 4
@@ -27,6 +28,14 @@ AHEAD = 4
 _HEADER = np.dtype("<i8")
 _COUNTED = (0, 0, 1, 2, 1)
 """Which of the counts in the header each column has: atoms, units or segments."""
+
+
+class ScratchFile(NamedTuple):
+    """A file of atoms: its place, its name there, and the xxh3-128 of its bytes."""
+
+    place: Place
+    name: str
+    xxh3_128: str
 
 
 @dataclass(frozen=True)
@@ -82,18 +91,18 @@ def append(path: Path, atoms: Atoms, hashed: xxhash.xxh3_128) -> None:
             file.write(view)
 
 
-def read(files: Sequence[tuple[Path | str, str]], whole: Atoms) -> None:
+def read(files: Sequence[ScratchFile], whole: Atoms) -> None:
     """Read all blocks of these files as one.
 
     Args:
-        files: paths, or URLs, and the xxh3-128 of each one's bytes.
+        files: what to read, in order.
         whole: as large as all of them, to be filled.
 
     Raises:
         DataError: a file is not what was written.
     """
     first = np.zeros(3, np.int64)
-    for opened, (path, digest) in zip(_opened([path for path, _ in files]), files, strict=True):
+    for opened, scratch in zip(_opened(files), files, strict=True):
         hashed = xxhash.xxh3_128()
         with opened as file:
             while len(header := file.read(_HEADER.itemsize * len(first))) == _HEADER.itemsize * len(first):
@@ -104,18 +113,18 @@ def read(files: Sequence[tuple[Path | str, str]], whole: Atoms) -> None:
                     file.readinto(target)
                     hashed.update(target)
                 first = last
-        if hashed.hexdigest() != digest:
+        if hashed.hexdigest() != scratch.xxh3_128:
             raise DataError(
                 "damaged-scratch",
                 "an unfinished file is gone, or has changed since it was written, as after a power failure",
                 remedy="start again with --overwrite",
-                where=str(path),
+                where=scratch.place.where(scratch.name),
             )
 
 
-def _opened(files: Sequence[Path | str]) -> Iterator[io.BufferedReader | io.BytesIO]:
+def _opened(files: Sequence[ScratchFile]) -> Iterator[io.BufferedReader | io.BytesIO]:
     """Each of these files; empty ones in place of those that are gone. Of objects some are fetched ahead."""
-    if all(isinstance(file, Path) for file in files):
+    if all(isinstance(file.place, LocalPlace) for file in files):
         yield from map(_open, files)
         return
     with ThreadPoolExecutor(AHEAD) as pool:
@@ -127,8 +136,10 @@ def _opened(files: Sequence[Path | str]) -> Iterator[io.BufferedReader | io.Byte
                 yield coming.popleft().result()
 
 
-def _open(file: Path | str) -> io.BufferedReader | io.BytesIO:
+def _open(file: ScratchFile) -> io.BufferedReader | io.BytesIO:
     try:
-        return file.open("rb") if isinstance(file, Path) else io.BytesIO(transfer.read(file))
+        if isinstance(file.place, LocalPlace):
+            return (file.place.path / file.name).open("rb")
+        return io.BytesIO(file.place.read(file.name))
     except FileNotFoundError:
         return io.BytesIO()

@@ -14,10 +14,9 @@ import numpy as np
 from packtool.engines import Engine, Worker
 from packtool.metrics import Tally, TallyCounts
 from packtool.plan import Ints, Plan
-from packtool.storage.delivery import Destination
 from packtool.storage.files import FileEntry, sync_directory
 from packtool.storage.manifest import PackedShard
-from packtool.storage.output import Output
+from packtool.storage.output import Destination, Output
 from packtool.storage.packed_writer import PackedShardWriter
 from packtool.storage.pieces import Pieces
 from packtool.temporary import own_directory
@@ -81,7 +80,7 @@ class WriteShard:
                 worker.give_way()
                 shard = writer.close(self.rows.atoms(first, last))
             if self.destination is not None:
-                self.destination.deliver(attempt, files_of(shard), self.directory)
+                self.destination.put(attempt, files_of(shard), self.directory)
             else:
                 for entry in files_of(shard):
                     (attempt / entry.name).replace(self.directory / entry.name)
@@ -126,7 +125,7 @@ class RowWriter:
     def pieces(self) -> Pieces[Note]:
         """The shards as pieces of the output."""
         kind = f"shard/{self.bucket}" if self.bucket else "shard"
-        return self.output.pieces(kind, Note, lambda _, note: (self.directory, files_of(note.shard)))
+        return Pieces(self.output, kind, Note, lambda _, note: (self.directory, files_of(note.shard)))
 
     def write(self, rows: PlannedRows) -> tuple[list[PackedShard], Tally | None]:
         """Write all rows of this run's share; return its shards in order and the tally of their rows."""
@@ -138,7 +137,7 @@ class RowWriter:
             if share is None or share.has(self.first_piece + number)
         }
         done = self._found(tasks)
-        far = None if self.engine.shares_directories else self.output.delivery.destination
+        far = None if self.engine.shares_directories else self.output.destination
         task = WriteShard(
             rows,
             self.lengths,

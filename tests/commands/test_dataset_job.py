@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool.storage.state import state_of
+from packtool.places.local import LocalPlace
+from packtool.storage.state import lies_at
 from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(5).integers(1, 60, 200).tolist()
@@ -32,4 +33,4 @@ def test_another_version_does_not_go_on(tmp_path: Path, monkeypatch: pytest.Monk
             else:
                 patch.setattr("packtool.commands.dataset_job.__version__", "0.0")
             assert command(source, out, **options, dry_run=True).preview.found == "other"
-    assert state_of(tmp_path / "packed", "pack", "0") == "other"
+    assert lies_at(LocalPlace(tmp_path / "packed"), "pack", "0") == "other"

@@ -246,7 +246,12 @@ def test_killed_at_any_moment(place: Path, seed: int) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         if chance.random() < 0.3:
-            assert refused(packtool.merge, "out").code in ("task-missing", "missing-input", "nothing-to-merge")
+            try:
+                packtool.merge("out")
+            except PacktoolError as error:
+                assert error.code in ("task-missing", "missing-input", "nothing-to-merge")  # noqa: PT017 - or none
+            else:
+                break  # all of them had done their share
         assert not Path("out/manifest.json").exists()
     for number in (1, 2, 3):
         subprocess.run([*command, "--task", f"{number}/3"], check=True)
@@ -262,7 +267,7 @@ def test_a_merge_that_was_killed(place: Path, monkeypatch: pytest.MonkeyPatch) -
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("packtool.storage.delivery.publish", killed)
+        patch.setattr("packtool.storage.output.publish", killed)
         packtool.merge("out")
     assert publish.is_staged(Path("out"))
     error = refused(packtool.pack, "store", "out", **PACK, task="1/1")

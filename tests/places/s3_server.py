@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from packtool.places import mirror, staging, store
+from packtool.places import store
 
 URL = "s3://bucket"
 
@@ -48,8 +48,6 @@ class Bucket:
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-this-test")
         monkeypatch.setenv("AWS_REGION", "us-east-1")
         monkeypatch.setattr(store, "DELAY", 0.0)
-        monkeypatch.setattr(mirror, "_mirrors", {})
-        monkeypatch.setattr(staging, "_outputs", {})
 
     def put(self, path: str, data: bytes) -> None:
         """Make an object."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import packtool
-from packtool.places import staging
+from packtool.storage.uploads import directory_for
 from tests.places.s3_server import Bucket
 from tests.storage.outputs import URL
 from tests.stores import write_store
@@ -33,4 +33,4 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
 @pytest.fixture
 def staged(bucket: Bucket, tmp_path: Path) -> Path:
     """The directory that stands for an output at `URL`."""
-    return staging.stage_output(URL, tmp_path / "staging", quiet=True)
+    return directory_for(URL, tmp_path / "staging")

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from packtool.errors import PacktoolError
+from packtool.storage.claim import prepare
 from packtool.storage.files import write_array
 from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
-from packtool.storage.output import Output, prepare
+from packtool.storage.output import Output
 
 URL = "s3://bucket/set"
 """Of the fixture `staged`."""
@@ -26,8 +27,8 @@ MANIFEST = StoreManifest(
 
 
 def begin(staged: Path, key: str = "k", **options: bool) -> Output:
-    """Begin an output as `pack` does."""
-    return prepare(staged, "pack", key=key, **options)
+    """Begin the output at `URL`, made in a directory of `directory_for`, as `pack` does."""
+    return prepare(URL, "pack", key=key, staging=staged.parents[2], **options)
 
 
 def finish(output: Output, documents: int = 1) -> None:

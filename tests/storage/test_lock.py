@@ -15,7 +15,7 @@ import pytest
 
 from packtool.errors import DataError
 from packtool.storage import lock
-from packtool.storage.output import prepare
+from packtool.storage.claim import prepare
 from packtool.warnings import PacktoolWarning
 from tests.storage.outputs import STORE, code, finish, names
 

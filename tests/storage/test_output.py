@@ -14,8 +14,8 @@ import pytest
 
 from packtool.errors import DataError, PacktoolError
 from packtool.storage import manifest as manifests
+from packtool.storage.claim import prepare
 from packtool.storage.files import write_array
-from packtool.storage.output import prepare
 from tests.storage.outputs import MANIFEST, STORE, code, finish, names
 
 

@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 
 from packtool.engines import Engine, Processes, Share, Threads, Worker
 from packtool.errors import DataError
+from packtool.places.local import LocalPlace
 from packtool.storage.files import FileEntry, write_array
+from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
+from packtool.storage.state import State
 from tests.interrupting import DAMAGES
 
 COUNT = 7
@@ -40,7 +43,8 @@ class Work:
 
     @property
     def pieces(self) -> Pieces[list[FileEntry]]:
-        return Pieces(self.place, "square", list[FileEntry], lambda number, entries: (self.place, entries))
+        output = Output(LocalPlace(self.place), self.place, State("square", "k"))
+        return Pieces(output, "square", list[FileEntry], lambda number, entries: (self.place, entries))
 
     def __call__(self, number: int, worker: Worker) -> list[FileEntry]:
         if number == self.fails:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from packtool.errors import DataError
-from packtool.storage.output import prepare
-from packtool.storage.state import key_of, state_of
+from packtool.places.local import LocalPlace
+from packtool.storage.claim import prepare
+from packtool.storage.state import key_of, lies_at
 from tests.storage.outputs import STORE, code, finish, names
 
 
@@ -26,10 +27,10 @@ def test_killed_before_its_state_was_written(tmp_path: Path, resume: bool) -> No
     (tmp_path / "unfinished" / "dataset").mkdir(parents=True)
     (tmp_path / "unfinished" / "state.json.partial").write_text("{")
     (tmp_path / "unfinished" / "lock").write_text("{")
-    assert state_of(tmp_path, "tokenize", "k") == "nothing"
+    assert lies_at(LocalPlace(tmp_path), "tokenize", "k") == "nothing"
     assert not prepare(tmp_path, "tokenize", key="k", resume=resume).resumed
-    assert state_of(tmp_path, "tokenize", "k") == "unfinished"
-    assert state_of(tmp_path, "tokenize", "other") == "other"
+    assert lies_at(LocalPlace(tmp_path), "tokenize", "k") == "unfinished"
+    assert lies_at(LocalPlace(tmp_path), "tokenize", "other") == "other"
 
 
 def test_resume_refuses_what_is_not_an_output(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_a_flipped_token_is_named_and_may_be_trusted(
 
 
 def test_every_file_is_checked(place: Path) -> None:
-    held = {file.path.name for file in PackedDataset("packed").files()}
+    held = {file.entry.name for file in PackedDataset("packed").files()}
     there = {file.name for file in Path("packed").glob("*.npy")}
     assert held == there
 
@@ -130,7 +130,7 @@ def test_what_decides_sides_is_checked(place: Path, capsys: pytest.CaptureFixtur
 
 def test_what_was_chosen_is_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     packtool.pack("store", "twice", strategy="concat", sequence_length=16, mix=["store=2"])
-    held = {file.path.name for file in PackedDataset("twice").files()}
+    held = {file.entry.name for file in PackedDataset("twice").files()}
     assert held == {file.name for file in Path("twice").glob("*.npy")}
     array = np.load("twice/chosen.npy")
     array[3], array[4] = array[4], array[3]

@@ -11,7 +11,8 @@ import xxhash
 
 import packtool
 from packtool.errors import DataError
-from packtool.writing.scratch import Atoms, append, empty_atoms, read
+from packtool.places.typed import place_of
+from packtool.writing.scratch import Atoms, ScratchFile, append, empty_atoms, read
 from tests.interrupting import Interrupted
 from tests.places.s3_server import Bucket
 from tests.stores import write_store
@@ -62,22 +63,22 @@ def some(atoms: int, units: int, segments: int, first: int) -> Atoms:
 @pytest.mark.parametrize("far", [False, True])
 def test_blocks_of_several_files_are_read_as_one(far: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = [some(2, 3, 5, 1), some(0, 0, 0, 0), some(1, 1, 1, 7), some(3, 9, 4, 90)]
-    files: list[tuple[Path | str, str]] = []
+    files: list[ScratchFile] = []
     for name, held in (("a", blocks[:2]), ("b", blocks[2:])):
         hashed = xxhash.xxh3_128()
         for block in held:
             append(tmp_path / name, block, hashed)
-        files.append((f"s3://bucket/{name}" if far else tmp_path / name, hashed.hexdigest()))
+        files.append(ScratchFile(place_of("s3://bucket/x" if far else tmp_path), name, hashed.hexdigest()))
     if far:
         bucket = Bucket(monkeypatch)
         for name in "ab":
-            bucket.put(name, (tmp_path / name).read_bytes())
+            bucket.put(f"x/{name}", (tmp_path / name).read_bytes())
     whole = empty_atoms(6, 13, 10, unit=4, dtype=np.dtype("<u2"))
     read(files, whole)
     for number, column in enumerate(whole.columns):
         np.testing.assert_array_equal(column, np.concatenate([block.columns[number] for block in blocks]))
     assert whole.head(2, 3, 5).counts == (2, 3, 5)
-    files[1] = (files[1][0], "0" * 32)
+    files[1] = files[1]._replace(xxh3_128="0" * 32)
     with pytest.raises(DataError, match="has changed since it was written") as caught:
         read(files, whole)
-    assert caught.value.where == str(files[1][0])
+    assert caught.value.where == files[1].place.where("b")

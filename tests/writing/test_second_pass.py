@@ -10,10 +10,13 @@ import pytest
 
 import packtool
 from packtool.engines import Threads
+from packtool.places.local import LocalPlace
 from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.permutation import keys
+from packtool.storage.output import Output
 from packtool.storage.packed import PackedDataset
 from packtool.storage.pieces import Pieces
+from packtool.storage.state import State
 from packtool.writing import first_pass, memory
 from packtool.writing.input_check import InputCheck
 from packtool.writing.packed_source import PackedSource
@@ -66,7 +69,7 @@ def test_partitions_go_when_their_rows_are_written(store: Path, tmp_path: Path) 
     budget = memory.Budget(50_000, Threads(1))
 
     def pieces(name: str) -> Pieces[PartitionContents]:
-        return Pieces(tmp_path, name, PartitionContents)
+        return Pieces(Output(LocalPlace(tmp_path), tmp_path, State("shuffle", "k")), name, PartitionContents)
 
     with InputCheck({}) as check:
         partitions = first_pass.partition(

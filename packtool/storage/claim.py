@@ -1,0 +1,324 @@
+"""Whether a run may write to the place of an output, and with what it goes on.
+
+What is there decides: nothing; a dataset, finished by the same command with the same key or by another; unfinished
+work of an interrupted run, or of tasks that share it; what packtool did not write. In a directory a lock keeps others
+out. An object store has none: who begins first says so there, and whoever finds that another has begun since stops.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from packtool.call import typed
+from packtool.engines import Share
+from packtool.errors import DataError, UsageError
+from packtool.places.local import LocalPlace
+from packtool.places.place import Place
+from packtool.places.store import StorePlace
+from packtool.places.typed import Typed, cache_directory, place_of
+from packtool.storage import lock
+from packtool.storage import manifest as manifests
+from packtool.storage.files import write_bytes, write_once
+from packtool.storage.listing import listed
+from packtool.storage.output import Output
+from packtool.storage.publish import (
+    STATE,
+    UNFINISHED,
+    is_ours,
+    is_staged,
+    publish,
+    remove_work,
+    require_no_links,
+    require_removable,
+)
+from packtool.storage.state import Begun, Found, State, look
+from packtool.storage.uploads import UploadedOutput, directory_for, remove_directory, tidy
+
+Result = TypeVar("Result")
+
+
+def prepare(
+    place: Typed,
+    command: str,
+    *,
+    key: str,
+    inputs: Iterable[Path | str] = (),
+    overwrite: bool = False,
+    resume: bool = False,
+    share: Share | None = None,
+    arguments: Mapping[str, Any] | None = None,
+    staging: Path | str | None = None,
+    quiet: bool = True,
+) -> Output:
+    """Make sure that `command` may write to a place, and nobody else does but other tasks; create it.
+
+    Args:
+        place: of the output.
+        command: name of the command.
+        key: `key_of` the options and inputs that the output depends on.
+        inputs: local files and directories that are read.
+        overwrite: replace the dataset that is there, once the new one is whole, and forget what an unfinished run left.
+            Nothing else there is ever removed.
+        resume: go on with what an earlier run with the same key left there; an empty output simply starts.
+        share: of the work that this task does, beside others that are not waited for, or the merge of what they did; it
+            always goes on with what is there.
+        arguments: of the command, with which `merge` calls it again.
+        staging: directory for what is on its way to an object store; None for the user's cache.
+        quiet: no progress bar of what is sent in the end.
+
+    Raises:
+        UsageError: both `overwrite` and `resume`, or `overwrite` and `share`; output inside an input or the other way
+            round; not empty; unfinished or finished with another key; other files than packtool's.
+        DataError: not a directory, or it can't be created; another run writes there.
+    """
+    if not str(place):
+        raise UsageError("bad-option", "an empty name", remedy="give a directory", where="--output")
+    if overwrite and resume:
+        raise UsageError("overwrite-and-resume", "--overwrite and --resume exclude each other", remedy="give one")
+    if share is not None and overwrite:
+        what = "can't be combined with --task, since every task would remove what the others did"
+        raise UsageError("bad-option", what, remedy="remove the output first", where="--overwrite")
+    there, state = place_of(place), State(command, key)
+    if isinstance(there, StorePlace):
+        root = cache_directory() if staging is None else Path(staging)
+        return _claim_store(there, directory_for(str(there), root), state, overwrite, resume, quiet=quiet)
+    assert isinstance(there, LocalPlace)
+    _refuse_overlap(there.path, list(inputs))
+    return _claim_directory(Output(there, there.path, state), overwrite, resume, share, arguments or {})
+
+
+def _refuse_overlap(path: Path, inputs: Iterable[Path | str]) -> None:
+    target = path.resolve()
+    folder = functools.cache(os.path.realpath)
+    for each in inputs:
+        # Most inputs are plain files of few directories: what these are is asked once.
+        name = os.fspath(each)
+        head, tail = os.path.split(name)
+        source = (
+            Path(name).resolve() if Path(name).is_symlink() or tail in ("", ".", "..") else Path(folder(head), tail)
+        )
+        if target == source or source in target.parents:
+            what = "the output is the input" if target == source else f"the output lies inside the input {each}"
+        elif target in source.parents:
+            what = f"the input {each} lies inside the output"
+        else:
+            continue
+        raise UsageError("output-overlaps-input", what, remedy="choose an output elsewhere", where=str(path))
+
+
+def _claim_store(place: StorePlace, path: Path, state: State, overwrite: bool, resume: bool, *, quiet: bool) -> Output:
+    """An output that is made in a local directory, which holds what is on its way to the store and what work needs."""
+    found = look(place)
+    resumed, finished = _decide(place, found, state, overwrite=overwrite, resume=resume)
+    if finished:
+        tidy(place, manifests.read(place))
+        remove_directory(path)
+        return Output(place, path, state, resumed=True, finished=True)
+    output = UploadedOutput(place, path, state, found, resumed=resumed, quiet=quiet)
+    try:
+        output.lock = _locked(output, state.command, 0)
+        before = look(LocalPlace(path)).unfinished
+        if not resumed or before is None or State(before.command, before.key) != state:
+            _empty(path)
+        if not resumed:
+            place.remove([name for name in found.names if name.startswith(f"{UNFINISHED}/")])
+        _make(output)
+        begun = manifests.encode(Begun(state.command, state.key, typed(), run=uuid.uuid4().hex))
+        output.take(begun, anew=not found.names)
+        write_bytes(output.work / STATE, begun)
+        output.pull()
+    except BaseException:
+        output.release()
+        raise
+    return output
+
+
+def _empty(path: Path) -> None:
+    """Remove what an earlier run left in a staging directory."""
+    remove_work(path)
+    for entry in path.iterdir():
+        if entry.name == UNFINISHED:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def _claim_directory(
+    output: Output, overwrite: bool, resume: bool, share: Share | None, arguments: Mapping[str, Any]
+) -> Output:
+    """An output in its directory, which this run alone writes to, or tasks that share it; without a lock where nothing
+    is left to do."""
+    state, shared = output.state, share is not None
+    options = {"overwrite": overwrite, "resume": resume or shared, "shared": shared}
+    task = 0 if share is None else share.number
+    # Before anything is written there.
+    output.resumed, output.finished = _look_and_decide(output, **options)
+    if output.finished and not output.work.exists():
+        return output
+    output.lock = _locked(output, f"{state.command} --task {share}" if task else state.command, task)
+    try:
+        if share is not None and task:
+            _join(output, share, arguments)
+        else:
+            _go_on(output, **options)
+    except BaseException:
+        output.release()
+        raise
+    return output
+
+
+def _go_on(output: Output, *, overwrite: bool, resume: bool, shared: bool) -> None:
+    """What a run does that has the lock."""
+    path = output.path
+    if is_staged(path) and (overwrite or resume):  # a run was killed between its last file and its manifest
+        publish(path)
+        there = look(output.place)
+        if there.finished is not None and there.unfinished is not None and _same(there.unfinished, there.finished):
+            remove_work(path)
+    output.resumed, output.finished = _look_and_decide(output, overwrite=overwrite, resume=resume, shared=shared)
+    before = look(output.place).unfinished
+    if output.finished:
+        if before is None or _same(before, output.state):
+            remove_work(path)
+        return
+    if overwrite:
+        remove_work(path)
+    begun = Begun(output.state.command, output.state.key, typed())
+    if output.resumed and before is not None and before.tasks:
+        begun = before
+    _make(output)
+    _writing(output, lambda: write_bytes(output.work / STATE, manifests.encode(begun)))
+    output.tasks = begun.tasks
+
+
+def _join(output: Output, share: Share, arguments: Mapping[str, Any]) -> None:
+    """What a task does that shares the lock."""
+    path = output.path
+    if is_staged(path):
+        what = "all tasks are done, and a merge was interrupted"
+        raise DataError("not-merged", what, remedy=f"run packtool merge {path}", where=str(path))
+    begun = Begun(output.state.command, output.state.key, typed(), share.count, dict(arguments))
+    _make(output)
+    if not output.finished and not output.resumed:
+        _writing(output, lambda: write_once(output.work / STATE, manifests.encode(begun)))
+    _, output.finished = _look_and_decide(output, overwrite=False, resume=True, shared=True)
+    found = look(output.place).unfinished
+    if not output.finished and found is not None and found.tasks != share.count:
+        what = f"begun as {found.tasks} tasks" if found.tasks else "begun by a run without --task"
+        remedy = f"give --task I/{found.tasks}" if found.tasks else "give --resume instead of --task to go on with it"
+        raise UsageError("resume-differs", what, remedy=remedy, where=str(path))
+    output.resumed, output.tasks = True, share.count
+
+
+def _look_and_decide(output: Output, *, overwrite: bool, resume: bool, shared: bool) -> tuple[bool, bool]:
+    path = output.path
+    if path.exists() and not path.is_dir():
+        raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(path))
+    require_no_links(path)
+    found = look(output.place)
+    return _decide(output.place, found, output.state, overwrite=overwrite, resume=resume, shared=shared)
+
+
+def _decide(
+    place: Place, found: Found, state: State, *, overwrite: bool, resume: bool, shared: bool = False
+) -> tuple[bool, bool]:
+    """Whether a run goes on with what an earlier one left, and whether that one had finished.
+
+    Raises:
+        PacktoolError: it may not write there at all.
+    """
+    if not found.names:
+        return False, False
+    if resume:
+        anew = "remove the output" if shared else "give --overwrite"
+        return True, _require_same(place, found, state, anew)
+    if overwrite:
+        if isinstance(place, LocalPlace):
+            if not is_staged(place.path):
+                require_removable(place.path)
+        else:
+            _require_ours(place, found)
+        return False, False
+    raise _not_empty(place, found)
+
+
+def _same(one: State, other: State) -> bool:
+    return (one.command, one.key) == (other.command, other.key)
+
+
+def _require_same(place: Place, found: Found, state: State, anew: str) -> bool:
+    """Check that what lies at a place has the same state; whether it is finished. `anew`: how to start again."""
+    if found.finished is not None and _same(found.finished, state):
+        try:
+            place.require(list(listed(manifests.read(place))))
+        except DataError as error:
+            what = "named in the manifest, but not there as it was written"
+            remedy = "copy it again, or give --overwrite to make all of it again"
+            raise DataError("missing-shard", what, remedy=remedy, where=error.where) from None
+        return True
+    if found.unfinished is not None and _same(found.unfinished, state):
+        return False
+    if found.state is None:
+        what, remedy = "not empty, and not the output of an interrupted run", f"{anew}, or give another output"
+        raise UsageError("nothing-to-resume", what, remedy=remedy, where=str(place))
+    what = "begun with other options or inputs"
+    if found.state.command != state.command:
+        what = f"written by packtool {found.state.command}, not by packtool {state.command}"
+    remedy = f"give the same ones, or {anew} to start again"
+    raise UsageError("resume-differs", what, remedy=remedy, where=str(place))
+
+
+def _not_empty(place: Place, found: Found) -> UsageError:
+    if found.whole:
+        what, remedy = f"holds a finished {manifests.kind_at(place)} already", "give --overwrite to replace it"
+    elif found.unfinished is not None or any(name.startswith(f"{UNFINISHED}/") for name in found.names):
+        command = "command" if found.unfinished is None else f"packtool {found.unfinished.command}"
+        what = f"holds the unfinished work of an interrupted {command}"
+        remedy = "give --resume to go on, --overwrite to start again"
+    else:
+        what = f"holds {min(found.names).partition('/')[0]} already"
+        remedy = "choose another output, or move it away"
+    return UsageError("output-not-empty", what, remedy=remedy, where=str(place))
+
+
+def _require_ours(place: Place, found: Found) -> None:
+    """Refuse to write over, or beside, what packtool did not write.
+
+    Raises:
+        UsageError: naming a file.
+    """
+    for name in sorted(found.names):
+        if not is_ours(name):
+            what = f"holds {name}, which packtool did not write"
+            remedy = "move it away, or choose another output"
+            raise UsageError("output-has-other-files", what, remedy=remedy, where=str(place))
+
+
+def _locked(output: Output, command: str, task: int) -> lock.Lock:
+    return _writing(output, lambda: lock.take(output.work, command, task))
+
+
+def _make(output: Output) -> None:
+    _writing(output, output.make)
+
+
+def _writing(output: Output, action: Callable[[], Result]) -> Result:
+    """Do what may be the first to find that a directory can't be written.
+
+    Raises:
+        DataError: it can't.
+    """
+    try:
+        return action()
+    except OSError as error:
+        what = f"can't be written ({error.strerror})"
+        where = str(output.place)
+        raise DataError("output-not-writable", what, remedy="choose another", where=where) from None
