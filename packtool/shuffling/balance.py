@@ -30,9 +30,8 @@ dense decoder, against 2 h a pair."""
 CLOSE = 2.0**-10
 """Waiting share at which exchanging stops."""
 _DEALT = 1 << 15  # rows of an order that are dealt at once
-_EXCHANGES = 64  # for each rank, at most
-_OTHERS = (1, 8, 1 << 30)  # ranks to exchange with: the least loaded; where none helps, more of them
-_NEVER = np.iinfo(np.int64).max
+_EXCHANGES = 64  # rounds for each rank, at most
+_OTHERS = (8, 1 << 30)  # ranks that the most loaded exchanges with where its pair does not help: the least loaded
 
 
 def pairs_of(segments: Segments) -> I64:
@@ -58,9 +57,9 @@ def pairs_of(segments: Segments) -> I64:
 def deal(costs: I64, ranks: int) -> I64:
     """Deal rows out so that the sums of ranks are even: equally many rows each.
 
-    Longest first, to the rank with the least so far that has room (Graham's rule, with room); then rows of the most
-    loaded rank are exchanged with those of the least loaded, and of others where that does not help, while the largest
-    sum falls. Ties go to the lower number, so the result follows from the costs alone.
+    Rows go out in turns of one a rank, longest first: the longest of a turn to the rank with the least so far. Then
+    ranks with more than the mean exchange rows with those that have less, all at once, while the largest sum falls.
+    Numbers decide between equal ones, so the result follows from the costs alone.
 
     Args:
         costs: (batches, rows).
@@ -70,25 +69,10 @@ def deal(costs: I64, ranks: int) -> I64:
         (batches, ranks, rows of a rank): the numbers of the rows.
 
     >>> deal(np.array([[9, 1, 1, 1, 4, 4]]), 2).tolist()
-    [[[0, 2, 3], [4, 5, 1]]]
+    [[[0, 1, 3], [4, 5, 2]]]
     """
-    batches, rows = costs.shape
-    each = rows // ranks
-    which = np.argsort(-costs, axis=1, kind="stable")
-    every = np.arange(batches)
-    load = np.zeros((batches, ranks), np.int64)
-    count = np.zeros((batches, ranks), np.int64)
-    dealt = np.empty((batches, ranks, each), np.int64)
-    open_load = load.copy()  # as load, but never the least once the rank is full
-    for place in range(rows):
-        rank = open_load.argmin(axis=1)
-        row = which[:, place]
-        at = count[every, rank]
-        dealt[every, rank, at] = row
-        load[every, rank] += costs[every, row]
-        count[every, rank] = at + 1
-        open_load[every, rank] = np.where(at + 1 == each, _NEVER, load[every, rank])
-    _exchange(costs, dealt, load)
+    dealt = deal_turns(costs, ranks)
+    _exchange(costs, dealt, _take(costs, dealt).sum(axis=2))
     return dealt
 
 
@@ -196,23 +180,34 @@ def least_waiting(costs: I64, ranks: int) -> npt.NDArray[np.float64]:
 
 
 def _exchange(costs: I64, dealt: I64, load: I64) -> None:
-    batches, ranks, _ = dealt.shape
-    if ranks == 1:
-        return
+    ranks = dealt.shape[1]
+    half = ranks // 2
     mean = load.sum(axis=1) / ranks
-    going = np.arange(batches)
+    going = np.arange(len(dealt) if half else 0)
     for _ in range(_EXCHANGES * ranks):
-        going = going[load[going].max(axis=1) * (1 - CLOSE) > mean[going]]
+        going = going[~_near(load[going].max(axis=1), mean[going])]
         if not len(going):
             return
-        helped = np.zeros(len(going), np.bool_)
+        # The most loaded rank with the least loaded, the next with the next: no rank is in two pairs.
+        order = np.argsort(load[going], axis=1, kind="stable")
+        high, low = order[:, : -half - 1 : -1], order[:, :half]
+        batch, pair = np.nonzero(~_near(load[going[:, None], high], mean[going, None]))
+        helped = np.zeros(high.shape, np.bool_)
+        helped[batch, pair] = _swap(costs, dealt, load, going[batch], high[batch, pair], low[batch, pair, None])
+        fell = helped[:, 0]
         for others in sorted({min(number, ranks - 1) for number in _OTHERS}):
-            stuck = np.flatnonzero(~helped)
+            stuck = np.flatnonzero(~fell)
             if len(stuck):
-                loads = load[going[stuck]]
-                least = np.argsort(loads, axis=1, kind="stable")[:, :others]
-                helped[stuck] = _swap(costs, dealt, load, going[stuck], loads.argmax(axis=1), least)
-        going = going[helped]
+                now = load[going[stuck]]
+                least = np.argsort(now, axis=1, kind="stable")[:, :others]
+                fell[stuck] = _swap(costs, dealt, load, going[stuck], now.argmax(axis=1), least)
+        going = going[fell]
+
+
+def _near(load: I64, mean: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Whether ranks that wait for one with this load wait so little that it may stay."""
+    near: npt.NDArray[np.bool_] = load * (1 - CLOSE) <= mean
+    return near
 
 
 def _swap(costs: I64, dealt: I64, load: I64, batches: I64, high: I64, others: I64) -> npt.NDArray[np.bool_]:
