@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from packtool.storage.files import PARTIAL, create, sync_directory
+from packtool.places.local import PARTIAL, create_file, sync_directory
 from packtool.storage.manifest import ExportedFile as Written
 
 __all__ = ["FileWriter", "Place", "Written", "as_stored", "digest"]
@@ -24,7 +24,7 @@ class FileWriter:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._partial = path.with_name(path.name + PARTIAL)
-        self._file: BinaryIO = os.fdopen(create(self._partial), "wb")
+        self._file: BinaryIO = os.fdopen(create_file(self._partial), "wb")
         self._hash = xxhash.xxh3_128()
         self._bytes = 0
         self.closed = False

@@ -24,7 +24,7 @@ from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of
 from packtool.storage import lock
 from packtool.storage import manifest as manifests
-from packtool.storage.files import write_bytes, write_once
+from packtool.storage.files import write_bytes
 from packtool.storage.listing import listed
 from packtool.storage.output import Output
 from packtool.storage.publish import (
@@ -208,7 +208,7 @@ def _join(output: Output, share: Share, arguments: Mapping[str, Any]) -> None:
     begun = Begun(output.state.command, output.state.key, typed(), share.count, dict(arguments))
     _make(output)
     if not output.finished and not output.resumed:
-        _writing(output, lambda: write_once(output.work / STATE, manifests.encode(begun)))
+        _writing(output, lambda: LocalPlace(output.work).create(STATE, manifests.encode(begun)))
     _, output.finished = _look_and_decide(output, overwrite=False, resume=True, shared=True)
     found = look(output.place).unfinished
     if not output.finished and found is not None and found.tasks != share.count:

@@ -1,10 +1,8 @@
-"""Writing files that are either whole or not there: temporary name, fsync, rename. And `.npy` files whose bytes are
-hashed as they are written. Reading them is in `reading.py`."""
+"""Write `.npy` files that are either whole or not there, hashed as they are written: temporary name, fsync, rename."""
 
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -15,6 +13,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from packtool.places.local import PARTIAL, LocalPlace, create_file
 from packtool.places.npy import HEADER_BYTES, ArrayName, Count, Digest, FileEntry, npy_header
 
 __all__ = ["HEADER_BYTES", "ArrayName", "Count", "Digest", "FileEntry", "npy_header"]
@@ -23,8 +22,6 @@ FLUSH_BYTES = 1 << 26
 """Bytes after which a file that is being written is flushed to the disk in the background."""
 WRITE_BYTES = 1 << 20
 """Bytes hashed and written at a time: more would leave the cache in between, and cost the system half as much again."""
-PARTIAL = ".partial"
-"""Suffix of a file that is still being written."""
 
 _FLUSHER = ThreadPoolExecutor(2, thread_name_prefix="packtool-flush")
 
@@ -45,7 +42,7 @@ class NpyWriter:
         self.dtype = np.dtype(dtype)
         self.shape = tuple(int(n) for n in shape)
         self._partial = path.with_name(path.name + PARTIAL)
-        self._file = os.fdopen(create(self._partial), "wb", buffering=0)
+        self._file = os.fdopen(create_file(self._partial), "wb", buffering=0)
         self._hash = xxhash.xxh3_128()
         self._bytes = 0
         self._flushed = 0
@@ -111,66 +108,6 @@ def write_array(path: Path, array: np.ndarray[Any, Any]) -> FileEntry:
         return out.close()
 
 
-def create(path: Path) -> int:
-    """A file descriptor of a new file, to write to. What has its name is removed first: nothing is written through a
-    link that somebody put there."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        return os.open(path, flags, 0o666)
-    except FileExistsError:
-        path.unlink()
-        return os.open(path, flags, 0o666)
-
-
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a small file atomically and durably."""
-    partial = path.with_name(path.name + PARTIAL)
-    with os.fdopen(create(partial), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-    sync_directory(path.parent)
-
-
-def write_shared(path: Path, data: bytes) -> None:
-    """As `write_bytes`, where several processes may write the same file at the same time."""
-    written = _write_apart(path, data)
-    written.replace(path)
-    sync_directory(path.parent)
-
-
-def write_once(path: Path, data: bytes) -> bool:
-    """As `write_shared`, for the first of several processes alone; whether it was this one."""
-    written = _write_apart(path, data)
-    try:
-        path.hardlink_to(written)
-    except FileExistsError:
-        return False
-    except OSError:  # a file system without links
-        if path.exists():
-            return False
-        written.replace(path)
-    finally:
-        written.unlink(missing_ok=True)
-    sync_directory(path.parent)
-    return True
-
-
-def _write_apart(path: Path, data: bytes) -> Path:
-    """Write a small file durably, under a name that nobody else uses."""
-    apart = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
-    with os.fdopen(create(apart), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    return apart
-
-
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    """Write a small file atomically and durably, also where several processes write it at the same time."""
+    LocalPlace(path.parent).write(path.name, data)

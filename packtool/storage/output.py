@@ -23,7 +23,7 @@ from packtool.places.local import LocalPlace
 from packtool.places.place import Entry, Place
 from packtool.places.store import StorePlace
 from packtool.storage import manifest as manifests
-from packtool.storage.files import write_bytes, write_shared
+from packtool.storage.files import write_bytes
 from packtool.storage.lock import Lock
 from packtool.storage.publish import SCRATCH, STAGED, UNFINISHED, WHOLE, publish, remove_work
 from packtool.storage.state import State
@@ -136,13 +136,13 @@ class Output:
         then: Callable[[], object] | None = None,
     ) -> None:
         """Write the record of a piece once its files are where they go, then call something."""
-        write_shared(file, data)
+        write_bytes(file, data)
         if then is not None:
             then()
 
     def share(self, file: Path, data: bytes) -> None:
         """Write a small file that all workers need."""
-        write_shared(file, data)
+        write_bytes(file, data)
 
     def forget(self, file: Path) -> None:
         """Remove a record."""

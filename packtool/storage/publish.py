@@ -16,12 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.places.local import PARTIAL, LocalPlace, sync_directory
 from packtool.storage import manifest as manifests
-from packtool.storage.files import PARTIAL, sync_directory
 from packtool.storage.listing import listed
 from packtool.storage.lock import LOCK
 from packtool.storage.names import COLUMNS, EXPORTED, REJECTED, TOKENIZER, TOKENIZER_CONFIGS
-from packtool.storage.reading import subdirectory
 
 UNFINISHED = "unfinished"
 """Directory for what only an unfinished output has: state, scratch files, finished pieces to resume from."""
@@ -188,4 +187,4 @@ def _walk(path: Path) -> Iterator[str]:
 
 def _directories(path: Path, files: Iterable[str]) -> list[Path]:
     """The dataset's own directory, and those of its buckets."""
-    return [path, *(subdirectory(path, name) for name in sorted({str(Path(f).parent) for f in files} - {"."}))]
+    return [path, *(LocalPlace(path).below(name).path for name in sorted({str(Path(f).parent) for f in files} - {"."}))]

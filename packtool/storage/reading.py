@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 import xxhash
 
-from packtool.errors import DataError
-from packtool.places import local
-from packtool.places.local import LocalPlace
 from packtool.places.npy import FileEntry, npy_header
-from packtool.places.place import LARGEST_JSON, Place
+from packtool.places.place import Place
 
 _Content = TypeVar("_Content")
-
-
-def open_inside(directory: Path, name: str) -> int:
-    """Return a file descriptor of a regular file in a directory, to read from; as of `packtool.places.local`."""
-    return local.open_inside(directory, name)
-
-
-def subdirectory(directory: Path, name: str) -> Path:
-    """Return a directory inside a dataset; the dataset itself for an empty name."""
-    return LocalPlace(directory).below(name).path
-
-
-def read_file(path: Path, largest: int = LARGEST_JSON) -> bytes:
-    """Return all of a regular file, where it is not larger than `largest` bytes."""
-    return LocalPlace(path.parent).read(path.name, largest)
 
 
 def decode(raw: bytes, kind: type[_Content]) -> _Content:
@@ -87,15 +68,3 @@ class MappedFile:
 def _map_again(place: Place, entry: FileEntry, dtype: np.dtype[Any]) -> MappedFile:
     """The same file, in another process."""
     return MappedFile(place, entry, place.array(entry, dtype))
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    name: str
-    bytes: int
-    xxh3_128: str
-
-
-def problem_with(directory: Path, name: str, size: int, xxh3_128: str) -> DataError | None:
-    """Say what is wrong with a file that must have this size and this checksum; None if nothing is."""
-    return LocalPlace(directory).problem(_Wanted(name, size, xxh3_128))

@@ -29,7 +29,7 @@ from packtool.places.place import Entry, StoppedError
 from packtool.places.store import StorePlace
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
-from packtool.storage.files import write_shared
+from packtool.storage.files import write_bytes
 from packtool.storage.listing import Listed, listed
 from packtool.storage.output import Destination, Output
 from packtool.storage.publish import DATASET_FILE, RECORDS, STATE, UNFINISHED
@@ -197,7 +197,7 @@ class UploadedOutput(Output):
 
     def share(self, file: Path, data: bytes) -> None:
         self.place.write(self._name(file), data)
-        write_shared(file, data)
+        write_bytes(file, data)
 
     def forget(self, file: Path) -> None:
         super().forget(file)

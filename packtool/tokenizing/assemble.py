@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from packtool.clock import Clock
+from packtool.places.local import sync_directory
 from packtool.places.place import Place
-from packtool.storage.files import FileEntry, sync_directory
+from packtool.storage.files import FileEntry
 from packtool.storage.manifest import InputEntry, StoreManifest, TokenShard
 from packtool.storage.names import REJECTED, columns_file, shard_file, token_dtype
 from packtool.storage.output import Output

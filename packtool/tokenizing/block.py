@@ -20,10 +20,10 @@ from packtool.corpus.records import Block, CorpusFile, RecordBatch, Reject, Span
 from packtool.corpus.walk import shown
 from packtool.engines import Worker
 from packtool.errors import DataError
-from packtool.places.local import LocalPlace
+from packtool.places.local import LocalPlace, sync_directory
 from packtool.places.place import Place
 from packtool.plan import I64
-from packtool.storage.files import FileEntry, sync_directory
+from packtool.storage.files import FileEntry
 from packtool.storage.manifest import InputEntry, TokenizerInfo
 from packtool.storage.names import TOKENIZER
 from packtool.storage.output import Destination

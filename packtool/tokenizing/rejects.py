@@ -14,10 +14,9 @@ import msgspec
 import xxhash
 
 from packtool.corpus.records import Reject
-from packtool.storage.files import create
+from packtool.places.local import create_file, open_inside
 from packtool.storage.manifest import InputEntry
 from packtool.storage.names import REJECTED
-from packtool.storage.reading import open_inside
 
 
 class RejectedRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -52,7 +51,7 @@ class _Lines:
 
     def write(self, record: RejectedRecord) -> None:
         if self._file is None:
-            self._file = os.fdopen(create(self._path), "wb")
+            self._file = os.fdopen(create_file(self._path), "wb")
         line = msgspec.json.encode(record) + b"\n"
         self._file.write(line)
         self._hash.update(line)

@@ -13,8 +13,9 @@ import numpy as np
 
 from packtool.engines import Engine, Worker
 from packtool.metrics import Tally, TallyCounts
+from packtool.places.local import sync_directory
 from packtool.plan import Ints, Plan
-from packtool.storage.files import FileEntry, sync_directory
+from packtool.storage.files import FileEntry
 from packtool.storage.manifest import PackedShard
 from packtool.storage.output import Destination, Output
 from packtool.storage.packed_writer import PackedShardWriter

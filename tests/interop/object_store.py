@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 
-from packtool.places import transfer
 from packtool.places.bucket import PART_BYTES
 from packtool.places.place import StoppedError
+from packtool.places.store import StorePlace
 
 ROOT = Path(__file__).parents[2]
 KEY, SECRET = "packtool-test", "Zk3-a-secret-of-this-test"
@@ -120,7 +120,7 @@ def require_kept_when_given_up(store: Any, url: str, file: Path) -> None:
             return self.asked > 2
 
     with pytest.raises(StoppedError):
-        transfer.upload(file, url, AfterOnePart())
+        StorePlace(url.rpartition("/")[0]).send(url.rpartition("/")[2], file, stop=AfterOnePart())
     gc.collect()
     assert store.get(path) == b"before"
 

@@ -16,7 +16,7 @@ import packtool
 from packtool.errors import DataError
 from packtool.places.local import LocalPlace
 from packtool.storage.files import FileEntry, npy_header, write_array
-from packtool.storage.reading import decode, problem_with, read_file
+from packtool.storage.reading import decode
 from tests.stores import contents, write_store
 
 DTYPE = np.dtype("<u2")
@@ -112,8 +112,8 @@ def test_only_regular_files_are_opened(tmp_path: Path, entry: FileEntry, kind: s
         LocalPlace(tmp_path / "inside").array(entry, DTYPE)
     assert caught.value.code == ("link-leaves-dataset" if kind == "device" else "not-a-regular-file")
     with pytest.raises(DataError):
-        read_file(file)
-    problem = problem_with(tmp_path / "inside", entry.name, entry.bytes, entry.xxh3_128)
+        LocalPlace(file.parent).read(file.name)
+    problem = LocalPlace(tmp_path / "inside").problem(entry)
     assert problem is not None
     assert problem.code == caught.value.code
 
@@ -158,7 +158,7 @@ def test_json_that_is_not_what_it_should_be(raw: bytes, message: str) -> None:
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_bytes(b" " * 11)
     with pytest.raises(DataError, match="has 11 bytes, more than any of its kind"):
-        read_file(tmp_path / "manifest.json", largest=10)
+        LocalPlace(tmp_path).read("manifest.json", largest=10)
 
 
 SHARDS = 200
