@@ -65,7 +65,8 @@ class Verified:
         vocab_size: one more than the largest id: texts to which the encoder gives others go to the reference, too.
         sample: one text in so many is checked.
         verdict: dropped with the first difference.
-        unchecked: characters that are encoded before any is checked, since an earlier run found the encoder right.
+        patience: characters that are encoded before the reference is loaded, since an earlier run found the encoder
+            right. The sample is drawn from the first text on, and what it holds by then is checked then.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Verified:
         newer: Sequence[str] = (),
         sample: int = SAMPLE,
         verdict: Verdict | None = None,
-        unchecked: int = 0,
+        patience: int = 0,
     ) -> None:
         self.name = encoder.name
         self.cut = cut
@@ -88,7 +89,8 @@ class Verified:
         self._vocab_size = vocab_size
         self._sample_of = sample
         self._verdict = verdict
-        self._unchecked = unchecked
+        self._patience = patience
+        self._held: list[tuple[str, U32]] = []
         self._chance = random.Random(0)
         self.restart()
 
@@ -114,10 +116,12 @@ class Verified:
             return ids, lengths
         if len(ids) and ids.max() >= self._vocab_size:
             ids, lengths = self._corrected(texts, ids, lengths)
-        if self._unchecked > 0:
-            self._unchecked -= sum(map(len, texts))
+        self._sample(texts, ids, lengths, ends)
+        if self._patience > 0:
+            self._patience -= sum(map(len, texts))
         else:
-            self._sample(texts, ids, lengths, ends)
+            while self._held:
+                self._compare(*self._held.pop())
         return ids, lengths
 
     def _corrected(self, texts: Sequence[str], ids: U32, lengths: I64) -> tuple[U32, I64]:
@@ -157,7 +161,7 @@ class Verified:
                 continue
             last = number if ends is None or ends[number] or number + 1 == len(texts) else number + 1
             whole = (" " if self.cut == AT else "").join(texts[number : last + 1])
-            self._compare(whole, ids[places[number] - lengths[number] : places[last]])
+            self._held.append((whole, ids[places[number] - lengths[number] : places[last]].copy()))
 
     def _compare(self, text: str, ids: U32) -> None:
         """Require that these are the ids of a text."""

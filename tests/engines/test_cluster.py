@@ -247,8 +247,12 @@ def test_no_process_holds_more_for_a_larger_corpus(corpus: Path, tmp_path: Path)
         with _cluster(place) as (address, scheduler, workers):
             options = ("--strategy", "bfd", "-L", "512", "--shard-tokens", "2M", "--window-tokens", "20M")
             given = (*options, "--memory", "64MiB", "--workers", "2", "--scheduler", address, "-q")
-            stores = [str(corpus / "expected")] * times
-            run = subprocess.Popen([sys.executable, "-m", "packtool", "pack", *stores, "-o", place / "out", *given])
+            stores = [place / f"store-{number}" for number in range(times)]
+            for store in stores:
+                shutil.copytree(corpus / "expected", store, copy_function=os.link)
+            run = subprocess.Popen(
+                [sys.executable, "-m", "packtool", "pack", *map(str, stores), "-o", place / "out", *given]
+            )
             seen: dict[str, int] = {}
             while run.poll() is None:
                 for name, process in (("scheduler", scheduler), ("command", run), *((f"w{w.pid}", w) for w in workers)):
