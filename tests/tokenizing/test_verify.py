@@ -84,7 +84,7 @@ def test_a_cut_is_checked_with_both_of_its_sides() -> None:
 def test_what_is_encoded_before_the_reference_is_loaded_is_checked_then() -> None:
     """A wrong id among the first texts is found once patience ends, and the reference is not loaded before."""
     reference = ReferenceEncoder(shapes.data(shapes.spec()))
-    encoder = Verified(Lying(without_z), reference, cut=BEFORE, sample=1, patience=30)
+    encoder = Verified(Lying(without_z), reference, cut=BEFORE, sample=1, patience=12)
     encoder.encode(["a Z"] * 2)
     assert encoder.checked == 0
     encoder.encode(["and more"])
