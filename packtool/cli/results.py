@@ -47,6 +47,7 @@ def show(
             typer.echo()
             if report.metrics is not None:
                 typer.echo(key_figures(report.metrics))
+            typer.echo(tokenizer_line(_tokenizer_of(path)))
         if "least_rows" in run:
             typer.echo(f"Proven: no packing of these pieces has fewer than {plural(run['least_rows'], 'row')}.")
         if "batches" in run:
@@ -71,6 +72,15 @@ def tokenizer_line(tokenizer: TokenizerInfo) -> str:
     from packtool.storage.tokenizer_files import describe_tokenizer
 
     return f"tokenizer: {describe_tokenizer(tokenizer)}; EOS {visible(tokenizer.eos_token)} ({tokenizer.eos_id})"
+
+
+def _tokenizer_of(path: Path | str) -> TokenizerInfo:
+    """Read the tokenizer of a packed dataset from its manifest."""
+    from packtool.storage import manifest as manifests
+
+    manifest = manifests.read(path)
+    assert isinstance(manifest, manifests.PackedManifest)
+    return manifest.tokenizer
 
 
 def finished(path: Path | str) -> str:

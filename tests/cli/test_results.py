@@ -11,6 +11,7 @@ import pytest
 import packtool as package
 from packtool.cli import run
 from packtool.cli.results import key_figures
+from packtool.storage.packed import PackedDataset
 from tests.cli.running import packtool
 from tests.stores import write_store
 
@@ -53,6 +54,15 @@ def test_key_figures_are_written_as_in_the_tables(place: Path) -> None:
     assert key_figures(report.metrics).startswith("padding ")
     assert f" {per_row:.2f} documents per row, " in key_figures(report.metrics)
     assert " %" not in key_figures(report.metrics)
+
+
+def test_summaries_name_the_tokenizer_and_what_ends_documents(place: Path) -> None:
+    packed = packtool("pack", "store", "-o", "rows", "--strategy", "bfd", "-L", "32").stdout
+    shuffled = packtool("shuffle", "rows", "-o", "again", "--epoch", "1").stdout
+    tokenizer = PackedDataset(place / "rows").manifest.tokenizer
+    line = f"tokenizer: sha256 {tokenizer.sha256[:12]}; EOS {tokenizer.eos_token} ({tokenizer.eos_id})\n"
+    assert line in packed
+    assert line in shuffled
 
 
 def test_pages_that_were_written_are_named(place: Path) -> None:
