@@ -1,8 +1,9 @@
 """packtool turns text corpora into training-ready token shards, with every token accounted for.
 
-The commands are functions too: ``packtool.tokenize``, ``packtool.pack``, ``packtool.shuffle``, ``packtool.stats``,
-``packtool.show``, ``packtool.find``, ``packtool.verify``; ``packtool.open`` reads what they write. They are loaded on
-first use, so that importing packtool (and ``packtool --help``) costs next to nothing.
+The commands are functions too: ``packtool.tokenize``, ``packtool.pack``, ``packtool.shuffle``,
+``packtool.materialize``, ``packtool.stats``, ``packtool.show``, ``packtool.find``, ``packtool.verify``;
+``packtool.open`` reads what they write. They are loaded on first use, so that importing packtool (and
+``packtool --help``) costs next to nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from packtool.commands.find import find as find
     from packtool.commands.import_ import import_ as import_
     from packtool.commands.info import info as info
+    from packtool.commands.materialize import materialize as materialize
     from packtool.commands.merge import merge as merge
     from packtool.commands.pack import pack as pack
     from packtool.commands.run import run as run
@@ -33,6 +35,7 @@ _PUBLIC = {
     "export": "packtool.commands.export",
     "import_": "packtool.commands.import_",
     "info": "packtool.commands.info",
+    "materialize": "packtool.commands.materialize",
     "merge": "packtool.commands.merge",
     "open": "packtool.reading",
     "pack": "packtool.commands.pack",
@@ -52,6 +55,7 @@ __all__ = [
     "find",
     "import_",
     "info",
+    "materialize",
     "merge",
     "open",
     "pack",

@@ -68,6 +68,7 @@ PACKED: dict[str, dict[str, Any]] = {
     "buckets": {"strategy": "buckets", "buckets": [64, 128, 256], "window_tokens": 4000},
     "length-buckets": {"strategy": "length-buckets", "buckets": [64, 128, 256]},
     "decompose": {"strategy": "decompose", "sequence_length": 256, "min_bucket": 2},
+    "bfd-index-only": {"strategy": "bfd", "sequence_length": 128, "index_only": True},
 }
 SHUFFLED: dict[str, tuple[str, dict[str, Any]]] = {
     "atom": ("concat", {"epoch": 1}),

@@ -15,6 +15,7 @@ SUMMARIES = {
     "tokenize": "Text files to a token store.",
     "pack": "Token stores to rows of equal length.",
     "shuffle": "Another order or another epoch, exact at any size.",
+    "materialize": "The tokens of rows packed with --index-only.",
     "merge": "One dataset of what tasks (--task) wrote.",
     "export": "Documents or rows in another trainer's format.",
     "import": "Token ids of other tools as a token store.",

@@ -68,6 +68,6 @@ def _way_on(arguments: Sequence[str]) -> str:
     command = arguments[0] if arguments else ""
     if command == "run":
         return "; the same command goes on from here"
-    if command in ("tokenize", "pack", "shuffle", "export", "import") and "-" not in arguments:
+    if command in ("tokenize", "pack", "shuffle", "materialize", "export", "import") and "-" not in arguments:
         return "; with --resume, what is finished is kept"
     return ""

@@ -14,6 +14,7 @@ from packtool.commands.part import Part, engine_of, require_all
 from packtool.commands.places import fetch_inputs, in_part, local_paths, result_path
 from packtool.commands.preview import Preview
 from packtool.options.again import again
+from packtool.options.materialize import MaterializeArguments
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.places.place import Place
@@ -32,7 +33,7 @@ from packtool.writing.memory import Budget
 
 @dataclass(frozen=True)
 class DatasetResult:
-    """What `pack` or `shuffle` wrote.
+    """What `pack`, `shuffle` or `materialize` wrote.
 
     Attributes:
         path: the packed dataset, or the order.
@@ -146,7 +147,7 @@ class DatasetJob:
 
 @contextmanager
 def dataset_job(
-    command: str, inputs: Sequence[Place], options: PackArguments | ShuffleArguments
+    command: str, inputs: Sequence[Place], options: PackArguments | ShuffleArguments | MaterializeArguments
 ) -> Iterator[DatasetJob]:
     """The job that a command's options ask for; its engine runs as long as the block.
 

@@ -22,7 +22,7 @@ from packtool.options.call import takes
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.export import ExportArguments
-from packtool.places.typed import Typed, place_of
+from packtool.places.typed import Typed, place_of, places_of
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
@@ -61,7 +61,7 @@ class ExportResult:
 
 
 @takes(ExportArguments)
-@with_places("source", output=True)
+@with_places("source", "store", output=True)
 def export(options: ExportArguments) -> ExportResult:
     """Write the documents of a token store, or the rows of a packed dataset, for another tool to read.
 
@@ -75,7 +75,7 @@ def export(options: ExportArguments) -> ExportResult:
     source = place_of(options.source)
     chosen = exchange.exporter(options.format)
     choice = _choice(source, options)
-    contents = contents_of(source, None if choice is None else choice.passes[0].documents())
+    contents = contents_of(source, None if choice is None else choice.passes[0].documents(), places_of(options.store))
     chosen.check(contents)
     asked = [] if choice is None else [choice.choice.options]
     key = key_of("export", chosen.name, manifests.input_entry(source), *asked)

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from packtool.commands.origin import Origins, stores_beside
+from packtool.commands.origin import Origins, stores_of
 from packtool.commands.places import result_path, with_places
 from packtool.errors import UsageError
 from packtool.options.call import takes
 from packtool.options.find import FindArguments
 from packtool.places.typed import Typed, places_of
 from packtool.plan import I64
-from packtool.storage import manifest as manifests
 from packtool.storage.packed import PackedDataset
 
 
@@ -66,11 +65,7 @@ def find(options: FindArguments) -> FindResult:
         DataError: the dataset or a store is missing or damaged.
     """
     dataset = PackedDataset(options.path)
-    stores: Sequence[Typed] = places_of(options.store)
-    if not stores and (stores := stores_beside(dataset) or ()) == ():
-        names = ", ".join(manifests.input_names(dataset.place, dataset.manifest.inputs))
-        what = f"what the dataset was packed from ({names}) does not lie beside it"
-        raise UsageError("missing-option", what, remedy="give the stores, in the same order", where="--store")
+    stores: Sequence[Typed] = places_of(options.store) or stores_of(dataset, ())
     documents = _documents(Origins(dataset, stores), options.record)
     places = _places(dataset, documents.tolist())
     return FindResult(result_path(options.path), options.record, documents.tolist(), places)

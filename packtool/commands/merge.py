@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from packtool.commands.dataset_job import DatasetResult
+from packtool.commands.materialize import materialize
 from packtool.commands.pack import pack
 from packtool.commands.shuffle import shuffle
 from packtool.commands.tokenize import TokenizeResult, tokenize
@@ -23,6 +24,7 @@ _COMMANDS: dict[str, Callable[..., TokenizeResult | DatasetResult]] = {
     "tokenize": tokenize,
     "pack": pack,
     "shuffle": shuffle,
+    "materialize": materialize,
 }
 
 

@@ -14,12 +14,14 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.places.local import LocalPlace
-from packtool.places.typed import Typed
+from packtool.places.place import Place
+from packtool.places.typed import Typed, places_of
 from packtool.plan import I64, offsets_of
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import DatasetEntry
 from packtool.storage.packed import PackedDataset
 from packtool.storage.token_store import TokenStore
+from packtool.writing.stored_tokens import store_places
 
 _MOST_BESIDE = 10_000
 """Entries of a directory that are looked at for stores."""
@@ -41,6 +43,29 @@ def stores_beside(dataset: PackedDataset) -> list[Path] | None:
                     if any(size == entry.bytes for entry in wanted):
                         found.setdefault(manifests.input_entry(child), child)
     return [found[entry] for entry in wanted] if set(wanted) <= set(found) else None
+
+
+def stores_of(dataset: PackedDataset, given: Typed | Sequence[Typed]) -> list[Place]:
+    """Find the stores that a dataset was packed from: as given, where its manifest says, or beside it.
+
+    Raises:
+        UsageError: none of these.
+        DataError: one is gone, or has changed.
+    """
+    stores = places_of(given)
+    if not stores and not dataset.manifest.index_only:
+        beside = stores_beside(dataset)
+        if beside is None:
+            raise not_beside(dataset)
+        stores = places_of(beside)
+    return store_places(dataset, stores)
+
+
+def not_beside(dataset: PackedDataset) -> UsageError:
+    """The error of a dataset whose stores have to be given."""
+    names = ", ".join(manifests.input_names(dataset.place, dataset.manifest.inputs))
+    what = f"what the dataset was packed from ({names}) does not lie beside it"
+    return UsageError("missing-option", what, remedy="give the stores, in the same order", where="--store")
 
 
 class Origins:

@@ -59,12 +59,13 @@ def pack(options: PackArguments) -> DatasetResult:
                 record,
                 solver,
                 *([] if choice is None else [choice.options]),
+                *(["index-only"] if options.index_only else []),
                 figures=lambda: _figures(corpus, strategy, options, job.budget, passes),
             )
             if isinstance(place, DatasetResult):
                 return place
             with planned(strategy, corpus, options, job.budget, place.scratch, passes) as plans:
-                if job.budget.in_order:
+                if job.budget.in_order and not options.index_only:
                     warn_of_scatter(corpus, plans)
                 facts: dict[str, Any] = {"planned": job.clock.seconds()}
                 log.info("%s: %d documents planned in %.1f s", strategy, corpus.documents, facts["planned"]["wall"])
@@ -82,6 +83,7 @@ def pack(options: PackArguments) -> DatasetResult:
                     record=record,
                     facts=facts,
                     choice=choice,
+                    index_only=options.index_only,
                 )
 
 
@@ -102,5 +104,7 @@ def _figures(
             "documents": corpus.documents,
             "rows": sum(plan.rows for plan in plans),
             "tokens": sum(plan.rows * plan.sequence_length for plan in plans),
-            "bytes": bytes_of_plans(plans, itemsize, corpus.documents, kept, segments=options.segments),
+            "bytes": bytes_of_plans(
+                plans, 0 if options.index_only else itemsize, corpus.documents, kept, segments=options.segments
+            ),
         }

@@ -24,6 +24,9 @@ def check_options(options: PackArguments) -> Strategy:
     chosen = packing.strategy(options.strategy)
     check(chosen, options)
     check_choice(options)
+    if options.index_only and not options.segments:
+        what, remedy = "a dataset without tokens is its segment table", "leave one of the two out"
+        raise UsageError("bad-option", what, remedy=remedy, where="--index-only")
     if options.optimize:
         load_solver()
     return chosen

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from packtool.engines import Engine, Share, engine_for
 from packtool.engines.share import MERGE, parse_share, tasks_of
 from packtool.errors import DataError, UsageError
-from packtool.options.pack import PackArguments
+from packtool.options.shared import MovingRows
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.tokenize import TokenizeArguments
 from packtool.places.cached import forget
@@ -33,7 +33,7 @@ class Part:
         return f"task {self.task}, {self.pieces:,} of {plural(self.of, 'piece')}"
 
 
-def engine_of(options: TokenizeArguments | PackArguments | ShuffleArguments, command: str) -> Engine:
+def engine_of(options: TokenizeArguments | MovingRows, command: str) -> Engine:
     """What does the work of a command, or the share of it that `--task` names.
 
     Raises:
@@ -43,7 +43,7 @@ def engine_of(options: TokenizeArguments | PackArguments | ShuffleArguments, com
     return engine_for(options.scheduler, options.workers, command, share, at_end=forget)
 
 
-def _share_of(options: TokenizeArguments | PackArguments | ShuffleArguments) -> Share | None:
+def _share_of(options: TokenizeArguments | MovingRows) -> Share | None:
     """The share that `--task` names; None for all of the work.
 
     Raises:

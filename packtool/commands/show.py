@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from packtool.commands.origin import Origins, stores_beside
+from packtool.commands.origin import Origins, stores_beside, stores_of
 from packtool.commands.places import result_path, with_places
 from packtool.errors import UsageError
 from packtool.options.call import takes
@@ -20,6 +20,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage.names import TOKENIZER
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.tokenizer_files import read_tokenizer
+from packtool.writing.stored_tokens import open_packed
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -34,7 +35,7 @@ def show(options: ShowArguments) -> Row:
         UsageError: no such row or bucket, or another tokenizer.
         DataError: the dataset is missing or damaged.
     """
-    dataset = PackedDataset(options.path)
+    dataset = open_packed(options.path, places_of(options.store))
     chosen = _bucket(dataset, options.bucket)
     row = options.row
     number = row + chosen.rows if row < 0 else row
@@ -51,9 +52,9 @@ def show(options: ShowArguments) -> Row:
 
 def _origins(dataset: PackedDataset, stores: Sequence[Typed]) -> tuple[Origins | None, list[str]]:
     """Where documents came from, as far as that can be told; else the names of the stores that would tell."""
-    if stores or not dataset.has_segments:
+    if not dataset.manifest.index_only and (stores or not dataset.has_segments):
         return (Origins(dataset, stores) if stores else None), []
-    beside = stores_beside(dataset)
+    beside = stores_of(dataset, stores) if dataset.manifest.index_only else stores_beside(dataset)
     if beside is None:
         return None, manifests.input_names(dataset.place, dataset.manifest.inputs)
     found = Origins(dataset, beside)

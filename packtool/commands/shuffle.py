@@ -6,6 +6,7 @@ import msgspec
 
 from packtool import shuffling
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
+from packtool.commands.origin import stores_of
 from packtool.commands.places import with_places
 from packtool.commands.shuffle_packed import require_atoms, with_batches, write_order, write_rows
 from packtool.commands.shuffle_store import write_partial, write_rotation
@@ -14,15 +15,16 @@ from packtool.options.call import takes
 from packtool.options.check import check_taken
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
-from packtool.places.typed import place_of
+from packtool.places.typed import place_of, places_of
 from packtool.shuffling import Method
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import Manifest, PackedManifest, Shuffle, StoreManifest
 from packtool.storage.packed import PackedDataset
+from packtool.writing.stored_tokens import open_packed
 
 
 @takes(ShuffleArguments)
-@with_places("source", output=True)
+@with_places("source", "store", output=True)
 def shuffle(options: ShuffleArguments) -> DatasetResult:
     """Write the rows of a dataset in another order.
 
@@ -56,15 +58,22 @@ def _shuffled(job: DatasetJob, chosen: Method, options: ShuffleArguments) -> Dat
         assert options.sequence_length is not None
         if options.order_only:
             return write_rotation(job, PackedDataset(options.source), record, options.sequence_length)
-        return write_partial(job, record, options.sequence_length, options.remainder or "drop")
+        return write_partial(
+            job, record, options.sequence_length, options.remainder or "drop", index_only=options.index_only
+        )
     dataset = PackedDataset(options.source)
+    if not options.order_only and (dataset.manifest.index_only or options.index_only):
+        dataset = open_packed(options.source, places_of(options.store))
     require_atoms(dataset, options.atom_size)
     if options.atom_size is None:
         record = msgspec.structs.replace(record, atom_size=dataset.manifest.options.get("atom_size"))
     table = None
     if options.batch_tokens is not None:
         record, table = with_batches(dataset, record, options.batch_tokens, keep_rest=options.remainder != "drop")
-    return write_order(job, dataset, record, table) if options.order_only else write_rows(job, dataset, record, table)
+    if options.order_only:
+        return write_order(job, dataset, record, table)
+    stores = stores_of(dataset, options.store) if options.index_only else None
+    return write_rows(job, dataset, record, table, index_of=stores)
 
 
 def _check_ranks(options: ShuffleArguments) -> None:

@@ -10,13 +10,15 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import UNSET
 
 from packtool import __version__
 from packtool.commands.count_rows import source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
-from packtool.commands.write_corpus import copied_choice
+from packtool.commands.write_corpus import copied_choice, index_fields
 from packtool.errors import DataError, UsageError
 from packtool.metrics import BatchMix, Ledger, Tally
+from packtool.places.place import Place
 from packtool.plan import I64
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
@@ -28,6 +30,8 @@ from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.listing import listed
 from packtool.storage.manifest import OrderManifest, PackedManifest, Shuffle
 from packtool.storage.packed import BATCHES, LENGTHS, ORDER, PackedDataset
+from packtool.storage.reading import MappedFile
+from packtool.storage.schema import FORMAT_VERSION
 from packtool.storage.segment_table import no_segments
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob, BucketWriter
@@ -172,28 +176,49 @@ def _require_sound_atoms(job: DatasetJob, dataset: PackedDataset) -> None:
 
 
 def write_rows(
-    job: DatasetJob, dataset: PackedDataset, record: Shuffle, table: npt.NDArray[Any] | None
+    job: DatasetJob,
+    dataset: PackedDataset,
+    record: Shuffle | None,
+    table: npt.NDArray[Any] | None,
+    *,
+    reorder: bool = True,
+    index_of: Sequence[Place] | None = None,
 ) -> DatasetResult:
-    """Write the rows of each bucket, and all that goes with them."""
+    """Write the rows of each bucket, and all that goes with them.
+
+    Args:
+        record: how they come into their order, which they have already without `reorder`.
+        table: of batches.
+        reorder: put them into the order of `record`.
+        index_of: write no tokens, but where these stores are.
+    """
     base = dataset.manifest
+    index_only = index_of is not None
+    if index_only and not dataset.has_segments:
+        raise no_segments(dataset.place)
     tokens = sum(bucket.rows * bucket.sequence_length for bucket in dataset.buckets)
     figures = {
         "rows": base.ledger.rows,
         "tokens": tokens,
-        "bytes": sum(file.bytes for file in listed(base)) + REST_BYTES,
+        "bytes": _bytes_written(dataset, index_only=index_only),
     }
-    place = job.begin(record, figures=lambda: figures)
+    place = job.begin(record, *(["index-only"] if index_only else []), figures=lambda: figures)
     if isinstance(place, DatasetResult):
         return place
-    plans = stored_plans(dataset, record.atom_size)
+    atom_size = record.atom_size if reorder and record is not None else None
+    plans = stored_plans(dataset, atom_size)
     lengths = dataset.lengths() if dataset.has_segments else None
-    writer = BucketWriter(place, lengths, base.options["shard_tokens"], lengths is not None, job.budget)
+    writer = BucketWriter(place, lengths, base.options["shard_tokens"], lengths is not None, job.budget, not index_only)
     written = writer.write(
         [
             BucketJob(plan.bucket.entry.directory, PackedSource(plan, base.pad_id), shuffle)
-            for plan, shuffle in zip(plans, _shuffles(plans, base.shuffle, record), strict=True)
+            for plan, shuffle in zip(
+                plans,
+                _shuffles(plans, base.shuffle, record) if reorder and record is not None else [None] * len(plans),
+                strict=True,
+            )
         ],
-        dataset.files() if job.check_input else (),
+        _files_read(dataset, index_only=index_only) if job.check_input else (),
         job.command,
         quiet=job.quiet,
     )
@@ -201,7 +226,7 @@ def write_rows(
         return part
     buckets, tallies = written.buckets, written.tallies
     _require_same(base.ledger, tallies, str(dataset.place))
-    options = base.options if record.atom_size is None else {**base.options, "atom_size": record.atom_size}
+    options = base.options if atom_size is None else {**base.options, "atom_size": atom_size}
     manifest = msgspec.structs.replace(base, packtool_version=__version__, options=options, shuffle=record)
     mix = source_mix(place, buckets, dataset.dtype, base.store_documents, record)
     report = _report(dataset, manifest, plans, tallies, mix)
@@ -216,10 +241,25 @@ def write_rows(
             buckets=buckets,
             batches=None if table is None else write_array(place.staged / BATCHES, table),
             tokenizer_files=copy_tokenizer(dataset.place, base.tokenizer_files, place.staged),
+            **{"format_version": FORMAT_VERSION, "stores": UNSET, **index_fields(index_of, place)},
         ),
         run,
     )
     return DatasetResult(place.shown, report, run)
+
+
+def _bytes_written(dataset: PackedDataset, *, index_only: bool) -> int:
+    """About how many bytes the rows of a dataset take, with their tokens or without."""
+    held = sum(file.bytes for file in listed(dataset.manifest)) + REST_BYTES
+    shards = [shard for bucket in dataset.buckets for shard in bucket.entry.shards]
+    held -= sum(shard.tokens.bytes for shard in shards if shard.tokens is not None)
+    tokens = sum(bucket.rows * bucket.sequence_length for bucket in dataset.buckets)
+    return held if index_only else held + tokens * dataset.dtype.itemsize
+
+
+def _files_read(dataset: PackedDataset, *, index_only: bool) -> Iterator[MappedFile]:
+    """The files that rows depend on: tokens where they are written."""
+    return (file for file in dataset.files() if not index_only or not file.entry.name.startswith("tokens"))
 
 
 def _counted(table: npt.NDArray[Any] | None) -> dict[str, int]:

@@ -20,7 +20,9 @@ from packtool.writing.planning import arrays_for
 from packtool.writing.rotated_plan import lane_of
 
 
-def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remainder: str) -> DatasetResult:
+def write_partial(
+    job: DatasetJob, record: Shuffle, sequence_length: int, remainder: str, *, index_only: bool
+) -> DatasetResult:
     """Write the rows of one epoch.
 
     Raises:
@@ -50,10 +52,12 @@ def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remain
 
     def figures() -> dict[str, int]:
         kept, planned = corpus.stores[0].manifest.tokenizer_files, plan()
-        size = bytes_of_plans([planned], corpus.dtype.itemsize, corpus.documents, kept, segments=True)
+        size = bytes_of_plans(
+            [planned], 0 if index_only else corpus.dtype.itemsize, corpus.documents, kept, segments=True
+        )
         return {"rows": planned.rows, "tokens": planned.rows * sequence_length, "bytes": size}
 
-    output = job.begin(record, options, figures=figures)
+    output = job.begin(record, options, *(["index-only"] if index_only else []), figures=figures)
     if isinstance(output, DatasetResult):
         return output
     with arrays_for(corpus.documents, job.budget, output.scratch) as arrays:
@@ -69,6 +73,7 @@ def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remain
             multi_bucket=False,
             options=options,
             record=record,
+            index_only=index_only,
         )
 
 

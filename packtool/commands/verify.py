@@ -26,13 +26,14 @@ from packtool.storage import manifest as manifests
 from packtool.storage.contents import document_lengths, require_order
 from packtool.storage.files import FileEntry
 from packtool.storage.listing import listed
-from packtool.storage.manifest import ExportManifest, OrderManifest, StoreManifest
+from packtool.storage.manifest import ExportManifest, OrderManifest, PackedManifest, StoreManifest
 from packtool.storage.names import OFFSET, ORIGIN
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import Corpus, TokenStore
 from packtool.storage.tokenizer_files import require_tokenizer
 from packtool.writing.gather import Gatherer
 from packtool.writing.layout import BATCH_TOKENS
+from packtool.writing.stored_tokens import open_packed, store_places
 
 _AGAIN = "make the dataset again, or copy it again"
 _SEGMENTS = 1 << 23
@@ -75,25 +76,29 @@ def verify(options: VerifyArguments) -> VerifyResult:
         UsageError: stores for something else than a packed dataset.
     """
     place = place_of(options.path)
-    stores = places_of(options.store)
+    stores: Sequence[Place] = places_of(options.store)
     manifest = manifests.read(place)
-    files = list(listed(manifest))
+    if isinstance(manifest, PackedManifest) and manifest.index_only:
+        stores = store_places(PackedDataset(place), stores)
+    files = [(place, file) for file in listed(manifest)]
+    if isinstance(manifest, PackedManifest) and manifest.index_only:
+        files += [(store, file) for store in stores for file in listed(manifests.read(store))]
     problems: list[PacktoolError] = []
-    with Progress(sum(file.bytes for file in files), "verify", quiet=options.quiet) as bar:
-        for file in files:
-            problem = place.problem(file)
+    with Progress(sum(file.bytes for _, file in files), "verify", quiet=options.quiet) as bar:
+        for where, file in files:
+            problem = where.problem(file)
             problems += [problem] if problem else []
             bar.advance(file.bytes)
     tokens = 0
     if not problems:
         tokens, found = _check_content(place, manifest, stores)
         problems += found
-    size = sum(file.bytes for file in files)
+    size = sum(file.bytes for _, file in files)
     return VerifyResult(result_path(place), manifest.format, len(files), size, tokens, problems)
 
 
 def _check_content(
-    place: Place, manifest: manifests.Manifest, stores: Sequence[Typed]
+    place: Place, manifest: manifests.Manifest, stores: Sequence[Place]
 ) -> tuple[int, list[PacktoolError]]:
     if isinstance(manifest, OrderManifest):
         return 0, _attempt(lambda: _check_order(place, manifest))
@@ -103,9 +108,10 @@ def _check_content(
         return tokens, problems + found
     if isinstance(manifest, ExportManifest):
         return manifest.tokens, problems  # what is in its files is for their own readers
-    dataset = PackedDataset(place)
+    dataset = open_packed(place, stores)
     for bucket in dataset.buckets:
-        for shard, described in zip(bucket.shards, bucket.entry.shards, strict=True):
+        for shard, described in zip(bucket.shards, bucket.entry.shards, strict=not bucket.index_only):
+            assert described.tokens is not None
             where = bucket.place.where(described.tokens.name)
             problems += _check_ids(shard, dataset.manifest.tokenizer.vocab_size, where)
     problems += problems or _attempt(lambda: _check_packed(dataset, stores))
@@ -255,7 +261,7 @@ def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
     manifest, lengths = dataset.manifest, dataset.lengths()
     tallies = {bucket.sequence_length: Tally(lengths, bucket.sequence_length) for bucket in dataset.buckets}
     gather = None
-    if corpus is not None:
+    if corpus is not None and not manifest.index_only:  # else rows are the stores' anyway
         gather = Gatherer(
             corpus.shards,
             corpus.locate,

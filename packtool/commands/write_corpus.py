@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ import numpy as np
 from packtool.commands.count_rows import source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.metrics import balance
+from packtool.places.place import Place
 from packtool.plan import Plan
 from packtool.report.packed import report_of_rows
 from packtool.report.sources import packed_sources
@@ -21,10 +22,13 @@ from packtool.storage.manifest import Choice, InputEntry, Options, PackedManifes
 from packtool.storage.names import CHOSEN
 from packtool.storage.output import Output
 from packtool.storage.packed import LENGTHS, PackedDataset, bucket_directory
+from packtool.storage.reading import MappedFile
+from packtool.storage.schema import INDEX_VERSION
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob, BucketWriter
 from packtool.writing.store_source import StoreSource
+from packtool.writing.stored_tokens import relative_places
 
 
 def write_corpus(
@@ -40,6 +44,7 @@ def write_corpus(
     record: Shuffle | None,
     facts: Mapping[str, Any] | None = None,
     choice: Choice | None = None,
+    index_only: bool = False,
 ) -> DatasetResult:
     """Write the rows of each plan, and all that goes with them.
 
@@ -51,9 +56,10 @@ def write_corpus(
         record: how the manifest describes the order.
         facts: more of them for `run.json`.
         choice: which documents `corpus` has, its file not written yet; None for each of them once.
+        index_only: write no tokens, but where the stores are.
     """
     lengths, pad_id, with_segments = corpus.lengths(), options["pad_id"], options["segments"]
-    writer = BucketWriter(output, lengths, options["shard_tokens"], with_segments, job.budget)
+    writer = BucketWriter(output, lengths, options["shard_tokens"], with_segments, job.budget, not index_only)
     written = writer.write(
         [
             BucketJob(
@@ -63,7 +69,7 @@ def write_corpus(
             )
             for plan, shuffle in zip(plans, shuffles, strict=True)
         ],
-        corpus.files() if job.check_input else (),
+        _files_read(corpus, index_only=index_only) if job.check_input else (),
         job.command,
         quiet=job.quiet,
     )
@@ -100,10 +106,23 @@ def write_corpus(
             report=manifests.write_report(output.staged, report),
             buckets=buckets,
             tokenizer_files=_tokenizer_files(corpus, output),
+            **index_fields(job.inputs if index_only else None, output),
         ),
         run,
     )
     return DatasetResult(output.shown, report, run)
+
+
+def index_fields(stores: Sequence[Place] | None, output: Output) -> dict[str, Any]:
+    """What the manifest of a dataset without tokens says beside the others; nothing where there are no such stores."""
+    if stores is None:
+        return {}
+    return {"format_version": INDEX_VERSION, "stores": relative_places(stores, output.place)}
+
+
+def _files_read(corpus: Corpus, *, index_only: bool) -> Iterator[MappedFile]:
+    """The files of the stores that rows depend on: without tokens, those that say how long documents are."""
+    return (file for file in corpus.files() if not index_only or file.entry.name.startswith("offsets"))
 
 
 def _choice(output: Output, corpus: Corpus, choice: Choice | None, with_segments: bool) -> Choice | None:

@@ -5,7 +5,7 @@ That is shard by shard, or for a dataset with batches batch by batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -22,6 +22,7 @@ from packtool.storage.manifest import PackedManifest, StoreManifest
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.reading import MappedFile
 from packtool.storage.token_store import TokenStore
+from packtool.writing.stored_tokens import open_packed
 
 BLOCK_TOKENS = 1 << 22
 """Tokens that are held at a time; more where one document is longer."""
@@ -30,12 +31,13 @@ PART_TOKENS = 1 << 26
 """Tokens in a part of a dataset with batches."""
 
 
-def contents_of(place: Typed, documents: I64 | None = None) -> Contents:
+def contents_of(place: Typed, documents: I64 | None = None, stores: Typed | Sequence[Typed] = ()) -> Contents:
     """Open what is to be exported.
 
     Args:
         place: of a token store or a packed dataset.
         documents: of a store, to take these of it, in this order; None for all of them.
+        stores: that a dataset without tokens was packed from; none for where its manifest says.
 
     Raises:
         UsageError: neither a token store nor a packed dataset.
@@ -46,7 +48,7 @@ def contents_of(place: Typed, documents: I64 | None = None) -> Contents:
         store = TokenStore(place)
         return _stored(store) if documents is None else _chosen(store, documents)
     if isinstance(manifest, PackedManifest):
-        return _rows(PackedDataset(place))
+        return _rows(open_packed(place, stores))
     raise UsageError(
         "not-exportable",
         f"{manifests.describe(manifest)}, where a token store or a packed dataset is needed",

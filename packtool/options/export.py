@@ -8,7 +8,7 @@ from packtool.options.declare import Option
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import PLACE, TEXT
 from packtool.options.names import EXPORTS, listed
-from packtool.options.shared import Copying, Output
+from packtool.options.shared import Copying, Output, StoresMoved
 
 
 @dataclass(frozen=True)
@@ -23,3 +23,4 @@ class ExportArguments(DocumentOptions, Copying):
     format: Annotated[
         str, Option(TEXT, f"Format: {listed(EXPORTS)}.", "Output", short="-f", metavar="NAME", suggestions=EXPORTS)
     ]
+    store: StoresMoved = ()

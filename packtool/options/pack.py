@@ -9,7 +9,7 @@ from packtool.options.declare import Option, flag
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import COUNT, COUNTS, FLAG, PLACES, SHARE, TEXT, TEXT_OR_ID, exact
 from packtool.options.names import STRATEGIES, listed
-from packtool.options.shared import DEFAULT_SEED, LARGEST_ROW, Many, MovingRows, Output, Seed
+from packtool.options.shared import DEFAULT_SEED, LARGEST_ROW, IndexOnly, Many, MovingRows, Output, Seed
 
 EXTRA_CAPACITY = 50
 
@@ -246,3 +246,4 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
         bool,
         Option(FLAG, "Write the table that says which document lies where, or leave it out.", "Output", recorded=True),
     ] = True
+    index_only: IndexOnly = False

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import FLAG, NUMBER, PATH, PLACE, SIZE, TEXT, TEXT_OR_ID
+from packtool.options.kinds import FLAG, NUMBER, PATH, PLACE, PLACES, SIZE, TEXT, TEXT_OR_ID
 
 LARGEST_ROW = 1 << 24
 """The longest row (and atom) that is planned: planning time and memory grow with it."""
@@ -61,6 +61,20 @@ Scheduler = Annotated[
     ),
 ]
 Quiet = Annotated[bool, Option(FLAG, "Show no progress bar.", "General", in_file=False, python_only=True)]
+IndexOnly = Annotated[
+    bool,
+    Option(FLAG, "Write which document lies where, without tokens; readers gather them from the stores.", "Output"),
+]
+StoresMoved = Annotated[
+    Many,
+    Option(
+        PLACES,
+        "A token store that a dataset without tokens was packed from; repeatable, in the same order.",
+        "Input",
+        metavar="STORE",
+        default="where its manifest says",
+    ),
+]
 DryRun = Annotated[
     bool, Option(FLAG, "Print what would be done, with sizes, and write nothing.", "Output", in_file=False)
 ]

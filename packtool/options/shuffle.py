@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from packtool.options.declare import Option
 from packtool.options.kinds import COUNT, FLAG, NUMBER, PLACE, TEXT
 from packtool.options.names import METHODS, listed
-from packtool.options.shared import LARGEST_ROW, LARGEST_SEED, MovingRows, Output
+from packtool.options.shared import LARGEST_ROW, LARGEST_SEED, IndexOnly, MovingRows, Output, StoresMoved
 
 
 @dataclass(frozen=True)
@@ -138,3 +138,5 @@ class ShuffleArguments(MovingRows):
         bool,
         Option(FLAG, "Write the order alone, for packtool.open(SOURCE, order=OUTPUT).", "Output"),
     ] = False
+    index_only: IndexOnly = False
+    store: StoresMoved = ()

@@ -13,13 +13,14 @@ array([(0, 0, 812, 0), (1, 0, 212, 0)], dtype=[('document', '<i8'), ('start', '<
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from packtool.reading.batch import Batch, make_batch
-from packtool.reading.cache import CACHE_BYTES, SHARDS, training_place
+from packtool.reading.cache import CACHE_BYTES, SHARDS, training_place, training_places
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.orders import Recipe
 
@@ -34,6 +35,7 @@ def open(
     cache: str | Path | None = None,
     cache_bytes: str | int = CACHE_BYTES,
     fetch: str = SHARDS,
+    stores: str | Path | Sequence[str | Path] = (),
 ) -> Dataset | BucketDataset:
     """Open a packed dataset for reading. Files are mapped when they are first read.
 
@@ -46,9 +48,12 @@ def open(
         cache_bytes: how much of each dataset is kept there; what was used longest ago makes room.
         fetch: of a URL: ``"shards"``, whole files, held against their checksums and kept in the cache; or ``"rows"``,
             the rows that are asked for, by ranges, for orders that jump about in a dataset larger than the cache.
+        stores: of a dataset without tokens, the token stores that it was packed from, in order, where they do not lie
+            where its manifest says.
 
     Raises:
-        DataError: it is missing, unfinished or damaged; the order was made for another dataset.
+        DataError: it is missing, unfinished or damaged; the order was made for another dataset; a token store that
+            rows are gathered from is gone, or has changed.
         UsageError: it is a token store; the order is not one.
     """
     return open_recipe(
@@ -56,5 +61,6 @@ def open(
             place=training_place(path, cache, cache_bytes, fetch),
             order=None if order is None else training_place(order, cache, cache_bytes, fetch),
             dtype=None if dtype is None else np.dtype(dtype).str,
+            stores=training_places(stores, cache, cache_bytes),
         )
     )

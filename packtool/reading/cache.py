@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import xxhash
@@ -11,7 +12,7 @@ from packtool.places.cached import Cache, CachedPlace
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
-from packtool.places.typed import Typed, cache_directory, place_of
+from packtool.places.typed import Typed, cache_directory, place_of, places_of
 from packtool.sizes import parse_bytes
 
 CACHE_BYTES = "32GiB"
@@ -47,3 +48,8 @@ def training_place(typed: Typed, directory: str | Path | None, size: str | int, 
     root = cache_directory() if directory is None else Path(directory)
     cache = Cache(root / "datasets" / xxhash.xxh3_64_hexdigest(place.url.encode()), limit)
     return CachedPlace(place, cache, ("tokens", "segments") if fetch == ROWS else ())
+
+
+def training_places(typed: Typed | Sequence[Typed], directory: str | Path | None, size: str | int) -> tuple[Place, ...]:
+    """As `training_place`, of token stores: one or several."""
+    return tuple(training_place(each, directory, size) for each in places_of(typed))

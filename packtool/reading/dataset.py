@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
-from packtool.plan import Segments
 from packtool.reading.batch import ATTENTION, FIELDS, Batch, make_batch
 from packtool.reading.orders import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Array, Index, Rows
@@ -41,17 +40,17 @@ class _Opened:
 
     def _batch(self, rows: Rows, index: Index, **options: Any) -> Batch:
         numbers = rows.numbers(index)
-        return make_batch(rows[numbers], self._segments(rows, numbers, **options), **options)
+        if not self._needs_segments(rows, **options):
+            return make_batch(rows[numbers], None, **options)
+        return make_batch(*rows.with_segments(numbers), **options)
 
-    def _segments(self, rows: Rows, numbers: npt.NDArray[np.int64], **options: Any) -> Segments | None:
-        """The segments of these rows; None if none are needed for the fields and options asked for."""
+    def _needs_segments(self, rows: Rows, **options: Any) -> bool:
+        """Whether the fields and options asked for need segments."""
         fields = options.get("fields", FIELDS)
         everywhere = all(options.get(name, True) for name in ("train_on_repeated", "train_across_documents"))
         padded = rows.has_segments or self.manifest.ledger.padding > 0
         targets = "labels" in fields and (padded or not everywhere)
-        if targets or (options.get("documents", True) and not ATTENTION.isdisjoint(fields)):
-            return rows.segments_of(numbers)
-        return None
+        return targets or (options.get("documents", True) and not ATTENTION.isdisjoint(fields))
 
     def _epoch(self, number: int, seed: int | None, batch_tokens: int | None = None, drop_rest: bool = False) -> Epoch:
         return Epoch(number, self.manifest.seed if seed is None else seed, batch_tokens, drop_rest)

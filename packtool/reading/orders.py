@@ -18,9 +18,10 @@ from packtool.shuffling.bucket import batches
 from packtool.shuffling.partial import rotations
 from packtool.storage.manifest import PackedManifest
 from packtool.storage.order import read_batches, read_order, require_orders
-from packtool.storage.packed import PackedBucket, PackedDataset
+from packtool.storage.packed import PackedBucket
 from packtool.writing.rotated_plan import RotatedPlan, lane_of, require_rotation
 from packtool.writing.stored_plan import StoredPlan, stored_plans
+from packtool.writing.stored_tokens import open_packed
 
 MAPPED = 256
 """Arrays of each kind that a process keeps mapped at once, in each bucket."""
@@ -51,12 +52,14 @@ class Recipe:
         order: place of an order; None for none.
         dtype: of the tokens that are handed out; None as stored.
         epoch: an order to compute; None for none.
+        stores: places of the token stores of a dataset without tokens; none for where its manifest says.
     """
 
     place: Place
     order: Place | None = None
     dtype: str | None = None
     epoch: Epoch | None = None
+    stores: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def read(recipe: Recipe) -> Opened:
         DataError: it is missing, unfinished or damaged; the order was made for another dataset.
         UsageError: not a packed dataset; not an order; the epoch can't be computed.
     """
-    dataset = PackedDataset(recipe.place, keep=MAPPED)
+    dataset = open_packed(recipe.place, recipe.stores, keep=MAPPED)
     manifest, stored = dataset.manifest, dataset.buckets
     dtype = None if recipe.dtype is None else np.dtype(recipe.dtype)
     if recipe.order is not None:

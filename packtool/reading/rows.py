@@ -68,6 +68,12 @@ class Rows:
         """Rows ``first:last``, (rows, sequence_length)."""
         return self._typed(self._stored.tokens(first, last))
 
+    def with_segments(self, rows: I64) -> tuple[Array, Segments]:
+        """The tokens of the rows of these numbers (from 0), (rows, sequence_length), and their segments."""
+        segments = self.segments_of(rows)
+        tokens = self._stored.gathered(segments) if self._stored.index_only else self._take(rows)
+        return self._typed(tokens), segments
+
     def segments(self, row: int) -> npt.NDArray[Any]:
         """The segments of one row, in order: document, start, length, repeated. In stored order it is a view.
 
@@ -151,6 +157,8 @@ class ReorderedRows(Rows):
         return self._units(rows)[0] if self._plan.unit == self.sequence_length else None
 
     def _take(self, rows: I64) -> Array:
+        if self._stored.index_only:
+            return self._stored.gathered(self.segments_of(rows))
         units, there = self._units(rows)
         if there.all():
             return self._plan.tokens(units).reshape(len(rows), self.sequence_length)
@@ -196,6 +204,8 @@ class RotatedRows(Rows):
         return None
 
     def _take(self, rows: I64) -> Array:
+        if self._stored.index_only:
+            return self._stored.gathered(self.segments_of(rows))
         length, parts = self.sequence_length, self._plan.parts(rows)
         stored, number = np.unique(parts.document, return_inverse=True)
         source = ranges(number * length + parts.start, parts.length, offsets_of(parts.length))

@@ -22,7 +22,7 @@ from packtool.places.place import Place
 from packtool.places.typed import cache_directory
 from packtool.plan import I64
 from packtool.reading.batch import Batch, check_options, make_batch
-from packtool.reading.cache import CACHE_BYTES, SHARDS, training_place
+from packtool.reading.cache import CACHE_BYTES, SHARDS, training_place, training_places
 from packtool.reading.costs import DIRECTORY, kept_pairs, row_pairs
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
 from packtool.reading.orders import Recipe
@@ -48,7 +48,7 @@ class Stream:
         batch_tokens: tokens in a batch; for rows of several lengths by default as the dataset's own batches, for rows
             of one length a row.
         drop_rest: for rows of several lengths: rows that do not fill a batch are in none.
-        cache, cache_bytes, fetch: as of `packtool.open`.
+        cache, cache_bytes, fetch, stores: as of `packtool.open`.
         options: of `packtool.reading.make_batch`.
 
     Attributes:
@@ -70,6 +70,7 @@ class Stream:
         cache: str | Path | None = None,
         cache_bytes: str | int = CACHE_BYTES,
         fetch: str = SHARDS,
+        stores: str | Path | Sequence[str | Path] = (),
         **options: Any,
     ) -> None:
         check_options(options, Stream, make_batch)
@@ -82,7 +83,8 @@ class Stream:
                 remedy="give one order for each epoch",
                 where="orders",
             )
-        self.recipe = Recipe(training_place(source, cache, cache_bytes, fetch))
+        tokens = training_places(stores, cache, cache_bytes)
+        self.recipe = Recipe(training_place(source, cache, cache_bytes, fetch), stores=tokens)
         self._kept = cache_directory() if cache is None else Path(cache).absolute()
         self.epochs = epochs
         self.options = options

@@ -35,6 +35,8 @@ from packtool.storage.names import (
     token_dtype,
 )
 from packtool.storage.schema import (
+    FORMAT_VERSION,
+    INDEX_VERSION,
     Bucket,
     ChosenSource,
     ExportManifest,
@@ -138,6 +140,11 @@ def _packed(manifest: PackedManifest) -> Iterator[str]:
     yield from _same("documents", manifest.documents, sum(manifest.store_documents))
     yield from _same("store_documents", len(manifest.store_documents), len(manifest.inputs))
     yield from _same("report.name", manifest.report.name, REPORT_FILE)
+    version = INDEX_VERSION if manifest.index_only else FORMAT_VERSION
+    yield from _same("format_version", manifest.format_version, version)
+    if isinstance(manifest.stores, list):
+        yield from _same("the number of stores", len(manifest.stores), len(manifest.inputs))
+        yield from _same("options.segments", options.get("segments"), True)
     if manifest.lengths is not None:
         yield from _file("lengths", manifest.lengths, LENGTHS, np.dtype("<u4"), (manifest.documents,))
     yield from _choice(manifest)
@@ -200,7 +207,7 @@ def _bucket(place: str, bucket: Bucket, manifest: PackedManifest, rows_in_shard:
     yield from _same(f"the number of {place}.shards", len(bucket.shards), len(sizes))
     for number, (shard, rows) in enumerate(zip(bucket.shards, sizes, strict=False)):
         files = {
-            "tokens": (shard.tokens, np.dtype(manifest.dtype), (rows, length), True),
+            "tokens": (shard.tokens, np.dtype(manifest.dtype), (rows, length), not manifest.index_only),
             "segments": (shard.segments, SEGMENT, None, manifest.lengths is not None),
             "segment_offsets": (shard.segment_offsets, np.dtype("<i8"), (rows + 1,), manifest.lengths is not None),
             "atoms": (shard.atoms, np.dtype("<i8"), None, bucket.atom_units == 0),

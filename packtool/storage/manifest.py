@@ -25,6 +25,7 @@ from packtool.storage.reading import decode
 from packtool.storage.schema import (
     EXPORT,
     FORMAT_VERSION,
+    INDEX_VERSION,
     ORDER,
     PACKED,
     TOKEN_STORE,
@@ -78,6 +79,7 @@ _TYPES: dict[str, type[Manifest]] = {
     ORDER: OrderManifest,
     EXPORT: ExportManifest,
 }
+_VERSIONS = dict.fromkeys(_TYPES, (FORMAT_VERSION,)) | {PACKED: (FORMAT_VERSION, INDEX_VERSION)}
 _DESCRIPTIONS = {TOKEN_STORE: "a token store", PACKED: "a packed dataset", ORDER: "an order", EXPORT: "an export"}
 _SEALED = re.compile(rb'(.*),\n  "xxh3_128": "([0-9a-f]{32})"\n}\n', re.DOTALL)
 _Content = TypeVar("_Content")
@@ -204,7 +206,7 @@ def read(place: Typed, name: str = MANIFEST) -> Manifest:
     except FileNotFoundError:
         raise _no_manifest(place) from None
     kind = _parse(raw, _Kind, where)
-    if kind.format_version != FORMAT_VERSION or kind.format not in _TYPES:
+    if kind.format_version not in _VERSIONS.get(kind.format, ()):
         known = _VERSION.fullmatch(kind.packtool_version)
         raise DataError(
             "unknown-format",

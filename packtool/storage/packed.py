@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,19 @@ __all__ = [
 _CHECKED_ROWS = 1 << 16
 
 
+class Gather(Protocol):
+    """What brings the tokens of rows from token stores."""
+
+    def __call__(self, segments: Segments) -> npt.NDArray[Any]:
+        """The tokens of all segments, in order, as one array."""
+
+    def files(self) -> Iterator[MappedFile]:
+        """Every file that they are brought from."""
+
+    def release(self) -> None:
+        """Give back the memory that maps what was read."""
+
+
 class PackedBucket:
     """Rows of one length, in shards.
 
@@ -60,7 +73,9 @@ class PackedBucket:
         place: where the bucket lies.
         sequence_length: tokens in a row.
         dtype: of the tokens.
-        shards: one (rows, sequence_length) array for each shard.
+        shards: one (rows, sequence_length) array for each shard; none where rows are gathered.
+        index_only: its rows are gathered from token stores.
+        gather: what gathers them, where rows are to be read.
         first_rows: first row of each shard, then the number of rows.
     """
 
@@ -74,18 +89,22 @@ class PackedBucket:
         self.dtype = dtype
         self.rows = entry.rows
         self._keep = keep
+        held = [shard.tokens for shard in entry.shards if shard.tokens is not None]
+        self.index_only = len(held) < len(entry.shards)
+        self.gather: Gather | None = None
         self.shards = open_all(
-            [shard.tokens.shape[0] for shard in entry.shards],
-            lambda number: self.place.array(entry.shards[number].tokens, dtype),
+            [tokens.shape[0] for tokens in held],
+            lambda number: self.place.array(held[number], dtype),
             self.place,
             keep,
         )
-        self.first_rows = offsets_of(np.array([s.tokens.shape[0] for s in entry.shards], np.int64))
+        self.first_rows = offsets_of(np.array([shard.rows for shard in entry.shards], np.int64))
         self._lengths = lengths
         self._tables: Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PackedBucket, (self._dataset, self.entry, self.dtype, self._lengths, self._keep)
+        made = (self._dataset, self.entry, self.dtype, self._lengths, self._keep)
+        return PackedBucket, made, {"gather": self.gather}
 
     def files_listed(self) -> list[FileEntry]:
         """Return the entries of the files that hold tokens and segments."""
@@ -103,11 +122,15 @@ class PackedBucket:
 
     def tokens(self, first: int, last: int) -> npt.NDArray[Any]:
         """Rows ``first:last``, (rows, sequence_length); a view where they lie in one shard."""
+        if self.index_only:
+            return self.gathered(self.segments(first, last))
         parts = [shard[a:b] for shard, a, b in self._split(first, last)]
         return parts[0] if len(parts) == 1 else np.concatenate([self._none(), *parts])
 
     def take(self, rows: I64) -> npt.NDArray[Any]:
         """Copy the rows of these numbers, (rows, sequence_length)."""
+        if self.index_only:
+            return self.gathered(self.segments_of(rows))
         out = np.empty((len(rows), self.sequence_length), self.dtype)
         for shard, here, at in self._grouped(rows):
             out[at] = np.take(self.shards[shard], here, axis=0)
@@ -120,6 +143,17 @@ class PackedBucket:
             units = self.shards[shard].reshape(-1, unit)
             out[at] = np.take(units, here * (self.sequence_length // unit) + part[at], axis=0)
         return out
+
+    def gathered(self, segments: Segments, unit: int | None = None) -> npt.NDArray[Any]:
+        """Gather the tokens of segments that fill whole rows, (rows, sequence_length), or units of another length.
+
+        Raises:
+            DataError: nobody said where the token stores are; a segment lies outside its document.
+        """
+        if self.gather is None:
+            what = "its rows have to be gathered from token stores, which were not opened"
+            raise DataError("store-missing", what, remedy="open it with its stores", where=str(self.place))
+        return self.gather(segments).reshape(-1, unit or self.sequence_length)
 
     def table(self, row: int) -> npt.NDArray[Any]:
         """Return the segments of one row as stored: a view of the segment table.
@@ -193,6 +227,8 @@ class PackedBucket:
     def release(self) -> None:
         """Give back the memory that maps the tokens and segments read so far."""
         release(held(self.shards))
+        if self.gather is not None:
+            self.gather.release()
         for tables in held(self._tables or ()):
             release(tables)
 
@@ -204,14 +240,15 @@ class PackedBucket:
         for shard, first in zip(self.entry.shards, self.first_rows, strict=False):
             if shard.atoms is not None:
                 here = self.place.array(shard.atoms, OFFSET)
-                require_atoms(here, shard.tokens.shape[0], self.place.where(shard.atoms.name))
+                require_atoms(here, shard.rows, self.place.where(shard.atoms.name))
                 begins.append(here + first)
         return np.concatenate([*begins, [self.rows]]).astype(np.int64)
 
     def files(self) -> Iterator[MappedFile]:
         """Every file of the bucket."""
-        for number, (entry, rows) in enumerate(zip(self.entry.shards, self.shards, strict=True)):
-            yield MappedFile(self.place, entry.tokens, rows)
+        for number, entry in enumerate(self.entry.shards):
+            if entry.tokens is not None:
+                yield MappedFile(self.place, entry.tokens, self.shards[number])
             if entry.segments is not None and entry.segment_offsets is not None:
                 table, offsets = self.tables()[number]
                 yield MappedFile(self.place, entry.segments, table)
@@ -336,6 +373,9 @@ class PackedDataset:
             return
         for bucket in self.buckets:
             yield from bucket.files()
+        for gather in {id(bucket.gather): bucket.gather for bucket in self.buckets}.values():
+            if gather is not None:
+                yield from gather.files()
         if self.manifest.lengths is not None:
             entry = self.manifest.lengths
             yield MappedFile(self.place, entry, np.asarray(self.lengths()))

@@ -27,6 +27,7 @@ class PackedShardWriter:
         dtype: of the tokens.
         rows, sequence_length: shape of the shard.
         with_segments: also write the segment table.
+        with_tokens: also write the tokens.
     """
 
     def __init__(
@@ -38,10 +39,11 @@ class PackedShardWriter:
         rows: int,
         sequence_length: int,
         with_segments: bool = True,
+        with_tokens: bool = True,
     ) -> None:
         self._directory = directory
         self._number = number
-        self._tokens = NpyWriter(self._path("tokens"), dtype, (rows, sequence_length))
+        self._tokens = NpyWriter(self._path("tokens"), dtype, (rows, sequence_length)) if with_tokens else None
         self._with_segments = with_segments
         self._segments = 0
         # Where atoms are small, the segments of a shard can take more memory than its tokens.
@@ -52,16 +54,19 @@ class PackedShardWriter:
         return self._directory / shard_file(kind, self._number)
 
     def __enter__(self) -> PackedShardWriter:
-        self._tokens.__enter__()
+        if self._tokens is not None:
+            self._tokens.__enter__()
         return self
 
     def __exit__(self, *failure: Any) -> None:
         self._table.close()
-        self._tokens.__exit__(*failure)
+        if self._tokens is not None:
+            self._tokens.__exit__(*failure)
 
-    def add(self, tokens: npt.NDArray[Any], rows: Segments | None) -> None:
+    def add(self, tokens: npt.NDArray[Any] | None, rows: Segments | None) -> None:
         """Append the tokens of whole rows (any shape, row after row) and their segments."""
-        self._tokens.write(tokens)
+        if self._tokens is not None and tokens is not None:
+            self._tokens.write(tokens)
         if self._with_segments and rows is not None:
             self._table.write(to_table(rows).tobytes())
             self._segments += len(rows)
@@ -79,4 +84,5 @@ class PackedShardWriter:
             counts = np.concatenate([np.empty(0, np.uint32), *self._counts])
             segment_offsets = write_array(self._path("segment_offsets"), offsets_of(counts))
         entry = None if atoms is None else write_array(self._path("atoms"), atoms)
-        return PackedShard(self._tokens.close(), segments, segment_offsets, entry)
+        tokens = None if self._tokens is None else self._tokens.close()
+        return PackedShard(tokens, segments, segment_offsets, entry)

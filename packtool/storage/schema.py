@@ -16,6 +16,8 @@ from packtool.options.shared import DEFAULT_SEED
 from packtool.storage.files import Count, Digest, FileEntry
 
 FORMAT_VERSION = 3
+INDEX_VERSION = 4
+"""Of packed datasets without tokens, which earlier versions of packtool can't read."""
 
 TOKEN_STORE = "packtool token store"
 PACKED = "packtool packed dataset"
@@ -107,12 +109,25 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
-    """One shard of rows; segment files are absent with `--no-segments`, `atoms` where atoms are uniform."""
+    """One shard of rows.
 
-    tokens: FileEntry
+    Attributes:
+        tokens: None with `--index-only`.
+        segments, segment_offsets: None with `--no-segments`.
+        atoms: None where atoms are uniform.
+    """
+
+    tokens: FileEntry | None
     segments: FileEntry | None = None
     segment_offsets: FileEntry | None = None
     atoms: FileEntry | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows in the shard."""
+        if self.tokens is not None:
+            return self.tokens.shape[0]
+        return 0 if self.segment_offsets is None else self.segment_offsets.shape[0] - 1
 
 
 class Bucket(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -237,6 +252,8 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         lengths: the file of document lengths; None with `--no-segments`.
         batches: the file of batches that the ``bucket`` shuffle made.
         tokenizer_files: as the stores have them.
+        stores: where the token stores lie from here, in the order of `inputs`, for a dataset whose rows are gathered
+            from them; left out where its shards have tokens.
     """
 
     format: str = PACKED
@@ -258,6 +275,12 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     buckets: list[Bucket]
     batches: FileEntry | None = None
     tokenizer_files: list[InputEntry] = []
+    stores: list[str] | UnsetType = UNSET
+
+    @property
+    def index_only(self) -> bool:
+        """Whether its rows are gathered from the token stores."""
+        return self.stores is not UNSET
 
     @property
     def seed(self) -> int:

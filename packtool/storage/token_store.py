@@ -209,6 +209,10 @@ class TokenStore:
             yield MappedFile(self.place, entry.tokens, tokens)
             yield MappedFile(self.place, entry.offsets, offsets)
 
+    def release(self) -> None:
+        """Give back the memory that maps the tokens and offsets read so far."""
+        release([*held(self.shards), *held(self.offsets)])
+
     def document(self, number: int) -> np.ndarray[Any, Any]:
         """The tokens of one document, EOS last."""
         shard = int(np.searchsorted(self.first_documents, number, side="right")) - 1
@@ -306,7 +310,7 @@ class Corpus:
     def release(self) -> None:
         """Give back the memory that maps the tokens and offsets read so far."""
         for store in self.stores:
-            release([*held(store.shards), *held(store.offsets)])
+            store.release()
 
     def locate(self, document: I64) -> I64:
         """Place of each document's first token in the stream of all shards, one after the other."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Share
 from packtool.metrics import Tally
-from packtool.plan import Ints, Plan
+from packtool.plan import I64, Ints, Plan
 from packtool.progress import Progress
 from packtool.shuffling.atom import AtomShuffle
 from packtool.storage.manifest import Bucket, PackedShard
@@ -24,10 +24,11 @@ from packtool.writing.first_pass import partition
 from packtool.writing.input_check import Checked, InputCheck, unchecked
 from packtool.writing.memory import Budget
 from packtool.writing.partitions import PartitionContents
-from packtool.writing.rows import OrderedRows, PlannedRows
+from packtool.writing.rows import OrderedRows, PlannedRows, RowsWithoutTokens
 from packtool.writing.second_pass import PartitionedRows
 from packtool.writing.shards import RowWriter
 from packtool.writing.source import Source
+from packtool.writing.stored_plan import StoredPlan
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class BucketWriter:
         with_segments: write the segment table.
         budget: memory and engine. A source that exceeds it moves twice; the bytes do not depend on it. Where the engine
             does a share of the pieces, each token moves once, since no task may wait for the others.
+        with_tokens: write the tokens, or the segment table alone.
     """
 
     output: Output
@@ -80,6 +82,7 @@ class BucketWriter:
     shard_tokens: int
     with_segments: bool
     budget: Budget
+    with_tokens: bool = True
 
     @property
     def _share(self) -> Share | None:
@@ -130,6 +133,8 @@ class BucketWriter:
         return work if self._share is None or self._share.merges else work // self._share.count
 
     def _moves_once(self, job: BucketJob) -> bool:
+        if not self.with_tokens:
+            return True
         return job.shuffle is None or self._share is not None or self.budget.holds(job.source)
 
     def _writer(
@@ -146,6 +151,7 @@ class BucketWriter:
             progress=progress,
             check=check,
             first_piece=first_piece,
+            with_tokens=self.with_tokens,
         )
 
     def _write(self, job: BucketJob, writer: RowWriter) -> tuple[list[PackedShard], Tally | None]:
@@ -164,6 +170,8 @@ class BucketWriter:
         source, shuffle = job.source, job.shuffle
         if shuffle is None or self._moves_once(job) or writer.complete(source.plan):
             order = None if shuffle is None else shuffle.order(arrays)
+            if not self.with_tokens:
+                return self._indexed(source, order, arrays)
             return OrderedRows(source, order, sparing=not self.budget.holds(source), arrays=arrays)
         partitions = partition(
             source,
@@ -178,6 +186,12 @@ class BucketWriter:
         )
         # Where atoms differ in size, the plan lists them all; so may the order.
         return PartitionedRows(partitions, None if source.plan.atom_offsets is None else shuffle.order(arrays))
+
+    def _indexed(self, source: Source, order: I64 | None, arrays: Arrays) -> RowsWithoutTokens:
+        """The rows without their tokens."""
+        if isinstance(source.plan, StoredPlan):
+            source.plan.prepare(arrays)  # now, before several threads read
+        return RowsWithoutTokens(source.plan, order, arrays)
 
     def _store_of_partitions(self) -> Destination | None:
         """Where partitions go that are too many for local disks, or whose readers share none."""

@@ -59,22 +59,32 @@ class Gatherer:
 
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
         """The tokens of all segments, in order, as one 1-D array."""
-        place = self._places(segments)
+        real = segments.document >= 0
+        return self.copied(segments, self._locate(segments.document if real.all() else segments.document[real]))
+
+    def copied(self, segments: Segments, begins: I64) -> npt.NDArray[Any]:
+        """The same, where the places of documents are known.
+
+        Args:
+            segments: of documents, padding, and EOS.
+            begins: for each segment of a document, the place of the document's first token.
+        """
+        place = self._places(segments, begins)
         joined, length = coalesce(place, segments.length)
         array = self._array_of(joined)
         if (joined + length > self._array_of.bases[array + 1]).any():  # joined across the end of a shard
             joined, length, array = place, segments.length, self._array_of(place)
         return self._copier(array, joined - self._array_of.bases[array], length)
 
-    def _places(self, segments: Segments) -> I64:
+    def _places(self, segments: Segments, begins: I64) -> I64:
         """Where each segment begins in the stream of all arrays, one after the other."""
         real = segments.document >= 0
         if real.all():
-            return self._locate(segments.document) + segments.start
+            return begins + segments.start
         place = np.empty(len(segments), np.int64)
         for document, number in self._fill.items():
             place[segments.document == document] = self._array_of.bases[number]
-        place[real] = self._locate(segments.document[real]) + segments.start[real]
+        place[real] = begins + segments.start[real]
         return place
 
 

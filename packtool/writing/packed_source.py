@@ -29,7 +29,7 @@ class PackedSource(Source):
         super().__init__(plan, bucket.dtype, pad_id, segments)
         self._bucket = bucket
         self._stored = plan
-        self._copy_units = UnitCopier(bucket, plan.unit)
+        self._copy_units = None if bucket.index_only else UnitCopier(bucket, plan.unit)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PackedSource, (self._stored, self.pad_id)
@@ -40,9 +40,15 @@ class PackedSource(Source):
 
     def read(self, units: I64) -> Units:
         segments = self._stored.segments(units) if self._stored.has_segments else None
+        if self._copy_units is None:
+            assert segments is not None
+            return segments, self._bucket.gathered(segments, self.plan.unit)
         return segments, self._copy_units(units)
 
     def scan(self, first: int, last: int) -> Units:
+        if self._copy_units is None:
+            found = self._stored.scan(first, last)
+            return found, self._bucket.gathered(found, self.plan.unit)
         row = first // self._per_row
         tokens = self._bucket.tokens(row, -(-last // self._per_row)).reshape(-1, self.plan.unit)
         segments = self._stored.scan(first, last) if self._stored.has_segments else None

@@ -13,8 +13,8 @@ from packtool.plan import I64, Plan, Segments
 from packtool.writing.layout import Layout, join, unit_range
 from packtool.writing.source import Source, Tokens, Units
 
-Batch: TypeAlias = tuple[Segments | None, Tokens]
-"""Some rows: their segments, None where those are not known; and their tokens, row after row."""
+Batch: TypeAlias = tuple[Segments | None, Tokens | None]
+"""Some rows: their segments, None where those are not known; and their tokens, row after row, None where they stay."""
 
 
 class PlannedRows(ABC):
@@ -66,6 +66,34 @@ class OrderedRows(PlannedRows):
             yield rows_of(self.plan, units, self._source.pad_id)
             if self._sparing:
                 self._source.release()
+
+    def atoms(self, first: int, last: int) -> I64 | None:
+        return self._layout.atoms(first, last)
+
+    def written(self, first: int, last: int) -> None:
+        """Nothing is kept for single rows."""
+
+
+class RowsWithoutTokens(PlannedRows):
+    """Rows of which nothing but their segments is read.
+
+    Args:
+        plan: whose rows they are.
+        order: movable atom at each place of the new order, or None to keep the plan's own.
+        arrays: makes those that are as long as the order.
+    """
+
+    def __init__(self, plan: Plan, order: I64 | None, arrays: Arrays = IN_MEMORY) -> None:
+        self.plan = plan
+        self._layout = Layout(plan, order, arrays)
+        self._order = order
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RowsWithoutTokens, (self.plan, self._order)
+
+    def batches(self, first: int, last: int) -> Iterator[Batch]:
+        for a, b in self._layout.batches(first, last):
+            yield self._layout.segments(a, b), None
 
     def atoms(self, first: int, last: int) -> I64 | None:
         return self._layout.atoms(first, last)

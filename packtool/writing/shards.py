@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from packtool.engines import Engine, Worker
 from packtool.metrics import Tally, TallyCounts
 from packtool.places.local import sync_directory
-from packtool.plan import Ints, Plan
+from packtool.plan import Ints, Plan, Segments
 from packtool.storage.files import FileEntry
 from packtool.storage.manifest import PackedShard
 from packtool.storage.output import Destination, Output
@@ -54,6 +54,7 @@ class WriteShard:
         scratch: directory for files that are not finished, on the file system of `directory`; None for a disk of the
             worker, which sends them.
         destination: where the worker sends the shard; None to leave it in the directory.
+        with_tokens: write the tokens.
     """
 
     rows: PlannedRows
@@ -63,6 +64,7 @@ class WriteShard:
     directory: Path
     scratch: Path | None
     destination: Destination | None = None
+    with_tokens: bool = True
 
     def __call__(self, task: ShardTask, worker: Worker) -> Note:
         """The shard, and the counts of its rows."""
@@ -71,12 +73,17 @@ class WriteShard:
         with own_directory(self.scratch, f"shard-{number:05d}.") as attempt:
             shape = {"rows": last - first, "sequence_length": length}
             with PackedShardWriter(
-                attempt, number, dtype=np.dtype(self.dtype), **shape, with_segments=self.with_segments
+                attempt,
+                number,
+                dtype=np.dtype(self.dtype),
+                **shape,
+                with_segments=self.with_segments,
+                with_tokens=self.with_tokens,
             ) as writer:
                 for segments, tokens in self.rows.batches(first, last):
                     if tally is not None and segments is not None:
                         tally.add(segments)
-                    worker.advance(tokens.nbytes)
+                    worker.advance(_bytes_of(segments, tokens, self.dtype))
                     writer.add(tokens, segments)
                 worker.give_way()
                 shard = writer.close(self.rows.atoms(first, last))
@@ -104,6 +111,7 @@ class RowWriter:
         progress: told how many bytes of tokens were written.
         check: whether the input is sound: until that is known, no shard counts as finished.
         first_piece: number of the first shard among the pieces that are shared out.
+        with_tokens: write the tokens.
     """
 
     output: Output
@@ -116,6 +124,7 @@ class RowWriter:
     progress: Callable[[int], object]
     check: InputCheck
     first_piece: int = 0
+    with_tokens: bool = True
 
     @property
     def directory(self) -> Path:
@@ -137,7 +146,7 @@ class RowWriter:
             for number, (first, last) in ranges.items()
             if share is None or share.has(self.first_piece + number)
         }
-        done = self._found(tasks)
+        done = self._found(tasks, rows.plan.sequence_length)
         far = None if self.engine.shares_directories else self.output.destination
         task = WriteShard(
             rows,
@@ -147,6 +156,7 @@ class RowWriter:
             self.directory.absolute(),
             self.output.scratch.absolute() if far is None else None,
             far,
+            self.with_tokens,
         )
         with sent(task, self.engine, self.output.scratch) as (function, shared):
             notes = dict(
@@ -166,7 +176,7 @@ class RowWriter:
     def collect(self, plan: Plan) -> tuple[list[PackedShard], Tally | None, list[int]]:
         """The shards that tasks wrote, the tally of their rows, and the pieces that are missing or damaged."""
         numbers = self._ranges(plan)
-        done = self._found(numbers)
+        done = self._found(numbers, plan.sequence_length)
         missing = [self.first_piece + number for number in numbers if number not in done]
         return *self._sum(done, plan.sequence_length), missing
 
@@ -184,11 +194,11 @@ class RowWriter:
         step = max(1, self.shard_tokens // plan.sequence_length)
         return dict(enumerate((first, min(first + step, plan.rows)) for first in range(0, plan.rows, step)))
 
-    def _found(self, numbers: Iterable[int]) -> dict[int, Note]:
+    def _found(self, numbers: Iterable[int], sequence_length: int) -> dict[int, Note]:
         """The shards that an earlier run or another task wrote, and that are as they were written."""
         done = self.pieces.found(numbers, self.engine)
         for note in done.values():
-            self.progress(prod(note.shard.tokens.shape) * self.dtype.itemsize)
+            self.progress(note.shard.rows * sequence_length * self.dtype.itemsize)
         return done
 
     def _sum(self, notes: Mapping[int, Note], sequence_length: int) -> tuple[list[PackedShard], Tally | None]:
@@ -199,6 +209,13 @@ class RowWriter:
             if total is not None and self.lengths is not None and note.tally is not None:
                 total += Tally.of(note.tally, self.lengths, sequence_length)
         return [note.shard for note in in_order], total
+
+
+def _bytes_of(segments: Segments | None, tokens: npt.NDArray[Any] | None, dtype: str) -> int:
+    """Bytes of the tokens of some rows, whether they are there or not."""
+    if tokens is not None:
+        return tokens.nbytes
+    return 0 if segments is None else int(segments.length.sum()) * np.dtype(dtype).itemsize
 
 
 def files_of(shard: PackedShard) -> list[FileEntry]:

@@ -46,6 +46,7 @@ from packtool.options.kinds import (
     WEIGHTS,
     Part,
 )
+from packtool.options.materialize import MaterializeArguments
 from packtool.options.merge import MergeArguments
 from packtool.options.names import METHODS, STRATEGIES
 from packtool.options.pack import PackArguments
@@ -61,6 +62,7 @@ COMMANDS: dict[str, type] = {
     "export": ExportArguments,
     "import_": ImportArguments,
     "info": InfoArguments,
+    "materialize": MaterializeArguments,
     "merge": MergeArguments,
     "run": RunArguments,
     "show": ShowArguments,

@@ -1,0 +1,236 @@
+"""The rows of datasets without tokens: gathered from the token stores that they were planned from.
+
+A batch is one gather. Where documents lie is looked up in the stores' mapped offsets, so a process holds nothing that
+grows with the corpus. Segments and offsets are files that may be damaged: nothing is copied before they were held
+against each other.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import numpy as np
+import numpy.typing as npt
+
+from packtool.errors import DataError, UsageError
+from packtool.places.cached import CachedPlace
+from packtool.places.local import LocalPlace
+from packtool.places.place import Place
+from packtool.places.typed import Typed, place_of, places_of
+from packtool.places.url import is_remote
+from packtool.plan import I64, Segments, offsets_of
+from packtool.storage import manifest as manifests
+from packtool.storage.manifest import PackedManifest
+from packtool.storage.names import OFFSET
+from packtool.storage.on_demand import joined, sizes_of
+from packtool.storage.packed import PackedDataset
+from packtool.storage.reading import MappedFile
+from packtool.storage.token_store import TokenStore
+from packtool.writing.gather import Gatherer, copier
+
+MakePlace: TypeAlias = Callable[[str], Place]
+"""The place of a path or URL, with the reader's cache."""
+
+
+def open_packed(place: Typed, stores: Typed | Sequence[Typed] = (), keep: int | None = None) -> PackedDataset:
+    """Open a packed dataset so that its rows can be read, wherever their tokens are.
+
+    Args:
+        place: of the dataset.
+        stores: that it was packed from, in order; none to look where its manifest says. Not looked at where it has
+            tokens.
+        keep: as of `PackedDataset`.
+
+    Raises:
+        DataError: as `PackedDataset`; a store is gone, or has changed.
+    """
+    dataset = PackedDataset(place, keep)
+    if dataset.manifest.index_only:
+        gather = StoredTokens(dataset.place, dataset.manifest, store_places(dataset, stores))
+        for bucket in dataset.buckets:
+            bucket.gather = gather
+    return dataset
+
+
+def store_places(
+    dataset: PackedDataset, given: Typed | Sequence[Typed] = (), make: MakePlace = place_of
+) -> list[Place]:
+    """Find the stores of a dataset without tokens.
+
+    Args:
+        dataset: the dataset.
+        given: where they lie; none for where the manifest says.
+        make: the place of one that the manifest names.
+
+    Raises:
+        DataError: one is gone, or is another than was packed.
+    """
+    manifest = dataset.manifest
+    places = places_of(given)
+    if not places and isinstance(manifest.stores, list):
+        places = [_from(dataset.place, name, make) for name in manifest.stores]
+    if len(places) != len(manifest.inputs):
+        what = f"was packed from {len(manifest.inputs)} stores, but {len(places)} are given"
+        raise UsageError("other-stores", what, remedy="give all of them, in the same order", where=str(dataset.place))
+    for number, (place, entry) in enumerate(zip(places, manifest.inputs, strict=True), 1):
+        which = f"store {number} of {len(places)} of {dataset.place}"
+        remedy = f"say where it lies now, with --store on the command line or stores=[…] in Python ({which})"
+        if place.size(manifests.MANIFEST) is None:
+            what = "the token store that the rows are gathered from is not there"
+            raise DataError("store-missing", what, remedy=remedy, where=str(place))
+        if manifests.input_entry(place) != entry:
+            what = "not the token store that the rows were planned from, or changed since: its manifest is another"
+            raise DataError("store-changed", what, remedy=remedy, where=str(place))
+    return places
+
+
+def relative_places(stores: Sequence[Place], output: Place) -> list[str]:
+    """Say where stores lie, as seen from a dataset that is written.
+
+    Args:
+        stores: local or in object stores.
+        output: of the command.
+
+    Raises:
+        UsageError: the dataset goes to an object store, and a store stays on this machine.
+    """
+    return [_seen_from(str(output), store) for store in stores]
+
+
+def _seen_from(target: str, store: Place) -> str:
+    """A store as seen from a dataset.
+
+    >>> from packtool.places.store import StorePlace
+    >>> _seen_from("/data/packed", LocalPlace("/data/tokens"))
+    '../tokens'
+    >>> _seen_from("s3://lab/runs/packed", StorePlace("s3://lab/tokens")), _seen_from("a", StorePlace("s3://lab/tokens"))
+    ('../../tokens', 's3://lab/tokens')
+    """
+    if isinstance(store, LocalPlace):
+        if is_remote(target):
+            what = "a dataset without tokens in an object store needs its token stores in one, too"
+            raise UsageError("unsupported-store", what, remedy="copy the store there first", where=str(store))
+        return Path(os.path.relpath(store.path.resolve(), Path(target).resolve())).as_posix()
+    mine, theirs = urlsplit(target), urlsplit(str(store))
+    if (mine.scheme, mine.netloc) == (theirs.scheme, theirs.netloc):
+        return posixpath.relpath(theirs.path, mine.path)
+    return str(store)
+
+
+def _from(dataset: Place, name: str, make: MakePlace) -> Place:
+    """The store that a manifest names."""
+    if is_remote(name):
+        return _beside(dataset, make(name))
+    if isinstance(dataset, LocalPlace):
+        return LocalPlace(os.path.normpath(dataset.path.resolve() / name))
+    url = urlsplit(str(dataset))
+    path = posixpath.normpath(posixpath.join(url.path, name))
+    return _beside(dataset, make(f"{url.scheme}://{url.netloc}{path}"))
+
+
+def _beside(dataset: Place, place: Place) -> Place:
+    """A place with the cache of the dataset, where it has none of its own: whole files are copied there."""
+    if isinstance(dataset, CachedPlace) and not isinstance(place, CachedPlace):
+        return CachedPlace(place, dataset.cache)
+    return place
+
+
+class StoredTokens:
+    """Gathers the tokens of segments from token stores.
+
+    Args:
+        dataset: whose segments they are.
+        manifest: of the dataset.
+        stores: that it was packed from, in order.
+
+    Raises:
+        DataError: a store is unfinished or damaged.
+    """
+
+    def __init__(self, dataset: Place, manifest: PackedManifest, stores: Sequence[Place]) -> None:
+        self._made = dataset, manifest, stores
+        self.stores = [TokenStore(place) for place in stores]
+        shards = joined([store.shards for store in self.stores])
+        offsets = joined([store.offsets for store in self.stores])
+        self._longest = max(bucket.sequence_length for bucket in manifest.buckets)
+        self._dtype = np.dtype(manifest.dtype)
+        self._offsets = copier(offsets, OFFSET)
+        self._begins = offsets_of(np.array(sizes_of(shards), np.int64))
+        self._first_documents = offsets_of(np.array([size - 1 for size in sizes_of(offsets)], np.int64))
+        self._firsts = offsets_of(np.array([store.documents for store in self.stores], np.int64))
+        self._packed = offsets_of(np.array(manifest.store_documents, np.int64))
+        self._chosen: I64 | None = None
+        if manifest.choice is not None and manifest.choice.documents is not None:
+            self._chosen = dataset.array(manifest.choice.documents, OFFSET)
+        self._gather = Gatherer(
+            shards,
+            self._begin,
+            dtype=self._dtype,
+            pad_id=manifest.pad_id,
+            eos_id=manifest.tokenizer.eos_id,
+            longest_fill=self._longest,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoredTokens, self._made
+
+    def __call__(self, segments: Segments) -> npt.NDArray[Any]:
+        """The tokens of all segments, in order, as one 1-D array.
+
+        Raises:
+            DataError: a segment lies outside its document.
+        """
+        real = segments.document >= 0
+        whole = bool(real.all())
+        document = segments.document if whole else segments.document[real]
+        begin, length = self._lookup(document)
+        end = segments.start + segments.length
+        if not ((end if whole else end[real]) <= length).all() or segments.length.max(initial=0) > self._longest:
+            raise self._outside()
+        return self._gather.copied(segments, begin)
+
+    def files(self) -> Iterator[MappedFile]:
+        """The files of the stores."""
+        for store in self.stores:
+            yield from store.files()
+
+    def release(self) -> None:
+        """Give back the memory that maps what was read."""
+        for store in self.stores:
+            store.release()
+
+    def _begin(self, document: I64) -> I64:
+        return self._lookup(document)[0]
+
+    def _lookup(self, document: I64) -> tuple[I64, I64]:
+        """Where documents begin in the stream of all shards, and their tokens."""
+        if not len(document):
+            return document, document
+        if int(document.max()) >= self._packed[-1]:
+            raise self._outside()
+        number = document
+        if self._chosen is not None:
+            source = np.searchsorted(self._packed, document, side="right") - 1
+            stored = np.asarray(self._chosen[document])
+            number = stored + self._firsts[source]
+            if ((stored < 0) | (number >= self._firsts[source + 1])).any():
+                raise self._outside()
+        shard = np.searchsorted(self._first_documents, number, side="right") - 1
+        near = self._offsets(shard, number - self._first_documents[shard], np.full(len(shard), 2)).reshape(-1, 2)
+        begin, end = near[:, 0] + self._begins[shard], near[:, 1] + self._begins[shard]
+        if ((near[:, 0] < 0) | (end > self._begins[shard + 1]) | (begin >= end)).any():
+            what = "its offsets do not divide its tokens into documents"
+            raise DataError("bad-offsets", what, remedy="run packtool verify on it", where=self._names())
+        return begin, end - begin
+
+    def _outside(self) -> DataError:
+        what = "a segment lies outside its document"
+        return DataError("bad-segments", what, remedy="run packtool verify on it", where=str(self._made[0]))
+
+    def _names(self) -> str:
+        return ", ".join(str(store.place) for store in self.stores)
