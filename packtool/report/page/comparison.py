@@ -45,8 +45,8 @@ def comparison_sections(comparison: Comparison, lengths: Sequence[str]) -> Itera
     yield section(strategies_table(comparison))
     yield "<h2>Documents</h2>" + grid(lengths)
     yield section(costs_table(comparison))
-    if any(entry.waiting for entry in entries):
-        yield section(waits_table(comparison))
+    if waits := [entry for entry in entries if entry.waiting]:
+        yield section(waits_table(comparison)) + grid(_waits(waits))
     if comparison.advice:
         yield "<h2>Advice</h2>" + _advice(comparison.advice)
     if any(entry.sample_rows for entry in entries):
@@ -105,6 +105,25 @@ def _losses(entries: Sequence[Trial]) -> str:
     legend = charts.legend([(name, css) for name, _, css in kinds])
     note = "Padding of the output, documents cut of those that fit a row: less is better. Small shares are drawn apart."
     return figure("Padding and avoidable truncation", drawing, note, legend)
+
+
+def _waits(entries: Sequence[Trial]) -> Iterator[str]:
+    """How long ranks wait, for each row length and both ways to meet, one line a strategy."""
+    ways = (
+        ("Ranks that meet once a step", "dealt", "balanced"),
+        ("Ranks that meet after every row", "turns_dealt", "turns_balanced"),
+    )
+    names = (("as dealt", "c0"), ("balanced", "c1"))
+    for size in sorted({each.sequence_length for entry in entries for each in entry.waiting}):
+        here = [(e.label, each) for e in entries for each in e.waiting if each.sequence_length == size]
+        for meet, *keys in ways:
+            rows = [
+                (label, [(name, css, getattr(each, key)) for (name, css), key in zip(names, keys, strict=True)])
+                for label, each in here
+            ]
+            title = f"{meet}, {name_of(size).lower()}"
+            note = "Share of the time that ranks wait for the slowest: less is better. Small shares are drawn apart."
+            yield figure(title, charts.dots(f"Waiting: {title}", rows), note, charts.legend(names))
 
 
 def _context(entries: Sequence[Trial], colours: dict[str, int]) -> str:
