@@ -12,7 +12,7 @@ import pytest
 import packtool
 from packtool.cli import run
 from packtool.errors import DataError
-from packtool.storage.output import prepare
+from packtool.storage.claim import prepare
 from tests.cli.running import ENVIRONMENT
 from tests.stores import write_store
 
