@@ -46,7 +46,9 @@ def pack(options: PackArguments) -> DatasetResult:
         corpus = Corpus(job.inputs)
         described = describe(chosen, options, padding_id(options.pad_token, corpus.tokenizer))
         record = (
-            Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=0) if options.shuffle else None
+            Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=options.epoch)
+            if options.shuffle
+            else None
         )
         solver = _version_of("scipy") if options.optimize else None
         longest = options.sequence_length or max(options.buckets)
@@ -64,7 +66,7 @@ def pack(options: PackArguments) -> DatasetResult:
             )
             if isinstance(place, DatasetResult):
                 return place
-            with planned(strategy, corpus, options, job.budget, place.scratch, passes) as plans:
+            with planned(strategy, corpus, options, job.budget, place.scratch, passes, options.epoch) as plans:
                 if job.budget.in_order and not options.index_only:
                     warn_of_scatter(corpus, plans)
                 facts: dict[str, Any] = {"planned": job.clock.seconds()}
@@ -76,7 +78,9 @@ def pack(options: PackArguments) -> DatasetResult:
                     place,
                     corpus,
                     plans,
-                    atom_shuffles(plans, seed=options.seed) if options.shuffle else [None] * len(plans),
+                    atom_shuffles(plans, seed=options.seed, epoch=options.epoch)
+                    if options.shuffle
+                    else [None] * len(plans),
                     strategy=strategy,
                     multi_bucket=chosen.multi_bucket,
                     options=described,
@@ -99,7 +103,10 @@ def _figures(
     """What would be written, for a dry run."""
     kept, itemsize = corpus.stores[0].manifest.tokenizer_files, corpus.dtype.itemsize
     budget = replace(budget, engine=Threads(budget.engine.workers))
-    with temporary_directory() as work, planned(strategy, corpus, options, budget, work, passes) as plans:
+    with (
+        temporary_directory() as work,
+        planned(strategy, corpus, options, budget, work, passes, options.epoch) as plans,
+    ):
         return {
             "documents": corpus.documents,
             "rows": sum(plan.rows for plan in plans),

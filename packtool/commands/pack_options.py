@@ -68,6 +68,8 @@ def describe(chosen: Strategy, options: PackArguments, pad_id: int) -> Options:
             described.update({name: True} if mixes(chosen, options) else {})
         elif value is not None and (name != "window_tokens" or chosen.windowed):
             described[name] = str(value) if isinstance(value, Fraction) else value
-    if chosen.random or "mix_rows" in described:
+    if options.epoch:
+        described["epoch"] = options.epoch
+    if chosen.random or "mix_rows" in described or options.epoch:
         described["seed"] = options.seed
     return described

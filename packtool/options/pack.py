@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from packtool.options.declare import Option, flag
 from packtool.options.documents import DocumentOptions
-from packtool.options.kinds import COUNT, COUNTS, FLAG, PLACES, SHARE, TEXT, TEXT_OR_ID, exact
+from packtool.options.kinds import COUNT, COUNTS, FLAG, NUMBER, PLACES, SHARE, TEXT, TEXT_OR_ID, exact
 from packtool.options.names import STRATEGIES, listed
 from packtool.options.shared import DEFAULT_SEED, LARGEST_ROW, IndexOnly, Many, MovingRows, Output, Seed
 
@@ -246,4 +246,15 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
         bool,
         Option(FLAG, "Write the table that says which document lies where, or leave it out.", "Output", recorded=True),
     ] = True
+    epoch: Annotated[
+        int,
+        Option(
+            NUMBER,
+            "Draw documents into the order of this epoch before packing, so that rows have other neighbours.",
+            "Order",
+            low=0,
+            high=(1 << 32) - 1,
+            default="0, which is corpus order",
+        ),
+    ] = 0
     index_only: IndexOnly = False

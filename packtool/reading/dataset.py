@@ -52,8 +52,16 @@ class _Opened:
         targets = "labels" in fields and (padded or not everywhere)
         return targets or (options.get("documents", True) and not ATTENTION.isdisjoint(fields))
 
-    def _epoch(self, number: int, seed: int | None, batch_tokens: int | None = None, drop_rest: bool = False) -> Epoch:
-        return Epoch(number, self.manifest.seed if seed is None else seed, batch_tokens, drop_rest)
+    def _epoch(
+        self,
+        number: int,
+        seed: int | None,
+        batch_tokens: int | None = None,
+        drop_rest: bool = False,
+        *,
+        repack: bool = False,
+    ) -> Epoch:
+        return Epoch(number, self.manifest.seed if seed is None else seed, batch_tokens, drop_rest, repack)
 
     def _suffix(self) -> str:
         recipe = self.recipe
@@ -104,15 +112,17 @@ class Dataset(_Opened):
         """
         return self._batch(self.rows, index, **options)
 
-    def epoch(self, number: int, *, seed: int | None = None) -> Dataset:
+    def epoch(self, number: int, *, seed: int | None = None, repack: bool = False) -> Dataset:
         """The same rows in the order that ``packtool shuffle --epoch`` gives them, computed instead of written.
 
         Takes 8 bytes of memory for an atom.
 
         Args:
             seed: by default the one the dataset was packed or shuffled with, as for the command.
+            repack: pack the documents anew, as ``packtool pack --epoch`` does: rows have other neighbours, and there
+                may be a few more or fewer of them. For datasets without tokens; plans in memory.
         """
-        other = open_recipe(replace(self.recipe, order=None, epoch=self._epoch(number, seed)))
+        other = open_recipe(replace(self.recipe, order=None, epoch=self._epoch(number, seed, repack=repack)))
         assert isinstance(other, Dataset)
         return other
 
@@ -175,7 +185,13 @@ class BucketDataset(_Opened):
         return self.buckets[bucket], first, count
 
     def epoch(
-        self, number: int, *, seed: int | None = None, batch_tokens: int | None = None, drop_rest: bool = False
+        self,
+        number: int,
+        *,
+        seed: int | None = None,
+        batch_tokens: int | None = None,
+        drop_rest: bool = False,
+        repack: bool = False,
     ) -> BucketDataset:
         """The batches that ``packtool shuffle --method bucket --epoch`` makes, computed instead of written.
 
@@ -183,10 +199,11 @@ class BucketDataset(_Opened):
             seed: by default the one the dataset was packed or shuffled with, as for the command.
             batch_tokens: tokens in a batch, a multiple of every sequence length; by default as the dataset's own.
             drop_rest: rows of a bucket that do not fill a batch are in none; else they make a smaller one.
+            repack: as of `Dataset.epoch`.
         """
         if batch_tokens is None and self.manifest.shuffle is not None:
             batch_tokens = self.manifest.shuffle.batch_tokens
-        epoch = self._epoch(number, seed, batch_tokens, drop_rest)
+        epoch = self._epoch(number, seed, batch_tokens, drop_rest, repack=repack)
         other = open_recipe(replace(self.recipe, order=None, epoch=epoch))
         assert isinstance(other, BucketDataset)
         return other

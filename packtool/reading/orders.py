@@ -12,13 +12,14 @@ import numpy.typing as npt
 from packtool.errors import UsageError
 from packtool.places.place import Place
 from packtool.plan import I64
-from packtool.reading.rows import ReorderedRows, RotatedRows, Rows
+from packtool.reading.rows import ReorderedRows, RepackedRows, RotatedRows, Rows
 from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.bucket import batches
 from packtool.shuffling.partial import rotations
 from packtool.storage.manifest import PackedManifest
 from packtool.storage.order import read_batches, read_order, require_orders
-from packtool.storage.packed import PackedBucket
+from packtool.storage.packed import PackedBucket, PackedDataset
+from packtool.writing.repacked import repacked_plans
 from packtool.writing.rotated_plan import RotatedPlan, lane_of, require_rotation
 from packtool.writing.stored_plan import StoredPlan, stored_plans
 from packtool.writing.stored_tokens import open_packed
@@ -35,12 +36,14 @@ class Epoch:
         number, seed: of the order.
         batch_tokens: tokens in a batch, for a dataset of several lengths; None for the others.
         drop_rest: rows that do not fill a batch are in none.
+        repack: documents are packed anew, as ``packtool pack --epoch`` would.
     """
 
     number: int
     seed: int
     batch_tokens: int | None = None
     drop_rest: bool = False
+    repack: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,15 @@ def read(recipe: Recipe) -> Opened:
         UsageError: not a packed dataset; not an order; the epoch can't be computed.
     """
     dataset = open_packed(recipe.place, recipe.stores, keep=MAPPED)
-    manifest, stored = dataset.manifest, dataset.buckets
     dtype = None if recipe.dtype is None else np.dtype(recipe.dtype)
+    if recipe.epoch is not None and recipe.epoch.repack:
+        return _repacked(dataset, recipe.epoch, dtype)
+    return _stored(dataset, recipe, dtype)
+
+
+def _stored(dataset: PackedDataset, recipe: Recipe, dtype: np.dtype[Any] | None) -> Opened:
+    """Rows as they are stored, in their own order or in another."""
+    manifest, stored = dataset.manifest, dataset.buckets
     if recipe.order is not None:
         order, orders = read_order(recipe.order, recipe.place)
         if order.shuffle.method == "partial":
@@ -91,7 +101,8 @@ def read(recipe: Recipe) -> Opened:
         table = None if order.batches is None else read_batches(recipe.order, order.batches, manifest.buckets)
         return Opened(manifest, _ordered(plans, orders, manifest, dtype), table)
     if recipe.epoch is not None:
-        table = None if single(manifest) else _batches(stored, recipe.epoch)
+        sizes = [(each.sequence_length, each.rows) for each in stored]
+        table = None if single(manifest) else _batches(sizes, recipe.epoch)
         if _lies_so(manifest, recipe.epoch):
             return Opened(manifest, [Rows(each, dtype) for each in stored], table)
         if manifest.shuffle is not None and manifest.shuffle.method == "partial":
@@ -135,7 +146,27 @@ def _lies_so(manifest: PackedManifest, epoch: Epoch) -> bool:
     return before is not None and (before.seed, before.epoch) == (epoch.seed, epoch.number)
 
 
-def _batches(stored: Sequence[PackedBucket], epoch: Epoch) -> npt.NDArray[Any]:
+def _repacked(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None) -> Opened:
+    """Rows that are packed anew for an epoch, in its order."""
+    manifest = dataset.manifest
+    if not manifest.index_only:
+        raise UsageError(
+            "not-indexed",
+            "its rows are written with their tokens, so they can't be packed anew",
+            remedy="drop the tokens with packtool materialize --index-only, or pack with packtool pack --epoch",
+            where=str(dataset.place),
+        )
+    plans = repacked_plans(dataset, seed=epoch.seed, epoch=epoch.number)
+    orders = [each.order() for each in atom_shuffles(plans, seed=epoch.seed, epoch=epoch.number)]
+    sizes = [(plan.sequence_length, plan.rows) for plan in plans]
+    rows: list[Rows] = [
+        RepackedRows(bucket, plan, order, dtype)
+        for bucket, plan, order in zip(dataset.buckets, plans, orders, strict=True)
+    ]
+    return Opened(manifest, rows, None if single(manifest) else _batches(sizes, epoch))
+
+
+def _batches(sizes: Sequence[tuple[int, int]], epoch: Epoch) -> npt.NDArray[Any]:
     if epoch.batch_tokens is None:
         raise UsageError(
             "missing-option",
@@ -143,5 +174,4 @@ def _batches(stored: Sequence[PackedBucket], epoch: Epoch) -> npt.NDArray[Any]:
             remedy="give batch_tokens, a multiple of every row length",
             where="batch_tokens",
         )
-    sizes = [(each.sequence_length, each.rows) for each in stored]
     return batches(sizes, epoch.batch_tokens, keep_rest=not epoch.drop_rest, seed=epoch.seed, epoch=epoch.number)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from packtool.plan import I64, Ints, Segments, offsets_of, pad, ranges
+from packtool.plan import I64, Ints, Plan, Segments, offsets_of, pad, ranges
 from packtool.storage.packed import PackedBucket
 from packtool.storage.segment_table import to_table
 from packtool.writing.layout import Layout, join
@@ -146,32 +146,52 @@ class ReorderedRows(Rows):
         return to_table(self.segments_of(np.array([self._number(row)])))
 
     def segments_of(self, rows: I64) -> Segments:
-        units, there = self._units(rows)
-        found = self._plan.segments(units)
-        counts = np.zeros(len(there), np.int64)
-        counts[there] = np.diff(found.offsets)
-        whole = Segments(found.document, found.start, found.length, found.repeated, offsets_of(counts))
-        return join(pad(whole, self._plan.unit), self._plan.unit, self.sequence_length)
+        return self._layout.segments_of(rows)
 
     def stored_numbers(self, rows: I64) -> I64 | None:
-        return self._units(rows)[0] if self._plan.unit == self.sequence_length else None
+        return self._layout.units_of(rows)[0] if self._plan.unit == self.sequence_length else None
 
     def _take(self, rows: I64) -> Array:
         if self._stored.index_only:
             return self._stored.gathered(self.segments_of(rows))
-        units, there = self._units(rows)
+        units, there = self._layout.units_of(rows)
         if there.all():
             return self._plan.tokens(units).reshape(len(rows), self.sequence_length)
         out = np.full((len(there), self._plan.unit), self._pad_id, self._stored.dtype)
         out[there] = self._plan.tokens(units)
         return out.reshape(len(rows), self.sequence_length)
 
-    def _units(self, rows: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
-        """The plan's units in these rows, and at which places of the rows there is any: the last row may lack some."""
-        per_row = self.sequence_length // self._plan.unit
-        places = (rows[:, None] * per_row + np.arange(per_row)).reshape(-1)
-        there = places < self._plan.units
-        return self._layout.at(places[there]), there
+
+class RepackedRows(Rows):
+    """The rows of one length as a plan has them, gathered from token stores.
+
+    Args:
+        stored: rows of another plan of the same documents.
+        plan: of these rows.
+        order: movable atom at each place.
+    """
+
+    def __init__(self, stored: PackedBucket, plan: Plan, order: I64, dtype: np.dtype[Any] | None = None) -> None:
+        super().__init__(stored, dtype)
+        self._layout = Layout(plan, order)
+
+    def __len__(self) -> int:
+        return self._layout.rows
+
+    def tokens(self, first: int, last: int) -> Array:
+        return self._typed(self._take(np.arange(first, last)))
+
+    def segments(self, row: int) -> npt.NDArray[Any]:
+        return to_table(self.segments_of(np.array([self._number(row)])))
+
+    def segments_of(self, rows: I64) -> Segments:
+        return self._layout.segments_of(rows)
+
+    def stored_numbers(self, rows: I64) -> None:
+        return None
+
+    def _take(self, rows: I64) -> Array:
+        return self._stored.gathered(self.segments_of(rows))
 
 
 class RotatedRows(Rows):

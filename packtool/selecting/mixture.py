@@ -102,6 +102,19 @@ def by_pass(chosen: Sequence[Passes], arrays: Arrays = IN_MEMORY) -> tuple[Ints,
     return order, ends
 
 
+def passes_of(chosen: Sequence[I64]) -> tuple[Ints, list[int]]:
+    """As `by_pass`, of documents that were listed: a pass begins where their numbers stop to ascend.
+
+    Args:
+        chosen: of each store, the stored documents in the order in which they are packed.
+
+    >>> passes_of([np.array([0, 1, 0, 1, 0]), np.array([0, 1])])
+    (array([0, 1, 5, 6, 2, 3, 4]), [4, 6, 7])
+    """
+    numbers = np.concatenate([np.cumsum(np.diff(each, prepend=-1) <= 0) for each in chosen])
+    return np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers)).tolist()
+
+
 def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int, arrays: Arrays) -> Mask:
     """Find which documents have the smallest keys, as many as come nearest to a part of all tokens.
 

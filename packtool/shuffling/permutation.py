@@ -30,6 +30,8 @@ FIRST_FIT_ORDER = 5
 """Purpose of the keys that order documents for first fit in random order."""
 FIRST_FIT_INSIDE = 8
 """Purpose of the keys that order documents in the bins of first fit."""
+DOCUMENT_ORDER = 9
+"""Purpose of the keys that order documents before they are packed."""
 
 _PER_COUNT = 4  # Philox yields four 64-bit numbers for each step of its counter.
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from packtool.arrays import IN_MEMORY, Arrays
-from packtool.plan import I64, PADDING, Plan, Segments, fill_up, pad
+from packtool.plan import I64, PADDING, Plan, Segments, fill_up, offsets_of, pad
 
 BATCH_TOKENS = 1 << 22
 """Tokens that are laid out at a time: large enough for vectorised work, small enough to stay near the cache."""
@@ -66,6 +67,22 @@ class Layout:
         """The segments of rows ``first_row:last_row``, padding included: each row sums to `sequence_length`."""
         units = self.units(*unit_range(self.plan, first_row, last_row))
         return join(pad(self.plan.segments(units), self.plan.unit), self.plan.unit, self.plan.sequence_length)
+
+    def units_of(self, rows: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
+        """The plan's units in these rows, and at which places of the rows there is any: the last row may lack some."""
+        per_row = self.plan.sequence_length // self.plan.unit
+        places = (rows[:, None] * per_row + np.arange(per_row)).reshape(-1)
+        there = places < self.plan.units
+        return self.at(places[there]), there
+
+    def segments_of(self, rows: I64) -> Segments:
+        """As `segments`, of the rows of these numbers, in the order given."""
+        units, there = self.units_of(rows)
+        found = self.plan.segments(units)
+        counts = np.zeros(len(there), np.int64)
+        counts[there] = np.diff(found.offsets)
+        whole = Segments(found.document, found.start, found.length, found.repeated, offsets_of(counts))
+        return join(pad(whole, self.plan.unit), self.plan.unit, self.plan.sequence_length)
 
     def batches(self, first_row: int, last_row: int) -> Iterator[tuple[int, int]]:
         """Ranges of rows of about `BATCH_TOKENS` tokens."""

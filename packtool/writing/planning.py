@@ -22,6 +22,7 @@ from packtool.packing.plans.renumbered import RenumberedPlan
 from packtool.packing.plans.windows import window_ranges
 from packtool.plan import Ints, Plan
 from packtool.selecting.mixture import Passes, by_pass
+from packtool.shuffling.documents import document_order
 from packtool.storage.token_store import Corpus
 from packtool.writing.array_files import FileArrays, temporary_arrays
 from packtool.writing.function_files import Saved, save
@@ -78,6 +79,7 @@ def planned(
     budget: Budget,
     work: Path,
     chosen: Sequence[Passes] | None = None,
+    epoch: int = 0,
 ) -> Iterator[list[Plan]]:
     """Plan a corpus: one plan for each row length, as long as the block runs.
 
@@ -85,6 +87,7 @@ def planned(
         budget: what planning would take beyond its memory lies on disk, and whatever an engine sends to its workers.
         work: directory for what lies on disk.
         chosen: which documents of each store there are, and how often; None for all of them once.
+        epoch: of the order in which documents are planned, of the seed in `options`; 0 for corpus order.
     """
     documents = corpus.documents if chosen is None else max(corpus.documents, sum(map(len, chosen)))
     with arrays_for(documents, budget, work) as arrays:
@@ -92,19 +95,30 @@ def planned(
             corpus.work_in(arrays)
         if chosen is not None:
             corpus.choose([each.documents(arrays) for each in chosen])
-        plans = _plans(strategy, corpus.lengths(), chosen or [], options, budget, arrays)
+        plans = _plans(strategy, corpus.lengths(), chosen or [], options, budget, arrays, epoch)
         if arrays is not IN_MEMORY:
             corpus.locate(np.empty(0, np.int64))  # makes the table that it needs
         yield plans
 
 
 def _plans(
-    strategy: str, lengths: Ints, chosen: Sequence[Passes], options: PackOptions, budget: Budget, arrays: Arrays
+    strategy: str,
+    lengths: Ints,
+    chosen: Sequence[Passes],
+    options: PackOptions,
+    budget: Budget,
+    arrays: Arrays,
+    epoch: int,
 ) -> list[Plan]:
     """Plan documents; each pass over them apart, so that no row holds a document twice."""
-    if not packing.strategy(strategy).windowed or all(each.number < 2 for each in chosen):
+    windowed, once = packing.strategy(strategy).windowed, all(each.number < 2 for each in chosen)
+    if not epoch and (not windowed or once):
         return _in_windows(strategy, lengths, [], options, budget, arrays)
-    order, ends = by_pass(chosen, arrays)
+    order: Ints | int
+    order, ends = (len(lengths), []) if once else by_pass(chosen, arrays)
+    if epoch:
+        order = document_order(order, seed=options.seed, epoch=epoch, ends=ends, arrays=arrays)
+    assert not isinstance(order, int)
     ordered = arrays.filled(len(order), lengths.dtype, lambda a, b: lengths.take(order[a:b]))
     return [RenumberedPlan(plan, order) for plan in _in_windows(strategy, ordered, ends, options, budget, arrays)]
 

@@ -1,0 +1,103 @@
+"""Packing anew for every epoch: documents in another order, rows with other neighbours, nothing lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import packtool
+from packtool.errors import UsageError
+from packtool.packing import STRATEGIES
+from packtool.reading import BucketDataset, Dataset
+from packtool.storage.packed import PackedDataset
+from tests.stores import contents, write_store
+from tests.test_golden import LENGTHS
+from tests.test_laws import options_of
+from tests.writing.test_stored_tokens import require_same
+
+FILLS_BINS = {"strategy": "bfd", "sequence_length": 64}
+
+
+def neighbours(path: Path) -> set[frozenset[int]]:
+    """The documents of each row that has several."""
+    found = (set(table["document"][table["document"] >= 0].tolist()) for table in rows_of(PackedDataset(path)))
+    return {frozenset(documents) for documents in found if len(documents) > 1}
+
+
+def rows_of(dataset: PackedDataset) -> list[Any]:
+    return [bucket.table(row) for bucket in dataset.buckets for row in range(bucket.rows)]
+
+
+@settings(
+    deadline=None, max_examples=30, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_an_epoch_in_memory_is_the_one_that_pack_writes(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = tmp_path_factory.mktemp("law")
+    name = data.draw(st.sampled_from(sorted(STRATEGIES)), label="strategy")
+    size = data.draw(st.sampled_from([8, 16, 33]))
+    drawn = options_of(name, size, data)
+    options: dict[str, Any] = {option: getattr(drawn, option) for option in (*STRATEGIES[name].accepts, "seed")}
+    if STRATEGIES[name].windowed:
+        options["window_tokens"] = drawn.window_tokens
+    stores = []
+    for number in range(data.draw(st.integers(1, 2), label="stores")):
+        lengths = data.draw(st.lists(st.integers(2, 4 * size), min_size=1, max_size=30), label="lengths")
+        stores.append(write_store(place / f"store-{number}", lengths, per_shard=4, first=100 * number))
+    mix = data.draw(st.sampled_from([None, "2", "1.5"]), label="epochs")
+    if mix is not None:
+        options["mix"] = [f"{store.name}={mix}" for store in stores]
+    epoch = data.draw(st.integers(0, 3), label="epoch")
+    packtool.pack(stores, place / "first", strategy=name, **options, index_only=True)
+    packtool.pack(stores, place / "other", strategy=name, **options, epoch=epoch)
+    assert packtool.verify(place / "other", store=stores).problems == []  # each document once, by its own number
+    first, other = packtool.open(place / "first"), packtool.open(place / "other")
+    if isinstance(first, BucketDataset):
+        assert isinstance(other, BucketDataset)
+        tokens = int(np.lcm.reduce(list(first.buckets)))
+        require_same(first.epoch(epoch, repack=True, batch_tokens=tokens), other.epoch(epoch, batch_tokens=tokens))
+        return
+    assert isinstance(other, Dataset)
+    require_same(first.epoch(epoch, repack=True), other)
+
+
+@pytest.mark.parametrize("strategy", ["concat", "bfd", "seamless", "first-fit-shuffle"])
+def test_rows_have_other_neighbours_in_each_epoch(tmp_path: Path, strategy: str) -> None:
+    store = write_store(tmp_path / "store", LENGTHS, per_shard=40)
+    options = {"strategy": strategy, "sequence_length": 256, "mix_rows": False if strategy == "bfd" else None}
+    options = {name: value for name, value in options.items() if value is not None}
+    for epoch in range(3):
+        packtool.pack(store, tmp_path / f"{epoch}", **options, epoch=epoch)
+    found = [neighbours(tmp_path / f"{epoch}") for epoch in range(3)]
+    assert len(found[0] & found[1]) < len(found[0]) / 2
+    assert len(found[1] & found[2]) < len(found[1]) / 2
+    assert PackedDataset(tmp_path / "2").manifest.options["epoch"] == 2
+    assert "epoch" not in PackedDataset(tmp_path / "0").manifest.options
+
+
+def test_an_epoch_does_not_depend_on_memory_or_workers(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store", LENGTHS, per_shard=40)
+    packtool.pack(store, tmp_path / "a", **FILLS_BINS, epoch=2, window_tokens=3000)
+    packtool.pack(store, tmp_path / "b", **FILLS_BINS, epoch=2, window_tokens=3000, memory="64KiB", workers=2)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_tokens_that_are_written_are_not_packed_anew(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store", LENGTHS, per_shard=40)
+    packtool.pack(store, tmp_path / "whole", **FILLS_BINS)
+    dataset = packtool.open(tmp_path / "whole")
+    assert isinstance(dataset, Dataset)
+    with pytest.raises(UsageError, match="written with their tokens, so they can't be packed anew"):
+        dataset.epoch(1, repack=True)
+    packtool.shuffle(store, tmp_path / "partial", method="partial", sequence_length=64, batch_size=4, index_only=True)
+    partial = packtool.open(tmp_path / "partial")
+    assert isinstance(partial, Dataset)
+    with pytest.raises(UsageError, match="partial shuffle, which packs every epoch by itself"):
+        partial.epoch(1, repack=True)
