@@ -89,6 +89,7 @@ class GlobalBatches:
         self.balance = balance
         self.consumed = 0
         self._begun = 0  # where the iteration began
+        self._pass = 0
         self._end = len(stream)  # of the pass
         self._resumed = False  # a state was loaded, and nothing was read since
 
@@ -101,14 +102,14 @@ class GlobalBatches:
     def __len__(self) -> int:
         """Batches that this rank reads in a pass."""
         if self.stream.bucketed or self.micro_batch_size is not None:
-            return sum(-(-most // size) for _, _, most, size in self._batches(0, len(self.stream)))
-        whole, rest = divmod(len(self.stream), self.batch_size)
+            return sum(-(-most // size) for _, _, most, size in self._batches(*self._bounds(self._pass)))
+        whole, rest = divmod(self._samples, self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
 
     @property
     def left_out(self) -> int:
         """Samples at the end of a pass that fill no global batch, and are dropped."""
-        return len(self.stream) % self.batch_size if self.drop_last else 0
+        return self._samples % self.batch_size if self.drop_last else 0
 
     @property
     def finished(self) -> bool:
@@ -118,19 +119,18 @@ class GlobalBatches:
     @property
     def passed(self) -> int:
         """Samples of this pass before the next global batch."""
-        return self.consumed - self._end + len(self.stream)
+        return self.consumed - self._bounds(self._pass)[0]
 
     def reset(self) -> None:
         """Begin with the first sample again."""
-        self._go_to(0, len(self.stream))
+        self._go_to(0, 0)
 
     def set_epoch(self, number: int) -> None:
         """Begin a pass, from 0, as samplers of PyTorch do; a state that lies in this pass is gone on with."""
         _require(number >= 0, f"{number} is out of range", "give 0 or more", "epoch")
-        first = number * len(self.stream)
-        last = first + len(self.stream)
+        first, last = self._bounds(number)
         if not (self._resumed and first < self.consumed <= last):
-            self._go_to(first, last)
+            self._go_to(first, number)
 
     def begin(self) -> Iterator[tuple[list[Key], int]]:
         """What this rank reads at each turn of the rest of this pass, or of the next if nothing is left.
@@ -139,7 +139,7 @@ class GlobalBatches:
             samples; and how many are consumed when they have been trained on. All ranks take the same number of turns.
         """
         if self.finished and not self._resumed:
-            self._go_to(self._end, self._end + len(self.stream))
+            self._go_to(self._end, self._pass + 1)
         self._resumed = False
         self._begun = self.consumed
         return self._turns(self.consumed, self._end)
@@ -181,13 +181,26 @@ class GlobalBatches:
                 what = f"the {name} of the state is {state[name]}, that of this loader {value}"
                 remedy = "resume with the dataset, order and seed that the run began with"
                 raise DataError("state-differs", what, remedy=remedy, where=where)
-        passes = max(1, -(-samples // max(1, len(self.stream))))
-        self._go_to(samples, passes * len(self.stream))
+        number = 0
+        if len(self.stream) and samples:  # one that lies at the end of a pass belongs to it
+            number = self.stream.epoch_of(samples - 1)[0] // self.stream.epochs
+        self._go_to(samples, number)
         self._resumed = True
 
-    def _go_to(self, consumed: int, end: int) -> None:
+    @property
+    def _samples(self) -> int:
+        """Samples of this pass."""
+        first, last = self._bounds(self._pass)
+        return last - first
+
+    def _bounds(self, number: int) -> tuple[int, int]:
+        """The first sample of a pass, and that of the next."""
+        epochs = self.stream.epochs
+        return self.stream.begin_of(number * epochs), self.stream.begin_of((number + 1) * epochs)
+
+    def _go_to(self, consumed: int, number: int) -> None:
         self.consumed = self._begun = consumed
-        self._end = end
+        self._pass, self._end = number, self._bounds(number)[1]
         self._resumed = False
 
     def _batches(self, consumed: int, end: int) -> Iterator[tuple[int, int, int, int]]:

@@ -1,12 +1,14 @@
 """All epochs of a dataset as one stream of samples, so that a number says which sample of which epoch is meant.
 
 Sample k is item ``k % n`` of epoch ``k // n``, n the items of an epoch: a row, or for a dataset of several lengths a
-batch. What any process reads depends on k alone, which is what makes order and resuming independent of world size. The
-stream has no end: a pass is a number of epochs, and the next pass has the epochs that follow.
+batch. Where every epoch is packed anew, they may differ in items, and each begins where the one before it ends. What
+any process reads depends on k alone, which is what makes order and resuming independent of world size. The stream has
+no end: a pass is a number of epochs, and the next pass has the epochs that follow.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -48,11 +50,12 @@ class Stream:
         batch_tokens: tokens in a batch; for rows of several lengths by default as the dataset's own batches, for rows
             of one length a row.
         drop_rest: for rows of several lengths: rows that do not fill a batch are in none.
+        repack: pack the documents anew for each epoch; of a dataset without tokens.
         cache, cache_bytes, fetch, stores: as of `packtool.open`.
         options: of `packtool.reading.make_batch`.
 
     Attributes:
-        items: samples in an epoch, one number for each epoch.
+        items: samples in the first epoch, and in every other one that is not packed anew.
         bucketed: samples are batches.
         batch_rows: rows of one length that make `batch_tokens`.
     """
@@ -67,6 +70,7 @@ class Stream:
         orders: Sequence[str | Path] | None = None,
         batch_tokens: int | None = None,
         drop_rest: bool = False,
+        repack: bool = False,
         cache: str | Path | None = None,
         cache_bytes: str | int = CACHE_BYTES,
         fetch: str = SHARDS,
@@ -76,6 +80,9 @@ class Stream:
         check_options(options, Stream, make_batch)
         if not _is_positive(epochs):
             raise UsageError("bad-option", f"{epochs} is out of range", remedy="give 1 or more", where="epochs")
+        if repack and (orders is not None or not shuffle):
+            what, remedy = "an epoch that is packed anew has an order of its own", "leave one of the two out"
+            raise UsageError("bad-option", what, remedy=remedy, where="repack")
         if orders is not None and len(orders) != epochs:
             raise UsageError(
                 "bad-option",
@@ -93,6 +100,8 @@ class Stream:
         self._orders = None if orders is None else [training_place(each, cache, cache_bytes, fetch) for each in orders]
         self._batch_tokens = batch_tokens
         self._drop_rest = drop_rest
+        self._repack = repack
+        self._begins = [0]
         self._opened: tuple[int, Dataset | BucketDataset] | None = None
         self._pairs: dict[int, I64] = {}
         first = self.epoch(0)
@@ -105,8 +114,33 @@ class Stream:
         return {**self.__dict__, "_opened": None, "_pairs": {}}
 
     def __len__(self) -> int:
-        """Samples of a pass: of all its epochs."""
-        return self.items * self.epochs
+        """Samples of the first pass: of all its epochs."""
+        return self.begin_of(self.epochs)
+
+    def begin_of(self, number: int) -> int:
+        """The first sample of an epoch. Where epochs are packed anew, those before it are planned."""
+        if not self._repack:
+            return number * self.items
+        while len(self._begins) <= number:
+            self._begins.append(self._begins[-1] + len(self.epoch(len(self._begins) - 1)))
+        return self._begins[number]
+
+    def epoch_of(self, sample: int) -> tuple[int, int]:
+        """The epoch of a sample, and which of its items it is."""
+        if not self._repack:
+            return divmod(sample, self.items)
+        while self._begins[-1] <= sample:
+            self.begin_of(len(self._begins))
+        number = bisect_right(self._begins, sample) - 1
+        return number, sample - self._begins[number]
+
+    def _epochs_of(self, samples: I64) -> tuple[I64, I64]:
+        """As `epoch_of`, of several samples."""
+        if not self._repack or not len(samples):
+            return samples // self.items, samples % self.items
+        self.epoch_of(int(samples.max()))
+        numbers = np.searchsorted(self._begins, samples, side="right") - 1
+        return numbers, samples - np.array(self._begins)[numbers]
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -115,7 +149,7 @@ class Stream:
         Returns:
             items: samples in an epoch.
             dataset: the digest of its manifest.
-            order: ``computed``; ``stored``; or the digests of the orders that were given.
+            order: ``computed``; ``repacked``; ``stored``; or the digests of the orders that were given.
             seed: of computed orders, else None.
         """
         dataset = self.epoch(0)
@@ -124,7 +158,9 @@ class Stream:
             order = [self._digest(each) for each in self._orders]
         seed = dataset.manifest.seed if self._seed is None else self._seed
         digest = self._digest(self.recipe.place)
-        return {"items": self.items, "dataset": digest, "order": order, "seed": seed if order == "computed" else None}
+        order = "repacked" if self._repack else order
+        drawn = order in ("computed", "repacked")
+        return {"items": self.items, "dataset": digest, "order": order, "seed": seed if drawn else None}
 
     def epoch(self, number: int) -> Dataset | BucketDataset:
         """The dataset in the order of one epoch, from 0."""
@@ -135,13 +171,13 @@ class Stream:
 
     def rows_of(self, sample: int) -> int:
         """Rows in a sample: those of a batch, or one."""
-        number, item = divmod(sample, self.items)
+        number, item = self.epoch_of(sample)
         dataset = self.epoch(number)
         return dataset.place(item)[2] if isinstance(dataset, BucketDataset) else 1
 
     def full_rows_of(self, sample: int) -> int:
         """Rows that a batch of the same length has where its bucket has enough of them; 1 for a row."""
-        number, item = divmod(sample, self.items)
+        number, item = self.epoch_of(sample)
         dataset = self.epoch(number)
         if isinstance(dataset, Dataset):
             return 1
@@ -157,20 +193,21 @@ class Stream:
         """
         samples = np.array([key if isinstance(key, int) else key[0] for key in keys], np.int64)
         found = np.empty(len(samples), np.int64)
-        for sample in np.unique(samples if self.bucketed else samples // self.items).tolist():
+        numbers, items = self._epochs_of(samples)
+        for sample in np.unique(samples if self.bucketed else numbers).tolist():
             if self.bucketed:
-                number, item = divmod(sample, self.items)
+                number, item = self.epoch_of(sample)
                 dataset = self.epoch(number)
                 assert isinstance(dataset, BucketDataset)
                 rows, first, _ = dataset.place(item)
                 here = np.flatnonzero(samples == sample)
-                numbers = first + np.array([keys[at][1] for at in here.tolist()], np.int64)  # type: ignore[index]
+                wanted = first + np.array([keys[at][1] for at in here.tolist()], np.int64)  # type: ignore[index]
             else:
                 dataset = self.epoch(sample)
                 assert isinstance(dataset, Dataset)
-                here = np.flatnonzero(samples // self.items == sample)
-                rows, numbers = dataset.rows, samples[here] % self.items
-            found[here] = self._pairs_of(rows, numbers)
+                here = np.flatnonzero(numbers == sample)
+                rows, wanted = dataset.rows, items[here]
+            found[here] = self._pairs_of(rows, wanted)
         return found
 
     def batch(self, keys: Sequence[Key], *, rows: Dataset | BucketDataset | None = None, narrow: bool = False) -> Batch:
@@ -186,13 +223,10 @@ class Stream:
         if isinstance(keys[0], tuple):
             return self._part_of_batch([key for key in keys if isinstance(key, tuple)], narrow)
         samples = np.array(keys, np.int64)
-        numbers = samples // self.items
+        numbers, items = self._epochs_of(samples)
         if (numbers == numbers[0]).all():
-            return self._rows(int(numbers[0]), samples % self.items, narrow)
-        parts = [
-            self._rows(int(number), samples[numbers == number] % self.items, narrow)
-            for number in np.unique(numbers).tolist()
-        ]
+            return self._rows(int(numbers[0]), items, narrow)
+        parts = [self._rows(int(number), items[numbers == number], narrow) for number in np.unique(numbers).tolist()]
         return joined(parts)
 
     def _rows(self, number: int, rows: npt.NDArray[np.int64], narrow: bool) -> Batch:
@@ -201,7 +235,7 @@ class Stream:
         return dataset.batch(rows, narrow=narrow, **self.options)
 
     def _part_of_batch(self, keys: Sequence[tuple[int, int]], narrow: bool) -> Batch:
-        number, item = divmod(keys[0][0], self.items)
+        number, item = self.epoch_of(keys[0][0])
         dataset = self.epoch(number)
         assert isinstance(dataset, BucketDataset)
         rows, first, _ = dataset.place(item)
@@ -226,6 +260,12 @@ class Stream:
         if self._orders is not None:
             return open_recipe(replace(self.recipe, order=self._orders[number % self.epochs]))
         dataset = open_recipe(self.recipe)
+        if isinstance(dataset, BucketDataset) and self._repack:
+            return dataset.epoch(
+                number, seed=self._seed, batch_tokens=self._batch_tokens, drop_rest=self._drop_rest, repack=True
+            )
+        if isinstance(dataset, Dataset) and self._repack:
+            return dataset.epoch(number, seed=self._seed, repack=True)
         if isinstance(dataset, BucketDataset) and (self._shuffle or dataset.batches is None):
             epoch = number if self._shuffle else 0
             return dataset.epoch(epoch, seed=self._seed, batch_tokens=self._batch_tokens, drop_rest=self._drop_rest)

@@ -1,0 +1,102 @@
+"""Streams whose epochs are packed anew: resuming, world sizes and passes, where epochs differ in their rows."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.errors import DataError, UsageError
+from packtool.reading import Dataset
+from packtool.reading.sampler import GlobalBatches
+from packtool.reading.stream import Stream
+from tests.stores import write_store
+
+LENGTHS = np.random.default_rng(3).integers(2, 60, 200).tolist()
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows of windows so small that their number differs from epoch to epoch."""
+    place = tmp_path_factory.mktemp("repacked")
+    write_store(place / "store", LENGTHS)
+    options: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64, "window_tokens": 400}
+    packtool.pack(place / "store", place / "index", **options, index_only=True)
+    for epoch in range(4):
+        packtool.pack(place / "store", place / f"{epoch}", **options, epoch=epoch)
+    return place / "index"
+
+
+def rows_of(index: Path, epochs: range) -> np.ndarray[Any, Any]:
+    """The rows that `pack` writes for these epochs."""
+    return np.concatenate([packtool.open(index.parent / f"{epoch}")[:] for epoch in epochs])
+
+
+def read(stream: Stream, state: dict[str, Any] | None, world_size: int, steps: int | None) -> tuple[Any, Any]:
+    """The rows of some global batches of 4, in their order; and the state after them."""
+    ranks = [GlobalBatches(stream, 4, rank=rank, world_size=world_size) for rank in range(world_size)]
+    for each in ranks:
+        if state is not None:
+            each.load_state_dict(state)
+    found = []
+    for number, keys in enumerate(zip(*ranks, strict=True), 1):
+        shares = [stream.batch(mine)["input_ids"] for mine in keys]
+        found += [shares[row % world_size][row // world_size] for row in range(4)]
+        if number == steps:
+            break
+    return np.array(found), ranks[0].state_dict()
+
+
+def test_epochs_follow_each_other_and_resume_in_the_middle_of_one_on_another_world(index: Path) -> None:
+    expected = rows_of(index, range(4))
+    counts = [len(packtool.open(index.parent / f"{epoch}")) for epoch in range(4)]
+    assert len(set(counts)) > 1, "epochs differ in rows"
+    stream = Stream(index, epochs=4, repack=True)
+    assert len(stream) == len(expected)
+    whole, _ = read(stream, None, 1, None)
+    assert np.array_equal(whole, expected[: len(whole)])
+    steps = (sum(counts[:2]) + counts[2] // 2) // 4  # in the middle of epoch 2
+    before, state = read(stream, None, 2, steps)
+    again = pickle.loads(pickle.dumps(Stream(index, epochs=4, repack=True)))
+    after, _ = read(again, state, 4, None)
+    assert np.array_equal(np.concatenate([before, after]), whole)
+
+
+def test_the_next_pass_has_the_epochs_that_follow(index: Path) -> None:
+    stream = Stream(index, epochs=2, repack=True)
+    sampler = GlobalBatches(stream, 4, drop_last=False)
+    first = [key for keys in sampler for key in keys]
+    second = [key for keys in sampler for key in keys]
+    found = np.concatenate([stream.batch(first)["input_ids"], stream.batch(second)["input_ids"]])
+    assert np.array_equal(found, rows_of(index, range(4)))
+    sampler.set_epoch(1)
+    assert [key for keys in sampler for key in keys] == second
+    sampler.set_epoch(1)
+    assert sampler.passed == 0
+    assert len(sampler) == -(-len(second) // 4)
+
+
+def test_a_state_is_of_one_way_to_make_epochs(index: Path) -> None:
+    state = GlobalBatches(Stream(index, repack=True), 4).state_dict()
+    with pytest.raises(DataError, match="the order of the state is repacked, that of this loader computed"):
+        GlobalBatches(Stream(index), 4).load_state_dict(state)
+
+
+def test_an_order_of_its_own_is_refused(index: Path) -> None:
+    with pytest.raises(UsageError, match="an epoch that is packed anew has an order of its own"):
+        Stream(index, repack=True, shuffle=False)
+
+
+def test_rows_are_dealt_by_their_costs(index: Path) -> None:
+    stream = Stream(index, epochs=2, repack=True)
+    assert isinstance(stream.epoch(1), Dataset)
+    ranks = [list(GlobalBatches(stream, 8, rank=rank, world_size=2, balance="step")) for rank in range(2)]
+    plain = [list(GlobalBatches(stream, 8, rank=rank, world_size=2)) for rank in range(2)]
+    for both, mine in zip(zip(*ranks, strict=True), zip(*plain, strict=True), strict=True):
+        assert sorted(key for keys in both for key in keys if isinstance(key, int)) == sorted(
+            key for keys in mine for key in keys if isinstance(key, int)
+        )
