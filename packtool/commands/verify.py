@@ -72,7 +72,8 @@ def verify(options: VerifyArguments) -> VerifyResult:
     add up to the ledger. Reads every byte once for the checksums and once for the ids.
 
     Raises:
-        DataError: the manifest itself is missing or damaged; a store is not the one that was packed.
+        DataError: the manifest itself is missing or damaged; a store is not the one that was packed; an object store
+            fails or refuses.
         UsageError: stores for something else than a packed dataset.
     """
     place = place_of(options.path)
@@ -87,7 +88,7 @@ def verify(options: VerifyArguments) -> VerifyResult:
     with Progress(sum(file.bytes for _, file in files), "verify", quiet=options.quiet) as bar:
         for where, file in files:
             problem = where.problem(file)
-            problems += [problem] if problem else []
+            problems += [_of_dataset(problem)] if problem else []
             bar.advance(file.bytes)
     tokens = 0
     if not problems:
@@ -123,8 +124,19 @@ def _attempt(check: Callable[[], None]) -> list[PacktoolError]:
     try:
         check()
     except DataError as problem:
-        return [problem]
+        return [_of_dataset(problem)]
     return []
+
+
+def _of_dataset(problem: DataError) -> DataError:
+    """Return a problem of the dataset.
+
+    Raises:
+        DataError: the store does not answer. That says nothing about the dataset, and every file would be waited for.
+    """
+    if problem.code in ("store-unreachable", "store-denied"):
+        raise problem
+    return problem
 
 
 def _check_order(place: Place, manifest: OrderManifest) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -144,7 +145,9 @@ def _translated() -> Iterator[None]:
     except exceptions.AlreadyExistsError:
         raise
     except exceptions.BaseError as error:
-        raise FailedError(reason(error)) from None
+        said = reason(error)
+        denied = re.search(r": 40[13] ", said)  # where it lists, the library has no exception of its own for it
+        raise (DeniedError if denied else FailedError)(said) from None
 
 
 def credentials() -> dict[str, Any]:

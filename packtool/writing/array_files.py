@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from packtool.arrays import Arrays
+from packtool.errors import DataError
 from packtool.places.maps import mapped
 
 LARGE = 1 << 20
@@ -44,9 +45,16 @@ class ArrayFile(NamedTuple):
     offset: int = 0
 
     def open(self, *, writable: bool = False) -> np.ndarray[Any, Any]:
-        """The array, mapped."""
+        """The array, mapped.
+
+        Raises:
+            DataError: the file is shorter than the array; reading what is missing would kill the process (SIGBUS).
+        """
         size = self.offset + self.dtype.itemsize * int(np.prod(self.shape))
         with self.path.open("r+b" if writable else "rb") as file:
+            if (found := os.fstat(file.fileno()).st_size) < size:
+                what, remedy = f"has {found} bytes where {size} were written", "start again with --overwrite"
+                raise DataError("damaged-scratch", what, remedy=remedy, where=str(self.path))
             data = MappedBytes((size,), np.uint8, buffer=mapped(file.fileno(), size, writable=writable).base)
         data.path = self.path
         # Views of the plain type: arithmetic on a subclass of ndarray is slower, and its results are of the subclass.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import packtool
 from packtool import exchange
 from packtool.errors import DataError, PacktoolError, UsageError
+from packtool.exchange.formats import datatrove, megatron, raw
 from packtool.exchange.model import Contents, Format, ReadOptions
 from packtool.exchange.source import contents_of
 from packtool.options.names import EXPORTS, IMPORTS
@@ -314,6 +316,24 @@ def test_what_is_damaged_is_refused(
         packtool.import_(tmp_path / file, tmp_path / "store", format=name, tokenizer=tokenizer)
     assert caught.value.code == code
     assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("name", ["nanogpt", "datatrove", "megatron"])
+def test_a_file_that_is_cut_while_it_is_read_is_an_error_and_no_signal(
+    stores: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for module in (raw, datatrove, megatron):
+        monkeypatch.setattr(module, "READ_TOKENS", 16)
+    packtool.export(stores["small"], tmp_path / "out", format=name)
+    chosen = exchange.FORMATS[name]
+    assert chosen.read is not None
+    file = min((tmp_path / "out").glob(chosen.files))
+    found = iter(chosen.read(file, ReadOptions(np.dtype("<u2"), ids_only=True)))
+    next(found)
+    ids = file.with_suffix(".bin") if name == "megatron" else file
+    os.truncate(ids, ids.stat().st_size - 2)
+    with pytest.raises(DataError, match=f"{ids.name}: became shorter while it was read"):
+        list(found)
 
 
 def test_a_mask_is_refused_or_left_out(tmp_path: Path, tokenizer: Path) -> None:

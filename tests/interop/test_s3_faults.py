@@ -115,6 +115,28 @@ def test_a_slow_store_is_waited_for(there, store, env, endpoint, local):
     require_same(store, "corpus/slow/tokens", local / "tokens")
 
 
+@pytest.mark.parametrize("answered", [0, 4, 9])
+def test_verify_gives_up_on_a_store_that_stops_answering(there, env, endpoint, answered):
+    def frozen(method, address, number):
+        return 600.0 if number > answered else None
+
+    with failing(endpoint, frozen) as (proxy, seen):
+        done = packtool("verify", f"{there}/packed", env={**env, "AWS_ENDPOINT_URL": proxy}, timeout=150)
+    assert done.returncode == 1
+    assert len(seen) > answered
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert f"error[store-unreachable]: {there}/packed" in done.stderr
+
+
+def test_verify_ends_when_the_store_is_gone(there, env, endpoint):
+    """Connections are refused from one moment on."""
+    with failing(endpoint, lambda *_: None) as (proxy, _):
+        gone = {**env, "AWS_ENDPOINT_URL": proxy}
+    done = packtool("verify", f"{there}/packed", env=gone, timeout=150)
+    assert done.returncode == 1
+    assert f"error[store-unreachable]: {there}/packed" in done.stderr
+
+
 def test_objects_are_not_believed_more_than_files(store, env, local, tmp_path):
     put(store, local / "packed", "corpus/hostile/packed")
     whole = store.get("corpus/hostile/packed/tokens-00000.npy")

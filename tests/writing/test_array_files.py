@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from packtool.errors import DataError
 from packtool.places.maps import release
 from packtool.writing import array_files
 from packtool.writing.array_files import ArrayFile, FileArrays, temporary_arrays
@@ -42,6 +43,16 @@ def test_what_is_written_is_in_the_file(tmp_path: Path) -> None:
         assert ArrayFile.of(other) is None
     file.path.unlink()
     assert ArrayFile.of(first) is None
+
+
+def test_a_file_that_was_cut_is_an_error_and_no_signal(tmp_path: Path) -> None:
+    array = FileArrays(tmp_path).empty(2000, np.int64)
+    file = ArrayFile.of(array[500:])
+    assert file is not None
+    os.truncate(file.path, 8 * 1999)
+    with pytest.raises(DataError, match=r"planned-00000: has 15992 bytes where 16000 were written") as caught:
+        file.open()
+    assert caught.value.code == "damaged-scratch"
 
 
 def test_small_arrays_have_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

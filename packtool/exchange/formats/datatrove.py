@@ -13,7 +13,7 @@ import numpy as np
 from packtool.errors import DataError
 from packtool.exchange.documents import mask_lost
 from packtool.exchange.files import Place, Written
-from packtool.exchange.formats.raw import READ_TOKENS, ids_in, write_ids
+from packtool.exchange.formats.raw import READ_TOKENS, ids_in, read_ids, write_ids
 from packtool.exchange.model import Block, Contents, Format, Found, Part, ReadOptions
 from packtool.plan import I64, INSERTED_EOS
 
@@ -54,14 +54,15 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     if itemsize not in (2, 4) or size != last * itemsize or (np.diff(ends, prepend=0) < 0).any():
         what = f"{size} bytes of ids do not fit the {last} tokens of its index"
         raise DataError("damaged-input", what, remedy="make it again", where=str(path))
-    tokens = np.memmap(path, f"<u{itemsize}", "r") if size else np.empty(0, "<u2")
-    begin = 0
-    while begin < len(ends):
-        before = int(ends[begin - 1]) if begin else 0
-        end = max(int(np.searchsorted(ends, before + READ_TOKENS, side="right")), begin + 1)
-        near = ends[begin:end]
-        yield Found(tokens[before : near[-1]], np.diff(near, prepend=before), int(near[-1]) / max(last, 1))
-        begin = end
+    begin, dtype = 0, np.dtype(f"<u{itemsize}")
+    with path.open("rb") as file:
+        while begin < len(ends):
+            before = int(ends[begin - 1]) if begin else 0
+            end = max(int(np.searchsorted(ends, before + READ_TOKENS, side="right")), begin + 1)
+            near = ends[begin:end]
+            tokens = read_ids(file, dtype, int(near[-1]) - before, path)
+            yield Found(tokens, np.diff(near, prepend=before), int(near[-1]) / max(last, 1))
+            begin = end
 
 
 FORMAT = Format(

@@ -6,6 +6,7 @@ then the length of each sequence (i4), its first byte (i8), and the sequences at
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 
 from packtool.errors import DataError, UsageError
 from packtool.exchange.files import Place, Written
-from packtool.exchange.formats.raw import READ_TOKENS, fill
+from packtool.exchange.formats.raw import READ_TOKENS, fill, shortened
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
 from packtool.plan import offsets_of
 
@@ -78,13 +79,16 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
     held = ids.stat().st_size // dtype.itemsize
     if sequences and ((begins < 0).any() or int((begins + lengths).max()) > held):
         raise _damaged(ids, "shorter than its index says")
-    tokens = np.memmap(ids, dtype, "r") if held else np.empty(0, dtype)
     ends = offsets_of(lengths)
-    for begin, end in _groups(first, ends):
-        inside = range(int(first[begin]), int(first[end]))
-        parts = [tokens[begins[i] : begins[i] + lengths[i]] for i in inside]
-        sizes = np.diff(ends[first[begin : end + 1]])
-        yield Found(np.concatenate([np.empty(0, dtype), *parts]), sizes, int(ends[first[end]]) / max(int(ends[-1]), 1))
+    with ids.open("rb") as file:
+        for begin, end in _groups(first, ends):
+            inside = slice(int(first[begin]), int(first[end]))
+            places = zip((begins[inside] * dtype.itemsize).tolist(), lengths[inside].tolist(), strict=True)
+            data = b"".join(os.pread(file.fileno(), length * dtype.itemsize, at) for at, length in places)
+            sizes = np.diff(ends[first[begin : end + 1]])
+            if len(data) != int(sizes.sum()) * dtype.itemsize:
+                raise shortened(ids)
+            yield Found(np.frombuffer(data, dtype), sizes, int(ends[first[end]]) / max(int(ends[-1]), 1))
 
 
 def _groups(first: np.ndarray, ends: np.ndarray) -> Iterator[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -47,8 +47,27 @@ def ids_in(path: Path, dtype: np.dtype[Any], first: int = 0) -> Iterator[Found]:
             remedy="check the file and its format; ids may be of another size: give --dtype",
             where=str(path),
         )
-    if size:
-        tokens = np.memmap(path, dtype, "r", offset=first)
-        for begin in range(0, len(tokens), READ_TOKENS):
-            found = tokens[begin : begin + READ_TOKENS]
-            yield Found(found, None, (begin + len(found)) / len(tokens))
+    total = size // dtype.itemsize
+    with path.open("rb") as file:
+        file.seek(first)
+        for begin in range(0, total, READ_TOKENS):
+            end = min(begin + READ_TOKENS, total)
+            yield Found(read_ids(file, dtype, end - begin, path), None, end / total)
+
+
+def read_ids(file: BinaryIO, dtype: np.dtype[Any], count: int, path: Path) -> np.ndarray[Any, np.dtype[Any]]:
+    """Read the next ids of a file. It is not mapped: where a mapped file is cut meanwhile, the process is killed.
+
+    Raises:
+        DataError: the file has become shorter.
+    """
+    ids = np.fromfile(file, dtype, count)
+    if len(ids) < count:
+        raise shortened(path)
+    return ids
+
+
+def shortened(path: Path) -> DataError:
+    """Return the error of a file that was cut while it was read."""
+    what, remedy = "became shorter while it was read", "import it when nothing writes to it any more"
+    return DataError("damaged-input", what, remedy=remedy, where=str(path))
