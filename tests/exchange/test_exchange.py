@@ -260,8 +260,8 @@ def test_counts_are_of_what_was_written(
     """A source that gives less than it promised is found, whatever the format."""
     from packtool.commands import export
 
-    def short(path: Path, chosen: Any = None) -> Contents:
-        whole = contents_of(path, chosen)
+    def short(path: Path, *given: Any) -> Contents:
+        whole = contents_of(path, *given)
         return replace(
             whole, blocks=lambda part: islice(whole.blocks(part), 1, None) if part.number == 1 else whole.blocks(part)
         )
