@@ -11,7 +11,7 @@ from packtool.options.terminal import Terminal
 def command(values: Values, terminal: Terminal) -> None:
     """Make a token store of token ids that another tool has written.
 
-    Every id is held against the tokenizer. Documents without EOS at their end get one, counted; in files without
+    Checks every id against the tokenizer. Documents without EOS at their end get one, counted; in files without
     boundaries, each EOS ends a document.
 
     \b

@@ -11,7 +11,7 @@ from packtool.options.terminal import Terminal
 def command(values: Values, terminal: Terminal) -> None:
     """Put together what the tasks of tokenize, pack or shuffle did with --task: the same bytes as one run.
 
-    Holds every piece against its checksum. Where one is missing or damaged it says which tasks to run again, and writes
+    Checks every piece by its checksum. Where one is missing or damaged it says which tasks to run again, and writes
     nothing.
 
     \b

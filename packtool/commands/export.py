@@ -180,7 +180,7 @@ def _manifest(source: Typed, chosen: Format, contents: Contents, files: list[Wri
 
 
 def _require_counts(files: list[Written], whole: Contents | Part, where: str) -> None:
-    """Hold what was counted as it was written against what should be there.
+    """Compare what was counted while writing with what should be there.
 
     Raises:
         DataError: they differ, which means a defect in packtool.

@@ -65,7 +65,7 @@ class ImportResult:
 def import_(options: ImportArguments) -> ImportResult:
     """Make a token store of token ids that another tool has written.
 
-    Every id is held against the tokenizer's vocabulary. A document that does not end with EOS gets one, counted; where
+    Check every id against the tokenizer's vocabulary. A document that does not end with EOS gets one, counted; where
     the format does not say where documents end, each EOS ends one. What says that some tokens do not train, or that
     rows hold several documents, is refused, since the store would lose it; `ids_only` leaves it out.
 

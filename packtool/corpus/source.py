@@ -1,4 +1,4 @@
-"""A file of the corpus while it is read: hashed on the way, and held against what was found when it was listed."""
+"""A file of the corpus while it is read: hashed on the way, and compared with what was found when it was listed."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def balance(
 ) -> Ledger:
     """Draw up the ledger of a packing, and check it.
 
-    What the strategy says it left out (`plans`) is held against what the rows hold (`accounts`): neither is derived
+    What the strategy says it left out (`plans`) is compared with what the rows hold (`accounts`): neither is derived
     from the other.
 
     Args:

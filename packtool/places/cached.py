@@ -83,7 +83,7 @@ class Cache:
         return file
 
     def _download(self, place: Place, entry: Entry, file: Path, stop: Event | None) -> None:
-        """Have a copy under its name when it has been held against its checksum."""
+        """Copy a file, and give the copy its name once its checksum is right."""
         hashed = xxhash.xxh3_128()
         with self._room(file.with_name(file.name + PARTIAL), entry.bytes) as partial:
             with partial.open("r+b") as out:
@@ -179,7 +179,7 @@ def forget() -> None:
 
 
 class CachedPlace(Place):
-    """A place whose arrays are copied to a local disk when they are first read, and held against their checksums.
+    """A place whose arrays are copied to a local disk when they are first read, and checked by their checksums.
 
     Args:
         place: where files come from.

@@ -155,7 +155,7 @@ class StorePlace(Place):
         sent: list[str] = []
 
         def blocks() -> Iterator[bytes]:
-            """What the file holds, held against its checksum before the last of it is given."""
+            """Yield what the file holds; check its checksum before the last block."""
             hashed, last = xxhash.xxh3_128(), b""
             with file.open("rb") as source:
                 while block := source.read(PART_BYTES):

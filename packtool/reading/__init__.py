@@ -46,7 +46,7 @@ def open(
             rows are copies, as a model's embedding takes them.
         cache: where files of a URL are kept once they were read, by default in the user's cache directory.
         cache_bytes: how much of each dataset is kept there; what was used longest ago makes room.
-        fetch: of a URL: ``"shards"``, whole files, held against their checksums and kept in the cache; or ``"rows"``,
+        fetch: of a URL: ``"shards"``, whole files, checked by their checksums and kept in the cache; or ``"rows"``,
             the rows that are asked for, by ranges, for orders that jump about in a dataset larger than the cache.
         stores: of a dataset without tokens, the token stores that it was packed from, in order, where they do not lie
             where its manifest says.

@@ -108,7 +108,7 @@ def _judge(size: int | None, entries: Sequence[Trial], several: Sequence[Trial],
 def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
     """The choice among entries of one row length, and why."""
     one_length = [e for e in entries if not STRATEGIES[e.strategy].multi_bucket] or entries
-    # One stream is what all others are held against, so it is never out.
+    # One stream is the baseline, so it is never out.
     contest = [e for e in one_length if e.strategy == "concat" or not degenerate(e)] or one_length
     affordable = [e for e in contest if waste(e) <= WASTE] or [min(contest, key=waste)]
     whole = _simplest(_least(_least(_least(affordable, avoidably_cut, SAME), waste, SAME), _unevenness, EVEN))

@@ -1,4 +1,4 @@
-"""Manifests held against themselves: every value that follows from others must be the one that follows.
+"""Check manifests for contradictions: every value that follows from others must be the one that follows.
 
 Names of files and directories follow from numbers, sizes from shapes, sums from shards. So a manifest can't make
 packtool open, overwrite or remove anything but the files that packtool gives these names.

@@ -96,7 +96,7 @@ class Pieces(Generic[Done]):
                 yield todo[at], record
 
     def found(self, numbers: Iterable[int], engine: Engine) -> dict[int, Done]:
-        """The records of those pieces that are done, their files held against sizes and checksums."""
+        """Return the records of the pieces that are done, after checking sizes and checksums of their files."""
         records = self.recorded(numbers)
         if self.output.destination is not None:
             return {number: each for number, each in records.items() if self._held(*self.files(number, each))}

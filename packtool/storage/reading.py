@@ -1,4 +1,4 @@
-"""JSON as it is found, files of a directory, and arrays that are to be held against their checksums."""
+"""JSON as it is found, files of a directory, and arrays whose checksums are to be checked."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class MappedFile:
         return self.array.reshape(-1).view(np.uint8).data
 
     def require(self, digest: str) -> None:
-        """Hold what was found against the manifest.
+        """Compare what was found with the manifest.
 
         Raises:
             DataError: they differ.
