@@ -149,12 +149,13 @@ class Plan(ABC):
     def segments(self, units: Ints) -> Segments:
         """List the segments in the given units, in the order given; those of a unit may fall short of `unit` tokens."""
 
-    def mixed(self, seed: int, window: int) -> Plan:
+    def mixed(self, seed: int, window: int, *, even_cost: bool = False) -> Plan:
         """Exchange segments between rows, so that each holds many lengths; rows stay as many, none gets too long.
 
         Args:
             seed: of all draws.
             window: a number that differs from one plan of the same corpus to the next.
+            even_cost: even out what rows cost in attention within documents, too.
         """
         raise NotImplementedError(f"{type(self).__name__} has no bins to mix")
 

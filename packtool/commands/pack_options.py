@@ -66,6 +66,8 @@ def describe(chosen: Strategy, options: PackArguments, pad_id: int) -> Options:
         elif name == "mix_rows":
             # As in datasets written before there was a choice, rows that are not mixed are not mentioned.
             described.update({name: True} if mixes(chosen, options) else {})
+        elif name == "even_cost":
+            described.update({name: True} if value else {})
         elif value is not None and (name != "window_tokens" or chosen.windowed):
             described[name] = str(value) if isinstance(value, Fraction) else value
     if options.epoch:

@@ -72,6 +72,7 @@ _GRID = (
     "padding_threshold",
     "min_bucket",
     "mix_rows",
+    "even_cost",
 )
 """Options of plans whose values are tried in every combination, beside the sequence length."""
 _TEXT = ("tokenizer", "eos_token", "text_field", "format")

@@ -25,8 +25,11 @@ _SHORT = {
     "buckets": "",
     "remainder": "",
     "mix_rows": "",
+    "even_cost": "",
 }
 """How labels name the options that differ."""
+_NAMED = {"mix_rows": ("unmixed", "mixed"), "even_cost": ("uneven", "even")}
+"""How they name switches that are off and on."""
 
 
 @dataclass(frozen=True)
@@ -138,14 +141,14 @@ def _takers(option: str) -> list[str]:
 
 def _named(option: str, value: Any) -> str:
     """Write an option and its value, short."""
+    if isinstance(value, bool):
+        return _NAMED[option][value]
     name = _SHORT[option]
     return f"{name}={_written(value)}" if name else _written(value)
 
 
 def _written(value: Any) -> str:
     """Write a value as it is typed."""
-    if isinstance(value, bool):
-        return "mixed" if value else "unmixed"
     if isinstance(value, tuple | list):
         return ",".join(map(str, value))
     return str(float(value)) if isinstance(value, Fraction) else str(value)

@@ -145,6 +145,16 @@ class PackOptions:
             recorded=True,
         ),
     ] = None
+    even_cost: Annotated[
+        bool,
+        Option(
+            FLAG,
+            "Let the exchange between rows also even out what rows cost in attention within documents.",
+            "Rows",
+            taken_by=("ffd", "bfd", "bfd-extra", "seamless", "buckets"),
+            recorded=True,
+        ),
+    ] = False
     seed: Seed = DEFAULT_SEED
     window_tokens: Annotated[
         int,

@@ -74,6 +74,7 @@ class StatsArguments(DocumentOptions, Working):
     padding_threshold: Annotated[Several[Share], _to_try("padding_threshold")] = None
     min_bucket: Annotated[Several[int | str], _to_try("min_bucket")] = None
     mix_rows: Annotated[Several[bool | str], _to_try("mix_rows")] = None
+    even_cost: Annotated[Several[bool | str], _to_try("even_cost")] = None
     batch_size: Annotated[
         int | None,
         Option(

@@ -164,4 +164,6 @@ def plan_window(name: str, lengths: Ints, options: PackOptions, first: int) -> l
     chosen = strategy(name)
     check(chosen, options)
     plans = chosen.plan(lengths, options)
-    return [each.mixed(options.seed, first) for each in plans] if mixes(chosen, options) else plans
+    if not mixes(chosen, options):
+        return plans
+    return [each.mixed(options.seed, first, even_cost=options.even_cost) for each in plans]

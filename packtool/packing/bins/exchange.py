@@ -12,6 +12,9 @@ Rounds of four kinds follow each other:
 - Trading rounds are for few documents in long rows, where hardly two groups have one sum: groups of nearly equal sums
   change places where the padding of the row that receives the larger one has room for the difference.
 
+Where asked, evening rounds follow the balancing ones: they even out what rows cost in attention within documents, which
+grows with the squares of lengths.
+
 Rounds stop by a rule: random and parting ones when they no longer help much, balancing and trading ones at the goal, or
 where they hardly come nearer. With few segments a round brings little but costs little, too: then there are many more.
 """
@@ -45,7 +48,10 @@ _FEW = 256  # and while more than one row in so many is
 _OTHERS = 4  # rows that take part in a parting round, for each that is alike
 _NEAR = 32  # the goal is reached where no more than one part in so many is missing
 _SHARE_BITS = 16
-_IDLE = 8  # trading rounds in a row that bring little
+_IDLE = 8  # trading or evening rounds in a row that bring little
+_EVENING_ROUNDS = 400
+_EVENING = 4096  # evening rounds that take off no more than one part in so many of the variance of costs bring little
+_COST_BITS = 20  # of the costs that this variance is reckoned with, so that the squares of all rows add up
 
 
 class Rounds(NamedTuple):
@@ -97,6 +103,7 @@ def exchange(
     long_rows: int,
     rounds: Rounds,
     draws: np.random.Philox,
+    even_cost: bool = False,
 ) -> tuple[U64, I64]:
     """Exchange segments between rows, and put each row in random order.
 
@@ -109,6 +116,7 @@ def exchange(
         long_rows: rows of one such segment to reckon with.
         rounds: how many there are.
         draws: the source of all randomness.
+        even_cost: even out what rows cost in attention, too.
 
     Returns:
         The weights of segments in new rows, and the row of each, ascending.
@@ -127,6 +135,8 @@ def exchange(
         rounds,
         draws,
     )
+    if even_cost:
+        mixed = even_costs(mixed, draws)
     mixed = RowSegments(
         np.concatenate([mixed.weight, alone]), np.concatenate([mixed.counts, np.ones(len(alone), np.int64)])
     )
@@ -234,7 +244,7 @@ def _balance(rows: RowSegments, scale: _Scale, rounds: Rounds, draws: np.random.
         if scale.reached(now) or (before is not None and (before - now) * rounds.stalled < before):
             break
         before = now
-        start, end = offsets[:-1], offsets[1:]
+        start = offsets[:-1]
         cut = somewhere_inside(start, rows.counts, draws)
         count = cut - start
         at_cut = totals[cut]
@@ -250,12 +260,58 @@ def _balance(rows: RowSegments, scale: _Scale, rounds: Rounds, draws: np.random.
             part = np.flatnonzero(random(len(cut), RANDOM_BITS, draws) < np.uint64(share))
             source = every.copy()
             source[part] = _assigned(part, group >> HALF, given, wanted)
-        # What stays comes first, so that the next round cuts elsewhere.
-        first = np.stack([cut, start[source]], 1).ravel()
-        taken = np.stack([end - cut, count[source]], 1).ravel()
-        weight = rows.weight.take(consecutive(first, taken, offsets_of(taken)))
-        rows = RowSegments(weight, rows.counts - count + count[source])
+        rows = _received(rows, cut, source)
     return rows
+
+
+def even_costs(rows: RowSegments, draws: np.random.Philox) -> RowSegments:
+    """Give the first segments of each row, as many as drawn, to the row whose cost they bring nearest to the mean.
+
+    A segment of n tokens costs about n² / 2 query-key pairs. As in balancing, the groups of one sum are assigned anew:
+    the one that costs most goes to the row whose other segments cost least, so that no round makes costs less even.
+    """
+    before, idle = None, 0
+    for _ in range(_EVENING_ROUNDS if len(rows.counts) > 1 else 0):
+        offsets, totals = offsets_of(rows.counts), running(rows.weight)
+        length = rows.weight >> HALF
+        squares = running(length * length)
+        now = _unevenness(np.diff(squares[offsets]).view(np.int64))
+        # Where few sums are equal, one round that brings nothing says little.
+        idle = idle + 1 if before is not None and (before - now) * _EVENING <= before else 0
+        if idle == _IDLE:
+            break
+        before = now
+        start, end = offsets[:-1], offsets[1:]
+        cut = somewhere_inside(start, rows.counts, draws)
+        given, rest = (squares[cut] - squares[start]).view(np.int64), (squares[end] - squares[cut]).view(np.int64)
+        source = _assigned(np.arange(len(cut)), totals[cut] - totals[start] >> HALF, given, -rest)
+        rows = _received(rows, cut, source)
+    return rows
+
+
+def _unevenness(cost: I64) -> int:
+    """Compute the variance of costs, times rows, in units that let whole numbers hold it.
+
+    >>> _unevenness(np.array([1, 5])), _unevenness(np.array([7, 7, 7]))
+    (8, 0)
+    """
+    cost = cost >> max(0, int(cost.max()).bit_length() - _COST_BITS)
+    excess = cost - int(cost.sum()) // len(cost)
+    return int((excess * excess).sum())
+
+
+def _received(rows: RowSegments, cut: I64, source: I64) -> RowSegments:
+    """Give each row the segments before the cut of another.
+
+    What stays comes first, so that the next round cuts elsewhere.
+    """
+    offsets = offsets_of(rows.counts)
+    start, end = offsets[:-1], offsets[1:]
+    count = cut - start
+    first = np.stack([cut, start[source]], 1).ravel()
+    taken = np.stack([end - cut, count[source]], 1).ravel()
+    weight = rows.weight.take(consecutive(first, taken, offsets_of(taken)))
+    return RowSegments(weight, rows.counts - count + count[source])
 
 
 def _assigned(part: I64, sums: U64, given: I64, wanted: I64) -> I64:

@@ -49,6 +49,7 @@ def mix(
     seed: int,
     window: int = 0,
     long_rows: int = 0,
+    even_cost: bool = False,
 ) -> MixedSegments:
     """Exchange segments between rows.
 
@@ -63,6 +64,7 @@ def mix(
         seed: of all draws.
         window: a number that differs for every mix with the same seed and L.
         long_rows: rows of one segment of L tokens beside these; they count where rows are compared with random ones.
+        even_cost: even out what rows cost in attention, too; segments that stay where they are do not count.
 
     >>> length = np.array([5, 5, 4, 3, 3, 4])
     >>> mixed = mix(np.arange(6), length, np.array([0, 2, 6]), 14, seed=42)
@@ -82,7 +84,7 @@ def mix(
         place = consecutive(first, count, offsets_of(count))
         draws = stream(seed, ROW_MIX, window, sequence_length, block)
         alone = len(range(block, long_rows, blocks))
-        order, counts[here] = _mix_block(length[place].astype(np.int64), count, known, alone, rounds, draws)
+        order, counts[here] = _mix_block(length[place].astype(np.int64), count, known, alone, rounds, draws, even_cost)
         dealt.append(items[place][order])
     offsets = offsets_of(counts)
     mixed = np.empty_like(items)
@@ -115,7 +117,7 @@ def _rows_of(block: int, blocks: int, rows: int) -> I64:
 
 
 def _mix_block(
-    length: I64, counts: I64, known: U64, alone: int, rounds: Rounds, draws: np.random.Philox
+    length: I64, counts: I64, known: U64, alone: int, rounds: Rounds, draws: np.random.Philox, even_cost: bool
 ) -> tuple[I64, I64]:
     """Mix a block: its segments in their new order, and how many each row has.
 
@@ -125,6 +127,8 @@ def _mix_block(
         known: weights of segments of each length, from 0 to L.
         alone: how many rows of one segment of L tokens to reckon with.
         rounds: how many there are.
+        draws: the source of all randomness.
+        even_cost: as of `mix`.
     """
     total = len(length)
     if total >= _LARGEST_BLOCK:
@@ -135,7 +139,7 @@ def _mix_block(
     old = known[length[free]]
     spare = len(known) - 1 - np.diff(offsets_of(length)[offsets_of(counts)])
     spare[row[fixed]] = -1
-    new, new_row = exchange(old, row[free], spare, known[-1:], alone, rounds, draws)
+    new, new_row = exchange(old, row[free], spare, known[-1:], alone, rounds, draws, even_cost)
     # Lengths have found their rows; now segments of each length take those places at random.
     order = np.empty_like(free)
     order[sorted_by(new >> HALF)] = free[sorted_by(old >> HALF, random(len(free), RANDOM_BITS, draws))]

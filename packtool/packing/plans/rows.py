@@ -127,7 +127,7 @@ class RowsPlan(Plan):
             least_rows=sum(least) if len(least) == len(plans) else None,
         )
 
-    def mixed(self, seed: int, window: int) -> RowsPlan:
+    def mixed(self, seed: int, window: int, *, even_cost: bool = False) -> RowsPlan:
         """Exchange segments of bins; rows of one document alone stay."""
         bins, listed = self._bins, len(self._bins.listed) > 0
         # Where each document has one segment, it says which; elsewhere segments are told by their places.
@@ -139,6 +139,7 @@ class RowsPlan(Plan):
             seed=seed,
             window=window,
             long_rows=int(self._long.offsets[-1]),
+            even_cost=even_cost,
         )
         if listed:
             is_listed = np.zeros(len(mixed), np.bool_)

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from packtool.metrics.homogeneity import Homogeneity, HomogeneityCounts
 from packtool.packing import STRATEGIES, PackOptions, plan, plan_windows
 from packtool.packing.bins import mix as module
+from packtool.packing.bins.exchange import RowSegments, even_costs
+from packtool.packing.bins.groups import HALF, weights
 from packtool.packing.bins.mix import mix
 from packtool.plan import Plan, Segments, offsets_of
+from packtool.shuffling.balance import pairs_of
 from tests.test_laws import corpora, options_of
 
 
@@ -25,7 +28,7 @@ def cases(draw: st.DrawFn) -> tuple[int, list[list[int]]]:
     return sequence_length, draw(st.lists(row, max_size=40))
 
 
-def require_mixed(sequence_length, rows, seed, window=0, long_rows=0):
+def require_mixed(sequence_length, rows, seed, window=0, long_rows=0, even_cost=False):
     """Segments stay, no row gets more than L tokens, and what lies beyond the first L stays there."""
     length = np.array([length for row in rows for length in row], np.int64)
     offsets = offsets_of(np.array([len(row) for row in rows], np.int64))
@@ -33,7 +36,14 @@ def require_mixed(sequence_length, rows, seed, window=0, long_rows=0):
         patch.setattr(module, "_LEAST_BLOCK", 40)
         patch.setattr(module, "_ROWS_FOR_EACH_SUM", 0)
         mixed = mix(
-            np.arange(len(length)), length, offsets, sequence_length, seed=seed, window=window, long_rows=long_rows
+            np.arange(len(length)),
+            length,
+            offsets,
+            sequence_length,
+            seed=seed,
+            window=window,
+            long_rows=long_rows,
+            even_cost=even_cost,
         )
     assert sorted(mixed.items.tolist()) == list(range(len(length)))
     assert len(mixed.offsets) == len(offsets)
@@ -50,14 +60,16 @@ def require_mixed(sequence_length, rows, seed, window=0, long_rows=0):
 
 
 @settings(max_examples=150, deadline=None)
-@given(cases(), st.integers(0, (1 << 64) - 1), st.integers(0, 1 << 40), st.integers(0, 50))
-def test_no_row_gets_too_long_and_what_lies_beyond_stays(case, seed, window, long_rows):
-    require_mixed(*case, seed, window, long_rows)
+@given(cases(), st.integers(0, (1 << 64) - 1), st.integers(0, 1 << 40), st.integers(0, 50), st.booleans())
+def test_no_row_gets_too_long_and_what_lies_beyond_stays(case, seed, window, long_rows, even_cost):
+    require_mixed(*case, seed, window, long_rows, even_cost)
 
 
 def test_rows_of_the_largest_length():
     rng = np.random.default_rng(1)
-    require_mixed(1 << 24, [rng.integers(1, 1 << 22, 4).tolist() for _ in range(60)], seed=3)
+    rows = [rng.integers(1, 1 << 22, 4).tolist() for _ in range(60)]
+    for even_cost in (False, True):
+        require_mixed(1 << 24, rows, seed=3, even_cost=even_cost)
 
 
 def greedy_rows(median: float, sigma: float, sequence_length: int, name: str = "bfd", documents: int = 60_000) -> Plan:
@@ -112,6 +124,44 @@ def test_rows_are_mixed_better_than_by_first_fit_in_random_order():
     assert greedy.rows <= peer.rows
 
 
+def test_costs_are_evened_out_where_asked_and_rows_keep_their_sums():
+    lengths = np.round(np.random.default_rng(0).lognormal(np.log(1500), 0.8, 60_000)).astype(np.int64) + 1
+    (greedy,) = plan("bfd", lengths, PackOptions(sequence_length=32_768, mix_rows=False))
+    mixed, even = greedy.mixed(42, 0), greedy.mixed(42, 0, even_cost=True)
+    rows = np.arange(greedy.rows)
+    assert segments_of(even.segments(rows)) == segments_of(greedy.segments(rows))
+    np.testing.assert_array_equal(np.sort(even.segments(rows).tokens()), np.sort(mixed.segments(rows).tokens()))
+    before, after = pairs_of(mixed.segments(rows)), pairs_of(even.segments(rows))
+    assert before.sum() == after.sum()
+    assert after.std() < 0.9 * before.std()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    rows=st.lists(st.lists(st.integers(1, 6), min_size=2, max_size=8), max_size=30), seed=st.integers(0, (1 << 64) - 1)
+)
+def test_evening_keeps_the_sums_of_rows_and_makes_no_costs_less_even(rows, seed):
+    length = np.array([length for row in rows for length in row], np.int64)
+    before = RowSegments(weights(8)[length], np.array([len(row) for row in rows], np.int64))
+    after = even_costs(before, np.random.Philox(seed))
+    assert sorted(after.weight.tolist()) == sorted(before.weight.tolist())
+    found = np.split((after.weight >> HALF).astype(np.int64), offsets_of(after.counts)[1:-1]) if rows else []
+    assert [int(row.sum()) for row in found] == [sum(row) for row in rows]
+    assert sum(int((row**2).sum()) ** 2 for row in found) <= sum(sum(n * n for n in row) ** 2 for row in rows)
+
+
+def test_evening_by_hand():
+    """Rows of 4 + 4 and of eight ones: groups of four change places as soon as both are cut there."""
+    rows = RowSegments(weights(8)[np.array([4, 4, 1, 1, 1, 1, 1, 1, 1, 1])], np.array([2, 8]))
+    found = []
+    for seed in range(20):
+        after = even_costs(rows, np.random.Philox(seed))
+        found.append([sorted((row >> HALF).tolist()) for row in np.split(after.weight, after.counts[:1])])
+    even = [[1, 1, 1, 1, 4]] * 2
+    assert found.count(even) > 10
+    assert all(each in (even, [[4, 4], [1] * 8]) for each in found)
+
+
 def columns(rows: Segments) -> list[tuple[int, int, int]]:
     return sorted(zip(rows.document.tolist(), rows.start.tolist(), rows.length.tolist(), strict=True))
 
@@ -157,12 +207,13 @@ def test_only_places_change(name, data):
     size = data.draw(st.sampled_from([8, 16, 33]), label="size")
     lengths = data.draw(corpora(size), label="lengths")
     options = replace(options_of(name, size, data), optimize=False)
+    even_cost = data.draw(st.booleans(), label="even_cost")
     plain, mixed, again, other = (
         plan(name, lengths, replace(options, **change))
         for change in (
             {"mix_rows": False},
-            {"mix_rows": True, "seed": 3},
-            {"mix_rows": True, "seed": 3},
+            {"mix_rows": True, "seed": 3, "even_cost": even_cost},
+            {"mix_rows": True, "seed": 3, "even_cost": even_cost},
             {"mix_rows": True, "seed": 4},
         )
     )
