@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from packtool.commands.places import result_path
 from packtool.errors import DataError
 from packtool.options.call import takes
@@ -17,7 +19,7 @@ from packtool.options.info import InfoArguments
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import place_of
-from packtool.sizes import plural
+from packtool.sizes import plural, show_bytes
 from packtool.storage import manifest as manifests
 from packtool.storage.listing import listed
 from packtool.storage.manifest import (
@@ -131,6 +133,11 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
             "segments": manifest.lengths is not None,
         }
         following = [f"packtool stats {quoted}", f"packtool show {quoted} --row 0", f"packtool verify {quoted}"]
+        if isinstance(manifest.stores, list):
+            size, tokens = sum(file.bytes for file in files), manifest.ledger.output * np.dtype(manifest.dtype).itemsize
+            facts["rows gathered from"] = ", ".join(manifest.stores)
+            facts["index"] = f"{show_bytes(size)}, beside {show_bytes(tokens)} that the tokens of its rows would take"
+            following.insert(0, f"packtool materialize {quoted} -o packed")
         if manifest.shuffle is None:
             following.insert(0, f"packtool shuffle {quoted} -o shuffled")
     elif isinstance(manifest, ExportManifest):

@@ -254,6 +254,12 @@ def test_no_row_gathers_nothing(index: Path) -> None:
     assert len(gather(Segments(empty, empty, empty, empty, np.zeros(1, np.int64)))) == 0
 
 
+def test_info_says_what_it_takes_and_where_its_tokens_are(index: Path) -> None:
+    facts = packtool.info(index).facts
+    assert facts["rows gathered from"] == "../store"
+    assert "that the tokens of its rows would take" in str(facts["index"])
+
+
 def test_an_index_without_segments_is_refused(tmp_path: Path) -> None:
     store = write_store(tmp_path / "store", [5, 6])
     with pytest.raises(UsageError, match="a dataset without tokens is its segment table"):
