@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -21,10 +22,8 @@ LIMIT = 24_000_000
 
 
 def held(directory):
-    """Bytes of arrays of inputs below a directory."""
-    found = [place for place, _, _ in os.walk(directory) if "/inputs" in place]
-    tops = [place for place in found if place.endswith("/inputs")]
-    return sum(size for place in tops for name, size in files_below(place) if ".npy" in name)
+    """Bytes of copies of inputs below a directory, which are named by their checksums."""
+    return sum(size for name, size in files_below(directory) if re.fullmatch(r"[0-9a-f]{32}(\.partial)?", name))
 
 
 @contextmanager
