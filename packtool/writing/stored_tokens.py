@@ -31,7 +31,6 @@ from packtool.storage.on_demand import joined, sizes_of
 from packtool.storage.packed import PackedDataset
 from packtool.storage.reading import MappedFile
 from packtool.storage.token_store import TokenStore
-from packtool.writing.gather import Gatherer, copier
 
 MakePlace: TypeAlias = Callable[[str], Place]
 """The place of a path or URL, with the reader's cache."""
@@ -153,6 +152,8 @@ class StoredTokens:
     """
 
     def __init__(self, dataset: Place, manifest: PackedManifest, stores: Sequence[Place]) -> None:
+        from packtool.writing.gather import Gatherer, copier  # needs pyarrow, which rows with their tokens do without
+
         self._made = dataset, manifest, stores
         self.stores = [TokenStore(place) for place in stores]
         shards = joined([store.shards for store in self.stores])
