@@ -80,6 +80,7 @@ def test_readme_runs_after_the_demo(empty: Path, monkeypatch: pytest.MonkeyPatch
     run_blocks("README.md", blocks(ROOT / "README.md"), empty, monkeypatch)
 
 
+@pytest.mark.slow  # the whole page runs in any case
 @pytest.mark.parametrize("recipe", [title for title in recipes() if title])
 def test_a_recipe_runs_alone(recipe: str, empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a fresh directory with the corpus and the configuration file of the page's introduction."""
