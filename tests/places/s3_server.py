@@ -73,6 +73,7 @@ class Bucket:
 
 
 class _Handler(BaseHTTPRequestHandler):
+    disable_nagle_algorithm = True  # or each answer waits 40 ms for the client to acknowledge its first part
     protocol_version = "HTTP/1.1"
     bucket: Bucket
 
