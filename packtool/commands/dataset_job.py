@@ -11,7 +11,7 @@ from typing import Any
 from packtool import __version__
 from packtool.clock import Clock
 from packtool.commands.part import Part, engine_of, require_all
-from packtool.commands.places import fetch_inputs, in_part, local_paths, result_path
+from packtool.commands.places import fetch_inputs, in_part, places_to_write_from, result_path
 from packtool.commands.preview import Preview
 from packtool.options.again import again
 from packtool.options.materialize import MaterializeArguments
@@ -63,6 +63,7 @@ class DatasetJob:
     Attributes:
         command: its name.
         inputs: datasets that it reads.
+        stores: where the tokens of those lie that hold none, as far as that was said.
         output: what it writes.
         staging: directory for what is on its way to an object store.
         budget: memory and engine.
@@ -74,6 +75,7 @@ class DatasetJob:
 
     command: str
     inputs: Sequence[Place]
+    stores: Sequence[Place]
     output: Typed
     staging: Path | str | None
     budget: Budget
@@ -108,7 +110,7 @@ class DatasetJob:
                 self.output,
                 self.command,
                 key=key,
-                inputs=local_paths(self.inputs),
+                inputs=map(str, self.inputs),
                 overwrite=self.overwrite,
                 resume=self.resume,
                 share=self.budget.engine.share,
@@ -147,21 +149,33 @@ class DatasetJob:
 
 @contextmanager
 def dataset_job(
-    command: str, inputs: Sequence[Place], options: PackArguments | ShuffleArguments | MaterializeArguments
+    command: str,
+    options: PackArguments | ShuffleArguments | MaterializeArguments,
+    inputs: Typed | Sequence[Typed],
+    stores: Typed | Sequence[Typed] = (),
 ) -> Iterator[DatasetJob]:
     """The job that a command's options ask for; its engine runs as long as the block.
+
+    Args:
+        inputs: what the user typed for the datasets that it reads.
+        stores: and for the stores that hold their tokens.
 
     Raises:
         UsageError: options that make no sense.
     """
     clock = Clock()
-    with engine_of(options, command) as engine, ExitStack() as held:
+    with (
+        places_to_write_from(options, inputs, stores) as (datasets, tokens),
+        engine_of(options, command) as engine,
+        ExitStack() as held,
+    ):
         yield DatasetJob(
             command=command,
-            inputs=inputs,
+            inputs=datasets,
+            stores=tokens,
             output=options.output,
             staging=options.staging,
-            budget=Budget(memory_granted(options.memory), engine, in_order=in_part(inputs)),
+            budget=Budget(memory_granted(options.memory), engine, in_order=in_part(datasets)),
             check_input=options.check_input,
             overwrite=options.overwrite,
             resume=options.resume,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,20 @@ import msgspec
 from packtool import exchange
 from packtool.clock import Clock
 from packtool.commands.choose import Chosen, check_choice, choose
-from packtool.commands.places import fetch_inputs, local_paths, result_path, with_places
+from packtool.commands.places import fetch_inputs, places_to_write_from, result_path
 from packtool.commands.preview import Preview
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError, UsageError
-from packtool.exchange.files import Place, Written
+from packtool.exchange.files import Place as Directory
+from packtool.exchange.files import Written
 from packtool.exchange.model import Contents, Format, Part
 from packtool.exchange.source import contents_of
 from packtool.options.call import takes
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.export import ExportArguments
-from packtool.places.typed import Typed, place_of, places_of
+from packtool.places.place import Place
+from packtool.places.typed import Typed, place_of
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
@@ -61,7 +64,6 @@ class ExportResult:
 
 
 @takes(ExportArguments)
-@with_places("source", "store", output=True)
 def export(options: ExportArguments) -> ExportResult:
     """Write the documents of a token store, or the rows of a packed dataset, for another tool to read.
 
@@ -71,11 +73,15 @@ def export(options: ExportArguments) -> ExportResult:
         UsageError: the format can't hold this; options that make no sense.
         DataError: the source is missing, unfinished or damaged.
     """
+    with places_to_write_from(options, options.source, options.store) as ([source], stores):
+        return _export(source, stores, options)
+
+
+def _export(source: Place, stores: Sequence[Place], options: ExportArguments) -> ExportResult:
     clock = Clock()
-    source = place_of(options.source)
     chosen = exchange.exporter(options.format)
     choice = _choice(source, options)
-    contents = contents_of(source, None if choice is None else choice.passes[0].documents(), places_of(options.store))
+    contents = contents_of(source, None if choice is None else choice.passes[0].documents(), stores)
     chosen.check(contents)
     asked = [] if choice is None else [choice.choice.options]
     key = key_of("export", chosen.name, manifests.input_entry(source), *asked)
@@ -92,7 +98,7 @@ def export(options: ExportArguments) -> ExportResult:
         options.output,
         "export",
         key=key,
-        inputs=local_paths([source]),
+        inputs=[str(source)],
         overwrite=options.overwrite,
         resume=options.resume,
         staging=options.staging,
@@ -133,7 +139,7 @@ def _choice(source: Typed, options: ExportArguments) -> Chosen | None:
 def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck, *, quiet: bool) -> list[Written]:
     """All files; parts that an earlier run finished, and that still are what it wrote, are kept."""
     assert chosen.part is not None
-    write, place = chosen.part, Place(output.staged)
+    write, place = chosen.part, Directory(output.staged)
     itemsize = chosen.dtype(contents).itemsize
     parts = {part.number: part for part in contents.parts}
     pieces = Pieces(output, "part", list[Written], lambda _, done: (output.staged, () if chosen.shared else done))

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from packtool.commands.origin import Origins, stores_of
-from packtool.commands.places import result_path, with_places
+from packtool.commands.places import places_to_read, result_path
 from packtool.errors import UsageError
 from packtool.options.call import takes
 from packtool.options.find import FindArguments
-from packtool.places.typed import Typed, places_of
 from packtool.plan import I64
 from packtool.storage.packed import PackedDataset
 
@@ -56,7 +55,6 @@ class FindResult:
 
 
 @takes(FindArguments)
-@with_places("path", "store")
 def find(options: FindArguments) -> FindResult:
     """The rows of a packed dataset that hold the document of an id, or of an input file and line.
 
@@ -64,11 +62,11 @@ def find(options: FindArguments) -> FindResult:
         UsageError: no such id or file, not FILE:LINE, or other stores than the dataset was packed from.
         DataError: the dataset or a store is missing or damaged.
     """
-    dataset = PackedDataset(options.path)
-    stores: Sequence[Typed] = places_of(options.store) or stores_of(dataset, ())
-    documents = _documents(Origins(dataset, stores), options.record)
-    places = _places(dataset, documents.tolist())
-    return FindResult(result_path(options.path), options.record, documents.tolist(), places)
+    with places_to_read(options.path) as [place], places_to_read(options.store) as given:
+        dataset = PackedDataset(place)
+        documents = _documents(Origins(dataset, given or stores_of(dataset, ())), options.record)
+        segments = _segments(dataset, documents.tolist())
+    return FindResult(result_path(options.path), options.record, documents.tolist(), segments)
 
 
 def _documents(origins: Origins, record: str) -> I64:
@@ -86,7 +84,7 @@ def _documents(origins: Origins, record: str) -> I64:
     raise UsageError("bad-record", f"{record!r} is not FILE:LINE", remedy=remedy, where="FILE:LINE")
 
 
-def _places(dataset: PackedDataset, documents: Sequence[int]) -> list[FoundSegment]:
+def _segments(dataset: PackedDataset, documents: Sequence[int]) -> list[FoundSegment]:
     out = []
     for bucket in dataset.buckets:
         for first, (table, offsets) in zip(bucket.first_rows.tolist(), bucket.checked_tables(), strict=False):

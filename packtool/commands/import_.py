@@ -11,7 +11,7 @@ import numpy as np
 
 from packtool import exchange
 from packtool.clock import Clock
-from packtool.commands.places import result_path, with_places
+from packtool.commands.places import result_path
 from packtool.commands.preview import Preview
 from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
@@ -61,7 +61,6 @@ class ImportResult:
 
 
 @takes(ImportArguments)
-@with_places(output=True)
 def import_(options: ImportArguments) -> ImportResult:
     """Make a token store of token ids that another tool has written.
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from packtool.commands.dataset_job import DatasetResult, dataset_job
 from packtool.commands.origin import stores_of
-from packtool.commands.places import with_places
 from packtool.commands.shuffle_packed import write_rows
 from packtool.options.call import takes
 from packtool.options.materialize import MaterializeArguments
-from packtool.places.typed import place_of, places_of
 from packtool.writing.stored_tokens import open_packed
 
 
 @takes(MaterializeArguments)
-@with_places("source", "store", output=True)
 def materialize(options: MaterializeArguments) -> DatasetResult:
     """Write the rows of a packed dataset with their tokens, or without them, in the order they have.
 
@@ -23,7 +20,7 @@ def materialize(options: MaterializeArguments) -> DatasetResult:
         UsageError: not a packed dataset; without tokens it needs segments, and its stores.
         DataError: the dataset or a store is missing, has changed, or is damaged; the disk is full.
     """
-    with dataset_job("materialize", [place_of(options.source)], options) as job:
-        dataset = open_packed(options.source, places_of(options.store))
-        stores = stores_of(dataset, options.store) if options.index_only else None
+    with dataset_job("materialize", options, options.source, options.store) as job:
+        dataset = open_packed(job.inputs[0], job.stores)
+        stores = stores_of(dataset, job.stores) if options.index_only else None
         return write_rows(job, dataset, dataset.manifest.shuffle, dataset.batches(), reorder=False, index_of=stores)

@@ -10,13 +10,11 @@ from typing import Any
 from packtool.commands.choose import choosing, require_distinct
 from packtool.commands.dataset_job import DatasetResult, dataset_job
 from packtool.commands.pack_options import check_options, describe, padding_id
-from packtool.commands.places import with_places
 from packtool.commands.staged import warn_of_scatter
 from packtool.commands.write_corpus import write_corpus
 from packtool.engines import Threads
 from packtool.options.call import takes
 from packtool.options.pack import PackArguments
-from packtool.places.typed import places_of
 from packtool.selecting.mixture import Passes
 from packtool.shuffling.atom import atom_shuffles
 from packtool.storage.manifest import Shuffle
@@ -30,7 +28,6 @@ log = logging.getLogger(__name__)
 
 
 @takes(PackArguments)
-@with_places("stores", output=True)
 def pack(options: PackArguments) -> DatasetResult:
     """Pack token stores into rows.
 
@@ -39,10 +36,9 @@ def pack(options: PackArguments) -> DatasetResult:
         DataError: a store is missing, unfinished or damaged, or the disk is full.
     """
     chosen = check_options(options)
-    stores, strategy = options.stores, options.strategy
-    inputs = places_of(stores)
-    require_distinct(inputs)
-    with dataset_job("pack", inputs, options) as job:
+    strategy = options.strategy
+    with dataset_job("pack", options, options.stores) as job:
+        require_distinct(job.inputs)
         corpus = Corpus(job.inputs)
         described = describe(chosen, options, padding_id(options.pad_token, corpus.tokenizer))
         record = (

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from packtool.commands.origin import Origins, stores_beside, stores_of
-from packtool.commands.places import result_path, with_places
+from packtool.commands.places import places_to_read, result_path
 from packtool.errors import UsageError
 from packtool.options.call import takes
 from packtool.options.show import ShowArguments
-from packtool.places.typed import Typed, places_of
+from packtool.places.place import Place
 from packtool.plan import INSERTED_EOS, PADDING, offsets_of
 from packtool.report.row import Row, RowSegment
 from packtool.storage import manifest as manifests
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 @takes(ShowArguments)
-@with_places("path", "store")
 def show(options: ShowArguments) -> Row:
     """One row of a packed dataset.
 
@@ -35,7 +34,11 @@ def show(options: ShowArguments) -> Row:
         UsageError: no such row or bucket, or another tokenizer.
         DataError: the dataset is missing or damaged.
     """
-    dataset = open_packed(options.path, places_of(options.store))
+    with places_to_read(options.path) as [place], places_to_read(options.store) as stores:
+        return _row(open_packed(place, stores), stores, options)
+
+
+def _row(dataset: PackedDataset, stores: Sequence[Place], options: ShowArguments) -> Row:
     chosen = _bucket(dataset, options.bucket)
     row = options.row
     number = row + chosen.rows if row < 0 else row
@@ -44,13 +47,12 @@ def show(options: ShowArguments) -> Row:
             "bad-row", f"{row} is not among its {chosen.rows:,} rows", remedy="give a number from 0", where="--row"
         )
     decode = _Decoder(_tokenizer(dataset, options.tokenizer))
-    stores = places_of(options.store)
     origins, missing = _origins(dataset, stores)
     segments = _segments(dataset, chosen, number, decode, origins)
     return Row(result_path(options.path), number, chosen.rows, chosen.sequence_length, segments, missing)
 
 
-def _origins(dataset: PackedDataset, stores: Sequence[Typed]) -> tuple[Origins | None, list[str]]:
+def _origins(dataset: PackedDataset, stores: Sequence[Place]) -> tuple[Origins | None, list[str]]:
     """Where documents came from, as far as that can be told; else the names of the stores that would tell."""
     if not dataset.manifest.index_only and (stores or not dataset.has_segments):
         return (Origins(dataset, stores) if stores else None), []

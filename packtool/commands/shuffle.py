@@ -7,7 +7,6 @@ import msgspec
 from packtool import shuffling
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
 from packtool.commands.origin import stores_of
-from packtool.commands.places import with_places
 from packtool.commands.shuffle_packed import require_atoms, with_batches, write_order, write_rows
 from packtool.commands.shuffle_store import write_partial, write_rotation
 from packtool.errors import UsageError
@@ -15,7 +14,6 @@ from packtool.options.call import takes
 from packtool.options.check import check_taken
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
-from packtool.places.typed import place_of, places_of
 from packtool.shuffling import Method
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import Manifest, PackedManifest, Shuffle, StoreManifest
@@ -24,7 +22,6 @@ from packtool.writing.stored_tokens import open_packed
 
 
 @takes(ShuffleArguments)
-@with_places("source", "store", output=True)
 def shuffle(options: ShuffleArguments) -> DatasetResult:
     """Write the rows of a dataset in another order.
 
@@ -37,13 +34,14 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
     """
     chosen = shuffling.method(options.method)
     check_taken(options, "--method", chosen.name)
-    with dataset_job("shuffle", [place_of(options.source)], options) as job:
+    with dataset_job("shuffle", options, options.source, options.store) as job:
         return _shuffled(job, chosen, options)
 
 
 def _shuffled(job: DatasetJob, chosen: Method, options: ShuffleArguments) -> DatasetResult:
-    manifest = manifests.read(options.source)
-    _require_kind(chosen, manifest, str(options.source), order_only=options.order_only)
+    [source] = job.inputs
+    manifest = manifests.read(source)
+    _require_kind(chosen, manifest, str(source), order_only=options.order_only)
     record = Shuffle(
         method=chosen.name,
         atom_size=options.atom_size,
@@ -57,13 +55,13 @@ def _shuffled(job: DatasetJob, chosen: Method, options: ShuffleArguments) -> Dat
     if chosen.source == "store":
         assert options.sequence_length is not None
         if options.order_only:
-            return write_rotation(job, PackedDataset(options.source), record, options.sequence_length)
+            return write_rotation(job, PackedDataset(source), record, options.sequence_length)
         return write_partial(
             job, record, options.sequence_length, options.remainder or "drop", index_only=options.index_only
         )
-    dataset = PackedDataset(options.source)
+    dataset = PackedDataset(source)
     if not options.order_only and (dataset.manifest.index_only or options.index_only):
-        dataset = open_packed(options.source, places_of(options.store))
+        dataset = open_packed(source, job.stores)
     require_atoms(dataset, options.atom_size)
     if options.atom_size is None:
         record = msgspec.structs.replace(record, atom_size=dataset.manifest.options.get("atom_size"))
@@ -72,7 +70,7 @@ def _shuffled(job: DatasetJob, chosen: Method, options: ShuffleArguments) -> Dat
         record, table = with_batches(dataset, record, options.batch_tokens, keep_rest=options.remainder != "drop")
     if options.order_only:
         return write_order(job, dataset, record, table)
-    stores = stores_of(dataset, options.store) if options.index_only else None
+    stores = stores_of(dataset, job.stores) if options.index_only else None
     return write_rows(job, dataset, record, table, index_of=stores)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from packtool.commands.choose import Chosen, choose, require_distinct
 from packtool.commands.count_rows import batch_tokens, count_rows
-from packtool.commands.places import with_places
+from packtool.commands.places import places_to_read
 from packtool.commands.stats_corpus import corpus_lengths
 from packtool.comparing import Candidate, PassByPass, affordable, candidates, compare
 from packtool.comparing.sample import spread_rows
@@ -33,6 +33,7 @@ from packtool.options.stats import StatsArguments
 from packtool.places.cached import forget
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
+from packtool.places.url import as_typed, is_remote
 from packtool.plan import Ints
 from packtool.progress import Progress
 from packtool.report.compared import comparison_of
@@ -82,7 +83,6 @@ _CHOICE = tuple(name for name in declared(DocumentOptions) if name != "seed")
 
 
 @takes(StatsArguments)
-@with_places("path", "order", corpus="path")
 def stats(options: StatsArguments) -> Report:
     """Measure what lies at `path`.
 
@@ -111,7 +111,8 @@ def stats(options: StatsArguments) -> Report:
 def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> Report:
     if any(map(_is_dataset, paths)):
         _refuse(options, _TEXT, "only text files take this option", "leave it out: this directory holds tokens already")
-        return _measure([place_of(path) for path in paths], tried, options, engine)
+        with places_to_read(paths) as places:
+            return _measure(places, tried, options, engine)
     _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
     _refuse(options, _CHOICE, "only token stores take this option", "tokenize first, or leave it out")
     if not tried:
@@ -381,6 +382,11 @@ def _is_dataset(typed: Typed) -> bool:
     """Whether a directory is what a packtool command wrote, finished or not."""
     if isinstance(typed, Place):
         return True
+    if is_remote(as_typed(typed)):
+        try:
+            return place_of(typed).size(manifests.MANIFEST) is not None
+        except UsageError:
+            return False  # a pattern, or a store of text files alone
     place = Path(typed)
     arrays = any(any(place.glob(pattern)) for pattern in ("*.npy", "bucket-*/*.npy"))
     return arrays or (place / manifests.MANIFEST).exists() or (place / UNFINISHED).is_dir()

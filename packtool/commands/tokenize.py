@@ -12,7 +12,7 @@ from packtool import __version__
 from packtool.clock import Clock
 from packtool.commands.inputs import find_files, found_from_anywhere, warn_of_repeats
 from packtool.commands.part import Part, engine_of, require_all
-from packtool.commands.places import result_path, with_places
+from packtool.commands.places import result_path
 from packtool.commands.preview import Preview, SeenFile
 from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin
@@ -29,7 +29,6 @@ from packtool.options.declare import flag, names_recorded
 from packtool.options.kinds import names_files
 from packtool.options.tokenize import TokenizeArguments
 from packtool.places.typed import place_of
-from packtool.places.url import is_remote
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import prepare
@@ -80,7 +79,6 @@ class TokenizeResult:
 
 
 @takes(TokenizeArguments)
-@with_places(output=True)
 def tokenize(options: TokenizeArguments) -> TokenizeResult:
     """Tokenize text files, or records that a program has, into a token store.
 
@@ -129,7 +127,7 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
         options.output,
         "tokenize",
         key=key,
-        inputs=[each for each in _read(inputs, found) if each != STDIN and not is_remote(each)],
+        inputs=[each for each in _read(inputs, found) if each != STDIN],
         overwrite=options.overwrite,
         resume=options.resume,
         share=engine.share,

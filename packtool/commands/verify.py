@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool.commands.places import result_path, with_places
+from packtool.commands.places import places_to_read, result_path
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.metrics import Accounts, Tally
 from packtool.options.call import takes
 from packtool.options.verify import VerifyArguments
 from packtool.places.place import Place
-from packtool.places.typed import Typed, place_of, places_of
+from packtool.places.typed import Typed
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, offsets_of
 from packtool.progress import Progress
 from packtool.report.packed import read_report
@@ -62,7 +62,6 @@ class VerifyResult:
 
 
 @takes(VerifyArguments)
-@with_places("path", "store", ranged="path")
 def verify(options: VerifyArguments) -> VerifyResult:
     """Check a token store, a packed dataset, an order or an export against its manifest.
 
@@ -76,8 +75,11 @@ def verify(options: VerifyArguments) -> VerifyResult:
             fails or refuses.
         UsageError: stores for something else than a packed dataset.
     """
-    place = place_of(options.path)
-    stores: Sequence[Place] = places_of(options.store)
+    with places_to_read(options.path, ranged=["tokens"]) as [place], places_to_read(options.store) as stores:
+        return _verify(place, stores, quiet=options.quiet)
+
+
+def _verify(place: Place, stores: Sequence[Place], *, quiet: bool) -> VerifyResult:
     manifest = manifests.read(place)
     if isinstance(manifest, PackedManifest) and manifest.index_only:
         stores = store_places(PackedDataset(place), stores)
@@ -85,7 +87,7 @@ def verify(options: VerifyArguments) -> VerifyResult:
     if isinstance(manifest, PackedManifest) and manifest.index_only:
         files += [(store, file) for store in stores for file in listed(manifests.read(store))]
     problems: list[PacktoolError] = []
-    with Progress(sum(file.bytes for _, file in files), "verify", quiet=options.quiet) as bar:
+    with Progress(sum(file.bytes for _, file in files), "verify", quiet=quiet) as bar:
         for where, file in files:
             problem = where.problem(file)
             problems += [_of_dataset(problem)] if problem else []

@@ -22,6 +22,7 @@ from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of
+from packtool.places.url import is_remote
 from packtool.storage import lock
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
@@ -62,7 +63,7 @@ def prepare(
         place: of the output.
         command: name of the command.
         key: `key_of` the options and inputs that the output depends on.
-        inputs: local files and directories that are read.
+        inputs: files, directories and URLs that are read.
         overwrite: replace the dataset that is there, once the new one is whole, and forget what an unfinished run left.
             Nothing else there is ever removed.
         resume: go on with what an earlier run with the same key left there; an empty output simply starts.
@@ -86,11 +87,29 @@ def prepare(
         raise UsageError("bad-option", what, remedy="remove the output first", where="--overwrite")
     there, state = place_of(place), State(command, key)
     if isinstance(there, StorePlace):
+        if share is not None:
+            raise not_shared()
+        _refuse_url_overlap(str(there), list(inputs))
         root = cache_directory() if staging is None else Path(staging)
         return _claim_store(there, directory_for(str(there), root), state, overwrite, resume, quiet=quiet)
     assert isinstance(there, LocalPlace)
-    _refuse_overlap(there.path, list(inputs))
+    _refuse_overlap(there.path, [each for each in inputs if not is_remote(str(each))])
     return _claim_directory(Output(there, there.path, state), overwrite, resume, share, arguments or {})
+
+
+def not_shared() -> UsageError:
+    """The error of tasks whose output or input lies in an object store."""
+    what = "tasks of one command share local directories, not those of an object store"
+    remedy = "give directories on a shared file system, and copy the result"
+    return UsageError("unsupported-store", what, remedy=remedy, where="--task")
+
+
+def _refuse_url_overlap(target: str, inputs: Iterable[Path | str]) -> None:
+    for each in inputs:
+        source = str(each).rstrip("/")
+        if target == source or target.startswith(f"{source}/") or source.startswith(f"{target}/"):
+            what = "the output is the input" if target == source else f"the output and the input {each} overlap"
+            raise UsageError("output-overlaps-input", what, remedy="choose an output elsewhere", where=target)
 
 
 def _refuse_overlap(path: Path, inputs: Iterable[Path | str]) -> None:
