@@ -17,7 +17,7 @@ from packtool.commands.doctor import MODULES
 PACKAGE = Path(__file__).parents[1] / "packtool"
 
 LAYERS = (
-    ("errors", "sizes", "warnings", "clock", "progress", "installing", "call", "temporary"),
+    ("errors", "sizes", "warnings", "clock", "progress", "installing", "temporary"),
     ("engines", "places"),
     ("options",),
     ("arrays",),
@@ -52,14 +52,13 @@ TOUCHES_FILES = ("os", "io", "pathlib", "shutil", "tempfile", "mmap", "glob", "s
 LIGHT = (
     "packtool/__init__.py",
     "packtool/__main__.py",
-    "packtool/call.py",
     "packtool/errors.py",
     "packtool/sizes.py",
     "packtool/options/",
     "packtool/cli/",
 )
 """Loaded by `packtool --help`."""
-LIGHT_MAY_USE = ("packtool.call", "packtool.cli", "packtool.errors", "packtool.options", "packtool.sizes", "typer")
+LIGHT_MAY_USE = ("packtool.cli", "packtool.errors", "packtool.options", "packtool.sizes", "typer")
 HEAVY = (
     "pydantic",
     "rich",

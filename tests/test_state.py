@@ -28,7 +28,6 @@ MAKERS = {
     "Lock",
 }
 ALLOWED = {
-    "call.py: _typed": "the command line, repeated in messages alone",
     "engines/processes.py: _this_worker": "of a worker process: whom it tells how far it is",
     "packing/__init__.py: _modules": "the strategies, imported once to make the registry",
     "temporary.py: _made": "directories to remove when the process is ended in the middle",

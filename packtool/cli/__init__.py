@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from packtool import __version__, call
+from packtool import __version__
 from packtool.cli import failures
 from packtool.cli.commands import Commands
 from packtool.cli.interrupts import INTERRUPTED, Interrupts
@@ -74,7 +74,6 @@ def run(arguments: Sequence[str] | None = None, interrupts: Interrupts | None = 
     """Run the command line and return its exit code."""
     typed = list(sys.argv[1:] if arguments is None else arguments)
     session = Session()
-    call.remember(typed)
     with warnings.catch_warnings():
         failures.show_warnings()
         try:
@@ -96,7 +95,6 @@ def run(arguments: Sequence[str] | None = None, interrupts: Interrupts | None = 
             if "--json" in typed:
                 failures.print_error(failure)
             status = failure.exit_code
-    call.remember(())
     if status == INTERRUPTED:
         (interrupts or Interrupts(typed)).say()
     elif status == BROKEN_PIPE or not _flushed():

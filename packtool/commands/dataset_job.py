@@ -69,7 +69,7 @@ class DatasetJob:
         budget: memory and engine.
         check_input, overwrite, resume, dry_run, quiet: as the command takes them.
         clock: started with the command.
-        arguments: of the command, for `merge`.
+        arguments: of the command, for whoever goes on.
         held: what is let go of when the command ends.
     """
 

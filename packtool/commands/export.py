@@ -20,6 +20,7 @@ from packtool.exchange.files import Place as Directory
 from packtool.exchange.files import Written
 from packtool.exchange.model import Contents, Format, Part
 from packtool.exchange.source import contents_of
+from packtool.options.again import again
 from packtool.options.call import takes
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
@@ -101,6 +102,7 @@ def _export(source: Place, stores: Sequence[Place], options: ExportArguments) ->
         inputs=[str(source)],
         overwrite=options.overwrite,
         resume=options.resume,
+        arguments=again(options),
         staging=options.staging,
         quiet=options.quiet,
     ) as place:

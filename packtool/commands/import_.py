@@ -20,6 +20,7 @@ from packtool.exchange.estimate import estimate
 from packtool.exchange.files import digest
 from packtool.exchange.model import Format, ReadOptions
 from packtool.exchange.store import SHARD_TOKENS, ImportedFile, files_of, store_file
+from packtool.options.again import again
 from packtool.options.call import takes
 from packtool.options.import_ import ImportArguments
 from packtool.places.typed import place_of
@@ -103,6 +104,7 @@ def import_(options: ImportArguments) -> ImportResult:
         inputs=[*inputs, *every],
         overwrite=options.overwrite,
         resume=options.resume,
+        arguments=again(options),
         staging=options.staging,
         quiet=options.quiet,
     ) as place:

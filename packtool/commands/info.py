@@ -14,6 +14,7 @@ import numpy as np
 
 from packtool.commands.places import result_path
 from packtool.errors import DataError
+from packtool.options.again import as_typed
 from packtool.options.call import takes
 from packtool.options.info import InfoArguments
 from packtool.places.local import LocalPlace
@@ -195,14 +196,11 @@ def _unfinished(place: Place, there: Mapping[str, int]) -> Info:
     command = begun.command if begun else "?"
     facts = {"begun by": f"packtool {command}", "files": len(there), "bytes": sum(there.values())}
     path, quoted = result_path(place), shlex.quote(str(place))
-    call = begun.call if begun else ""
     if begun is not None and begun.tasks:
         facts["begun by"] = f"packtool {command} --task, {plural(begun.tasks, 'task')}"
         following = [f"packtool merge {quoted}"]
-    elif call.startswith("packtool run "):
-        following = [call]
-    elif call:
-        call = call.replace(" --overwrite", "").replace(" --resume", "")
+    elif begun is not None and begun.arguments:
+        call = as_typed(command, begun.arguments, str(place))
         following = [f"{call} --resume", f"{call} --overwrite"]
     else:
         following = [

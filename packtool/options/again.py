@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from packtool.options.declare import declared, flag
+from packtool.options.import_ import ImportArguments
 from packtool.options.kinds import INPUTS, PATH, PATHS, PLACE, PLACES
+from packtool.options.materialize import MaterializeArguments
+from packtool.options.stages import STAGES
 
+WRITING = {**STAGES, "materialize": MaterializeArguments, "import": ImportArguments}
+"""The arguments of commands that may be interrupted."""
 _OF_ONE_CALL = (
     "output",
     "overwrite",
@@ -60,13 +66,35 @@ def as_flags(arguments: object, names: Sequence[str]) -> list[str]:
         value, each = getattr(arguments, name), declared(type(arguments))[name]
         if value is None or value == each.default:
             continue
-        if isinstance(value, bool):
-            words.append(flag(name) if value else flag(f"no_{name}"))
-        elif isinstance(value, list | tuple):
-            words += [flag(name), ",".join(map(str, value))]
-        else:
-            words += [flag(name), str(value)]
+        words += _as_words(name, value)
     return words
+
+
+def as_typed(command: str, given: Mapping[str, Any], output: str) -> str:
+    """The command line of a call.
+
+    Args:
+        command: one of `WRITING`.
+        given: its arguments, of `again`.
+        output: where it writes.
+
+    >>> as_typed("pack", {"stores": ["my store"], "strategy": "bfd", "shuffle": False}, "packed")
+    "packtool pack 'my store' -o packed --strategy bfd --no-shuffle"
+    """
+    positional: list[str] = []
+    named: list[str] = []
+    for name, each in declared(WRITING[command]).items():
+        if name in given and each.option.positional:
+            positional += given[name] if isinstance(given[name], list) else [given[name]]
+        elif name in given:
+            named += _as_words(name, given[name])
+    return shlex.join(["packtool", command, *positional, "-o", output, *named])
+
+
+def _as_words(name: str, value: Any) -> list[str]:
+    if isinstance(value, bool):
+        return [flag(name) if value else flag(f"no_{name}")]
+    return [flag(name), ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)]
 
 
 def _plain(value: Any, *, path: bool) -> Any:

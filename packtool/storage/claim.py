@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from packtool.call import typed
 from packtool.engines import Share
 from packtool.errors import DataError, UsageError
 from packtool.places.local import LocalPlace
@@ -69,7 +68,7 @@ def prepare(
         resume: go on with what an earlier run with the same key left there; an empty output simply starts.
         share: of the work that this task does, beside others that are not waited for, or the merge of what they did; it
             always goes on with what is there.
-        arguments: of the command, with which `merge` calls it again.
+        arguments: of the command, as `packtool.options.again` has them, for whoever goes on.
         staging: directory for what is on its way to an object store; None for the user's cache.
         quiet: no progress bar of what is sent in the end.
 
@@ -91,7 +90,8 @@ def prepare(
             raise not_shared()
         _refuse_url_overlap(str(there), list(inputs))
         root = cache_directory() if staging is None else Path(staging)
-        return _claim_store(there, directory_for(str(there), root), state, overwrite, resume, quiet=quiet)
+        directory = directory_for(str(there), root)
+        return _claim_store(there, directory, state, overwrite, resume, arguments or {}, quiet=quiet)
     assert isinstance(there, LocalPlace)
     _refuse_overlap(there.path, [each for each in inputs if not is_remote(str(each))])
     return _claim_directory(Output(there, there.path, state), overwrite, resume, share, arguments or {})
@@ -131,7 +131,16 @@ def _refuse_overlap(path: Path, inputs: Iterable[Path | str]) -> None:
         raise UsageError("output-overlaps-input", what, remedy="choose an output elsewhere", where=str(path))
 
 
-def _claim_store(place: StorePlace, path: Path, state: State, overwrite: bool, resume: bool, *, quiet: bool) -> Output:
+def _claim_store(
+    place: StorePlace,
+    path: Path,
+    state: State,
+    overwrite: bool,
+    resume: bool,
+    arguments: Mapping[str, Any],
+    *,
+    quiet: bool,
+) -> Output:
     """An output that is made in a local directory, which holds what is on its way to the store and what work needs."""
     found = look(place)
     resumed, finished = _decide(place, found, state, overwrite=overwrite, resume=resume)
@@ -148,7 +157,7 @@ def _claim_store(place: StorePlace, path: Path, state: State, overwrite: bool, r
         if not resumed:
             place.remove([name for name in found.names if name.startswith(f"{UNFINISHED}/")])
         _make(output)
-        begun = manifests.encode(Begun(state.command, state.key, typed(), run=uuid.uuid4().hex))
+        begun = manifests.encode(Begun(state.command, state.key, dict(arguments), run=uuid.uuid4().hex))
         output.take(begun, anew=not found.names)
         write_bytes(output.work / STATE, begun)
         output.pull()
@@ -187,14 +196,14 @@ def _claim_directory(
         if share is not None and task:
             _join(output, share, arguments)
         else:
-            _go_on(output, **options)
+            _go_on(output, arguments, **options)
     except BaseException:
         output.release()
         raise
     return output
 
 
-def _go_on(output: Output, *, overwrite: bool, resume: bool, shared: bool) -> None:
+def _go_on(output: Output, arguments: Mapping[str, Any], *, overwrite: bool, resume: bool, shared: bool) -> None:
     """What a run does that has the lock."""
     path = output.path
     if is_staged(path) and (overwrite or resume):  # a run was killed between its last file and its manifest
@@ -210,7 +219,7 @@ def _go_on(output: Output, *, overwrite: bool, resume: bool, shared: bool) -> No
         return
     if overwrite:
         remove_work(path)
-    begun = Begun(output.state.command, output.state.key, typed())
+    begun = Begun(output.state.command, output.state.key, dict(arguments))
     if output.resumed and before is not None and before.tasks:
         begun = before
     _make(output)
@@ -224,7 +233,7 @@ def _join(output: Output, share: Share, arguments: Mapping[str, Any]) -> None:
     if is_staged(path):
         what = "all tasks are done, and a merge was interrupted"
         raise DataError("not-merged", what, remedy=f"run packtool merge {path}", where=str(path))
-    begun = Begun(output.state.command, output.state.key, typed(), share.count, dict(arguments))
+    begun = Begun(output.state.command, output.state.key, dict(arguments), share.count)
     _make(output)
     if not output.finished and not output.resumed:
         _writing(output, lambda: LocalPlace(output.work).create(STATE, manifests.encode(begun)))

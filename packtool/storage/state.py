@@ -33,15 +33,13 @@ class Begun(State, frozen=True):
     """The state, and how to go on.
 
     Attributes:
-        call: the command line that began the work.
+        arguments: of the command, as `packtool.options.again` has them.
         tasks: how many share it; 0 where one run does all of it.
-        arguments: of the command, for `merge`, where tasks share it.
         run: tells one run from another, in an object store.
     """
 
-    call: str = ""
-    tasks: int = 0
     arguments: dict[str, Any] = {}
+    tasks: int = 0
     run: str = ""
 
 

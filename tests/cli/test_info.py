@@ -25,8 +25,8 @@ def test_info_gives_the_command_that_goes_on(place: Path, capsys: pytest.Capture
     process.wait()
     assert run(["info", "my p"]) == 0
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        "  packtool pack large -o 'my p' --strategy concat -L 16 --resume",
-        "  packtool pack large -o 'my p' --strategy concat -L 16 --overwrite",
+        f"  packtool pack {place}/large -o 'my p' --strategy concat --sequence-length 16 --resume",
+        f"  packtool pack {place}/large -o 'my p' --strategy concat --sequence-length 16 --overwrite",
     ]
     assert run(["stats", "my p"]) == 1
     assert "interrupted. Finish it first: packtool info 'my p' tells how." in capsys.readouterr().err
