@@ -31,7 +31,7 @@ from packtool.storage.names import OFFSET, ORIGIN
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import Corpus, TokenStore
 from packtool.storage.tokenizer_files import require_tokenizer
-from packtool.writing.gather import Gatherer
+from packtool.writing.gather import Gatherer, Locator
 from packtool.writing.layout import BATCH_TOKENS
 from packtool.writing.stored_tokens import open_packed, store_places
 
@@ -278,7 +278,7 @@ def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
     if corpus is not None and not manifest.index_only:  # else rows are the stores' anyway
         gather = Gatherer(
             corpus.shards,
-            corpus.locate,
+            Locator(corpus.shards, corpus.locate),
             dtype=corpus.dtype,
             pad_id=manifest.pad_id,
             eos_id=manifest.tokenizer.eos_id,

@@ -59,6 +59,8 @@ FIELDS = tuple(Batch.__annotations__)
 """What a batch holds, unless fewer fields are asked for."""
 ATTENTION = frozenset({"position_ids", "document_ids", "cu_seqlens", "max_seqlen"})
 """The fields that follow from where sequences begin."""
+_OF_TOKENS = ("input_ids", "labels", "position_ids", "document_ids")
+"""The fields that have a number for each token."""
 
 
 def make_batch(
@@ -105,22 +107,21 @@ def make_batch(
     _require(labels, extra_token, fields)
     types = _narrow_types(tokens) if narrow else DTYPES
     length = tokens.shape[1] - extra_token
-    batch: dict[str, Any] = {}
+    batch = _space({name: types[name] for name in _OF_TOKENS if name in fields}, (len(tokens), length))
     if "input_ids" in fields:
-        batch["input_ids"] = np.ascontiguousarray(tokens[:, :length].astype(types["input_ids"], copy=False))
+        batch["input_ids"][:] = tokens[:, :length]
     if "labels" in fields:
-        targets = np.empty(tokens.size + 1, types["labels"])
-        targets[:-1] = tokens.reshape(-1)
-        # Nothing predicts the first of a row. So read from the second place on, targets are the labels of the places
-        # before them, and the last of each row has none.
-        targets[:: tokens.shape[1]] = IGNORED
-        if segments is not None:
-            for places in _no_targets(segments, train_on_repeated, train_across_documents):
-                targets[places] = IGNORED
-        wanted = (targets[:-1] if labels == "same" or extra_token else targets[1:]).reshape(tokens.shape)
-        batch["labels"] = np.ascontiguousarray(wanted[:, 1:] if extra_token else wanted)
+        # Nothing predicts the first of a row, nor has the last a target.
+        targets = np.empty(tokens.shape, types["labels"]) if extra_token else batch["labels"]
+        ahead = labels == "next" and not extra_token
+        targets[:, : -1 if ahead else None] = tokens[:, ahead:]
+        targets[:, -1 if ahead else 0] = IGNORED
+        for places in [] if segments is None else _no_targets(segments, train_on_repeated, train_across_documents):
+            targets.reshape(-1)[places - ahead] = IGNORED  # one before a row is the last of the row before it
+        if extra_token:
+            batch["labels"][:] = targets[:, 1:]
     if not ATTENTION.isdisjoint(fields):
-        batch |= _attention(tokens.shape, length, segments if documents else None, fields, types)
+        _attend(batch, tokens.shape, length, segments if documents else None, fields)
     return cast("Batch", batch)
 
 
@@ -176,16 +177,17 @@ def _no_targets(segments: Segments, train_on_repeated: bool, train_across_docume
     return places
 
 
-def _attention(
+def _attend(
+    batch: dict[str, Any],
     shape: tuple[int, ...],
     length: int,
     segments: Segments | None,
     fields: Collection[str],
-    types: Mapping[str, npt.DTypeLike],
-) -> dict[str, Any]:
-    """What says which places attend to each other.
+) -> None:
+    """Fill in what says which places attend to each other.
 
     Args:
+        batch: with space for the fields that have a number for each token.
         shape: of the tokens.
         length: of the rows that the model reads, shorter by the extra token.
         segments: None where every row is one sequence.
@@ -196,16 +198,16 @@ def _attention(
         begins = _begins(segments)
         starts, padding = offsets_of(segments.length)[:-1][begins], segments.document[begins] == PADDING
     lengths = np.diff(starts, append=rows * stored)
-    batch: dict[str, Any] = {}
     if "position_ids" in fields:
         position = np.arange(rows * stored, dtype=np.int32)
         position -= np.repeat(starts.astype(np.int32), lengths)
-        batch["position_ids"] = _model_reads(position.astype(types["position_ids"]), shape, length)
+        batch["position_ids"][:] = position.reshape(shape)[:, :length]
     if "document_ids" in fields:
         first = np.searchsorted(starts, np.arange(rows) * stored)
         number = np.arange(len(starts)) - first[starts // stored] if len(starts) else starts
         number[padding] = -1
-        batch["document_ids"] = _model_reads(np.repeat(number.astype(types["document_ids"]), lengths), shape, length)
+        narrow = number.astype(batch["document_ids"].dtype)
+        batch["document_ids"][:] = np.repeat(narrow, lengths).reshape(shape)[:, :length]
     if "cu_seqlens" in fields or "max_seqlen" in fields:
         row, place = np.divmod(starts, stored)
         cu_seqlens = np.append((row * length + place)[place < length], rows * length).astype(np.int32)
@@ -213,11 +215,21 @@ def _attention(
             batch["cu_seqlens"] = cu_seqlens
         if "max_seqlen" in fields:
             batch["max_seqlen"] = int(np.diff(cu_seqlens).max(initial=0))
-    return batch
 
 
-def _model_reads(values: npt.NDArray[Any], shape: tuple[int, ...], length: int) -> npt.NDArray[Any]:
-    return np.ascontiguousarray(values.reshape(shape)[:, :length])
+def _space(types: Mapping[str, npt.DTypeLike], shape: tuple[int, int]) -> dict[str, Any]:
+    """Uninitialised arrays in one piece of memory, widest items first.
+
+    The C library gives small pieces back to the system as soon as a batch is dropped, and to have them again for the
+    next batch takes longer than to fill them.
+    """
+    items = shape[0] * shape[1]
+    sizes = {name: np.dtype(kind).itemsize * items for name, kind in types.items()}
+    memory, begin, out = np.empty(sum(sizes.values()), np.uint8), 0, {}
+    for name in sorted(sizes, key=lambda name: -sizes[name]):
+        out[name] = memory[begin : begin + sizes[name]].view(types[name]).reshape(shape)
+        begin += sizes[name]
+    return {name: out[name] for name in types}
 
 
 def _narrow_types(tokens: npt.NDArray[Any]) -> dict[str, npt.DTypeLike]:

@@ -13,13 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
+from packtool.plan import I64, PADDING, Segments, offsets_of
 from packtool.storage.on_demand import OnDemand, joined, sizes_of
 
-Locate = Callable[[I64], I64]
+Slices = tuple[I64, I64, I64]
+"""Of several slices: the number of the array that each is of, the first item, and how many."""
+Locate = Callable[[I64, I64, I64], tuple[I64, I64]]
 
 _WINDOW = 1 << 30  # views hold 31-bit offsets: larger shards are seen through overlapping windows of twice this size
 _INLINE = 12  # bytes; views this short hold their data themselves
+_FEW = 256  # slices that Python's own join has copied before Arrow is ready to
 
 
 class Gatherer:
@@ -28,15 +31,15 @@ class Gatherer:
     Args:
         shards: 1-D arrays.
         dtype: of the tokens.
-        locate: maps document numbers to the place of their first token, counted through all shards. A document
-            lies in one shard.
+        locate: maps segments of documents (their documents, starts and lengths) to the shards that they lie in, and
+            the places of their first tokens there.
         pad_id: written for segments of padding.
         eos_id: written for EOS that the strategy inserted.
         longest_fill: the longest segment of padding, in tokens: the sequence length.
 
-    >>> store = np.array([5, 6, 0, 7, 8, 9, 0], np.uint16)
-    >>> gather = Gatherer([store], lambda d: d * 3, dtype=store.dtype, pad_id=0, eos_id=0, longest_fill=4)
-    >>> one = np.array
+    >>> store, one = np.array([5, 6, 0, 7, 8, 9, 0], np.uint16), np.array
+    >>> in_shard_0 = lambda document, start, length: (document * 0, document * 3 + start)
+    >>> gather = Gatherer([store], in_shard_0, dtype=store.dtype, pad_id=0, eos_id=0, longest_fill=4)
     >>> gather(Segments(one([1, -1, 0]), one([1, 0, 0]), one([2, 2, 3]), one([0, 0, 0]), one([0, 3])))
     array([8, 9, 0, 0, 5, 6, 0], dtype=uint16)
     """
@@ -51,41 +54,26 @@ class Gatherer:
         eos_id: int,
         longest_fill: int,
     ) -> None:
-        arrays = joined([shards, [np.full(longest_fill, pad_id, dtype), np.full(1, eos_id, dtype)]])
-        self._fill = {PADDING: len(shards), INSERTED_EOS: len(shards) + 1}
+        self._padding, self._eos = len(shards), len(shards) + 1
         self._locate = locate
-        self._array_of = _ArrayOf(offsets_of(np.array(sizes_of(arrays), np.int64)))
-        self._copier = copier(arrays, dtype)
+        self._copy = copier(joined([shards, [np.full(longest_fill, pad_id, dtype), np.full(1, eos_id, dtype)]]), dtype)
 
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
         """The tokens of all segments, in order, as one 1-D array."""
-        real = segments.document >= 0
-        return self.copied(segments, self._locate(segments.document if real.all() else segments.document[real]))
+        return self._copy(*self.slices(segments))
 
-    def copied(self, segments: Segments, begins: I64) -> npt.NDArray[Any]:
-        """The same, where the places of documents are known.
-
-        Args:
-            segments: of documents, padding, and EOS.
-            begins: for each segment of a document, the place of the document's first token.
-        """
-        place = self._places(segments, begins)
-        joined, length = coalesce(place, segments.length)
-        array = self._array_of(joined)
-        if (joined + length > self._array_of.bases[array + 1]).any():  # joined across the end of a shard
-            joined, length, array = place, segments.length, self._array_of(place)
-        return self._copier(array, joined - self._array_of.bases[array], length)
-
-    def _places(self, segments: Segments, begins: I64) -> I64:
-        """Where each segment begins in the stream of all arrays, one after the other."""
+    def slices(self, segments: Segments) -> Slices:
+        """Where the tokens of segments lie, in order; padding and inserted EOS lie in arrays after the shards."""
         real = segments.document >= 0
         if real.all():
-            return begins + segments.start
-        place = np.empty(len(segments), np.int64)
-        for document, number in self._fill.items():
-            place[segments.document == document] = self._array_of.bases[number]
-        place[real] = begins + segments.start[real]
-        return place
+            array, start = self._locate(segments.document, segments.start, segments.length)
+        else:
+            array = np.where(segments.document == PADDING, self._padding, self._eos)
+            start = np.zeros(len(array), np.int64)
+            array[real], start[real] = self._locate(
+                segments.document[real], segments.start[real], segments.length[real]
+            )
+        return coalesce(array, start, segments.length)
 
 
 def copier(arrays: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any]) -> Copier | CopierInTurn:
@@ -136,10 +124,10 @@ class Copier:
         self._arrays = arrays
         self._dtype = dtype
         self._buffers: list[pa.Buffer] = []
+        self._bytes = [array.view(np.uint8).data for array in arrays]
         first = []
-        for array in arrays:
+        for raw in self._bytes:
             first.append(len(self._buffers))
-            raw = array.view(np.uint8)
             for begin in range(0, max(1, len(raw)), _WINDOW):
                 self._buffers.append(pa.py_buffer(raw[begin : begin + 2 * _WINDOW - 1]))
         self._first_buffer = np.array(first, np.int64)
@@ -147,11 +135,14 @@ class Copier:
 
     def __call__(self, array: I64, start: I64, length: I64) -> npt.NDArray[Any]:
         """Items ``start:start + length`` of the array of each number, joined."""
+        size = self._dtype.itemsize
+        begin = start * size
+        if len(array) <= _FEW:
+            places = zip(array.tolist(), begin.tolist(), (begin + length * size).tolist(), strict=True)
+            return np.frombuffer(b"".join([self._bytes[number][a:b] for number, a, b in places]), self._dtype)
         total = int(length.sum())
         if not total:
             return np.empty(0, self._dtype)
-        size = self._dtype.itemsize
-        begin = start * size
         window = begin // _WINDOW
         views = np.empty((len(array), 4), np.int32)
         views[:, 0] = length * size
@@ -179,42 +170,48 @@ class Copier:
         return out.view(np.int32)
 
 
-class _ArrayOf:
-    """The array of each place in the stream of all of them: a table lookup, several times as fast as a search.
+class Locator:
+    """Finds the shards of places in the stream of all of them: a table lookup, several times as fast as a search.
 
     Args:
-        bases: arrays + 1 offsets of the arrays in the stream.
+        shards: in their order.
+        begin_of: maps documents to the places of their first tokens in the stream.
 
-    >>> _ArrayOf(np.array([0, 3, 3, 10]))(np.array([9, 0, 2, 3]))
-    array([2, 0, 0, 2])
+    >>> find = Locator([np.zeros(3), np.zeros(0), np.zeros(7)], lambda documents: documents * 2)
+    >>> find(np.array([1, 0, 2]), np.array([0, 1, 1]), np.array([1, 1, 1]))
+    (array([0, 0, 2]), array([2, 1, 2]))
     """
 
-    def __init__(self, bases: I64) -> None:
-        self.bases = bases
-        total, arrays = int(bases[-1]), len(bases) - 1
-        self._shift = max(0, total.bit_length() - max(12, arrays.bit_length() + 2))
+    def __init__(self, shards: Sequence[npt.NDArray[Any]], begin_of: Callable[[I64], I64]) -> None:
+        self._begin_of = begin_of
+        self._bases = offsets_of(np.array(sizes_of(shards), np.int64))
+        total, count = int(self._bases[-1]), len(shards)
+        self._shift = max(0, total.bit_length() - max(12, count.bit_length() + 2))
         firsts = np.arange(0, total + 1, 1 << self._shift)
-        self._table = np.searchsorted(bases[:-1], firsts, side="right") - 1
-        self._most = int(np.diff(self._table, append=arrays - 1).max())
+        self._table = np.searchsorted(self._bases[:-1], firsts, side="right") - 1
+        self._most = int(np.diff(self._table, append=count - 1).max())
 
-    def __call__(self, place: I64) -> I64:
-        array: I64 = self._table[place >> self._shift]
-        for _ in range(self._most):  # an array may begin between the table's entries
-            array += place >= self.bases[array + 1]
-        return array
+    def __call__(self, document: I64, start: I64, length: I64) -> tuple[I64, I64]:
+        """The shards of segments, and the places of their first tokens there."""
+        place = self._begin_of(document) + start
+        shard: I64 = self._table[place >> self._shift]
+        for _ in range(self._most):  # a shard may begin between the table's entries
+            shard += place >= self._bases[shard + 1]
+        return shard, place - self._bases[shard]
 
 
-def coalesce(place: I64, length: I64) -> tuple[I64, I64]:
+def coalesce(array: I64, start: I64, length: I64) -> Slices:
     """One slice for slices that follow each other.
 
     >>> one = np.array
-    >>> coalesce(one([4, 6, 7]), one([2, 3, 1]))
-    (array([4, 7]), array([5, 1]))
+    >>> coalesce(one([0, 0, 0, 1]), one([4, 6, 7, 8]), one([2, 3, 1, 1]))
+    (array([0, 0, 1]), array([4, 7, 8]), array([5, 1, 1]))
     """
-    head = np.empty(len(place), bool)
+    head = np.empty(len(array), bool)
     head[:1] = True
-    np.not_equal(place[1:], place[:-1] + length[:-1], out=head[1:])
+    np.not_equal(start[1:], start[:-1] + length[:-1], out=head[1:])
+    head[1:] |= array[1:] != array[:-1]
     first = np.flatnonzero(head)
-    if len(first) == len(place):
-        return place, length
-    return place[first], np.add.reduceat(length, first)
+    if len(first) == len(array):
+        return array, start, length
+    return array[first], start[first], np.add.reduceat(length, first)

@@ -9,7 +9,7 @@ import numpy as np
 from packtool.arrays import Arrays
 from packtool.plan import I64, Plan, pad
 from packtool.storage.token_store import Corpus
-from packtool.writing.gather import Gatherer
+from packtool.writing.gather import Gatherer, Locator
 from packtool.writing.source import Source, Units
 
 
@@ -21,7 +21,7 @@ class StoreSource(Source):
         self._corpus = corpus
         self._gather = Gatherer(
             corpus.shards,
-            corpus.locate,
+            Locator(corpus.shards, corpus.locate),
             dtype=corpus.dtype,
             pad_id=pad_id,
             eos_id=corpus.tokenizer.eos_id,

@@ -159,9 +159,8 @@ class StoredTokens:
         shards = joined([store.shards for store in self.stores])
         offsets = joined([store.offsets for store in self.stores])
         self._longest = max(bucket.sequence_length for bucket in manifest.buckets)
-        self._dtype = np.dtype(manifest.dtype)
         self._offsets = copier(offsets, OFFSET)
-        self._begins = offsets_of(np.array(sizes_of(shards), np.int64))
+        self._tokens = np.array(sizes_of(shards), np.int64)
         self._first_documents = offsets_of(np.array([size - 1 for size in sizes_of(offsets)], np.int64))
         self._firsts = offsets_of(np.array([store.documents for store in self.stores], np.int64))
         self._packed = offsets_of(np.array(manifest.store_documents, np.int64))
@@ -170,8 +169,8 @@ class StoredTokens:
             self._chosen = dataset.array(manifest.choice.documents, OFFSET)
         self._gather = Gatherer(
             shards,
-            self._begin,
-            dtype=self._dtype,
+            self._locate,
+            dtype=np.dtype(manifest.dtype),
             pad_id=manifest.pad_id,
             eos_id=manifest.tokenizer.eos_id,
             longest_fill=self._longest,
@@ -186,14 +185,9 @@ class StoredTokens:
         Raises:
             DataError: a segment lies outside its document.
         """
-        real = segments.document >= 0
-        whole = bool(real.all())
-        document = segments.document if whole else segments.document[real]
-        begin, length = self._lookup(document)
-        end = segments.start + segments.length
-        if not ((end if whole else end[real]) <= length).all() or segments.length.max(initial=0) > self._longest:
+        if segments.length.max(initial=0) > self._longest:
             raise self._outside()
-        return self._gather.copied(segments, begin)
+        return self._gather(segments)
 
     def files(self) -> Iterator[MappedFile]:
         """The files of the stores."""
@@ -205,13 +199,10 @@ class StoredTokens:
         for store in self.stores:
             store.release()
 
-    def _begin(self, document: I64) -> I64:
-        return self._lookup(document)[0]
-
-    def _lookup(self, document: I64) -> tuple[I64, I64]:
-        """Where documents begin in the stream of all shards, and their tokens."""
+    def _locate(self, document: I64, start: I64, length: I64) -> tuple[I64, I64]:
+        """The shards that segments lie in, and the places of their first tokens there."""
         if not len(document):
-            return document, document
+            return document, start
         if int(document.max()) >= self._packed[-1]:
             raise self._outside()
         number = document
@@ -223,11 +214,14 @@ class StoredTokens:
                 raise self._outside()
         shard = np.searchsorted(self._first_documents, number, side="right") - 1
         near = self._offsets(shard, number - self._first_documents[shard], np.full(len(shard), 2)).reshape(-1, 2)
-        begin, end = near[:, 0] + self._begins[shard], near[:, 1] + self._begins[shard]
-        if ((near[:, 0] < 0) | (end > self._begins[shard + 1]) | (begin >= end)).any():
+        begin, end = near[:, 0], near[:, 1]
+        if ((begin < 0) | (end > self._tokens[shard]) | (begin >= end)).any():
             what = "its offsets do not divide its tokens into documents"
             raise DataError("bad-offsets", what, remedy="run packtool verify on it", where=self._names())
-        return begin, end - begin
+        first = begin + start
+        if (first + length > end).any():
+            raise self._outside()
+        return shard, first
 
     def _outside(self) -> DataError:
         what = "a segment lies outside its document"

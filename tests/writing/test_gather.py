@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 import packtool.writing.gather as module
 from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
-from packtool.writing.gather import Copier, Gatherer, coalesce
+from packtool.writing.gather import Copier, Gatherer, Locator, coalesce
 
 PAD, EOS = 60001, 60002
 
 
 def gatherer(shards: list[np.ndarray], starts: np.ndarray) -> Gatherer:
-    return Gatherer(shards, lambda d: starts[d], dtype=shards[0].dtype, pad_id=PAD, eos_id=EOS, longest_fill=64)
+    locate = Locator(shards, lambda d: starts[d])
+    return Gatherer(shards, locate, dtype=shards[0].dtype, pad_id=PAD, eos_id=EOS, longest_fill=64)
 
 
 @given(
@@ -47,7 +48,8 @@ def test_gathering_is_slicing(dtype: str, documents: list[int], cuts: set[int], 
         else:
             pieces.append((INSERTED_EOS, 0, 1, 0))
             expected.append(np.full(1, EOS, dtype))
-    table = np.array(pieces, np.int64).reshape(-1, 4)
+    times = data.draw(st.sampled_from([1, 100]), label="times")  # a few slices are copied in another way than many
+    table, expected = np.tile(np.array(pieces, np.int64).reshape(-1, 4), (times, 1)), expected * times
     tokens = gatherer(shards, starts)(Segments(*table.T, np.array([0, len(table)])))
     np.testing.assert_array_equal(tokens, np.concatenate([np.empty(0, dtype), *expected]))
 
@@ -55,17 +57,18 @@ def test_gathering_is_slicing(dtype: str, documents: list[int], cuts: set[int], 
 def test_shards_beyond_the_reach_of_a_view_are_seen_through_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_WINDOW", 64)
     stream = np.arange(1000, dtype="<u2")
-    place = np.arange(0, 968, 11)
+    place = np.tile(np.arange(0, 968, 11), 10)
     length = np.full(len(place), 29)
     got = Copier([stream], stream.dtype)(np.zeros(len(place), np.int64), place, length)
     np.testing.assert_array_equal(got, np.concatenate([stream[a : a + 29] for a in place]))
 
 
 def test_coalescing_joins_neighbours_only() -> None:
-    place, length = coalesce(np.array([0, 4, 9, 13]), np.array([4, 4, 4, 4]))
-    assert (place.tolist(), length.tolist()) == ([0, 9], [8, 8])
-    place, length = coalesce(np.empty(0, np.int64), np.empty(0, np.int64))
-    assert (len(place), len(length)) == (0, 0)
+    one = np.array
+    array, place, length = coalesce(one([0, 0, 0, 0, 1]), one([0, 4, 9, 13, 17]), one([4, 4, 4, 4, 4]))
+    assert (array.tolist(), place.tolist(), length.tolist()) == ([0, 0, 1], [0, 9, 17], [8, 8, 4])
+    empty = np.empty(0, np.int64)
+    assert [len(each) for each in coalesce(empty, empty, empty)] == [0, 0, 0]
 
 
 def test_neighbours_in_the_stream_that_lie_in_two_shards_are_not_joined() -> None:
