@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import xxhash
+from msgspec import UNSET, UnsetType
 
 from packtool.plan import offsets_of
 from packtool.storage import manifest as manifests
+from packtool.storage.files import FileEntry
 from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
-from packtool.storage.token_store import token_dtype, write_shard
+from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION
+from packtool.storage.token_store import token_dtype, write_loss, write_shard
 
 EOS = 0
 VOCAB = 1 << 16
@@ -66,26 +69,49 @@ def document_tokens(document: int, length: int) -> list[int]:
     return [1 + (document * 7919 + i * 31) % (VOCAB - 1) for i in range(length - 1)] + [EOS]
 
 
+def document_loss(document: int, length: int) -> list[int]:
+    """Which tokens of a document train: of some none, of most here and there; EOS where any other does."""
+    trains = [int((document * 13 + i * 5) % 11 < document % 4 * 3) for i in range(length - 1)]
+    return [*trains, int(any(trains))]
+
+
 def write_store(
-    path: Path, lengths: Sequence[int], *, per_shard: int = 7, tokenizer: TokenizerInfo = TOKENIZER, first: int = 0
+    path: Path,
+    lengths: Sequence[int],
+    *,
+    per_shard: int = 7,
+    tokenizer: TokenizerInfo = TOKENIZER,
+    first: int = 0,
+    loss: Callable[[int, int], list[int]] | None = None,
 ) -> Path:
-    """A token store of documents of these lengths (EOS included), numbered from `first` in their tokens."""
+    """A token store of documents of these lengths (EOS included), numbered from `first` in their tokens.
+
+    Args:
+        loss: which tokens of a document of this number and length train; None for all, without saying so.
+    """
     path.mkdir(parents=True)
-    shards = []
+    shards, trained = [], 0
     for number, begin in enumerate(range(0, len(lengths), per_shard)):
         part = lengths[begin : begin + per_shard]
         ids = [t for i, n in enumerate(part) for t in document_tokens(first + begin + i, n)]
         offsets = offsets_of(np.array(part, np.int64))
         tokens, ends = write_shard(path, number, np.array(ids, np.uint32), offsets, tokenizer.vocab_size)
-        shards.append(TokenShard(tokens, ends, begin))
+        mask: FileEntry | UnsetType = UNSET
+        if loss is not None:
+            trains = [np.array(loss(first + begin + i, n), np.uint8) for i, n in enumerate(part)]
+            trained += sum(int(each.sum()) for each in trains)
+            mask = write_loss(path, number, trains)
+        shards.append(TokenShard(tokens, ends, begin, loss=mask))
     manifests.write(
         path,
         StoreManifest(
+            format_version=FORMAT_VERSION if loss is None else LOSS_VERSION,
             options={},
             inputs=[],
             tokenizer=tokenizer,
             dtype=token_dtype(tokenizer.vocab_size).str,
-            counts={"documents": len(lengths), "tokens": int(sum(lengths))},
+            counts={"documents": len(lengths), "tokens": int(sum(lengths))}
+            | ({} if loss is None else {"trained_tokens": trained}),
             shards=shards,
         ),
     )

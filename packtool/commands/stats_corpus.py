@@ -132,7 +132,7 @@ def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
             characters += [found for _, found in sizes]
             if encoder is not None:
                 utf8 = utf8_of(batch.documents, ids=False)
-                tokens += joined(encoded(batch.documents, utf8, encoder))[1].tolist()
+                tokens += joined(encoded(batch.documents, utf8, encoder)).lengths.tolist()
             for reject in batch.rejects:
                 rejected[reject.code] = rejected.get(reject.code, 0) + 1
             worker.advance(batch.progress)

@@ -23,11 +23,11 @@ from packtool.progress import Progress
 from packtool.report.packed import read_report
 from packtool.report.sources import packed_sources
 from packtool.storage import manifest as manifests
-from packtool.storage.contents import document_lengths, require_order
+from packtool.storage.contents import count_trained, document_lengths, require_order
 from packtool.storage.files import FileEntry
 from packtool.storage.listing import listed
 from packtool.storage.manifest import ExportManifest, OrderManifest, PackedManifest, StoreManifest
-from packtool.storage.names import OFFSET, ORIGIN
+from packtool.storage.names import OFFSET, ORIGIN, shard_file
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import Corpus, TokenStore
 from packtool.storage.tokenizer_files import require_tokenizer
@@ -161,10 +161,22 @@ def _check_store(place: Place) -> tuple[int, list[PacktoolError]]:
         if (origins := entry.documents) is not None:
             problems += _attempt(lambda: _check_origins(store, origins))
         documents += len(offsets) - 1
+    if store.loss is not None:
+        problems += _attempt(lambda: _check_loss(store))
     if store.manifest.shards and store.manifest.shards[0].columns is not None:
         for name in store.kept_fields:
             problems += _attempt(lambda: _check_column(store, name))  # noqa: B023 - called at once
     return store.tokens, problems
+
+
+def _check_loss(store: TokenStore) -> None:
+    """Every token trains or does not, and as many do as the manifest says."""
+    trained = 0
+    for number, loss in enumerate(store.loss or ()):
+        trained += count_trained(loss, store.place.where(shard_file("loss", number)))
+    if trained != (said := store.manifest.counts["trained_tokens"]):
+        what = f"{trained} tokens train, but the manifest says {said}"
+        raise DataError("wrong-count", what, remedy=_AGAIN, where=str(store.place))
 
 
 def _check_column(store: TokenStore, name: str) -> None:

@@ -11,6 +11,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 
 from packtool.errors import DataError
 from packtool.options.declare import declared
@@ -21,6 +22,7 @@ from packtool.storage.names import (
     BATCHES,
     CHOSEN,
     LENGTHS,
+    LOSS,
     ORDER_FILE,
     ORIGIN,
     REJECTED,
@@ -37,6 +39,7 @@ from packtool.storage.names import (
 from packtool.storage.schema import (
     FORMAT_VERSION,
     INDEX_VERSION,
+    LOSS_VERSION,
     Bucket,
     ChosenSource,
     ExportManifest,
@@ -114,6 +117,10 @@ def _store(manifest: StoreManifest) -> Iterator[str]:
             yield f"{place}.documents is {'missing' if shard.documents is None else 'there'}"
         if (shard.columns is None) != (manifest.shards[0].columns is None):
             yield f"{place}.columns is {'missing' if shard.columns is None else 'there'}"
+        if (shard.loss is UNSET) == manifest.has_loss:
+            yield f"{place}.loss is missing"
+        if shard.loss is not UNSET:
+            yield from _file(f"{place}.loss", shard.loss, shard_file("loss", number), LOSS, held)
         if shard.columns is not None:
             yield from _same(f"{place}.columns.name", shard.columns.name, columns_file(number))
         if shard.documents is not None:
@@ -121,6 +128,9 @@ def _store(manifest: StoreManifest) -> Iterator[str]:
             yield from _file(f"{place}.documents", shard.documents, name, ORIGIN, (ends[0] - 1,))
         documents += ends[0] - 1
         tokens += held[0]
+    yield from _same("format_version", manifest.format_version, LOSS_VERSION if manifest.has_loss else FORMAT_VERSION)
+    if counts.get("trained_tokens", 0) > tokens or (("trained_tokens" in counts) != manifest.has_loss and documents):
+        yield f"counts.trained_tokens is {counts.get('trained_tokens')}"
     yield from _same("counts.documents", counts.get("documents"), documents)
     yield from _same("counts.tokens", counts.get("tokens"), tokens)
     rejected = sum(count for name, count in counts.items() if name.startswith("rejected_"))

@@ -43,6 +43,24 @@ def document_lengths(offsets: npt.NDArray[np.int64], tokens: int, where: str) ->
     return lengths
 
 
+def count_trained(loss: npt.NDArray[np.uint8], where: str) -> int:
+    """Count the tokens that train.
+
+    Args:
+        loss: of any tokens, 0 or 1 for each.
+
+    Raises:
+        DataError: it is something else for one of them.
+
+    >>> count_trained(np.array([0, 1, 1], np.uint8), "loss-00000.npy")
+    2
+    """
+    if int(loss.max(initial=0)) > 1:
+        what = f"token {int(np.argmax(loss.reshape(-1) > 1))} has loss {int(loss.max())}, which is neither 0 nor 1"
+        raise DataError("bad-loss", what, remedy=_AGAIN, where=where)
+    return int(np.count_nonzero(loss))
+
+
 def require_rows(offsets: npt.NDArray[np.int64], segments: int, first_row: int, where: str) -> None:
     """Check the offsets of rows of a segment table: ascending, no row empty, none beyond `segments`.
 

@@ -33,6 +33,7 @@ def _entries(manifest: Manifest) -> Iterator[tuple[str, FileEntry | InputEntry |
             yield "", store_shard.offsets
             yield "", store_shard.documents
             yield "", store_shard.columns
+            yield "", store_shard.loss or None
         yield "", manifest.rejected
         yield from (("", file) for file in manifest.tokenizer_files)
         return

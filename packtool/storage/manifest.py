@@ -26,6 +26,7 @@ from packtool.storage.schema import (
     EXPORT,
     FORMAT_VERSION,
     INDEX_VERSION,
+    LOSS_VERSION,
     ORDER,
     PACKED,
     TOKEN_STORE,
@@ -79,7 +80,10 @@ _TYPES: dict[str, type[Manifest]] = {
     ORDER: OrderManifest,
     EXPORT: ExportManifest,
 }
-_VERSIONS = dict.fromkeys(_TYPES, (FORMAT_VERSION,)) | {PACKED: (FORMAT_VERSION, INDEX_VERSION)}
+_VERSIONS = dict.fromkeys(_TYPES, (FORMAT_VERSION,)) | {
+    TOKEN_STORE: (FORMAT_VERSION, LOSS_VERSION),
+    PACKED: (FORMAT_VERSION, INDEX_VERSION, LOSS_VERSION),
+}
 _DESCRIPTIONS = {TOKEN_STORE: "a token store", PACKED: "a packed dataset", ORDER: "an order", EXPORT: "an export"}
 _SEALED = re.compile(rb'(.*),\n  "xxh3_128": "([0-9a-f]{32})"\n}\n', re.DOTALL)
 _Content = TypeVar("_Content")

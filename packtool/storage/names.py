@@ -23,6 +23,9 @@ OFFSET = np.dtype("<i8")
 SEGMENT = np.dtype([("document", "<i8"), ("start", "<u4"), ("length", "<u4"), ("repeated", "<u4")])
 """One segment of a row as stored. `document` -1 is padding, -2 an EOS that the strategy inserted."""
 
+LOSS = np.dtype("|u1")
+"""Whether a token trains: 1, or 0 where its loss is left out. A dataset without this column trains on all tokens."""
+
 ORIGIN = np.dtype([("file", "<u4"), ("record", "<u8"), ("hash", "<u8")])
 """Where a document came from: its file by number, its record there counted from 1 after those before the shard, and the
 xxh3-64 of its UTF-8 text."""

@@ -18,6 +18,8 @@ from packtool.storage.files import Count, Digest, FileEntry
 FORMAT_VERSION = 3
 INDEX_VERSION = 4
 """Of packed datasets without tokens, which earlier versions of packtool can't read."""
+LOSS_VERSION = 5
+"""Of stores and packed datasets that say which tokens train: read without that, all of them would."""
 
 TOKEN_STORE = "packtool token store"
 PACKED = "packtool packed dataset"
@@ -76,6 +78,7 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
         documents: where its documents came from; None with `--no-provenance`.
         columns: the scalars kept beside its tokens, where there are any.
         first_record: records of the input file that come before those of the shard, where it is a part of a file.
+        loss: which of its tokens train; left out where all of them do.
     """
 
     tokens: FileEntry
@@ -84,6 +87,7 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
     documents: FileEntry | None = None
     first_record: Count = 0
     columns: InputEntry | None = None
+    loss: FileEntry | UnsetType = UNSET
 
 
 class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -106,6 +110,11 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rejected: InputEntry | None = None
     shards: list[TokenShard]
     tokenizer_files: list[InputEntry] = []
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether it says which tokens train."""
+        return any(shard.loss is not UNSET for shard in self.shards)
 
 
 class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):

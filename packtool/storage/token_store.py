@@ -1,6 +1,7 @@
 """The token store: every document's tokens, each document ended by EOS, in memory-mapped shards.
 
-A shard is two files: `tokens-NNNNN.npy` (1-D) and `offsets-NNNNN.npy` (n + 1 token offsets of its n documents).
+A shard is two files: `tokens-NNNNN.npy` (1-D) and `offsets-NNNNN.npy` (n + 1 token offsets of its n documents). A store
+may say which tokens train: `loss-NNNNN.npy` is as long as the tokens, 1 or 0 for each.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.errors import DataError, UsageError
@@ -23,7 +25,7 @@ from packtool.storage.columns import read_column
 from packtool.storage.contents import LONGEST_DOCUMENT, document_lengths
 from packtool.storage.files import FileEntry, NpyWriter, write_array
 from packtool.storage.manifest import StoreManifest, require_unchanged, seal_of
-from packtool.storage.names import OFFSET, ORIGIN, shard_file, token_dtype
+from packtool.storage.names import LOSS, OFFSET, ORIGIN, shard_file, token_dtype
 from packtool.storage.on_demand import held, joined, open_all
 from packtool.storage.reading import MappedFile
 
@@ -62,6 +64,18 @@ def write_shard(
     return entry, write_array(directory / shard_file("offsets", number), offsets.astype(OFFSET, copy=False))
 
 
+def write_loss(directory: Path, number: int, parts: Sequence[np.ndarray[Any, Any]]) -> FileEntry:
+    """Write which tokens of shard `number` train, and return its entry.
+
+    Args:
+        parts: 0 or 1 for each token of the shard, EOS included, in several arrays of `LOSS`.
+    """
+    with NpyWriter(directory / shard_file("loss", number), LOSS, [sum(map(len, parts))]) as out:
+        for part in parts:
+            out.write(part)
+        return out.close()
+
+
 class TokenStore:
     """Read access to a token store.
 
@@ -70,6 +84,7 @@ class TokenStore:
 
     Attributes:
         place: as given.
+        loss: for each shard, whether each token trains, as long as its tokens; None where all of them do.
 
     Raises:
         DataError: missing, unfinished or damaged.
@@ -103,6 +118,14 @@ class TokenStore:
             lambda number: self.place.array(shards[number].offsets, OFFSET),
             self.place,
         )
+        masks = [shard.loss for shard in shards if shard.loss is not UNSET]
+        self.loss: Sequence[np.ndarray[Any, Any]] | None = None
+        if masks:
+            self.loss = open_all(
+                [mask.shape[0] for mask in masks],
+                lambda number: self.place.array(masks[number], LOSS),
+                self.place,
+            )
 
     def lengths(self, arrays: Arrays = IN_MEMORY) -> Ints:
         """Length of each document with its EOS, in tokens: uint32, in document order.
@@ -201,17 +224,21 @@ class TokenStore:
         return self.place.where(self.manifest.shards[shard].offsets.name)
 
     def files(self) -> Iterator[MappedFile]:
-        """Every file of tokens and offsets, and those of origins if they were read; none that were checked already."""
+        """Every file of tokens, offsets and loss, and those of origins if they were read; none that were checked
+        already."""
         if self.place.sound:
             return
         yield from self._origins
         for entry, tokens, offsets in zip(self.manifest.shards, self.shards, self.offsets, strict=True):
             yield MappedFile(self.place, entry.tokens, tokens)
             yield MappedFile(self.place, entry.offsets, offsets)
+        for entry, loss in zip(self.manifest.shards, self.loss or (), strict=False):
+            assert entry.loss is not UNSET
+            yield MappedFile(self.place, entry.loss, loss)
 
     def release(self) -> None:
-        """Give back the memory that maps the tokens and offsets read so far."""
-        release([*held(self.shards), *held(self.offsets)])
+        """Give back the memory that maps the tokens, offsets and loss read so far."""
+        release([*held(self.shards), *held(self.offsets), *held(self.loss or ())])
 
     def document(self, number: int) -> np.ndarray[Any, Any]:
         """The tokens of one document, EOS last."""

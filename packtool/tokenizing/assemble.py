@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from packtool.clock import Clock
 from packtool.places.local import sync_directory
@@ -17,6 +18,7 @@ from packtool.storage.files import FileEntry
 from packtool.storage.manifest import InputEntry, StoreManifest, TokenShard
 from packtool.storage.names import REJECTED, columns_file, shard_file, token_dtype
 from packtool.storage.output import Output
+from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION
 from packtool.storage.tokenizer_files import write_tokenizer
 from packtool.tokenizing.counts import SpanCounts
 from packtool.tokenizing.job import Job
@@ -63,7 +65,8 @@ def assemble(
                     name = columns_file(len(shards))
                     out.rename(directory, columns, out.staged / name)
                     columns = msgspec.structs.replace(columns, name=name)
-                shards.append(TokenShard(tokens, offsets, documents, origins, first_record, columns))
+                loss = UNSET if shard.loss is None else _place(out, directory, len(shards), shard.loss)
+                shards.append(TokenShard(tokens, offsets, documents, origins, first_record, columns, loss))
                 documents += shard.offsets.shape[0] - 1
     sync_directory(out.staged)
     total = SpanCounts(-1)
@@ -71,12 +74,14 @@ def assemble(
         total.add(counts)
     digests = {n: counts.digest for n, counts in per_file.items()} | {n: f.digest for n, f in job.digests.items()}
     inputs = [InputEntry(file.name, file.bytes, digests[number]) for number, file in enumerate(job.files)]
+    trained = {"trained_tokens": total.trained} if job.context.loss else {}
     manifest = StoreManifest(
+        format_version=LOSS_VERSION if any(shard.loss is not UNSET for shard in shards) else FORMAT_VERSION,
         options=options,
         inputs=inputs,
         tokenizer=job.context.tokenizer,
         dtype=token_dtype(job.context.tokenizer.vocab_size).str,
-        counts=total.flat(),
+        counts=total.flat() | trained,
         rejected=joiner.entry(),
         shards=shards,
         tokenizer_files=write_tokenizer(out.staged, tokenizer),

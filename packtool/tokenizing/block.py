@@ -61,6 +61,7 @@ class Context(msgspec.Struct, frozen=True):
         provenance: keep where documents came from.
         special_ids: of the special tokens to count in texts, ascending.
         destination: where workers that do not share the directory send what they finish, and find the tokenizer.
+        loss: keep which tokens train.
     """
 
     scratch: str
@@ -74,6 +75,7 @@ class Context(msgspec.Struct, frozen=True):
     provenance: bool
     special_ids: tuple[int, ...] = ()
     destination: Destination | None = None
+    loss: bool = False
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -112,7 +114,7 @@ class BlockResult(msgspec.Struct, tag="block"):
         """Its files, relative to its directory."""
         found: list[FileEntry | InputEntry | None] = [self.rejected]
         for shard in self.shards:
-            found += [shard.tokens, shard.offsets, shard.documents, shard.columns]
+            found += [shard.tokens, shard.offsets, shard.documents, shard.columns, shard.loss]
         return [entry for entry in found if entry is not None]
 
 
@@ -155,6 +157,7 @@ def _block(context: Context, task: Task, attempt: Path, worker: Worker) -> Block
             info.bos_id,
             provenance=context.provenance,
             columns=context.fields.columns,
+            loss=context.loss,
         )
         counts = [
             read_span(context, span, file, encoder, writer, log, worker)
@@ -200,23 +203,24 @@ def read_span(
         if batch.rejects:
             reader.require_unchanged()
             _reject(context, span, file, batch, counts, log)
-        before = writer.tokens
+        before, trained = writer.tokens, writer.trained
         counts.read += len(batch.documents)
         parts, utf8 = _filtered(context, batch, encoder, counts)
         sources = None
         if context.provenance:
             sources = origins(span.file, counts.records, batch.numbers, batch.documents, utf8)
         done = 0
-        for ids, lengths, ends in parts:
-            for special, times in count_ids(ids, context.special_ids):
+        for part in parts:
+            for special, times in count_ids(part.ids, context.special_ids):
                 counts.special[str(special)] = counts.special.get(str(special), 0) + times
-            ended = slice(done, done + sum(ends))
+            ended = slice(done, done + sum(part.ends))
             columns = [values[ended] for values in batch.columns]
-            added, empty = writer.add(ids, lengths, ends, None if sources is None else sources[ended], columns)
+            added, empty = writer.add(*part, origins=None if sources is None else sources[ended], columns=columns)
             done += added + empty
             counts.documents += added
             counts.empty += empty
         counts.tokens += writer.tokens - before
+        counts.trained += writer.trained - trained
         counts.records += batch.records
         counts.bytes += batch.bytes
         writer.close_full()
@@ -236,7 +240,7 @@ def _filtered(
     if encoder is not None and (kept := filters.kept(batch.documents)) is not None:
         gone = sorted(set(range(len(batch.documents))) - set(kept))
         dropped = [batch.documents[n] for n in gone]
-        _, sizes = joined(_counted(encoded(dropped, utf8_of(dropped, ids=False), encoder), counts))
+        sizes = joined(_counted(encoded(dropped, utf8_of(dropped, ids=False), encoder), counts)).lengths
         counts.filtered.add(dropped, _stored_tokens(context, sizes))
         batch.keep(kept)
     utf8 = utf8_of(batch.documents, ids=encoder is None)
@@ -244,7 +248,7 @@ def _filtered(
     parts = _counted(found, counts)
     if not filters.by_tokens:
         return parts, utf8
-    ids, lengths = joined(parts)
+    ids, lengths, _, loss = joined(parts)
     fits = filters.fit(_stored_tokens(context, lengths))
     counts.filtered.add(
         [document for document, fit in zip(batch.documents, fits, strict=True) if not fit],
@@ -252,7 +256,9 @@ def _filtered(
     )
     left = np.flatnonzero(fits).tolist()
     batch.keep(left)
-    return [(ids[np.repeat(fits, lengths)], lengths[fits], [True] * len(left))], [utf8[n] for n in left]
+    chosen = np.repeat(fits, lengths)
+    some = Parts(ids[chosen], lengths[fits], [True] * len(left), None if loss is None else loss[chosen])
+    return [some], [utf8[n] for n in left]
 
 
 def _stored_tokens(context: Context, lengths: I64) -> I64:
@@ -268,7 +274,7 @@ def _added(context: Context) -> int:
 def _counted(parts: Iterable[Parts], counts: SpanCounts) -> Iterator[Parts]:
     """The same parts, their ids counted as they come from the encoder."""
     for part in parts:
-        counts.encoded += len(part[0])
+        counts.encoded += len(part.ids)
         yield part
 
 

@@ -34,6 +34,7 @@ class SpanCounts(msgspec.Struct):
         pages: that were read of a file that several blocks share.
         read: documents that were read, whatever became of them.
         encoded: ids that they have, EOS and BOS not included.
+        trained: tokens that went to the store and train, where it says which do.
     """
 
     file: int
@@ -50,6 +51,7 @@ class SpanCounts(msgspec.Struct):
     pages: Packed = b""
     read: int = 0
     encoded: int = 0
+    trained: int = 0
 
     @property
     def rejects(self) -> int:
@@ -58,7 +60,7 @@ class SpanCounts(msgspec.Struct):
 
     def add(self, other: SpanCounts) -> None:
         """Add another span's counts to these."""
-        for name in ("documents", "tokens", "empty", "records", "bytes", "lost", "read", "encoded"):
+        for name in ("documents", "tokens", "empty", "records", "bytes", "lost", "read", "encoded", "trained"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("documents", "words", "characters", "tokens", "empty"):
             setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))

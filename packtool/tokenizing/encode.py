@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 
 from packtool.corpus.records import Document, RecordBatch, Reject
 from packtool.plan import I64
@@ -17,8 +18,21 @@ from packtool.tokenizing.verify import Verified
 _ENCODE_CHARS = 1 << 21
 """Characters handed to the encoder at once."""
 
-Parts = tuple[U32, I64, Sequence[bool]]
-"""Ids of parts of documents, the number of ids of each part, and whether it ends its document."""
+
+class Parts(NamedTuple):
+    """Consecutive parts of documents.
+
+    Attributes:
+        ids: of all parts.
+        lengths: ids of each part.
+        ends: whether the part is the last of its document.
+        loss: whether each id trains: 1 or 0, as long as `ids`; None where all of them do.
+    """
+
+    ids: U32
+    lengths: I64
+    ends: Sequence[bool]
+    loss: npt.NDArray[np.uint8] | None = None
 
 
 def utf8_of(documents: Sequence[Any], *, ids: bool) -> list[bytes | None]:
@@ -35,13 +49,14 @@ def encoded(documents: Iterable[Document], utf8: Iterable[bytes | None], encoder
         utf8: as `utf8_of` gives it.
     """
     for texts, data, ends in _calls(documents, utf8, encoder.cut):
-        yield (*encoder.encode(texts, data, ends), ends)
+        yield Parts(*encoder.encode(texts, data, ends), ends)
 
 
 def stored(documents: Sequence[Any]) -> Iterator[Parts]:
     """Documents that are ids already."""
     lengths = np.array([len(ids) for ids in documents], np.int64)
-    yield np.concatenate([np.empty(0, np.uint32), *documents]).astype(np.uint32), lengths, [True] * len(documents)
+    ids = np.concatenate([np.empty(0, np.uint32), *documents]).astype(np.uint32)
+    yield Parts(ids, lengths, [True] * len(documents))
 
 
 def require_ids(batch: RecordBatch, tokenizer: TokenizerInfo) -> None:
@@ -62,15 +77,15 @@ def require_ids(batch: RecordBatch, tokenizer: TokenizerInfo) -> None:
     batch.rejects.sort(key=lambda reject: reject.record)
 
 
-def joined(parts: Iterable[Parts]) -> tuple[U32, I64]:
-    """All ids of some documents, and the number of ids of each document."""
-    ids, lengths, ends = [np.empty(0, np.uint32)], [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
-    for some, sizes, last in parts:
-        ids.append(some)
-        lengths.append(sizes)
-        ends.append(np.asarray(last, np.bool_))
-    bounds = np.cumsum(np.concatenate(lengths))[np.concatenate(ends)]
-    return np.concatenate(ids), np.diff(bounds, prepend=0)
+def joined(parts: Iterable[Parts]) -> Parts:
+    """The same documents, each a single part."""
+    every = [Parts(np.empty(0, np.uint32), np.empty(0, np.int64), []), *parts]
+    ends = np.concatenate([np.asarray(part.ends, np.bool_) for part in every])
+    lengths = np.diff(np.cumsum(np.concatenate([part.lengths for part in every]))[ends], prepend=0)
+    loss = None
+    if any(part.loss is not None for part in every):
+        loss = np.concatenate([np.ones(len(part.ids), np.uint8) if part.loss is None else part.loss for part in every])
+    return Parts(np.concatenate([part.ids for part in every]), lengths, [True] * len(lengths), loss)
 
 
 def _is_short(document: Document) -> TypeGuard[str]:

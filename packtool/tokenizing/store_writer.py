@@ -8,15 +8,16 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from packtool.corpus.origins import Origins
 from packtool.errors import DataError
-from packtool.plan import I64
+from packtool.plan import I64, offsets_of
 from packtool.storage.columns import write_columns
 from packtool.storage.files import FileEntry, write_array
 from packtool.storage.manifest import InputEntry
 from packtool.storage.names import columns_file, shard_file
-from packtool.storage.token_store import token_dtype, write_shard
+from packtool.storage.token_store import token_dtype, write_loss, write_shard
 from packtool.tokenizing.encoders import U32
 
 SHARD_TOKENS = 1 << 25
@@ -30,6 +31,7 @@ class WrittenShard(msgspec.Struct, frozen=True):
     offsets: FileEntry
     documents: FileEntry | None = None
     columns: InputEntry | None = None
+    loss: FileEntry | None = None
 
 
 class ShardWriter:
@@ -42,9 +44,12 @@ class ShardWriter:
         bos_id: begins every document, or None.
         provenance: write where documents came from, too.
         columns: names of the scalars that are kept beside the tokens.
+        loss: write which tokens train. EOS trains where any token of its document does, BOS where the next token does;
+            so a document of which all tokens train trains as if nothing were said.
 
     Attributes:
         tokens: stored so far, EOS and BOS included.
+        trained: those of them that train, where that is written.
         shards: written so far.
     """
 
@@ -57,6 +62,7 @@ class ShardWriter:
         *,
         provenance: bool,
         columns: Sequence[str] = (),
+        loss: bool = False,
     ) -> None:
         self._directory = directory
         self._vocab_size = vocab_size
@@ -70,7 +76,10 @@ class ShardWriter:
         self._columns: list[list[str | None]] = [[] for _ in columns]
         self._held = 0
         self._open = 0  # ids of a document whose last part is still to come
+        self._open_trains = False  # whether any of these trains
+        self._loss: list[npt.NDArray[np.uint8]] | None = [] if loss else None
         self.tokens = 0
+        self.trained = 0
         self.shards: list[WrittenShard] = []
 
     def add(
@@ -78,6 +87,8 @@ class ShardWriter:
         ids: U32,
         lengths: I64,
         ends: Sequence[bool],
+        loss: npt.NDArray[Any] | None = None,
+        *,
         origins: Origins | None = None,
         columns: Sequence[Sequence[str | None]] = (),
     ) -> tuple[int, int]:
@@ -87,6 +98,7 @@ class ShardWriter:
             ids: of all parts.
             lengths: ids of each part.
             ends: whether the part is the last of its document.
+            loss: whether each id trains; None where all of them do.
             origins: of the documents that end here.
             columns: their scalars, in the order of their names.
 
@@ -110,6 +122,7 @@ class ShardWriter:
         self._open += int(bounds[-1] - starts[-1])
         kept = sizes > 0
         places, values = stops[kept], np.full(int(kept.sum()), self._eos_id)
+        first = np.empty(0, np.int64)
         if self._bos_id is not None:
             first = starts[np.append(kept, self._open > 0)]
             first = first[1:] if begun else first
@@ -118,6 +131,11 @@ class ShardWriter:
         # At equal places the EOS of one document comes before the BOS of the next: np.insert keeps their order.
         stored = np.insert(ids.astype(self._dtype), places, values.astype(self._dtype))
         self._parts.append(stored)
+        if self._loss is not None:
+            trains = np.ones(len(ids), np.uint8) if loss is None else (np.asarray(loss) != 0).view(np.uint8)
+            added = np.append(self._ends_train(trains, starts)[kept], trains[first])
+            self._loss.append(np.insert(trains, places, added))
+            self.trained += int(np.count_nonzero(self._loss[-1]))
         self._lengths.append(sizes[kept] + 1 + (self._bos_id is not None))
         if self._origins is not None:
             assert origins is not None
@@ -127,6 +145,16 @@ class ShardWriter:
         self._held += len(stored)
         self.tokens += len(stored)
         return int(kept.sum()), int(len(kept) - kept.sum())
+
+    def _ends_train(self, trains: npt.NDArray[np.uint8], starts: I64) -> npt.NDArray[np.bool_]:
+        """Whether any token trains of each document that ends here; they begin at all `starts` but the last."""
+        before = offsets_of(trains)
+        found: npt.NDArray[np.bool_] = np.diff(before[starts]) > 0
+        if len(found):
+            found[0] |= self._open_trains
+            self._open_trains = False
+        self._open_trains |= bool(before[-1] > before[starts[-1]])
+        return found
 
     def close_full(self) -> None:
         """Write a shard if enough is held. Call it between documents only."""
@@ -147,4 +175,7 @@ class ShardWriter:
             if self._names:
                 columns = write_columns(self._directory / columns_file(number), self._names, self._columns)
                 self._columns = [[] for _ in self._names]
-            self.shards.append(WrittenShard(*entries, documents, columns))
+            loss = None
+            if self._loss is not None:
+                loss, self._loss = write_loss(self._directory, number, self._loss), []
+            self.shards.append(WrittenShard(*entries, documents, columns, loss))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import packtool
 from packtool.errors import DataError, UsageError
 from packtool.storage.manifest import TokenizerInfo
 from packtool.storage.token_store import Corpus, TokenStore, write_shard
-from tests.stores import EOS, VOCAB, document_tokens, write_store
+from tests.stores import EOS, VOCAB, document_loss, document_tokens, load, reseal, rewrite, write_store
 
 LENGTHS = [5, 1, 9, 30, 2, 2, 1, 7]
 
@@ -59,6 +62,59 @@ def test_stores_of_different_tokenizers_are_no_corpus(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"tokenizer sha256 is 1{64}, but 0{64} in") as caught:
         Corpus([tmp_path / "a", tmp_path / "b"])
     assert caught.value.code == "stores-differ"
+
+
+def test_which_tokens_train_lies_beside_the_tokens(tmp_path: Path) -> None:
+    store = TokenStore(write_store(tmp_path / "a", [3, 5, 1, 4], per_shard=3, loss=document_loss))
+    assert store.loss is not None
+    assert [loss.tolist() for loss in store.loss] == [
+        document_loss(0, 3) + document_loss(1, 5) + document_loss(2, 1),
+        document_loss(3, 4),
+    ]
+    assert [file.entry.name for file in store.files()][-2:] == ["loss-00000.npy", "loss-00001.npy"]
+    assert TokenStore(write_store(tmp_path / "b", [3])).loss is None
+    assert packtool.verify(tmp_path / "a").problems == []
+
+
+def _twice(array: np.ndarray) -> None:
+    array[2] = 2
+
+
+def _flip(array: np.ndarray) -> None:
+    array[2] ^= 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_twice, "token 2 has loss 2, which is neither 0 nor 1"),
+        (_flip, r"tokens train, but the manifest says"),
+    ],
+)
+def test_a_column_that_is_wrong_is_found(tmp_path: Path, change: Callable[[np.ndarray], None], message: str) -> None:
+    rewrite(write_store(tmp_path / "a", [3, 5], loss=document_loss), "loss-00000.npy", change)
+    (problem,) = packtool.verify(tmp_path / "a").problems
+    assert re.search(message, str(problem))
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_all_shards_say_which_tokens_train_or_none_does(tmp_path: Path, missing: int) -> None:
+    path = write_store(tmp_path / "a", [3, 5], per_shard=1, loss=document_loss)
+    manifest = load(path)
+    del manifest["shards"][missing]["loss"]
+    reseal(path, manifest)
+    with pytest.raises(DataError, match=rf"shards\[{missing}\].loss is missing"):
+        TokenStore(path)
+
+
+def test_a_version_that_would_train_on_all_tokens_refuses_the_store(tmp_path: Path) -> None:
+    path = write_store(tmp_path / "a", [3, 5], loss=document_loss)
+    manifest = load(path)
+    assert manifest["format_version"] == 5
+    manifest["format_version"] = 3
+    reseal(path, manifest)
+    with pytest.raises(DataError, match="format_version is 3, not 5"):
+        TokenStore(path)
 
 
 def test_ids_beyond_the_vocabulary_are_not_written(tmp_path: Path) -> None:

@@ -45,6 +45,36 @@ def test_every_document_begins_and_ends_once(
     assert writer.tokens == sum(map(len, expected))
 
 
+@given(DOCUMENTS, st.booleans(), st.data())
+def test_eos_trains_where_its_document_does(
+    tmp_path_factory: pytest.TempPathFactory, documents: list[list[list[int]]], begun: bool, data: st.DataObject
+) -> None:
+    """Whatever the parts and calls; a part of which nothing is said trains, and BOS as the token after it."""
+    place = tmp_path_factory.mktemp("shards")
+    writer = ShardWriter(place, 100, EOS, BOS if begun else None, provenance=False, loss=True)
+    expected: list[list[int]] = []
+    for document in documents:
+        whole: list[int] = []
+        for number, part in enumerate(document):
+            loss = data.draw(st.none() | st.lists(st.booleans(), min_size=len(part), max_size=len(part)))
+            mask = None if loss is None else np.array(loss, np.bool_)
+            whole += [1] * len(part) if loss is None else loss
+            writer.add(np.array(part, np.uint32), np.array([len(part)]), [number == len(document) - 1], mask)
+        if whole:
+            expected.append([*whole[: int(begun)], *whole, int(any(whole))])
+        if data.draw(st.booleans()):
+            writer.close()
+    writer.close()
+    found = []
+    for shard in writer.shards:
+        assert shard.loss is not None
+        loss = np.load(place / shard.loss.name)
+        assert (loss.dtype, loss.shape) == (np.uint8, shard.tokens.shape)
+        found += [part.tolist() for part in np.split(loss, np.load(place / shard.offsets.name)[1:-1])]
+    assert found == expected
+    assert writer.trained == sum(map(sum, expected))
+
+
 def test_a_shard_closes_when_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_writer, "SHARD_TOKENS", 6)
     writer = ShardWriter(tmp_path, 100, EOS, None, provenance=False)
