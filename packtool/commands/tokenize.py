@@ -203,7 +203,7 @@ def _job(
         max_record_bytes=options.record_bytes,
         provenance=options.provenance,
         special_ids=_special_ids(loaded) if options.special_tokens == "token" and options.ids_field is None else (),
-        destination=None if options.scheduler is None else out.destination,
+        delivery=out.delivery(engine),
     )
     return Job(context, files, engine, out, quiet=options.quiet)
 

@@ -12,57 +12,22 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from packtool.engines import Engine, Worker
 from packtool.errors import DataError
 from packtool.places.local import LocalPlace
 from packtool.places.place import Entry, Place
-from packtool.places.store import StorePlace
 from packtool.storage import manifest as manifests
+from packtool.storage.delivery import Delivery, ToDirectory
 from packtool.storage.files import write_bytes
 from packtool.storage.lock import Lock
-from packtool.storage.publish import SCRATCH, STAGED, UNFINISHED, WHOLE, publish, remove_work
+from packtool.storage.publish import SCRATCH, STAGED, STATE, UNFINISHED, WHOLE, publish, remove_work
 from packtool.storage.state import State
-
-
-@dataclass(frozen=True)
-class Destination:
-    """Where the files of an output go that is written to an object store: any process, on any machine, may send them.
-
-    Attributes:
-        place: of the dataset.
-        work: the local directory that stands for its `unfinished`; it need not be there.
-        replacing: another dataset lies at the place until this one is whole.
-
-    >>> there = Destination(StorePlace("s3://bucket/packed"), Path("/w"), replacing=False)
-    >>> there.name(Path("/w/dataset/tokens-00000.npy")), there.name(Path("/w/scratch/block-00001/tokens-00000.npy"))
-    ('tokens-00000.npy', 'unfinished/scratch/block-00001/tokens-00000.npy')
-    """
-
-    place: StorePlace
-    work: Path
-    replacing: bool
-
-    def name(self, file: Path) -> str:
-        """What a file in the local directory is called in the store."""
-        name = file.relative_to(self.work).as_posix()
-        if name.startswith(f"{STAGED}/") and not self.replacing:
-            return name.removeprefix(f"{STAGED}/")
-        return f"{UNFINISHED}/{name}"
-
-    def put(self, source: Path, entries: Sequence[Entry], directory: Path) -> None:
-        """Send files and remove them here.
-
-        Args:
-            source: directory that they lie in.
-            directory: that they belong in.
-        """
-        for entry in entries:
-            self.place.put(self.name(directory / entry.name), source / entry.name, entry.xxh3_128)
 
 
 @dataclass
@@ -77,7 +42,6 @@ class Output:
         finished: an earlier run with the same key finished here; there is nothing left to do.
         tasks: how many were begun to share the work; 0 where one run does all of it.
         lock: held while this run works; None where there is nothing to do.
-        destination: where workers send finished files; None where they stay in `path`.
     """
 
     place: Place
@@ -87,7 +51,6 @@ class Output:
     finished: bool = False
     tasks: int = 0
     lock: Lock | None = None
-    destination: Destination | None = None
 
     @property
     def shown(self) -> Path | str:
@@ -114,9 +77,30 @@ class Output:
         for directory in (self.staged, self.scratch):
             directory.mkdir(parents=True, exist_ok=True)
 
+    def delivery(self, engine: Engine, *, far: bool = False) -> Delivery:
+        """How the workers of an engine deliver what they finish.
+
+        Args:
+            far: what they finish is not to stay on local disks, where it need not.
+        """
+        return ToDirectory()
+
     def holds(self, directory: Path, entry: Entry) -> bool:
         """Whether a file that a record names is still as it was written."""
         return LocalPlace(directory).problem(entry) is None
+
+    def sound(self, files: Mapping[int, tuple[Path, Sequence[Entry]]], engine: Engine) -> set[int]:
+        """Return the pieces whose files are all as they were written.
+
+        Args:
+            files: of each piece, with their directory.
+            engine: looks at them.
+        """
+        todo = [number for number, (_, entries) in files.items() if entries]
+        tasks = [(str(directory.absolute()), list(entries)) for directory, entries in map(files.__getitem__, todo)]
+        shared = None if engine.shares_directories else self.work.absolute() / STATE
+        with closing(engine.run(_holds, tasks, shared=shared)) as results:
+            return (files.keys() - set(todo)) | {todo[at] for at, whole in results if whole}
 
     def send(self, directory: Path, entries: Sequence[Entry]) -> None:
         """Let the files of a piece go, which nobody writes to any more."""
@@ -202,3 +186,10 @@ class Output:
             again = "run the task again" if self.tasks else "run the command again with --resume"
             remedy = f"free some space, then {again}: what is finished is kept"
             raise DataError("disk-full", what, remedy=remedy, where=str(self.place)) from None
+
+
+def _holds(files: tuple[str, Sequence[Entry]], worker: Worker) -> bool:
+    """Whether files of a directory have their sizes and checksums."""
+    directory, entries = files
+    worker.advance(0)
+    return all(LocalPlace(directory).problem(each) is None for each in entries)

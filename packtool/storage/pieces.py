@@ -85,7 +85,7 @@ class Pieces(Generic[Done]):
                 keep(partial(then, number))
             yield number, record
         todo = [number for number in tasks if number not in done]
-        sent = not engine.shares_directories and self.output.destination is not None
+        sent = self.output.delivery(engine).sends
         results = engine.run(
             function, [tasks[number] for number in todo], on_advance=on_advance, prepare=prepare, shared=shared
         )
@@ -98,15 +98,7 @@ class Pieces(Generic[Done]):
     def found(self, numbers: Iterable[int], engine: Engine) -> dict[int, Done]:
         """Return the records of the pieces that are done, after checking sizes and checksums of their files."""
         records = self.recorded(numbers)
-        if self.output.destination is not None:
-            return {number: each for number, each in records.items() if self._held(*self.files(number, each))}
-        listed = {number: self.files(number, each) for number, each in records.items()}
-        todo = [number for number, (_, entries) in listed.items() if entries]
-        tasks = [(str(directory.absolute()), list(entries)) for directory, entries in map(listed.get, todo)]  # type: ignore[misc]
-        sound = set(listed) - set(todo)
-        shared = None if engine.shares_directories else self.path(min(todo, default=0)).absolute()
-        with closing(engine.run(holds, tasks, shared=shared)) as results:
-            sound |= {todo[at] for at, whole in results if whole}
+        sound = self.output.sound({number: self.files(number, each) for number, each in records.items()}, engine)
         return {number: each for number, each in records.items() if number in sound}
 
     def numbers(self) -> list[int]:
@@ -136,13 +128,3 @@ class Pieces(Generic[Done]):
     def path(self, number: int) -> Path:
         """The file of a record."""
         return self.output.work / RECORDS / self.kind / f"{number:05d}.json"
-
-    def _held(self, directory: Path, entries: Sequence[Entry]) -> bool:
-        return all(self.output.holds(directory, entry) for entry in entries)
-
-
-def holds(files: tuple[str, Sequence[Entry]], worker: Worker) -> bool:
-    """Whether files of a directory have their sizes and checksums."""
-    directory, entries = files
-    worker.advance(0)
-    return all(LocalPlace(directory).problem(each) is None for each in entries)

@@ -19,25 +19,26 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Semaphore
 
 import xxhash
 
+from packtool.engines import Engine
 from packtool.errors import DataError, PacktoolError
 from packtool.places.place import Entry, StoppedError
 from packtool.places.store import StorePlace
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
+from packtool.storage.delivery import UPLOADS, Delivery, ToStore
 from packtool.storage.files import write_bytes
 from packtool.storage.listing import Listed, listed
-from packtool.storage.output import Destination, Output
+from packtool.storage.output import Output
 from packtool.storage.publish import DATASET_FILE, RECORDS, STATE, UNFINISHED
 from packtool.storage.schema import Manifest
 from packtool.storage.state import Found, State
 
-UPLOADS = 4
-"""Pieces that are uploaded at once, and the most that wait for it on local disks."""
 REQUESTS = 32
 """Small requests that are made at once: records, copies inside the store."""
 _STATE = f"{UNFINISHED}/{STATE}"
@@ -61,14 +62,13 @@ class UploadedOutput(Output):
     """
 
     place: StorePlace
-    destination: Destination
 
     def __init__(
         self, place: StorePlace, path: Path, state: State, found: Found, *, resumed: bool, quiet: bool
     ) -> None:
         super().__init__(place, path, state, resumed)
         replacing = found.replacing if resumed else found.whole
-        self.destination = Destination(place, self.work.absolute(), replacing)
+        self._store = ToStore(place, self.work.absolute(), replacing)
         self._there: Mapping[str, int] = found.names if resumed else {}
         self._quiet = quiet
         self._done: dict[str, int] = {}
@@ -81,7 +81,7 @@ class UploadedOutput(Output):
         self._begun = b""
 
     def _name(self, file: Path) -> str:
-        return self.destination.name(file.absolute())
+        return self._store.name(file.absolute())
 
     def take(self, begun: bytes, *, anew: bool) -> None:
         """Say in the store who is at work.
@@ -117,6 +117,18 @@ class UploadedOutput(Output):
         return DataError(
             "output-in-use", "another run of packtool is writing here", remedy=remedy, where=str(self.place)
         )
+
+    def delivery(self, engine: Engine, *, far: bool = False) -> Delivery:
+        if engine.shares_directories and not far:
+            return super().delivery(engine)
+        return replace(self._store, here=engine.shares_directories)
+
+    def sound(self, files: Mapping[int, tuple[Path, Sequence[Entry]]], engine: Engine) -> set[int]:
+        return {
+            number
+            for number, (directory, entries) in files.items()
+            if all(self.holds(directory, entry) for entry in entries)
+        }
 
     def holds(self, directory: Path, entry: Entry) -> bool:
         name = self._name(directory / entry.name)
@@ -228,10 +240,10 @@ class UploadedOutput(Output):
             copies = {
                 each: source
                 for name, each in files.items()
-                if (source := self._renamed.get(name, name)) != name or self.destination.replacing
+                if (source := self._renamed.get(name, name)) != name or self._store.replacing
             }
             bar.advance(sum(each.bytes for each in files.values() if each not in copies))
-            if self.destination.replacing:
+            if self._store.replacing:
                 self.place.remove([manifests.MANIFEST])  # of the older dataset
 
             def copy(each: Listed) -> int:

@@ -20,14 +20,12 @@ from packtool.corpus.records import Block, CorpusFile, RecordBatch, Reject, Span
 from packtool.corpus.walk import shown
 from packtool.engines import Worker
 from packtool.errors import DataError
-from packtool.places.local import LocalPlace, sync_directory
 from packtool.places.place import Place
 from packtool.plan import I64
+from packtool.storage.delivery import Delivery
 from packtool.storage.files import FileEntry
 from packtool.storage.manifest import InputEntry, TokenizerInfo
 from packtool.storage.names import TOKENIZER
-from packtool.storage.output import Destination
-from packtool.temporary import own_directory
 from packtool.tokenizing.choose import EncoderRecipe, load_encoder
 from packtool.tokenizing.counts import SpanCounts, count_ids
 from packtool.tokenizing.encode import Parts, encoded, joined, require_ids, stored, utf8_of
@@ -60,7 +58,7 @@ class Context(msgspec.Struct, frozen=True):
         max_record_bytes: limit of a record, uncompressed.
         provenance: keep where documents came from.
         special_ids: of the special tokens to count in texts, ascending.
-        destination: where workers that do not share the directory send what they finish, and find the tokenizer.
+        delivery: of finished blocks, and of the tokenizer to workers.
         loss: keep which tokens train.
     """
 
@@ -73,8 +71,8 @@ class Context(msgspec.Struct, frozen=True):
     max_errors: int | None
     max_record_bytes: int
     provenance: bool
+    delivery: Delivery
     special_ids: tuple[int, ...] = ()
-    destination: Destination | None = None
     loss: bool = False
 
 
@@ -125,21 +123,14 @@ def block_directory(scratch: Path, number: int) -> Path:
 
 def run(context: Context, task: Task, worker: Worker) -> BlockResult | FileDigest:
     """Run one task; running it again gives the same files. The digest alone where the task has no spans."""
-    scratch, destination = Path(context.scratch), context.destination
+    scratch = Path(context.scratch)
     if not task.spans:
         pages = Pages()
         return FileDigest(file_digest(task.files[0], pages), pages.packed())
     directory = block_directory(scratch, task.number)
-    # On a cluster, a task whose worker was taken for dead runs twice at once: each time in a directory of its own.
-    with own_directory(scratch if destination is None else None, f"{directory.name}.") as attempt:
+    with context.delivery.attempt(scratch, f"{directory.name}.") as attempt:
         result = _block(context, task, attempt, worker)
-        if destination is not None:
-            destination.put(attempt, result.files(), directory)
-        else:
-            directory.mkdir(exist_ok=True)
-            for entry in result.files():
-                (attempt / entry.name).replace(directory / entry.name)
-            sync_directory(directory)
+        context.delivery.deliver(attempt, result.files(), directory)
     return result
 
 
@@ -172,11 +163,8 @@ def prepare(context: Context) -> Verified | None:
     """Load the encoder; it is kept for the next task, and shared with processes forked from this one. Ids need none."""
     if context.fields.ids:
         return None
-    place, name = Path(context.scratch), TOKENIZER
-    if context.destination is None:
-        return _encoder(LocalPlace(place), name, context.tokenizer.sha256, context.recipe)
-    name = context.destination.name(place / name)
-    return _encoder(context.destination.place, name, context.tokenizer.sha256, context.recipe)
+    place, name = context.delivery.locate(Path(context.scratch) / TOKENIZER)
+    return _encoder(place, name, context.tokenizer.sha256, context.recipe)
 
 
 @functools.lru_cache(maxsize=1)

@@ -107,7 +107,7 @@ class Job:
                 done=done,
                 on_advance=progress.advance,
                 prepare=partial(tasks.prepare, self.context),
-                shared=self._scratch / TOKENIZER if self.context.destination is None else None,
+                shared=self._scratch / TOKENIZER if not self.context.delivery.sends else None,
             ):
                 if piece not in done:
                     self._take(piece, each)

@@ -15,7 +15,7 @@ from packtool.plan import I64, Ints, Plan
 from packtool.progress import Progress
 from packtool.shuffling.atom import AtomShuffle
 from packtool.storage.manifest import Bucket, PackedShard
-from packtool.storage.output import Destination, Output
+from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
 from packtool.storage.publish import STATE
 from packtool.storage.reading import MappedFile
@@ -182,7 +182,7 @@ class BucketWriter:
             budget=self.budget,
             progress=writer.progress,
             input_check=writer.check,
-            destination=self._store_of_partitions(),
+            delivery=self.output.delivery(self.budget.engine, far=self.budget.in_order),
         )
         # Where atoms differ in size, the plan lists them all; so may the order.
         return PartitionedRows(partitions, None if source.plan.atom_offsets is None else shuffle.order(arrays))
@@ -192,11 +192,6 @@ class BucketWriter:
         if isinstance(source.plan, StoredPlan):
             source.plan.prepare(arrays)  # now, before several threads read
         return RowsWithoutTokens(source.plan, order, arrays)
-
-    def _store_of_partitions(self) -> Destination | None:
-        """Where partitions go that are too many for local disks, or whose readers share none."""
-        far = self.budget.in_order or not self.budget.engine.shares_memory
-        return self.output.destination if far else None
 
 
 def _described(directory: str, plan: Plan, shards: list[PackedShard]) -> Bucket:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,12 +21,11 @@ from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Worker
 from packtool.plan import I64, Plan, offsets_of, ranges
 from packtool.shuffling.atom import AtomShuffle, Keys
-from packtool.storage.output import Destination
+from packtool.storage.delivery import Delivery
+from packtool.storage.listing import Listed
 from packtool.storage.packed import SEGMENT
 from packtool.storage.pieces import Pieces
 from packtool.storage.segment_table import to_table
-from packtool.storage.uploads import UPLOADS
-from packtool.temporary import own_directory
 from packtool.writing import scratch
 from packtool.writing.function_files import sent
 from packtool.writing.input_check import InputCheck
@@ -51,25 +49,23 @@ class FirstPass:
         source: of the units.
         keys: of the movable atoms.
         directory: of the files; doing a task again gives the same ones.
+        delivery: of them.
         ranges: first and last atom of each task.
         bits: of a key that name its partition.
         block_units: units to read at a time.
-        scratch: for files that are not finished, on the file system of `directory`; None for a disk of the worker.
-        destination: of the output, to send the files to its store; None to leave them in the directory.
     """
 
     source: Source
     keys: Keys
     directory: Path
+    delivery: Delivery
     ranges: list[tuple[int, int]]
     bits: int
     block_units: int
-    scratch: Path | None
-    destination: Destination | None = None
 
     def __call__(self, number: int, worker: Worker) -> PartitionContents:
         """Fill the files of one task; the bytes of tokens that it moves are reported."""
-        with own_directory(self.scratch, f"task-{number:02d}.") as attempt:
+        with self.delivery.attempt(self.directory, f"task-{number:02d}.") as attempt:
             return self._fill(number, attempt, worker)
 
     def _fill(self, number: int, attempt: Path, worker: Worker) -> PartitionContents:
@@ -81,20 +77,11 @@ class FirstPass:
                 counts[partition] += atoms.counts
             worker.advance(self.bytes(first, last))
             self.source.release()
-        if self.destination is None:
-            for path in attempt.iterdir():
-                path.replace(self.directory / path.name)
-        else:
-            self._send(list(attempt.iterdir()), self.destination)
-        by_kind = counts.T.tolist()
-        return PartitionContents(by_kind[0], by_kind[1], by_kind[2], [each.hexdigest() for each in hashes])
-
-    def _send(self, files: list[Path], destination: Destination) -> None:
-        def send(file: Path) -> None:
-            destination.place.put(destination.name(self.directory / file.name), file)
-
-        with ThreadPoolExecutor(UPLOADS) as pool:
-            list(pool.map(send, files))
+        digests, by_kind = [each.hexdigest() for each in hashes], counts.T.tolist()
+        files = [scratch_file(attempt, partition, number) for partition in np.flatnonzero(counts[:, 0]).tolist()]
+        entries = [Listed(file.name, file.stat().st_size, digests[int(file.name[:5])]) for file in files]
+        self.delivery.deliver(attempt, entries, self.directory, durable=False)
+        return PartitionContents(by_kind[0], by_kind[1], by_kind[2], digests)
 
     def bytes(self, first: int, last: int) -> int:
         """Of the tokens of these atoms."""
@@ -112,7 +99,7 @@ def partition(
     budget: Budget,
     progress: Callable[[int], object],
     input_check: InputCheck,
-    destination: Destination | None = None,
+    delivery: Delivery,
 ) -> Partitions:
     """Do the first pass. Tasks that an interrupted run finished are not done again.
 
@@ -123,27 +110,24 @@ def partition(
         arrays: makes those that are as long as the order.
         progress: told how many bytes of tokens were moved.
         input_check: whether the input is sound: until that is known, no task counts as finished.
-        destination: of the output, to have the files in its store; None for the directory.
+        delivery: of the files.
     """
     plan, bits = source.plan, budget.partition_bits(source)
-    if budget.engine.shares_memory and destination is None:
+    if budget.engine.shares_memory and not delivery.sends:
         most, each = _MOST_TASKS, _TASK_BYTES
     else:
         most, each = max(64, _MOST_FILES >> bits), _BYTES_ON_CLUSTER
     tasks = _split(plan, max(1, min(most, plan.units * source.unit_bytes // each)))
     directory = (directory / f"partitions-{bits}-{len(tasks)}").absolute()
     kept = pieces(directory.name)
-    if destination is None and not directory.exists():  # removed, since its rows were written, but not recorded
+    if not delivery.sends and not directory.exists():  # removed, since its rows were written, but not recorded
         for number in kept.numbers():
             kept.forget(number)
     directory.mkdir(parents=True, exist_ok=True)
     for left in directory.glob("task-*.*/"):
         shutil.rmtree(left, ignore_errors=True)
     keys = shuffle.keys(arrays)
-    scratch_directory = directory if budget.engine.shares_memory or destination is None else None
-    first_pass = FirstPass(
-        source, keys, directory, tasks, bits, budget.block_units(source), scratch_directory, destination
-    )
+    first_pass = FirstPass(source, keys, directory, delivery, tasks, bits, budget.block_units(source))
     done = kept.recorded(range(len(tasks)))  # whether files changed since is found where they are read
     for number in done:
         progress(first_pass.bytes(*tasks[number]))
@@ -159,7 +143,7 @@ def partition(
         )
     contents_of = [done[number] for number in range(len(tasks))]
     known = source.segments is not None
-    return Partitions(directory, Outline(plan), source.dtype, source.pad_id, known, contents_of, destination)
+    return Partitions(directory, Outline(plan), source.dtype, source.pad_id, known, contents_of, delivery)
 
 
 def _first_unit(plan: Plan, atom: int | I64) -> Any:

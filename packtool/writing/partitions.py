@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from packtool.places.local import LocalPlace
 from packtool.plan import Plan
-from packtool.storage.output import Destination
+from packtool.storage.delivery import Delivery
 from packtool.writing.scratch import ScratchFile
 
 
@@ -56,7 +55,7 @@ class Partitions:
         pad_id: what fills the last row.
         with_segments: segments are known.
         tasks: what each task put there.
-        destination: of the output, if the files are in its store; None where they are in the directory.
+        delivery: took them there, or to the store that the directory stands for.
     """
 
     directory: Path
@@ -64,25 +63,21 @@ class Partitions:
     dtype: np.dtype[Any]
     pad_id: int
     with_segments: bool
-    tasks: list[PartitionContents] = field(default_factory=list)
-    destination: Destination | None = None
+    tasks: list[PartitionContents]
+    delivery: Delivery
 
     def files(self, number: int) -> list[ScratchFile]:
         """The files of a partition in stored order."""
         found = []
         for task, contents in enumerate(self.tasks):
             if contents.atoms[number]:
-                path, digest = scratch_file(self.directory, number, task), contents.xxh3_128[number]
-                if self.destination is None:
-                    found.append(ScratchFile(LocalPlace(self.directory), path.name, digest))
-                else:
-                    found.append(ScratchFile(self.destination.place, self.destination.name(path), digest))
+                place, name = self.delivery.locate(scratch_file(self.directory, number, task))
+                found.append(ScratchFile(place, name, contents.xxh3_128[number]))
         return found
 
     def remove(self, number: int) -> None:
-        """Remove the files of a partition; those in a store go with all unfinished work there."""
-        if self.destination is None:
-            LocalPlace(self.directory).remove(file.name for file in self.files(number))
+        """Remove the files of a partition, which no row needs any more."""
+        self.delivery.remove(scratch_file(self.directory, number, task) for task in range(len(self.tasks)))
 
 
 def scratch_file(directory: Path, partition: int, task: int) -> Path:

@@ -13,14 +13,13 @@ import numpy.typing as npt
 
 from packtool.engines import Engine, Worker
 from packtool.metrics import Tally, TallyCounts
-from packtool.places.local import sync_directory
 from packtool.plan import Ints, Plan, Segments
+from packtool.storage.delivery import Delivery
 from packtool.storage.files import FileEntry
 from packtool.storage.manifest import PackedShard
-from packtool.storage.output import Destination, Output
+from packtool.storage.output import Output
 from packtool.storage.packed_writer import PackedShardWriter
 from packtool.storage.pieces import Pieces
-from packtool.temporary import own_directory
 from packtool.writing.function_files import sent
 from packtool.writing.input_check import InputCheck
 from packtool.writing.rows import PlannedRows
@@ -51,9 +50,8 @@ class WriteShard:
         dtype: of the tokens.
         with_segments: write the segment table.
         directory: of the bucket.
-        scratch: directory for files that are not finished, on the file system of `directory`; None for a disk of the
-            worker, which sends them.
-        destination: where the worker sends the shard; None to leave it in the directory.
+        scratch: directory for files that are not finished, on the file system of `directory`.
+        delivery: of the shard.
         with_tokens: write the tokens.
     """
 
@@ -62,15 +60,15 @@ class WriteShard:
     dtype: str
     with_segments: bool
     directory: Path
-    scratch: Path | None
-    destination: Destination | None = None
+    scratch: Path
+    delivery: Delivery
     with_tokens: bool = True
 
     def __call__(self, task: ShardTask, worker: Worker) -> Note:
         """The shard, and the counts of its rows."""
         length, (number, first, last) = self.rows.plan.sequence_length, task
         tally = None if self.lengths is None else Tally(self.lengths, length)
-        with own_directory(self.scratch, f"shard-{number:05d}.") as attempt:
+        with self.delivery.attempt(self.scratch, f"shard-{number:05d}.") as attempt:
             shape = {"rows": last - first, "sequence_length": length}
             with PackedShardWriter(
                 attempt,
@@ -87,12 +85,7 @@ class WriteShard:
                     writer.add(tokens, segments)
                 worker.give_way()
                 shard = writer.close(self.rows.atoms(first, last))
-            if self.destination is not None:
-                self.destination.put(attempt, files_of(shard), self.directory)
-            else:
-                for entry in files_of(shard):
-                    (attempt / entry.name).replace(self.directory / entry.name)
-                sync_directory(self.directory)
+            self.delivery.deliver(attempt, files_of(shard), self.directory)
         return Note(shard, None if tally is None else tally.counts())
 
 
@@ -147,15 +140,14 @@ class RowWriter:
             if share is None or share.has(self.first_piece + number)
         }
         done = self._found(tasks, rows.plan.sequence_length)
-        far = None if self.engine.shares_directories else self.output.destination
         task = WriteShard(
             rows,
             self.lengths,
             self.dtype.str,
             self.with_segments,
             self.directory.absolute(),
-            self.output.scratch.absolute() if far is None else None,
-            far,
+            self.output.scratch.absolute(),
+            self.output.delivery(self.engine),
             self.with_tokens,
         )
         with sent(task, self.engine, self.output.scratch) as (function, shared):

@@ -69,7 +69,7 @@ def test_a_host_is_cut_off_for_a_minute(corpus: Path, tmp_path: Path, what: str)
     python = (sys.executable, "-m")
     worker = (*python, "distributed.cli.dask_worker", ADDRESS, "--nthreads", "1", "--no-dashboard", "--no-nanny")
     if what == "tokenize":
-        words, finished = ["tokenize", *sorted(corpus.glob("*.jsonl"))], "block-*.json"
+        words, finished = ["tokenize", *sorted(corpus.glob("*.jsonl"))], "pieces/block/*.json"
         expected = corpus / "expected"
     else:
         shape = ("--strategy", PACKED["strategy"], "-L", PACKED["sequence_length"])

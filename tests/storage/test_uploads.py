@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
 from packtool.places.typed import place_of
 from packtool.storage import claim
@@ -246,8 +247,8 @@ def test_files_get_their_final_names_in_the_store(bucket: Bucket, staged: Path) 
 def test_what_a_worker_has_sent_is_believed_and_held_against_its_size(bucket: Bucket, staged: Path) -> None:
     output = begin(staged)
     entries = piece(output, 0, "block-000000")
-    assert output.destination is not None
-    output.destination.put(output.work / "block-000000", entries, output.staged)
+    delivery = output.delivery(Threads(1), far=True)
+    delivery.deliver(output.work / "block-000000", entries, output.staged)
     output.arrived(output.staged, entries)
     bucket.put("set/tokens-00000.npy", b"cut")
     with pytest.raises(DataError, match=r"has 3 bytes in the store, not 4098"):

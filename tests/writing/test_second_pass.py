@@ -13,6 +13,7 @@ from packtool.engines import Threads
 from packtool.places.local import LocalPlace
 from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.permutation import keys
+from packtool.storage.delivery import ToDirectory
 from packtool.storage.output import Output
 from packtool.storage.packed import PackedDataset
 from packtool.storage.pieces import Pieces
@@ -73,7 +74,14 @@ def test_partitions_go_when_their_rows_are_written(store: Path, tmp_path: Path) 
 
     with InputCheck({}) as check:
         partitions = first_pass.partition(
-            source, shuffle, tmp_path / "scratch", pieces, budget=budget, progress=lambda _: None, input_check=check
+            source,
+            shuffle,
+            tmp_path / "scratch",
+            pieces,
+            budget=budget,
+            progress=lambda _: None,
+            input_check=check,
+            delivery=ToDirectory(),
         )
     rows = PartitionedRows(partitions, None)
     counts = [len(list((tmp_path / "scratch").rglob("*.atoms")))]
