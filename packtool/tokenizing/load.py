@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 import msgspec
 
@@ -215,6 +214,8 @@ def _from_hub(repository: str, revision: str | None) -> dict[str, bytes]:
 
 def _answers(endpoint: str, seconds: float = 4) -> bool:
     """Whether a host can be connected to; taken for granted behind a proxy."""
+    from urllib.request import getproxies  # loads what HTTP needs, which takes longer than to read most tokenizers
+
     url = urlsplit(endpoint)
     if url.scheme in getproxies():
         return True
