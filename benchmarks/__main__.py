@@ -16,6 +16,7 @@ NAMES = (
     "shuffle",
     "stats",
     "loader",
+    "index_only",
     "cluster",
     "scaling",
     "memory",

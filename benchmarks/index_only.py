@@ -1,23 +1,34 @@
 """Index-only datasets beside those with tokens: what reading costs, and what planning and writing an index does.
 
-Reading is from the page cache, in one process, in batches of random rows; CPU seconds, taken in turn. The corpus of the
-second part has real lengths and no tokens: an index is written without reading any.
+`reading` is from the page cache, in one process, batches of random rows, with all fields and with fewer; with PyTorch
+installed, through `packtool.torch.Loader`, too. CPU seconds, both datasets in turn, medians of the rounds and of the
+ratios of rounds. `beyond` is the same from a store of so many tokens, of which the page cache holds a quarter if it
+is run with memory for that (`systemd-run --scope -p MemoryMax=…`): random rows, and rows in random order within
+windows of 1/16 of the dataset, which the store was packed by. Before each round the files are dropped from the page
+cache, and what is read until it is full again does not count. `writing` has real lengths and no tokens: an index is
+written without reading any.
 
-    python -m benchmarks.index_only [--tokens 3e7] [--documents 1e7] [--rounds 5]
+    python -m benchmarks.index_only reading [--tokens 3e7] [--rounds 7]
+    python -m benchmarks.index_only beyond [--tokens 5e8] [--memory 2.5e8] [--rounds 5] [--prepare]
+    python -m benchmarks.index_only writing [--documents 1e7] [--rounds 3]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import statistics
 import time
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import packtool
-from benchmarks.common import WORK, fresh, lognormal_lengths, save, synthetic_store, table
+from benchmarks.common import RESULTS, WORK, fresh, lognormal_lengths, save, synthetic_store, table
 from packtool.plan import offsets_of
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
@@ -25,32 +36,135 @@ from packtool.storage.listing import listed
 from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
 
 LENGTH = 2048
+KINDS = ("tokens", "index")
+WINDOWS = 16
+
+
+def packed(name: str, tokens: float, **options: Any) -> dict[str, Path]:
+    """The same rows with tokens and without, of random documents; kept from one run to the next."""
+    store = synthetic_store(WORK / f"{name}-store", lognormal_lengths(int(tokens / 820)), per_shard=2_000)
+    paths = {kind: WORK / f"{name}-{kind}" for kind in KINDS}
+    for kind, path in paths.items():
+        if not (path / manifests.MANIFEST).exists():
+            indexed = kind == "index"
+            packtool.pack(
+                store, fresh(path), sequence_length=LENGTH, index_only=indexed, shard_tokens=1 << 24, **options
+            )
+    return paths
+
+
+def compared(ways: dict[str, Callable[[], int]], rounds: int) -> dict[str, Any]:
+    """Million tokens a CPU second of what reads some rows and says how many, each way in turn."""
+    speeds: dict[str, list[float]] = {kind: [] for kind in ways}
+    for _ in range(rounds):
+        for kind, read in ways.items():
+            began = time.process_time()
+            rows = read()
+            speeds[kind].append(rows * LENGTH / (time.process_time() - began) / 1e6)
+    ratios = [index / tokens for tokens, index in zip(*(speeds[kind] for kind in KINDS), strict=True)]
+    return {**{kind: statistics.median(speeds[kind]) for kind in KINDS}, "index / tokens": statistics.median(ratios)}
 
 
 def reading(tokens: float, rounds: int) -> list[dict[str, Any]]:
-    """Million tokens a CPU second, with and without tokens."""
-    store = synthetic_store(WORK / "index-only-store", lognormal_lengths(int(tokens / 820)))
-    datasets = {}
-    for name in ("tokens", "index"):
-        path = fresh(WORK / f"index-only-{name}")
-        packtool.pack(store, path, strategy="bfd", sequence_length=LENGTH, index_only=name == "index")
-        datasets[name] = packtool.open(path)
+    """Million tokens a CPU second from the page cache."""
+    paths = packed("index-only", tokens, strategy="bfd")
+    datasets = {kind: packtool.open(path) for kind, path in paths.items()}
     found = []
-    for fields in (("input_ids",), ("input_ids", "labels"), None):
-        for size in (8, 64):
-            order = np.random.default_rng(0).permutation(len(datasets["tokens"]))
-            batches = [order[first : first + size] for first in range(0, len(order) - size, size)]
-            speeds: dict[str, list[float]] = {name: [] for name in datasets}
-            for _ in range(rounds):
-                for name, dataset in datasets.items():
-                    began = time.process_time()
-                    for rows in batches:
-                        dataset.batch(rows, **({} if fields is None else {"fields": fields}))  # type: ignore[arg-type]
-                    speeds[name].append(len(batches) * size * LENGTH / (time.process_time() - began) / 1e6)
-            ratio = statistics.median(b / a for a, b in zip(speeds["tokens"], speeds["index"], strict=True))
-            one = {"fields": "all" if fields is None else ", ".join(fields), "rows": size, "index / tokens": ratio}
-            found.append({**one, **{name: statistics.median(each) for name, each in speeds.items()}})
+    for size in (8, 64):
+        order = np.random.default_rng(0).permutation(len(datasets["tokens"]))
+        batches = [order[first : first + size] for first in range(0, len(order) - size, size)]
+
+        def batched(kind: str, batches: list[Any] = batches, **options: Any) -> int:
+            for rows in batches:
+                datasets[kind].batch(rows, **options)
+            return sum(map(len, batches))
+
+        for name, options in {
+            "all fields": {},
+            "ids and labels": {"fields": ("input_ids", "labels")},
+            "ids": {"fields": ("input_ids",)},
+        }.items():
+            ways = {kind: lambda kind=kind, options=options: batched(kind, **options) for kind in KINDS}
+            found.append({"reader": f"dataset.batch, {name}", "rows": size, **compared(ways, rounds)})
+        if loaders := _loaders(paths, size):
+            ways = {
+                kind: lambda loader=loader: sum(len(batch["labels"]) for batch in loader)
+                for kind, loader in loaders.items()
+            }
+            found.append({"reader": "Loader, all fields", "rows": size, **compared(ways, rounds)})
     return found
+
+
+def _loaders(paths: dict[str, Path], size: int) -> dict[str, Any]:
+    """PyTorch's view of both; none where it is not installed."""
+    try:
+        import torch
+
+        from packtool.torch import Loader
+    except ImportError:
+        return {}
+    torch.set_num_threads(1)
+    return {kind: Loader(path, batch_size=size) for kind, path in paths.items()}
+
+
+def beyond(tokens: float, memory: float, rounds: int, *, prepare: bool) -> list[dict[str, Any]]:
+    """The same from disk, where the page cache holds `memory` bytes: with bytes read a token and wall seconds."""
+    paths = packed("index-only-large", tokens, strategy="bfd", window_tokens=int(tokens / WINDOWS), shuffle=False)
+    if prepare:
+        return []
+    datasets = {kind: packtool.open(path) for kind, path in paths.items()}
+    rows = len(datasets["tokens"])
+    files = [file for path in (*paths.values(), WORK / "index-only-large-store") for file in path.rglob("*.npy")]
+    found = []
+    for order in ("random", "windows"):
+        figures: dict[str, dict[str, list[float]]] = {kind: {"cpu": [], "wall": [], "read": []} for kind in KINDS}
+        for number in range(rounds):
+            for kind, dataset in datasets.items():
+                for file in files:
+                    _drop(file)
+                numbers = _numbers(rows, order, seed=number)
+                warm = int(memory / 2 / LENGTH)
+                for batch in islice(numbers, warm // 8):
+                    dataset.batch(batch)
+                began, wall, read = time.process_time(), time.perf_counter(), _bytes_read()
+                for batch in islice(numbers, 1000):
+                    dataset.batch(batch)
+                count = 8 * LENGTH * 1000
+                figures[kind]["cpu"].append(count / (time.process_time() - began) / 1e6)
+                figures[kind]["wall"].append(count / (time.perf_counter() - wall) / 1e6)
+                figures[kind]["read"].append((_bytes_read() - read) / count)
+        for what, unit in (
+            ("cpu", "M tokens a CPU second"),
+            ("wall", "M tokens a second"),
+            ("read", "bytes read a token"),
+        ):
+            here = {kind: figures[kind][what] for kind in KINDS}
+            ratios = [
+                index / plain if plain else float("nan")
+                for plain, index in zip(here["tokens"], here["index"], strict=True)
+            ]
+            medians = {kind: statistics.median(here[kind]) for kind in KINDS}
+            found.append({"order": order, "figure": unit, **medians, "index / tokens": statistics.median(ratios)})
+    return found
+
+
+def _numbers(rows: int, order: str, seed: int) -> Iterator[Any]:
+    """Batches of 8 rows, all of them once, the windows in random order, too."""
+    rng = np.random.default_rng(seed)
+    size = rows // (WINDOWS if order == "windows" else 1)
+    for window in rng.permutation(rows // size).tolist():
+        yield from np.split(window * size + rng.permutation(size)[: size // 8 * 8], size // 8)
+
+
+def _drop(file: Path) -> None:
+    with file.open("rb") as opened:
+        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _bytes_read() -> int:
+    """What this process has had the system read from disk."""
+    facts = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(facts["read_bytes"])
 
 
 def lengths_only(path: Path, lengths: Any, per_shard: int = 1_000_000) -> Path:
@@ -76,34 +190,55 @@ def lengths_only(path: Path, lengths: Any, per_shard: int = 1_000_000) -> Path:
     return path
 
 
-def writing(documents: int) -> dict[str, Any]:
+def writing(documents: int, rounds: int) -> list[dict[str, Any]]:
     """CPU seconds of planning alone, and of all of `pack --index-only`; the size of the index."""
     lengths = lognormal_lengths(documents, median=487)  # about 1,000 tokens a document
     store = lengths_only(WORK / "index-only-lengths", lengths)
-    path = fresh(WORK / "index-only-large")
-    run = packtool.pack(store, path, strategy="bfd", sequence_length=LENGTH, index_only=True, mix_rows=False).run
-    manifest = manifests.read(path)
-    assert isinstance(manifest, manifests.PackedManifest)
-    size = sum(file.bytes for file in listed(manifest))
-    return {
-        "documents": documents,
-        "tokens a document": float(lengths.mean()),
-        "planned": run["planned"],
-        "written": run["written"],
-        "index bytes / token bytes": size / (2 * manifest.ledger.output),
-    }
+    found = []
+    for mix_rows in (True, False):
+        runs = []
+        for _ in range(rounds):
+            path = fresh(WORK / "index-only-packed")
+            options = {"strategy": "bfd", "sequence_length": LENGTH, "mix_rows": mix_rows}
+            runs.append(packtool.pack(store, path, **options, index_only=True, overwrite=True).run)
+        manifest = manifests.read(path)
+        assert isinstance(manifest, manifests.PackedManifest)
+        planned, written = ([run[what]["cpu"] for run in runs] for what in ("planned", "written"))
+        found.append(
+            {
+                "rows": "mixed" if mix_rows else "as planned",
+                "documents": documents,
+                "tokens a document": float(lengths.mean()),
+                "planned, CPU s": statistics.median(planned),
+                "in all, CPU s": statistics.median(written),
+                "in all / planned": statistics.median(b / a for a, b in zip(planned, written, strict=True)),
+                "index / token bytes": sum(file.bytes for file in listed(manifest)) / (2 * manifest.ledger.output),
+            }
+        )
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tokens", type=float, default=3e7)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=("reading", "beyond", "writing"), nargs="?", default="reading")
+    parser.add_argument("--tokens", type=float)
+    parser.add_argument("--memory", type=float, default=2.5e8, help="bytes of page cache that there is room for")
     parser.add_argument("--documents", type=float, default=1e7)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--prepare", action="store_true", help="make the store and the datasets, and stop")
     given = parser.parse_args()
-    read, written = reading(given.tokens, given.rounds), writing(int(given.documents))
-    save("index_only", {"reading": read, "writing": written})
-    table(list(read[0]), [list(each.values()) for each in read])
-    print(written)
+    if given.part == "reading":
+        found = reading(given.tokens or 3e7, given.rounds)
+    elif given.part == "beyond":
+        found = beyond(given.tokens or 5e8, given.memory, given.rounds, prepare=given.prepare)
+    else:
+        found = writing(int(given.documents), given.rounds)
+    if found:
+        kept = RESULTS / "index_only.json"
+        before = json.loads(kept.read_text()) if kept.exists() else {}
+        others = {part: before[part] for part in ("reading", "beyond", "writing") if part in before}
+        save("index_only", {**others, given.part: found})
+        table(list(found[0]), [list(each.values()) for each in found])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import ctypes
 import mmap
 import os
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,3 +49,33 @@ def release(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
             buffer = buffer.base
         if isinstance(buffer, memoryview):
             _C.madvise(ctypes.addressof(buffer.obj), len(buffer), mmap.MADV_DONTNEED)  # type: ignore[arg-type]
+
+
+class Scattered:
+    """Items of several arrays, read in any order by one call of NumPy.
+
+    NumPy reads from a view that begins with the array lowest in memory, and ends with the highest. What lies between
+    them is not ours: places are those of items that there are, which is not checked.
+
+    Args:
+        arrays: one or more, 1-D, of one dtype.
+
+    >>> read = Scattered([np.array([1, 2, 3]), np.array([4, 5])])
+    >>> read(np.array([1, 0]), np.array([0, 2]))
+    array([4, 3])
+    """
+
+    def __init__(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
+        address = np.array([array.__array_interface__["data"][0] for array in arrays], np.int64)
+        lowest = arrays[int(address.argmin())]
+        self._arrays = arrays  # whose memory it is
+        self._begins, odd = np.divmod(address - address.min(), lowest.itemsize)
+        if odd.any():
+            raise ValueError("arrays have to be aligned")
+        end = int((self._begins + [len(array) for array in arrays]).max())
+        self._all = np.lib.stride_tricks.as_strided(lowest, (end,), lowest.strides, writeable=False)
+
+    def __call__(self, number: npt.NDArray[np.int64], place: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """Read an item of the array of each number."""
+        found: npt.NDArray[Any] = self._all.take(self._begins.take(number) + place)
+        return found

@@ -64,16 +64,15 @@ class Gatherer:
 
     def slices(self, segments: Segments) -> Slices:
         """Where the tokens of segments lie, in order; padding and inserted EOS lie in arrays after the shards."""
-        real = segments.document >= 0
-        if real.all():
-            array, start = self._locate(segments.document, segments.start, segments.length)
+        document, start, length = segments.document, segments.start, segments.length
+        real = np.flatnonzero(document >= 0)
+        if len(real) == len(document):
+            array, start = self._locate(document, start, length)
         else:
-            array = np.where(segments.document == PADDING, self._padding, self._eos)
-            start = np.zeros(len(array), np.int64)
-            array[real], start[real] = self._locate(
-                segments.document[real], segments.start[real], segments.length[real]
-            )
-        return coalesce(array, start, segments.length)
+            found = self._locate(document.take(real), start.take(real), length.take(real))
+            array, start = np.where(document == PADDING, self._padding, self._eos), np.zeros(len(document), np.int64)
+            array[real], start[real] = found
+        return coalesce(array, start, length)
 
 
 def copier(arrays: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any]) -> Copier | CopierInTurn:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from packtool.errors import DataError, UsageError
 from packtool.places.cached import CachedPlace
 from packtool.places.local import LocalPlace
+from packtool.places.maps import Scattered
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of, places_of
 from packtool.places.url import is_remote
@@ -27,7 +28,7 @@ from packtool.plan import I64, Segments, offsets_of
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import PackedManifest
 from packtool.storage.names import OFFSET
-from packtool.storage.on_demand import joined, sizes_of
+from packtool.storage.on_demand import OnDemand, joined, sizes_of
 from packtool.storage.packed import PackedDataset
 from packtool.storage.reading import MappedFile
 from packtool.storage.token_store import TokenStore
@@ -152,14 +153,14 @@ class StoredTokens:
     """
 
     def __init__(self, dataset: Place, manifest: PackedManifest, stores: Sequence[Place]) -> None:
-        from packtool.writing.gather import Gatherer, copier  # needs pyarrow, which rows with their tokens do without
+        from packtool.writing.gather import Gatherer  # needs pyarrow, which rows with their tokens do without
 
         self._made = dataset, manifest, stores
         self.stores = [TokenStore(place) for place in stores]
         shards = joined([store.shards for store in self.stores])
         offsets = joined([store.offsets for store in self.stores])
         self._longest = max(bucket.sequence_length for bucket in manifest.buckets)
-        self._offsets = copier(offsets, OFFSET)
+        self._bounds = _bounds(offsets)
         self._tokens = np.array(sizes_of(shards), np.int64)
         self._first_documents = offsets_of(np.array([size - 1 for size in sizes_of(offsets)], np.int64))
         self._firsts = offsets_of(np.array([store.documents for store in self.stores], np.int64))
@@ -212,14 +213,13 @@ class StoredTokens:
             number = stored + self._firsts[source]
             if ((stored < 0) | (number >= self._firsts[source + 1])).any():
                 raise self._outside()
-        shard = np.searchsorted(self._first_documents, number, side="right") - 1
-        near = self._offsets(shard, number - self._first_documents[shard], np.full(len(shard), 2)).reshape(-1, 2)
-        begin, end = near[:, 0], near[:, 1]
-        if ((begin < 0) | (end > self._tokens[shard]) | (begin >= end)).any():
-            what = "its offsets do not divide its tokens into documents"
-            raise DataError("bad-offsets", what, remedy="run packtool verify on it", where=self._names())
-        first = begin + start
-        if (first + length > end).any():
+        shard = self._first_documents.searchsorted(number, side="right") - 1
+        begin, end = self._bounds(shard, number - self._first_documents.take(shard))
+        first, tokens = begin + start, self._tokens.take(shard)
+        if not ((begin >= 0) & (first + length <= end) & (end <= tokens)).all():
+            if ((begin < 0) | (begin >= end) | (end > tokens)).any():
+                what = "its offsets do not divide its tokens into documents"
+                raise DataError("bad-offsets", what, remedy="run packtool verify on it", where=self._names())
             raise self._outside()
         return shard, first
 
@@ -229,3 +229,19 @@ class StoredTokens:
 
     def _names(self) -> str:
         return ", ".join(str(store.place) for store in self.stores)
+
+
+def _bounds(offsets: Sequence[I64]) -> Callable[[I64, I64], tuple[I64, I64]]:
+    """What says where documents, counted in their shards, begin and end there."""
+    if isinstance(offsets, OnDemand):
+        from packtool.writing.gather import CopierInTurn
+
+        read_both = CopierInTurn(offsets, OFFSET)
+
+        def in_turn(shard: I64, document: I64) -> tuple[I64, I64]:
+            both = read_both(shard, document, np.full(len(shard), 2)).reshape(-1, 2)
+            return both[:, 0], both[:, 1]
+
+        return in_turn
+    read = Scattered(offsets or [np.zeros(1, OFFSET)])  # there may be no shard
+    return lambda shard, document: (read(shard, document), read(shard, document + 1))

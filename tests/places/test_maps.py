@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from packtool.places.maps import mapped, release
+from packtool.places.maps import Scattered, mapped, release
 
 
 def test_no_file_stays_open(tmp_path: Path) -> None:
@@ -31,3 +34,18 @@ def test_what_is_written_goes_to_the_file(tmp_path: Path) -> None:
 def test_what_the_system_refuses(tmp_path: Path) -> None:
     with (tmp_path / "file").open("w+b") as file, pytest.raises(OSError, match="Invalid argument"):
         mapped(file.fileno(), 0)
+
+
+@given(sizes=st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any), data=st.data())
+def test_items_of_arrays_anywhere_are_read_as_from_each(sizes: list[int], data: st.DataObject) -> None:
+    arrays = [np.arange(size) + 100 * number for number, size in enumerate(sizes)]
+    there = st.sampled_from([(number, place) for number, size in enumerate(sizes) for place in range(size)])
+    wanted = np.array(data.draw(st.lists(there)), np.int64).reshape(-1, 2)
+    found = Scattered(arrays)(wanted[:, 0], wanted[:, 1])
+    assert found.tolist() == [arrays[number][place] for number, place in wanted.tolist()]
+
+
+def test_items_that_do_not_lie_at_multiples_of_their_size_are_refused() -> None:
+    odd = np.zeros(17, np.uint8)[1:].view(np.int64)
+    with pytest.raises(ValueError, match="aligned"):
+        Scattered([np.zeros(1, np.int64), odd])
