@@ -70,10 +70,10 @@ class Scattered:
         lowest = arrays[int(address.argmin())]
         self._arrays = arrays  # whose memory it is
         self._begins, odd = np.divmod(address - address.min(), lowest.itemsize)
-        if odd.any():
-            raise ValueError("arrays have to be aligned")
+        if odd.any() or not all(array.flags.c_contiguous and array.flags.aligned for array in arrays):
+            raise ValueError("arrays have to be aligned and contiguous")
         end = int((self._begins + [len(array) for array in arrays]).max())
-        self._all = np.lib.stride_tricks.as_strided(lowest, (end,), lowest.strides, writeable=False)
+        self._all = np.lib.stride_tricks.as_strided(lowest, (end,), (lowest.itemsize,), writeable=False)
 
     def __call__(self, number: npt.NDArray[np.int64], place: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """Read an item of the array of each number."""

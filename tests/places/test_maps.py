@@ -49,3 +49,5 @@ def test_items_that_do_not_lie_at_multiples_of_their_size_are_refused() -> None:
     odd = np.zeros(17, np.uint8)[1:].view(np.int64)
     with pytest.raises(ValueError, match="aligned"):
         Scattered([np.zeros(1, np.int64), odd])
+    with pytest.raises(ValueError, match="contiguous"):
+        Scattered([np.zeros(6, np.int64)[::2]])
