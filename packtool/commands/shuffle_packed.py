@@ -10,14 +10,13 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import UNSET
 
 from packtool import __version__
 from packtool.commands.count_rows import source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.write_corpus import copied_choice, index_fields
 from packtool.errors import DataError, UsageError
-from packtool.metrics import BatchMix, Ledger, Tally
+from packtool.metrics import Accounts, BatchMix, Ledger, Tally
 from packtool.places.place import Place
 from packtool.plan import I64
 from packtool.report.packed import read_report, report_of_rows
@@ -31,7 +30,6 @@ from packtool.storage.listing import listed
 from packtool.storage.manifest import OrderManifest, PackedManifest, Shuffle
 from packtool.storage.packed import BATCHES, LENGTHS, ORDER, PackedDataset
 from packtool.storage.reading import MappedFile
-from packtool.storage.schema import FORMAT_VERSION
 from packtool.storage.segment_table import no_segments
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob, BucketWriter
@@ -241,7 +239,7 @@ def write_rows(
             buckets=buckets,
             batches=None if table is None else write_array(place.staged / BATCHES, table),
             tokenizer_files=copy_tokenizer(dataset.place, base.tokenizer_files, place.staged),
-            **{"format_version": FORMAT_VERSION, "stores": UNSET, **index_fields(index_of, place)},
+            **index_fields(index_of, place, has_loss=base.has_loss),
         ),
         run,
     )
@@ -252,14 +250,14 @@ def _bytes_written(dataset: PackedDataset, *, index_only: bool) -> int:
     """About how many bytes the rows of a dataset take, with their tokens or without."""
     held = sum(file.bytes for file in listed(dataset.manifest)) + REST_BYTES
     shards = [shard for bucket in dataset.buckets for shard in bucket.entry.shards]
-    held -= sum(shard.tokens.bytes for shard in shards if shard.tokens is not None)
+    held -= sum(entry.bytes for shard in shards for entry in (shard.tokens, shard.loss) if entry)
     tokens = sum(bucket.rows * bucket.sequence_length for bucket in dataset.buckets)
-    return held if index_only else held + tokens * dataset.dtype.itemsize
+    return held if index_only else held + tokens * (dataset.dtype.itemsize + dataset.manifest.has_loss)
 
 
 def _files_read(dataset: PackedDataset, *, index_only: bool) -> Iterator[MappedFile]:
     """The files that rows depend on: tokens where they are written."""
-    return (file for file in dataset.files() if not index_only or not file.entry.name.startswith("tokens"))
+    return (file for file in dataset.files() if not index_only or not file.entry.name.startswith(("tokens", "loss")))
 
 
 def _counted(table: npt.NDArray[Any] | None) -> dict[str, int]:
@@ -280,9 +278,11 @@ def _require_same(ledger: Ledger, tallies: Sequence[Tally], where: str) -> None:
     if not tallies:
         return
     accounts = [tally.accounts() for tally in tallies]
-    for name in ("placed", "repeated", "eos", "eos_inserted", "padding", "output", "rows"):
-        found, expected = sum(getattr(each, name) for each in accounts), getattr(ledger, name)
-        if found != expected:
+    held = {name: sum(getattr(each, name) for each in accounts) for name in Accounts.__dataclass_fields__}
+    if any(tally.trained for tally in tallies):
+        held |= {name: sum(getattr(tally, name) for tally in tallies) for name in ("trained", "trained_again")}
+    for name, found in held.items():
+        if found != (expected := getattr(ledger, name)):
             raise DataError(
                 "ledger-unbalanced",
                 f"the rows hold {found} {name}, but the ledger says {expected}",

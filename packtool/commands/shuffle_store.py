@@ -53,7 +53,11 @@ def write_partial(
     def figures() -> dict[str, int]:
         kept, planned = corpus.stores[0].manifest.tokenizer_files, plan()
         size = bytes_of_plans(
-            [planned], 0 if index_only else corpus.dtype.itemsize, corpus.documents, kept, segments=True
+            [planned],
+            0 if index_only else corpus.dtype.itemsize + corpus.has_loss,
+            corpus.documents,
+            kept,
+            segments=True,
         )
         return {"rows": planned.rows, "tokens": planned.rows * sequence_length, "bytes": size}
 

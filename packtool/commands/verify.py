@@ -31,7 +31,7 @@ from packtool.storage.names import OFFSET, ORIGIN, shard_file
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import Corpus, TokenStore
 from packtool.storage.tokenizer_files import require_tokenizer
-from packtool.writing.gather import Gatherer, Locator
+from packtool.writing.gather import Gatherer, Locator, LossGatherer
 from packtool.writing.layout import BATCH_TOKENS
 from packtool.writing.stored_tokens import open_packed, store_places
 
@@ -231,6 +231,10 @@ def _check_packed(dataset: PackedDataset, stores: Sequence[Typed]) -> None:
             dataset.lengths()  # says why there is nothing to compare by
         return
     corpus = _corpus(dataset, stores) if stores else None
+    said = dataset.manifest.ledger.trained_stored
+    if corpus is not None and dataset.manifest.has_loss and (trained := corpus.trained()) != said:
+        what = f"{trained} tokens of each store train, but its ledger says {said}"
+        raise DataError("ledger-unbalanced", what, remedy=_AGAIN, where=str(dataset.place))
     _check_rows(dataset, corpus)
     _check_once(dataset)
     _check_sources(dataset)
@@ -286,11 +290,14 @@ def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
     """The rows against their segments, and what they add up to against the ledger."""
     manifest, lengths = dataset.manifest, dataset.lengths()
     tallies = {bucket.sequence_length: Tally(lengths, bucket.sequence_length) for bucket in dataset.buckets}
-    gather = None
+    gather = gather_loss = None
     if corpus is not None and not manifest.index_only:  # else rows are the stores' anyway
+        locate, stores = Locator(corpus.shards, corpus.locate), corpus.stores
+        columns, counts = [store.loss for store in stores], [len(store.shards) for store in stores]
+        gather_loss = LossGatherer(columns, counts, locate, longest=max(tallies)) if manifest.has_loss else None
         gather = Gatherer(
             corpus.shards,
-            Locator(corpus.shards, corpus.locate),
+            locate,
             dtype=corpus.dtype,
             pad_id=manifest.pad_id,
             eos_id=manifest.tokenizer.eos_id,
@@ -304,12 +311,22 @@ def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
         tallies[bucket.sequence_length].add(rows)
         if gather is not None and (wrong := np.flatnonzero(gather(rows) != tokens)).size:
             raise _bad_row(bucket, first + int(wrong[0]) // bucket.sequence_length, "its tokens are not the store's")
+        if bucket.loss is not None:
+            loss = bucket.loss.tokens(first, first + rows.groups).reshape(-1)
+            _check_loss_of_rows(bucket, first, rows, loss)
+            tallies[bucket.sequence_length].add_loss(rows, loss)
+            if gather_loss is not None and (wrong := np.flatnonzero(gather_loss(rows) != loss)).size:
+                what = "what trains in it is not what trains in the store"
+                raise _bad_row(bucket, first + int(wrong[0]) // bucket.sequence_length, what)
     accounts = sum((tally.accounts() for tally in tallies.values()), Accounts(0, 0, 0, 0, 0, 0, 0))
-    for name in _PLACED:
-        if getattr(manifest.ledger, name) != getattr(accounts, name):
+    held = {name: getattr(accounts, name) for name in _PLACED}
+    if manifest.has_loss:
+        held |= {name: sum(getattr(tally, name) for tally in tallies.values()) for name in ("trained", "trained_again")}
+    for name, found in held.items():
+        if getattr(manifest.ledger, name) != found:
             raise DataError(
                 "ledger-unbalanced",
-                f"the rows hold {getattr(accounts, name)} {name}, but the ledger says {getattr(manifest.ledger, name)}",
+                f"the rows hold {found} {name}, but the ledger says {getattr(manifest.ledger, name)}",
                 remedy=_AGAIN,
                 where=str(dataset.place),
             )
@@ -329,6 +346,13 @@ def _check_tokens(
     if (wrong := np.flatnonzero(tokens[padded] != manifest.pad_id)).size:
         place = int(np.flatnonzero(padded)[wrong[0]])
         raise _bad_row(bucket, first + place // bucket.sequence_length, "its padding holds something else")
+
+
+def _check_loss_of_rows(bucket: PackedBucket, first: int, rows: Segments, loss: npt.NDArray[Any]) -> None:
+    count_trained(loss, str(bucket.place))
+    padded = np.flatnonzero(np.repeat(rows.document == PADDING, rows.length))
+    if (wrong := np.flatnonzero(loss[padded])).size:
+        raise _bad_row(bucket, first + int(padded[wrong[0]]) // bucket.sequence_length, "its padding trains")
 
 
 def _check_once(dataset: PackedDataset) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
 
 from packtool.commands.count_rows import source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
-from packtool.metrics import balance
+from packtool.metrics import Trained, balance
 from packtool.places.place import Place
 from packtool.plan import Plan
 from packtool.report.packed import report_of_rows
@@ -23,7 +25,7 @@ from packtool.storage.names import CHOSEN
 from packtool.storage.output import Output
 from packtool.storage.packed import LENGTHS, PackedDataset, bucket_directory
 from packtool.storage.reading import MappedFile
-from packtool.storage.schema import INDEX_VERSION
+from packtool.storage.schema import packed_version
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob, BucketWriter
@@ -77,7 +79,10 @@ def write_corpus(
         return part
     buckets, tallies = written.buckets, written.tallies
     chosen = None if choice is None else choice.text()
-    ledger = balance(corpus.tokens, corpus.documents, plans, [tally.accounts() for tally in tallies], chosen)
+    trained = None
+    if corpus.has_loss:
+        trained = Trained(corpus.trained(), *(sum(map(attrgetter(n), tallies)) for n in ("trained", "trained_again")))
+    ledger = balance(corpus.tokens, corpus.documents, plans, [tally.accounts() for tally in tallies], chosen, trained)
     inputs = job.input_entries()
     report = report_of_rows(
         strategy=strategy,
@@ -106,23 +111,26 @@ def write_corpus(
             report=manifests.write_report(output.staged, report),
             buckets=buckets,
             tokenizer_files=_tokenizer_files(corpus, output),
-            **index_fields(job.inputs if index_only else None, output),
+            **index_fields(job.inputs if index_only else None, output, has_loss=corpus.has_loss),
         ),
         run,
     )
     return DatasetResult(output.shown, report, run)
 
 
-def index_fields(stores: Sequence[Place] | None, output: Output) -> dict[str, Any]:
-    """What the manifest of a dataset without tokens says beside the others; nothing where there are no such stores."""
-    if stores is None:
-        return {}
-    return {"format_version": INDEX_VERSION, "stores": relative_places(stores, output.place)}
+def index_fields(stores: Sequence[Place] | None, output: Output, *, has_loss: bool) -> dict[str, Any]:
+    """The version of a manifest, and where the stores of a dataset without tokens are, where there are such stores."""
+    version = packed_version(index_only=stores is not None, has_loss=has_loss)
+    return {
+        "format_version": version,
+        "stores": UNSET if stores is None else relative_places(stores, output.place),
+    }
 
 
 def _files_read(corpus: Corpus, *, index_only: bool) -> Iterator[MappedFile]:
-    """The files of the stores that rows depend on: without tokens, those that say how long documents are."""
-    return (file for file in corpus.files() if not index_only or file.entry.name.startswith("offsets"))
+    """The files of the stores that rows depend on: without tokens, those that say how long documents are and what
+    trains."""
+    return (file for file in corpus.files() if not index_only or not file.entry.name.startswith("tokens"))
 
 
 def _choice(output: Output, corpus: Corpus, choice: Choice | None, with_segments: bool) -> Choice | None:

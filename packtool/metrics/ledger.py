@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, NamedTuple, Protocol
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from packtool.errors import DataError
 from packtool.metrics.tally import Accounts
@@ -33,6 +34,13 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         padding: tokens that only fill rows.
         output: all tokens of the rows.
         rows: the rows.
+        trained_stored: of each store, tokens of the packed documents that train, EOS included. This and the rest are
+            left out where all tokens train.
+        trained: tokens of the rows that train.
+        masked: tokens of the rows that do not, padding apart: ``output = trained + masked + padding``.
+        trained_again: those trained that an earlier row already has, or that are an EOS the strategy inserted.
+        trained_dropped: tokens that would train, and are in no row; so ``trained_stored + trained_again = trained +
+            trained_dropped``.
     """
 
     stored: Count
@@ -48,6 +56,11 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     padding: Count
     output: Count
     rows: Count
+    trained_stored: list[Count] | UnsetType = UNSET
+    trained: Count | UnsetType = UNSET
+    masked: Count | UnsetType = UNSET
+    trained_again: Count | UnsetType = UNSET
+    trained_dropped: Count | UnsetType = UNSET
 
     def unbalanced(self, documents: int) -> str | None:
         """Find the first equation that does not hold, with its two sides; None if all hold."""
@@ -60,10 +73,32 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             ),
             "eos = documents + inserted - omitted": (self.eos, documents + self.eos_inserted - self.eos_omitted),
         }
-        for equation, (left, right) in equations.items():
+        for equation, (left, right) in (equations | self._of_loss()).items():
             if left != right:
                 return f"the ledger does not balance: {equation}, but {left} is not {right}"
         return None
+
+    def _of_loss(self) -> dict[str, tuple[int, int]]:
+        """The equations of what trains; none where all tokens do."""
+        stored, trained, masked = self.trained_stored, self.trained, self.masked
+        again, dropped = self.trained_again, self.trained_dropped
+        if not isinstance(stored, list):
+            known = sum(isinstance(value, int) for value in (trained, masked, again, dropped))
+            return {"figures of what trains = 0": (known, 0)} if known else {}
+        if not (isinstance(trained, int) and isinstance(masked, int)):
+            return {"figures of tokens that train and that do not = 2": (0, 2)}
+        if not (isinstance(again, int) and isinstance(dropped, int)):
+            return {"figures of tokens that train again and that are dropped = 2": (0, 2)}
+        gone = self.dropped + self.eos_omitted
+        return {
+            "output = trained + masked + padding": (self.output, trained + masked + self.padding),
+            "trained stored + again = trained + dropped": (sum(stored) + again, trained + dropped),
+            "tokens dropped that train are among those dropped": (min(dropped, gone), dropped),
+            "tokens that train again are among those repeated or inserted": (
+                min(again, self.output - self.placed - self.padding),
+                again,
+            ),
+        }
 
 
 class Planned(Protocol):
@@ -89,12 +124,21 @@ class ChosenText(NamedTuple):
     packed_again: int
 
 
+class Trained(NamedTuple):
+    """Tokens that train: of each store, as often as its documents are packed; of the rows; and of those, again."""
+
+    stored: list[int]
+    rows: int
+    again: int
+
+
 def balance(
     tokens: int,
     documents: int,
     plans: Sequence[Planned],
     accounts: Sequence[Accounts],
     chosen: ChosenText | None = None,
+    trained: Trained | None = None,
 ) -> Ledger:
     """Draw up the ledger of a packing, and check it.
 
@@ -104,6 +148,7 @@ def balance(
     Args:
         tokens, documents: that are packed; every document ends with one stored EOS.
         chosen: what was chosen of the stores; None for each document once.
+        trained: what trains; None where all tokens do.
 
     Raises:
         DataError: it does not balance, which means a defect in packtool.
@@ -124,6 +169,15 @@ def balance(
         output=sum(p.rows * p.sequence_length for p in plans),
         rows=sum(p.rows for p in plans),
     )
+    if trained is not None:
+        ledger = msgspec.structs.replace(
+            ledger,
+            trained_stored=trained.stored,
+            trained=trained.rows,
+            masked=ledger.output - ledger.padding - trained.rows,
+            trained_again=trained.again,
+            trained_dropped=sum(trained.stored) + trained.again - trained.rows,
+        )
     require_balance(ledger, documents)
     return ledger
 

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.metrics.homogeneity import HomogeneityCounts
-from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, distinct
+from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, distinct, offsets_of, ranges
 
 _COUNTS = (
     *("rows", "stored_eos", "inserted_eos", "padding", "placed", "repeated"),
     *("intact", "intact_longer", "unlisted_overlaps"),
+    *("trained", "trained_again"),
 )
 
 _FEW = 1 << 12
@@ -92,6 +93,10 @@ class Tally:
         """Documents whose text lies in one segment of one row."""
         self.intact_longer = 0
         """Those of them of sequence length + 1: only their EOS is elsewhere."""
+        self.trained = 0
+        """Tokens that train, where it is known which do."""
+        self.trained_again = 0
+        """Those of them that an earlier row already has, or that no stored document has."""
         self.piece_lengths: I64 = np.zeros(sequence_length + 1, np.int64)
         """Segments of documents, by their number of tokens."""
         self.documents_in_row: I64 = np.zeros(sequence_length + 1, np.int64)
@@ -147,6 +152,22 @@ class Tally:
         self.placed += int(length.sum()) - stored_eos - again
         self.intact += int(np.count_nonzero(intact))
         self.intact_longer += int(np.count_nonzero(intact & (whole > self.sequence_length)))
+
+    def add_loss(self, rows: Segments, loss: npt.NDArray[np.uint8]) -> None:
+        """Count which tokens of rows train.
+
+        Args:
+            rows: as `add` takes them.
+            loss: 0 or 1 for each of their tokens, row after row.
+        """
+        loss = loss.reshape(-1)
+        self.trained += int(np.count_nonzero(loss))
+        again = np.where(rows.document == INSERTED_EOS, rows.length, rows.repeated)
+        some = np.flatnonzero(again)
+        if len(some):
+            count = again[some]
+            places = ranges(offsets_of(rows.length)[some], count, offsets_of(count))
+            self.trained_again += int(np.count_nonzero(loss[places]))
 
     def _add_alike(self, rows: Segments, times: I64, lengths: Ints) -> None:
         if rows.repeated.any():

@@ -38,7 +38,6 @@ from packtool.storage.names import (
 )
 from packtool.storage.schema import (
     FORMAT_VERSION,
-    INDEX_VERSION,
     LOSS_VERSION,
     Bucket,
     ChosenSource,
@@ -49,6 +48,7 @@ from packtool.storage.schema import (
     PackedManifest,
     StoreManifest,
     TokenizerInfo,
+    packed_version,
 )
 
 
@@ -150,7 +150,7 @@ def _packed(manifest: PackedManifest) -> Iterator[str]:
     yield from _same("documents", manifest.documents, sum(manifest.store_documents))
     yield from _same("store_documents", len(manifest.store_documents), len(manifest.inputs))
     yield from _same("report.name", manifest.report.name, REPORT_FILE)
-    version = INDEX_VERSION if manifest.index_only else FORMAT_VERSION
+    version = packed_version(index_only=manifest.index_only, has_loss=manifest.has_loss)
     yield from _same("format_version", manifest.format_version, version)
     if isinstance(manifest.stores, list):
         yield from _same("the number of stores", len(manifest.stores), len(manifest.inputs))
@@ -160,6 +160,8 @@ def _packed(manifest: PackedManifest) -> Iterator[str]:
     yield from _choice(manifest)
     if manifest.batches is not None:
         yield from _file("batches", manifest.batches, BATCHES, BATCH, (prod(manifest.batches.shape[:1]),))
+    if isinstance(ledger.trained_stored, list):
+        yield from _same("ledger.trained_stored", len(ledger.trained_stored), len(manifest.inputs))
     yield from _same("ledger.rows", ledger.rows, sum(bucket.rows for bucket in buckets))
     yield from _same("ledger.output", ledger.output, sum(bucket.rows * bucket.sequence_length for bucket in buckets))
     lengths = [bucket.sequence_length for bucket in buckets]
@@ -218,6 +220,7 @@ def _bucket(place: str, bucket: Bucket, manifest: PackedManifest, rows_in_shard:
     for number, (shard, rows) in enumerate(zip(bucket.shards, sizes, strict=False)):
         files = {
             "tokens": (shard.tokens, np.dtype(manifest.dtype), (rows, length), not manifest.index_only),
+            "loss": (shard.loss or None, LOSS, (rows, length), manifest.has_loss and not manifest.index_only),
             "segments": (shard.segments, SEGMENT, None, manifest.lengths is not None),
             "segment_offsets": (shard.segment_offsets, np.dtype("<i8"), (rows + 1,), manifest.lengths is not None),
             "atoms": (shard.atoms, np.dtype("<i8"), None, bucket.atom_units == 0),

@@ -53,5 +53,5 @@ def _entries(manifest: Manifest) -> Iterator[tuple[str, FileEntry | InputEntry |
     yield from (("", file) for file in manifest.tokenizer_files)
     for bucket in manifest.buckets:
         for shard in bucket.shards:
-            for entry in (shard.tokens, shard.segments, shard.segment_offsets, shard.atoms):
+            for entry in (shard.tokens, shard.loss or None, shard.segments, shard.segment_offsets, shard.atoms):
                 yield bucket.directory, entry

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from packtool.storage.contents import require_atoms, require_rows, require_segme
 from packtool.storage.files import FileEntry
 from packtool.storage.listing import Listed
 from packtool.storage.manifest import Bucket, PackedManifest
-from packtool.storage.names import BATCHES, LENGTHS, OFFSET, SEGMENT, bucket_directory
+from packtool.storage.names import BATCHES, LENGTHS, LOSS, OFFSET, SEGMENT, bucket_directory
 from packtool.storage.names import ORDER_FILE as ORDER
 from packtool.storage.on_demand import held, open_all
 from packtool.storage.order import read_batches
@@ -57,6 +57,10 @@ class Gather(Protocol):
     def release(self) -> None:
         """Give back the memory that maps what was read."""
 
+    @property
+    def loss(self) -> Gather | None:
+        """What tells in the same way which tokens train; None where all of them do."""
+
 
 class PackedBucket:
     """Rows of one length, in shards.
@@ -68,6 +72,8 @@ class PackedBucket:
         lengths: of every document, EOS included; None where segments are not held against them.
         keep: how many arrays of each kind stay open, each opened when it is first read; None for all that the place
             allows.
+        column: what is read of each shard: its tokens, or their loss.
+        has_loss: the dataset says which tokens train.
 
     Attributes:
         place: where the bucket lies.
@@ -76,11 +82,19 @@ class PackedBucket:
         shards: one (rows, sequence_length) array for each shard; none where rows are gathered.
         index_only: its rows are gathered from token stores.
         gather: what gathers them, where rows are to be read.
+        loss: the same rows with 1 in place of each token that trains, and 0 elsewhere; None where all do.
         first_rows: first row of each shard, then the number of rows.
     """
 
     def __init__(
-        self, dataset: Place, entry: Bucket, dtype: np.dtype[Any], lengths: Ints | None, keep: int | None = None
+        self,
+        dataset: Place,
+        entry: Bucket,
+        dtype: np.dtype[Any],
+        lengths: Ints | None,
+        keep: int | None = None,
+        column: Literal["tokens", "loss"] = "tokens",
+        has_loss: bool = False,
     ) -> None:
         self._dataset = dataset
         self.place = dataset.below(entry.directory)
@@ -89,7 +103,8 @@ class PackedBucket:
         self.dtype = dtype
         self.rows = entry.rows
         self._keep = keep
-        held = [shard.tokens for shard in entry.shards if shard.tokens is not None]
+        self._column = column
+        held = [found for shard in entry.shards if (found := getattr(shard, column))]
         self.index_only = len(held) < len(entry.shards)
         self.gather: Gather | None = None
         self.shards = open_all(
@@ -99,17 +114,18 @@ class PackedBucket:
             keep,
         )
         self.first_rows = offsets_of(np.array([shard.rows for shard in entry.shards], np.int64))
+        self.loss = PackedBucket(dataset, entry, LOSS, lengths, keep, "loss") if has_loss else None
         self._lengths = lengths
         self._tables: Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        made = (self._dataset, self.entry, self.dtype, self._lengths, self._keep)
-        return PackedBucket, made, {"gather": self.gather}
+        made = (self._dataset, self.entry, self.dtype, self._lengths, self._keep, self._column)
+        return PackedBucket, made, {"gather": self.gather, "loss": self.loss}
 
     def files_listed(self) -> list[FileEntry]:
-        """Return the entries of the files that hold tokens and segments."""
-        kinds = ((shard.tokens, shard.segments, shard.segment_offsets) for shard in self.entry.shards)
-        return [entry for kind in kinds for entry in kind if entry is not None]
+        """Return the entries of the files that hold tokens, loss and segments."""
+        kinds = ((shard.tokens, shard.loss, shard.segments, shard.segment_offsets) for shard in self.entry.shards)
+        return [entry for kind in kinds for entry in kind if entry]
 
     @property
     def has_segments(self) -> bool:
@@ -227,6 +243,8 @@ class PackedBucket:
     def release(self) -> None:
         """Give back the memory that maps the tokens and segments read so far."""
         release(held(self.shards))
+        if self.loss is not None:
+            self.loss.release()
         if self.gather is not None:
             self.gather.release()
         for tables in held(self._tables or ()):
@@ -249,6 +267,8 @@ class PackedBucket:
         for number, entry in enumerate(self.entry.shards):
             if entry.tokens is not None:
                 yield MappedFile(self.place, entry.tokens, self.shards[number])
+            if entry.loss and self.loss is not None:
+                yield MappedFile(self.place, entry.loss, self.loss.shards[number])
             if entry.segments is not None and entry.segment_offsets is not None:
                 table, offsets = self.tables()[number]
                 yield MappedFile(self.place, entry.segments, table)
@@ -340,7 +360,8 @@ class PackedDataset:
         if manifest.lengths is not None and keep is None:
             self._lengths = self.place.array(manifest.lengths, "<u4")
         self.buckets = [
-            PackedBucket(self.place, bucket, self.dtype, self._lengths, keep) for bucket in manifest.buckets
+            PackedBucket(self.place, bucket, self.dtype, self._lengths, keep, has_loss=manifest.has_loss)
+            for bucket in manifest.buckets
         ]
         if keep is not None:
             self.place.require(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import UNSET
 
 from packtool.plan import I64, Segments, offsets_of
 from packtool.storage.files import NpyWriter, write_array
@@ -24,10 +25,10 @@ class PackedShardWriter:
     Args:
         directory: of the bucket.
         number: of the shard.
-        dtype: of the tokens.
+        dtype: of the tokens, or of records of `token` and `loss`.
         rows, sequence_length: shape of the shard.
         with_segments: also write the segment table.
-        with_tokens: also write the tokens.
+        with_tokens: also write the tokens, and their loss.
     """
 
     def __init__(
@@ -43,7 +44,13 @@ class PackedShardWriter:
     ) -> None:
         self._directory = directory
         self._number = number
-        self._tokens = NpyWriter(self._path("tokens"), dtype, (rows, sequence_length)) if with_tokens else None
+        columns = dtype.fields or {"token": (dtype,)}
+        kinds = {"tokens": "token", "loss": "loss"} if with_tokens else {}
+        self._columns = {
+            kind: NpyWriter(self._path(kind), columns[name][0], (rows, sequence_length))
+            for kind, name in kinds.items()
+            if name in columns
+        }
         self._with_segments = with_segments
         self._segments = 0
         # Where atoms are small, the segments of a shard can take more memory than its tokens.
@@ -54,19 +61,18 @@ class PackedShardWriter:
         return self._directory / shard_file(kind, self._number)
 
     def __enter__(self) -> PackedShardWriter:
-        if self._tokens is not None:
-            self._tokens.__enter__()
         return self
 
     def __exit__(self, *failure: Any) -> None:
         self._table.close()
-        if self._tokens is not None:
-            self._tokens.__exit__(*failure)
+        for column in self._columns.values():
+            column.__exit__(*failure)
 
-    def add(self, tokens: npt.NDArray[Any] | None, rows: Segments | None) -> None:
-        """Append the tokens of whole rows (any shape, row after row) and their segments."""
-        if self._tokens is not None and tokens is not None:
-            self._tokens.write(tokens)
+    def add(self, tokens: npt.NDArray[Any] | None, rows: Segments | None, loss: npt.NDArray[Any] | None = None) -> None:
+        """Append the tokens of whole rows (any shape, row after row), their segments, and whether they train."""
+        for kind, values in (("tokens", tokens), ("loss", loss)):
+            if kind in self._columns and values is not None:
+                self._columns[kind].write(values)
         if self._with_segments and rows is not None:
             self._table.write(to_table(rows).tobytes())
             self._segments += len(rows)
@@ -84,5 +90,5 @@ class PackedShardWriter:
             counts = np.concatenate([np.empty(0, np.uint32), *self._counts])
             segment_offsets = write_array(self._path("segment_offsets"), offsets_of(counts))
         entry = None if atoms is None else write_array(self._path("atoms"), atoms)
-        tokens = None if self._tokens is None else self._tokens.close()
-        return PackedShard(tokens, segments, segment_offsets, entry)
+        written = {kind: column.close() for kind, column in self._columns.items()}
+        return PackedShard(written.get("tokens"), segments, segment_offsets, entry, written.get("loss", UNSET))

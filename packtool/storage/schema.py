@@ -124,12 +124,14 @@ class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
         tokens: None with `--index-only`.
         segments, segment_offsets: None with `--no-segments`.
         atoms: None where atoms are uniform.
+        loss: which tokens train; left out where all of them do, and with `--index-only`.
     """
 
     tokens: FileEntry | None
     segments: FileEntry | None = None
     segment_offsets: FileEntry | None = None
     atoms: FileEntry | None = None
+    loss: FileEntry | UnsetType = UNSET
 
     @property
     def rows(self) -> int:
@@ -292,6 +294,11 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return self.stores is not UNSET
 
     @property
+    def has_loss(self) -> bool:
+        """Whether it says which tokens train; else all of them do."""
+        return self.ledger.trained is not UNSET
+
+    @property
     def seed(self) -> int:
         """Of its order, or else what it was packed with: epochs are orders of one seed."""
         packed: Any = self.options.get("seed", DEFAULT_SEED)
@@ -356,6 +363,11 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     files: list[ExportedFile]
     tokenizer_files: list[InputEntry] = []
     choice: Choice | UnsetType = UNSET
+
+
+def packed_version(*, index_only: bool, has_loss: bool) -> int:
+    """The format version of a packed dataset: the first that knows all of what it has."""
+    return LOSS_VERSION if has_loss else INDEX_VERSION if index_only else FORMAT_VERSION
 
 
 Manifest = StoreManifest | PackedManifest | OrderManifest | ExportManifest

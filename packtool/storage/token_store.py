@@ -236,6 +236,25 @@ class TokenStore:
             assert entry.loss is not UNSET
             yield MappedFile(self.place, entry.loss, loss)
 
+    def trained(self, documents: I64 | None = None) -> int:
+        """Tokens that train, EOS included.
+
+        Args:
+            documents: to count in, as often as they are named; None for all of them.
+        """
+        if documents is None:
+            return int(self.manifest.counts.get("trained_tokens", self.tokens))
+        found = 0
+        times = np.bincount(documents, minlength=self.documents)
+        for shard, first in enumerate(self.first_documents[:-1]):
+            offsets = self.offsets[shard]
+            lengths = document_lengths(offsets, self.manifest.shards[shard].tokens.shape[0], self._at(shard))
+            if self.loss is not None:
+                lengths = np.add.reduceat(self.loss[shard], offsets[:-1], dtype=np.int64)
+                release([self.loss[shard]])
+            found += int(lengths @ times[first : first + len(lengths)])
+        return found
+
     def release(self) -> None:
         """Give back the memory that maps the tokens, offsets and loss read so far."""
         release([*held(self.shards), *held(self.offsets), *held(self.loss or ())])
@@ -295,6 +314,17 @@ class Corpus:
                         remedy="tokenize both with the same tokenizer and options",
                         where=str(store.place),
                     )
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether any of the stores says which tokens train; all tokens of the others do."""
+        return any(store.loss is not None for store in self.stores)
+
+    def trained(self) -> list[int]:
+        """Tokens of the documents of each store that train, EOS included."""
+        ends = np.cumsum(self.store_documents)[:-1]
+        chosen = [None] * len(self.stores) if self.chosen is None else np.split(self.chosen, ends)
+        return [store.trained(documents) for store, documents in zip(self.stores, chosen, strict=True)]
 
     def lengths(self) -> Ints:
         """Length of each document with its EOS, in tokens: uint32, in document order."""

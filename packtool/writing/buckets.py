@@ -191,7 +191,7 @@ class BucketWriter:
         """The rows without their tokens."""
         if isinstance(source.plan, StoredPlan):
             source.plan.prepare(arrays)  # now, before several threads read
-        return RowsWithoutTokens(source.plan, order, arrays)
+        return RowsWithoutTokens(source.plan, order, arrays, None if source.loss is None else source)
 
 
 def _described(directory: str, plan: Plan, shards: list[PackedShard]) -> Bucket:

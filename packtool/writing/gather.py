@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from packtool.plan import I64, PADDING, Segments, offsets_of
+from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
+from packtool.storage.names import LOSS
 from packtool.storage.on_demand import OnDemand, joined, sizes_of
 
 Slices = tuple[I64, I64, I64]
@@ -35,7 +36,7 @@ class Gatherer:
             the places of their first tokens there.
         pad_id: written for segments of padding.
         eos_id: written for EOS that the strategy inserted.
-        longest_fill: the longest segment of padding, in tokens: the sequence length.
+        longest_fill: the longest segment of either, in tokens: the sequence length.
 
     >>> store, one = np.array([5, 6, 0, 7, 8, 9, 0], np.uint16), np.array
     >>> in_shard_0 = lambda document, start, length: (document * 0, document * 3 + start)
@@ -56,7 +57,7 @@ class Gatherer:
     ) -> None:
         self._padding, self._eos = len(shards), len(shards) + 1
         self._locate = locate
-        self._copy = copier(joined([shards, [np.full(longest_fill, pad_id, dtype), np.full(1, eos_id, dtype)]]), dtype)
+        self._copy = copier(joined([shards, [np.full(longest_fill, fill, dtype) for fill in (pad_id, eos_id)]]), dtype)
 
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
         """The tokens of all segments, in order, as one 1-D array."""
@@ -73,6 +74,60 @@ class Gatherer:
             array, start = np.where(document == PADDING, self._padding, self._eos), np.zeros(len(document), np.int64)
             array[real], start[real] = found
         return coalesce(array, start, length)
+
+
+class LossGatherer:
+    """Tells of the tokens of segments whether they train.
+
+    Padding does not, and an EOS that the strategy inserted does where the token before it in the row does. All tokens
+    of a store without the column train.
+
+    Args:
+        stores: for each, the loss of its shards, 1-D; None where all its tokens train.
+        shards: of each store.
+        locate: as of `Gatherer`, in the shards of all stores.
+        longest: the longest segment, in tokens: the sequence length.
+
+    >>> chats, web, one = np.array([0, 1, 1, 0, 0, 1, 1], np.uint8), None, np.array
+    >>> begin = one([[0, 0], [0, 3], [1, 0]])  # shard and place of documents 0 and 1, which are chats, and of 2
+    >>> locate = lambda document, start, length: (begin[document, 0], begin[document, 1] + start)
+    >>> gather = LossGatherer([[chats], web], [1, 1], locate, longest=4)
+    >>> document, start, length = one([1, -2, -1, 2, 0]), one([1, 0, 0, 2, 0]), one([2, 1, 1, 3, 3])
+    >>> rows = Segments(document, start, length, one([0] * 5), one([0, 3, 5]))
+    >>> gather(rows)  # two tokens of document 1, an inserted EOS, padding; three of document 2, three of document 0
+    array([0, 1, 1, 0, 1, 1, 1, 0, 1, 1], dtype=uint8)
+    """
+
+    def __init__(
+        self,
+        stores: Sequence[Sequence[npt.NDArray[Any]] | None],
+        shards: Sequence[int],
+        locate: Locate,
+        *,
+        longest: int,
+    ) -> None:
+        columns = joined([store for store in stores if store is not None])
+        known = np.repeat([store is not None for store in stores], shards)
+        ones = len(columns) + 1  # the array that is filled for inserted EOS serves every token of other stores
+        number = np.where(known, np.cumsum(known) - 1, ones)
+
+        def in_columns(document: I64, start: I64, length: I64) -> tuple[I64, I64]:
+            shard, place = locate(document, start, length)
+            return number[shard], np.where(known[shard], place, 0)
+
+        self._gather = Gatherer(columns, in_columns, dtype=LOSS, pad_id=0, eos_id=1, longest_fill=longest)
+
+    def __call__(self, segments: Segments) -> npt.NDArray[np.uint8]:
+        """The loss of all tokens of all segments, in order, as one 1-D array."""
+        inserted = np.flatnonzero(segments.document == INSERTED_EOS)
+        if len(inserted):  # becomes the last token of what it ends
+            inserted = inserted[~np.isin(inserted, segments.offsets[:-1])]
+            inserted = inserted[segments.document[inserted - 1] >= 0]
+            document, start = segments.document.copy(), segments.start.copy()
+            document[inserted] = document[inserted - 1]
+            start[inserted] = start[inserted - 1] + segments.length[inserted - 1] - 1
+            segments = Segments(document, start, segments.length, segments.repeated, segments.offsets)
+        return self._gather(segments)
 
 
 def copier(arrays: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any]) -> Copier | CopierInTurn:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from packtool.arrays import Arrays
-from packtool.plan import I64, distinct
+from packtool.plan import I64, Segments, distinct
 from packtool.storage.on_demand import flat
 from packtool.storage.packed import PackedBucket
 from packtool.writing.gather import copier
+from packtool.writing.records import joined, with_loss
 from packtool.writing.source import Source, Tokens, Units
 from packtool.writing.stored_plan import StoredPlan
 
@@ -26,10 +27,11 @@ class PackedSource(Source):
         segments = None
         if plan.has_segments:
             segments = sum(bucket.segment_counts) + plan.units * (self._per_row > 1)
-        super().__init__(plan, bucket.dtype, pad_id, segments)
+        super().__init__(plan, bucket.dtype if bucket.loss is None else with_loss(bucket.dtype), pad_id, segments)
         self._bucket = bucket
         self._stored = plan
-        self._copy_units = None if bucket.index_only else UnitCopier(bucket, plan.unit)
+        self._columns = [bucket] if bucket.loss is None else [bucket, bucket.loss]
+        self._copiers = [] if bucket.index_only else [UnitCopier(column, plan.unit) for column in self._columns]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PackedSource, (self._stored, self.pad_id)
@@ -40,22 +42,33 @@ class PackedSource(Source):
 
     def read(self, units: I64) -> Units:
         segments = self._stored.segments(units) if self._stored.has_segments else None
-        if self._copy_units is None:
+        if not self._copiers:
             assert segments is not None
-            return segments, self._bucket.gathered(segments, self.plan.unit)
-        return segments, self._copy_units(units)
+            return segments, self._gathered(segments)
+        return segments, _record([copy(units) for copy in self._copiers])
 
     def scan(self, first: int, last: int) -> Units:
-        if self._copy_units is None:
+        if not self._copiers:
             found = self._stored.scan(first, last)
-            return found, self._bucket.gathered(found, self.plan.unit)
+            return found, self._gathered(found)
         row = first // self._per_row
-        tokens = self._bucket.tokens(row, -(-last // self._per_row)).reshape(-1, self.plan.unit)
+        rows = [column.tokens(row, -(-last // self._per_row)) for column in self._columns]
         segments = self._stored.scan(first, last) if self._stored.has_segments else None
-        return segments, tokens[first - row * self._per_row :][: last - first]
+        units = _record(
+            [each.reshape(-1, self.plan.unit)[first - row * self._per_row :][: last - first] for each in rows]
+        )
+        return segments, units
+
+    def _gathered(self, segments: Segments) -> Tokens:
+        return _record([column.gathered(segments, self.plan.unit) for column in self._columns])
 
     def release(self) -> None:
         self._bucket.release()
+
+
+def _record(columns: list[Tokens]) -> Tokens:
+    """Tokens alone, or with their loss."""
+    return columns[0] if len(columns) == 1 else joined(*columns)
 
 
 class UnitCopier:

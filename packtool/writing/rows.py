@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.plan import I64, Plan, Segments
 from packtool.writing.layout import Layout, join, unit_range
+from packtool.writing.records import padding, parted
 from packtool.writing.source import Source, Tokens, Units
 
-Batch: TypeAlias = tuple[Segments | None, Tokens | None]
-"""Some rows: their segments, None where those are not known; and their tokens, row after row, None where they stay."""
+
+class Batch(NamedTuple):
+    """Some rows.
+
+    Attributes:
+        segments: None where those are not known.
+        tokens: row after row; None where they stay in the stores.
+        loss: whether each token trains; None where all of them do, or where nobody counts them.
+    """
+
+    segments: Segments | None
+    tokens: Tokens | None
+    loss: Tokens | None
 
 
 class PlannedRows(ABC):
@@ -75,25 +87,33 @@ class OrderedRows(PlannedRows):
 
 
 class RowsWithoutTokens(PlannedRows):
-    """Rows of which nothing but their segments is read.
+    """Rows of which nothing but their segments is read, and which tokens train, to be counted.
 
     Args:
         plan: whose rows they are.
         order: movable atom at each place of the new order, or None to keep the plan's own.
         arrays: makes those that are as long as the order.
+        counted: whose `loss` tells which tokens train; None where that is not to be counted.
     """
 
-    def __init__(self, plan: Plan, order: I64 | None, arrays: Arrays = IN_MEMORY) -> None:
+    def __init__(
+        self, plan: Plan, order: I64 | None, arrays: Arrays = IN_MEMORY, counted: Source | None = None
+    ) -> None:
         self.plan = plan
         self._layout = Layout(plan, order, arrays)
         self._order = order
+        self._counted = counted
+        if counted is not None:
+            counted.prepare(arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RowsWithoutTokens, (self.plan, self._order)
+        return RowsWithoutTokens, (self.plan, self._order, IN_MEMORY, self._counted)
 
     def batches(self, first: int, last: int) -> Iterator[Batch]:
         for a, b in self._layout.batches(first, last):
-            yield self._layout.segments(a, b), None
+            segments = self._layout.segments(a, b)
+            loss = None if self._counted is None or self._counted.loss is None else self._counted.loss(segments)
+            yield Batch(segments, None, loss)
 
     def atoms(self, first: int, last: int) -> I64 | None:
         return self._layout.atoms(first, last)
@@ -107,5 +127,5 @@ def rows_of(plan: Plan, units: Units, pad_id: int) -> Batch:
     segments, tokens = units
     lacking = -len(tokens) % (plan.sequence_length // plan.unit)
     if lacking:
-        tokens = np.pad(tokens, ((0, lacking), (0, 0)), constant_values=pad_id)
-    return None if segments is None else join(segments, plan.unit, plan.sequence_length), tokens
+        tokens = np.concatenate([tokens, padding((lacking, plan.unit), tokens.dtype, pad_id)])
+    return Batch(None if segments is None else join(segments, plan.unit, plan.sequence_length), *parted(tokens))

@@ -47,17 +47,17 @@ class WriteShard:
     Attributes:
         rows: what is written.
         lengths: of all documents; None where segments are not known.
-        dtype: of the tokens.
+        dtype: of the tokens, or of records of tokens and loss.
         with_segments: write the segment table.
         directory: of the bucket.
         scratch: directory for files that are not finished, on the file system of `directory`.
         delivery: of the shard.
-        with_tokens: write the tokens.
+        with_tokens: write the tokens, and their loss.
     """
 
     rows: PlannedRows
     lengths: Ints | None
-    dtype: str
+    dtype: np.dtype[Any]
     with_segments: bool
     directory: Path
     scratch: Path
@@ -73,16 +73,18 @@ class WriteShard:
             with PackedShardWriter(
                 attempt,
                 number,
-                dtype=np.dtype(self.dtype),
+                dtype=self.dtype,
                 **shape,
                 with_segments=self.with_segments,
                 with_tokens=self.with_tokens,
             ) as writer:
-                for segments, tokens in self.rows.batches(first, last):
+                for segments, tokens, loss in self.rows.batches(first, last):
                     if tally is not None and segments is not None:
                         tally.add(segments)
+                        if loss is not None:
+                            tally.add_loss(segments, loss)
                     worker.advance(_bytes_of(segments, tokens, self.dtype))
-                    writer.add(tokens, segments)
+                    writer.add(tokens, segments, loss)
                 worker.give_way()
                 shard = writer.close(self.rows.atoms(first, last))
             self.delivery.deliver(attempt, files_of(shard), self.directory)
@@ -96,7 +98,7 @@ class RowWriter:
     Attributes:
         output: where to.
         bucket: directory of the bucket in it; "" for the output itself.
-        dtype: of the tokens.
+        dtype: of the tokens, or of records of tokens and loss.
         shard_tokens: a shard closes before it would exceed this many tokens (but holds at least one row).
         lengths: of every document, EOS included; None where segments are not known (no table, no tally).
         with_segments: write the segment table.
@@ -143,7 +145,7 @@ class RowWriter:
         task = WriteShard(
             rows,
             self.lengths,
-            self.dtype.str,
+            self.dtype,
             self.with_segments,
             self.directory.absolute(),
             self.output.scratch.absolute(),
@@ -203,14 +205,14 @@ class RowWriter:
         return [note.shard for note in in_order], total
 
 
-def _bytes_of(segments: Segments | None, tokens: npt.NDArray[Any] | None, dtype: str) -> int:
+def _bytes_of(segments: Segments | None, tokens: npt.NDArray[Any] | None, dtype: np.dtype[Any]) -> int:
     """Bytes of the tokens of some rows, whether they are there or not."""
     if tokens is not None:
-        return tokens.nbytes
-    return 0 if segments is None else int(segments.length.sum()) * np.dtype(dtype).itemsize
+        return tokens.size * dtype.itemsize
+    return 0 if segments is None else int(segments.length.sum()) * dtype.itemsize
 
 
 def files_of(shard: PackedShard) -> list[FileEntry]:
     """The files of a shard."""
-    found = (shard.tokens, shard.segments, shard.segment_offsets, shard.atoms)
+    found = (shard.tokens, shard.loss or None, shard.segments, shard.segment_offsets, shard.atoms)
     return [entry for entry in found if entry is not None]

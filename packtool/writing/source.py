@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,8 @@ from packtool.storage.packed import SEGMENT
 
 Tokens: TypeAlias = npt.NDArray[Any]
 Units: TypeAlias = tuple[Segments | None, Tokens]
-"""The segments of some units, padding included, or None where they are not known; and their tokens, (units, unit)."""
+"""The segments of some units, padding included, or None where they are not known; and their tokens, (units, unit), with
+their loss where the source has it (`packtool.writing.records`)."""
 
 
 class Source(ABC):
@@ -22,10 +24,14 @@ class Source(ABC):
 
     Attributes:
         plan: whose units they are.
-        dtype: of the tokens.
+        dtype: of the tokens, or of records of tokens and loss.
         pad_id: what fills the last row.
         segments: number of segments, about; None where they are not known.
+        loss: tells of the tokens of segments whether they train; None where all do, or where it moves with the tokens
+            only.
     """
+
+    loss: Callable[[Segments], npt.NDArray[np.uint8]] | None = None
 
     def __init__(self, plan: Plan, dtype: np.dtype[Any], pad_id: int, segments: int | None) -> None:
         self.plan = plan

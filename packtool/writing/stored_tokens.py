@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -32,6 +33,9 @@ from packtool.storage.on_demand import OnDemand, joined, sizes_of
 from packtool.storage.packed import PackedDataset
 from packtool.storage.reading import MappedFile
 from packtool.storage.token_store import TokenStore
+
+if TYPE_CHECKING:
+    from packtool.writing.gather import LossGatherer
 
 MakePlace: TypeAlias = Callable[[str], Place]
 """The place of a path or URL, with the reader's cache."""
@@ -54,6 +58,8 @@ def open_packed(place: Typed, stores: Typed | Sequence[Typed] = (), keep: int | 
         gather = StoredTokens(dataset.place, dataset.manifest, store_places(dataset, stores))
         for bucket in dataset.buckets:
             bucket.gather = gather
+            if bucket.loss is not None:
+                bucket.loss.gather = gather.loss
     return dataset
 
 
@@ -153,7 +159,8 @@ class StoredTokens:
     """
 
     def __init__(self, dataset: Place, manifest: PackedManifest, stores: Sequence[Place]) -> None:
-        from packtool.writing.gather import Gatherer  # needs pyarrow, which rows with their tokens do without
+        # These need pyarrow, which rows with their tokens do without.
+        from packtool.writing.gather import Gatherer, LossGatherer
 
         self._made = dataset, manifest, stores
         self.stores = [TokenStore(place) for place in stores]
@@ -176,6 +183,11 @@ class StoredTokens:
             eos_id=manifest.tokenizer.eos_id,
             longest_fill=self._longest,
         )
+        self.loss: StoredLoss | None = None
+        if manifest.has_loss:
+            columns = [store.loss for store in self.stores]
+            counts = [len(store.shards) for store in self.stores]
+            self.loss = StoredLoss(self, LossGatherer(columns, counts, self._locate, longest=self._longest))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StoredTokens, self._made
@@ -186,9 +198,13 @@ class StoredTokens:
         Raises:
             DataError: a segment lies outside its document.
         """
+        return self.gathered(segments, self._gather)
+
+    def gathered(self, segments: Segments, gather: Callable[[Segments], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """What is gathered of segments, none of them longer than a row."""
         if segments.length.max(initial=0) > self._longest:
             raise self._outside()
-        return self._gather(segments)
+        return gather(segments)
 
     def files(self) -> Iterator[MappedFile]:
         """The files of the stores."""
@@ -229,6 +245,40 @@ class StoredTokens:
 
     def _names(self) -> str:
         return ", ".join(str(store.place) for store in self.stores)
+
+
+class StoredLoss:
+    """Gathers which tokens of segments train.
+
+    Args:
+        tokens: of the same segments.
+        gather: from the columns of the stores.
+    """
+
+    loss = None
+
+    def __init__(self, tokens: StoredTokens, gather: LossGatherer) -> None:
+        self._tokens = tokens
+        self._gather = gather
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return attrgetter("loss"), (self._tokens,)
+
+    def __call__(self, segments: Segments) -> npt.NDArray[Any]:
+        """The loss of all tokens of all segments, in order, as one 1-D array.
+
+        Raises:
+            DataError: a segment lies outside its document.
+        """
+        return self._tokens.gathered(segments, self._gather)
+
+    def files(self) -> Iterator[MappedFile]:
+        """The files of the stores."""
+        return self._tokens.files()
+
+    def release(self) -> None:
+        """Give back the memory that maps what was read."""
+        self._tokens.release()
 
 
 def _bounds(offsets: Sequence[I64]) -> Callable[[I64, I64], tuple[I64, I64]]:

@@ -61,8 +61,8 @@ def test_batches_are_the_rows_in_order(
         del source.reads[:]
         source.released = 0
         batches: list[Any] = list(rows.batches(first, last))
-        assert [row for _, tokens in batches for row in tokens.tolist()] == wanted[first:last]
-        assert sum(batch.groups for batch, _ in batches) == last - first
+        assert [row for batch in batches for row in batch.tokens.tolist()] == wanted[first:last]
+        assert sum(batch.segments.groups for batch in batches) == last - first
         assert max(source.reads, default=0) * 4 <= batch_tokens
         assert source.released == len(batches)
 
@@ -72,7 +72,7 @@ def test_what_the_last_row_lacks_is_padding() -> None:
     plan = ListedPlan(4, lengths=LENGTHS, row_offsets=np.array([0, 1, 2, 3, 5]), document=np.arange(5))
     object.__setattr__(plan, "sequence_length", 8)
     segments, tokens = source.read(np.array([0, 1, 2]))
-    joined, padded = rows_of(plan, (segments, tokens), 99)
+    joined, padded, _ = rows_of(plan, (segments, tokens), 99)
     assert padded.reshape(2, 8).tolist() == [ROWS[0] + ROWS[1], ROWS[2] + [99] * 4]
     assert joined is not None
     assert joined.tokens().tolist() == [8, 8]

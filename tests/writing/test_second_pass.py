@@ -90,5 +90,5 @@ def test_partitions_go_when_their_rows_are_written(store: Path, tmp_path: Path) 
         rows.written(*written)
         counts.append(len(list((tmp_path / "scratch").rglob("*.atoms"))))
         if written == (0, third):  # what is left still serves the rows between
-            assert sum(len(tokens) for _, tokens in rows.batches(third, 2 * third)) == third * 8
+            assert sum(len(tokens) for _, tokens, _ in rows.batches(third, 2 * third)) == third * 8
     assert counts[0] > counts[1] > counts[2] > counts[3] == 0

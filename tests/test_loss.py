@@ -1,0 +1,250 @@
+"""Which tokens train: a column that goes wherever the tokens go, by the same segments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import packtool
+from packtool.errors import DataError
+from packtool.packing import STRATEGIES, plan
+from packtool.plan import INSERTED_EOS, PADDING, offsets_of
+from packtool.writing.gather import LossGatherer
+from tests.interrupting import interrupted
+from tests.stores import contents, document_loss, load, reseal, rewrite, write_store
+from tests.test_laws import SIZES, corpora, options_of, rows_of
+from tests.writing.cases import KINDS
+
+LENGTHS = np.random.default_rng(3).integers(1, 150, 60).tolist()
+
+
+def expected(documents: Sequence[list[int]], segments: Sequence[tuple[int, int, int]]) -> list[int]:
+    """The loss of the segments (document, start, length) of a row, one by one.
+
+    >>> expected([[0, 1, 1], [0, 0]], [(0, 1, 2), (-2, 0, 1), (1, 0, 1), (-2, 0, 1), (-1, 0, 2)])
+    [1, 1, 1, 0, 0, 0, 0]
+    """
+    out: list[int] = []
+    for document, start, length in segments:
+        if document == PADDING:
+            out += [0] * length
+        elif document == INSERTED_EOS:
+            out.append(out[-1] if out else 1)
+        else:
+            out += documents[document][start : start + length]
+    return out
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_every_row_has_the_loss_of_its_segments(name: str, data: st.DataObject) -> None:
+    """The law, for every strategy, option, shuffle and division into stores and shards."""
+    size = data.draw(st.sampled_from([s for s in SIZES if s > 2 or name != "padding"]), label="size")
+    lengths = data.draw(corpora(size), label="lengths")
+    bits = st.lists(st.integers(0, 1), min_size=int(lengths.sum()), max_size=int(lengths.sum()))
+    every = np.array(data.draw(bits), np.uint8)
+    cut = data.draw(st.integers(0, len(lengths)), label="shard")
+    without = data.draw(st.integers(cut, len(lengths)), label="without a column")
+    starts = offsets_of(lengths)
+    every[starts[without] :] = 1
+    begins = np.array([0, starts[cut], starts[without]])
+
+    def locate(document: Any, start: Any, length: Any) -> Any:
+        shard = np.searchsorted([cut, without], document, side="right")
+        return shard, starts[document] - begins[shard] + start
+
+    documents = [part.tolist() for part in np.split(every, starts[1:-1])] if len(lengths) else []
+    for only in plan(name, lengths, options_of(name, size, data)):
+        columns = [every[: starts[cut]], every[starts[cut] : starts[without]]]
+        gather = LossGatherer([columns, None], [2, 1], locate, longest=only.sequence_length)
+        rows = rows_of(only, shuffled=data.draw(st.booleans(), label="shuffled"))
+        pieces = list(zip(rows.document.tolist(), rows.start.tolist(), rows.length.tolist(), strict=True))
+        wanted = [
+            value
+            for first, last in zip(rows.offsets[:-1].tolist(), rows.offsets[1:].tolist(), strict=True)
+            for value in expected(documents, pieces[first:last])
+        ]
+        assert gather(rows).tolist() == wanted
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A store that says which tokens train, in several shards, and one that does not."""
+    place = tmp_path_factory.mktemp("loss")
+    return [
+        write_store(place / "chats", LENGTHS, per_shard=20, loss=document_loss),
+        write_store(place / "web", LENGTHS[:25], per_shard=10, first=60),
+    ]
+
+
+def stored(place: Path, kind: str) -> list[np.ndarray]:
+    """The arrays of a kind of a dataset, shard by shard, whatever the bucket."""
+    return [np.load(file) for file in sorted(place.rglob(f"{kind}-*.npy"))]
+
+
+def check(place: Path) -> None:
+    """The column of every row is what a loop over its segments finds; the ledger is what a sum finds."""
+    documents = [document_loss(number, length) for number, length in enumerate(LENGTHS)]
+    documents += [[1] * length for length in LENGTHS[:25]]
+    trained = again = 0
+    files = [stored(place, kind) for kind in ("loss", "tokens", "segments", "segment_offsets")]
+    for loss, tokens, table, offsets in zip(*files, strict=True):
+        assert (loss.dtype, loss.shape) == (np.uint8, tokens.shape)
+        trained += int(loss.sum())
+        for row, first, last in zip(loss.tolist(), offsets[:-1], offsets[1:], strict=True):
+            assert row == expected(documents, [(d, s, n) for d, s, n, _ in table[first:last].tolist()])
+            done = 0
+            for document, _, length, repeated in table[first:last].tolist():
+                again += sum(row[done : done + (length if document == INSERTED_EOS else repeated)])
+                done += length
+    ledger = load(place)["ledger"]
+    assert (ledger["trained"], ledger["trained_again"]) == (trained, again)
+    assert ledger["trained_stored"] == [sum(map(sum, documents[:60])), sum(map(sum, documents[60:]))]
+    assert ledger["trained_dropped"] == sum(map(sum, documents)) + again - trained
+    assert ledger["masked"] == ledger["output"] - ledger["padding"] - trained
+
+
+WRITTEN = {name: kind for name, kind in KINDS.items() if kind.get("segments", True)}
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_packed_rows_carry_the_column(stores: list[Path], tmp_path: Path, kind: str) -> None:
+    """Whatever workers and memory; without tokens, with them again, and in another order."""
+    options: dict[str, Any] = {**WRITTEN[kind], "shard_tokens": 640, "quiet": True}
+    packtool.pack(stores, tmp_path / "packed", **options, workers=1)
+    check(tmp_path / "packed")
+    assert packtool.verify(tmp_path / "packed", store=stores).problems == []
+    assert load(tmp_path / "packed")["format_version"] == 5
+    packtool.pack(stores, tmp_path / "narrow", **options, workers=2, memory=1 << 12)
+    assert contents(tmp_path / "narrow") == contents(tmp_path / "packed")
+    packtool.pack(stores, tmp_path / "index", **options, index_only=True)
+    assert load(tmp_path / "index")["ledger"] == load(tmp_path / "packed")["ledger"]
+    assert packtool.verify(tmp_path / "index").problems == []
+    packtool.materialize(tmp_path / "index", tmp_path / "again")
+    assert contents(tmp_path / "again") == contents(tmp_path / "packed")
+    for memory in (1 << 12, 1 << 30):
+        packtool.shuffle(tmp_path / "packed", tmp_path / f"epoch-{memory}", epoch=1, memory=memory)
+        check(tmp_path / f"epoch-{memory}")
+    assert contents(tmp_path / f"epoch-{1 << 12}") == contents(tmp_path / f"epoch-{1 << 30}")
+    packtool.shuffle(tmp_path / "index", tmp_path / "from-index", epoch=1)
+    assert contents(tmp_path / "from-index") == contents(tmp_path / f"epoch-{1 << 12}")
+
+
+def test_rows_without_segments_carry_it_too(stores: list[Path], tmp_path: Path) -> None:
+    packtool.pack(stores, tmp_path / "packed", **WRITTEN["concat-8"])
+    packtool.pack(stores, tmp_path / "plain", **WRITTEN["concat-8"], segments=False)
+    for kind in ("loss", "tokens"):
+        for a, b in zip(stored(tmp_path / "packed", kind), stored(tmp_path / "plain", kind), strict=True):
+            np.testing.assert_array_equal(a, b)
+    for memory in (1 << 12, 1 << 30):
+        packtool.shuffle(tmp_path / "plain", tmp_path / f"epoch-{memory}", epoch=2, memory=memory)
+    assert contents(tmp_path / f"epoch-{1 << 12}") == contents(tmp_path / f"epoch-{1 << 30}")
+    packtool.shuffle(tmp_path / "packed", tmp_path / "epoch", epoch=2)
+    assert [a.tolist() for a in stored(tmp_path / f"epoch-{1 << 12}", "loss")] == [
+        a.tolist() for a in stored(tmp_path / "epoch", "loss")
+    ]
+
+
+def test_the_partial_shuffle_carries_it(stores: list[Path], tmp_path: Path) -> None:
+    options: dict[str, Any] = {"method": "partial", "sequence_length": 64, "batch_size": 3, "epoch": 2}
+    packtool.shuffle(stores[0], tmp_path / "packed", **options)
+    documents = [document_loss(number, length) for number, length in enumerate(LENGTHS)]
+    (loss,), (table,), (offsets,) = (stored(tmp_path / "packed", kind) for kind in ("loss", "segments", "segment_off*"))
+    for row, first, last in zip(loss.tolist(), offsets[:-1], offsets[1:], strict=True):
+        assert row == expected(documents, [(d, s, n) for d, s, n, _ in table[first:last].tolist()])
+
+
+def test_what_is_chosen_is_counted(stores: list[Path], tmp_path: Path) -> None:
+    """A mixture that packs documents several times, and others not at all."""
+    packtool.pack(stores, tmp_path / "packed", **KINDS["concat"], mix={"chats": 2.5, "web": 0.5})
+    chosen = np.load(tmp_path / "packed" / "chosen.npy").tolist()
+    count = load(tmp_path / "packed")["store_documents"][0]
+    trained = [sum(document_loss(number, LENGTHS[number])) for number in chosen[:count]]
+    assert load(tmp_path / "packed")["ledger"]["trained_stored"] == [
+        sum(trained),
+        sum(LENGTHS[number] for number in chosen[count:]),
+    ]
+    assert packtool.verify(tmp_path / "packed", store=stores).problems == []
+
+
+def test_a_column_of_ones_is_no_column(stores: list[Path], tmp_path: Path) -> None:
+    """Rows are the same, and all that is not padding trains: EOS of the strategy, too."""
+    ones = write_store(tmp_path / "ones", LENGTHS[:25], first=60, loss=lambda _, length: [1] * length)
+    for kind, options in WRITTEN.items():
+        packtool.pack(ones, tmp_path / kind / "ones", **options)
+        packtool.pack(stores[1], tmp_path / kind / "without", **options)
+        for name in ("tokens", "segments"):
+            for a, b in zip(*(stored(tmp_path / kind / each, name) for each in ("ones", "without")), strict=True):
+                np.testing.assert_array_equal(a, b)
+        ledger = load(tmp_path / kind / "ones")["ledger"]
+        assert ledger["masked"] == 0
+        assert not stored(tmp_path / kind / "without", "loss")
+        assert "trained" not in load(tmp_path / kind / "without")["ledger"]
+
+
+@pytest.mark.parametrize("options", [{}, {"memory": 1 << 12}, {"workers": 2}])
+def test_an_interrupted_run_goes_on(
+    stores: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    given: dict[str, Any] = {**KINDS["concat"], "shard_tokens": 640, **options}
+    packtool.pack(stores, tmp_path / "whole", **given)
+    interrupted(monkeypatch, packtool.pack, stores, tmp_path / "out", **given)
+    packtool.pack(stores, tmp_path / "out", **given, resume=True)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def _swap(loss: np.ndarray) -> None:
+    """The first two tokens of a row of which one trains."""
+    row = int(np.flatnonzero(loss[:, 0] != loss[:, 1])[0])
+    loss[row, :2] = loss[row, 1::-1].copy()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda loss: loss.__setitem__((0, 3), 2), "has loss 2, which is neither 0 nor 1"),
+        (lambda loss: loss.__setitem__((0, 3), loss[0, 3] ^ 1), "trained, but the ledger says"),
+        (lambda loss: loss.__setitem__((-1, -1), 1), "its padding trains"),
+        (_swap, "what trains in it is not what trains in the store"),
+    ],
+)
+def test_verify_finds_a_column_that_is_wrong(stores: list[Path], tmp_path: Path, change: Any, message: str) -> None:
+    packtool.pack(stores[0], tmp_path / "packed", **KINDS["padding-16"], shuffle=False)
+    rewrite(tmp_path / "packed", "loss-00000.npy", change)
+    (problem,) = packtool.verify(tmp_path / "packed", store=stores[0] if "store" in message else []).problems
+    assert message in str(problem)
+
+
+def test_a_manifest_without_its_column_is_refused(stores: list[Path], tmp_path: Path) -> None:
+    """It would be trained on as a whole."""
+    packtool.pack(stores[0], tmp_path / "packed", **KINDS["concat"])
+    manifest = load(tmp_path / "packed")
+    del manifest["buckets"][0]["shards"][0]["loss"]
+    reseal(tmp_path / "packed", manifest)
+    with pytest.raises(DataError, match=r"shards\[0\].loss is missing"):
+        packtool.open(tmp_path / "packed")
+    manifest = load(tmp_path / "packed")
+    for name in ("trained_stored", "trained", "masked", "trained_again", "trained_dropped"):
+        del manifest["ledger"][name]
+    reseal(tmp_path / "packed", manifest)
+    with pytest.raises(DataError, match="format_version is 5, not 3"):
+        packtool.open(tmp_path / "packed")
+
+
+def test_the_ledger_says_what_trains(stores: list[Path], tmp_path: Path) -> None:
+    """By hand: rows of 4 of [0 1 E] and [0 0 0 E]."""
+    masks = [[0, 1, 1], [0, 0, 0, 0]]
+    store = write_store(tmp_path / "hand", [3, 4], loss=lambda document, _: masks[document])
+    packtool.pack(store, tmp_path / "packed", strategy="concat", sequence_length=4, shuffle=False)
+    assert np.load(tmp_path / "packed" / "loss-00000.npy").tolist() == [[0, 1, 1, 0], [0, 0, 0, 0]]
+    ledger = load(tmp_path / "packed")["ledger"]
+    assert [ledger[name] for name in ("trained_stored", "trained", "masked", "padding", "trained_dropped")] == [
+        *([2], 2, 5, 1, 0),
+    ]
