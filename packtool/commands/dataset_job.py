@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from packtool import __version__
 from packtool.clock import Clock
 from packtool.commands.part import Part, engine_of, require_all
-from packtool.commands.places import fetch_inputs, in_part, places_to_write_from, result_path
+from packtool.commands.places import claim_output, fetch_inputs, in_part, places_to_write_from, result_path
 from packtool.commands.preview import Preview
-from packtool.options.again import again
 from packtool.options.materialize import MaterializeArguments
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import ShuffleArguments
@@ -23,7 +22,6 @@ from packtool.report.packed import read_report
 from packtool.report.schema import PackedReport
 from packtool.sizes import memory_granted
 from packtool.storage import manifest as manifests
-from packtool.storage.claim import prepare
 from packtool.storage.manifest import DatasetEntry, PackedManifest
 from packtool.storage.output import Output
 from packtool.storage.state import key_of, lies_at
@@ -64,29 +62,19 @@ class DatasetJob:
         command: its name.
         inputs: datasets that it reads.
         stores: where the tokens of those lie that hold none, as far as that was said.
-        output: what it writes.
-        staging: directory for what is on its way to an object store.
+        options: as the command takes them.
         budget: memory and engine.
-        check_input, overwrite, resume, dry_run, quiet: as the command takes them.
         clock: started with the command.
-        arguments: of the command, for whoever goes on.
         held: what is let go of when the command ends.
     """
 
     command: str
     inputs: Sequence[Place]
     stores: Sequence[Place]
-    output: Typed
-    staging: Path | str | None
+    options: PackArguments | ShuffleArguments | MaterializeArguments
     budget: Budget
-    check_input: bool
-    overwrite: bool
-    resume: bool
-    dry_run: bool
-    quiet: bool
     clock: Clock
     held: ExitStack
-    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def input_entries(self) -> list[DatasetEntry]:
         """The inputs as manifests identify them."""
@@ -100,27 +88,23 @@ class DatasetJob:
             figures: what would be written, for a dry run.
         """
         key = key_of(__version__, *options, self.input_entries())
-        if self.dry_run:
-            found, path = lies_at(place_of(self.output), self.command, key), result_path(self.output)
+        if self.options.dry_run:
+            found, path = lies_at(place_of(self.options.output), self.command, key), result_path(self.options.output)
             return DatasetResult(
-                path, None, {}, Preview(self.command, path, found, figures(), ("bytes",), staging=self.staging)
+                path, None, {}, Preview(self.command, path, found, figures(), ("bytes",), staging=self.options.staging)
             )
         place = self.held.enter_context(
-            prepare(
-                self.output,
+            claim_output(
+                self.options,
+                self.options.output,
                 self.command,
                 key=key,
                 inputs=map(str, self.inputs),
-                overwrite=self.overwrite,
-                resume=self.resume,
                 share=self.budget.engine.share,
-                arguments=self.arguments,
-                staging=self.staging,
-                quiet=self.quiet,
             )
         )
         if not place.finished:
-            fetch_inputs(self.inputs, quiet=self.quiet)
+            fetch_inputs(self.inputs, quiet=self.options.quiet)
             return place
         made = manifests.read(place.place)
         report = read_report(place.place, made) if isinstance(made, PackedManifest) else None
@@ -173,15 +157,8 @@ def dataset_job(
             command=command,
             inputs=datasets,
             stores=tokens,
-            output=options.output,
-            staging=options.staging,
+            options=options,
             budget=Budget(memory_granted(options.memory), engine, in_order=in_part(datasets)),
-            check_input=options.check_input,
-            overwrite=options.overwrite,
-            resume=options.resume,
-            dry_run=options.dry_run,
-            quiet=options.quiet,
             clock=clock,
             held=held,
-            arguments=again(options),
         )

@@ -12,7 +12,7 @@ import msgspec
 from packtool import exchange
 from packtool.clock import Clock
 from packtool.commands.choose import Chosen, check_choice, choose
-from packtool.commands.places import fetch_inputs, places_to_write_from, result_path
+from packtool.commands.places import claim_output, fetch_inputs, places_to_write_from, result_path
 from packtool.commands.preview import Preview
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError, UsageError
@@ -20,7 +20,6 @@ from packtool.exchange.files import Place as Directory
 from packtool.exchange.files import Written
 from packtool.exchange.model import Contents, Format, Part
 from packtool.exchange.source import contents_of
-from packtool.options.again import again
 from packtool.options.call import takes
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
@@ -30,7 +29,6 @@ from packtool.places.typed import Typed, place_of
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
-from packtool.storage.claim import prepare
 from packtool.storage.manifest import ExportManifest, PackedManifest, StoreManifest
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
@@ -95,17 +93,7 @@ def _export(source: Place, stores: Sequence[Place], options: ExportArguments) ->
         return ExportResult(
             path, None, {}, Preview("export", path, found, figures, ("bytes",), staging=options.staging)
         )
-    with prepare(
-        options.output,
-        "export",
-        key=key,
-        inputs=[str(source)],
-        overwrite=options.overwrite,
-        resume=options.resume,
-        arguments=again(options),
-        staging=options.staging,
-        quiet=options.quiet,
-    ) as place:
+    with claim_output(options, options.output, "export", key=key, inputs=[str(source)]) as place:
         if place.finished:
             manifest = manifests.read(place.place)
             assert isinstance(manifest, ExportManifest)

@@ -11,7 +11,7 @@ import numpy as np
 
 from packtool import exchange
 from packtool.clock import Clock
-from packtool.commands.places import result_path
+from packtool.commands.places import claim_output, result_path
 from packtool.commands.preview import Preview
 from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
@@ -20,14 +20,12 @@ from packtool.exchange.estimate import estimate
 from packtool.exchange.files import digest
 from packtool.exchange.model import Format, ReadOptions
 from packtool.exchange.store import SHARD_TOKENS, ImportedFile, files_of, store_file
-from packtool.options.again import again
 from packtool.options.call import takes
 from packtool.options.import_ import ImportArguments
 from packtool.places.typed import place_of
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
-from packtool.storage.claim import prepare
 from packtool.storage.files import HEADER_BYTES
 from packtool.storage.manifest import ExportManifest, InputEntry, StoreManifest, TokenizerInfo, TokenShard
 from packtool.storage.names import OFFSET
@@ -97,17 +95,7 @@ def import_(options: ImportArguments) -> ImportResult:
         estimated = ("tokens", "bytes")
         found, path = lies_at(place_of(options.output), "import", key), result_path(options.output)
         return ImportResult(path, {}, {}, Preview("import", path, found, figures, estimated, staging=options.staging))
-    with prepare(
-        options.output,
-        "import",
-        key=key,
-        inputs=[*inputs, *every],
-        overwrite=options.overwrite,
-        resume=options.resume,
-        arguments=again(options),
-        staging=options.staging,
-        quiet=options.quiet,
-    ) as place:
+    with claim_output(options, options.output, "import", key=key, inputs=[*inputs, *every]) as place:
         if place.finished:
             stored = manifests.read(place.place)
             assert isinstance(stored, StoreManifest)

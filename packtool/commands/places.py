@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
@@ -11,10 +11,12 @@ from typing import TypeAlias
 import xxhash
 
 from packtool.commands.staged import limit_of
-from packtool.engines import available_cpus
+from packtool.engines import Share, available_cpus
+from packtool.options.again import again
 from packtool.options.export import ExportArguments
 from packtool.options.materialize import MaterializeArguments
 from packtool.options.pack import PackArguments
+from packtool.options.shared import Writing
 from packtool.options.shuffle import ShuffleArguments
 from packtool.places.cached import Cache, CachedPlace, fetch_all
 from packtool.places.local import LocalPlace
@@ -22,8 +24,9 @@ from packtool.places.place import Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of, places_of
 from packtool.storage import manifest as manifests
-from packtool.storage.claim import not_shared
+from packtool.storage.claim import not_shared, prepare
 from packtool.storage.listing import Listed, listed
+from packtool.storage.output import Output
 from packtool.storage.publish import UNFINISHED
 from packtool.storage.state import State, look
 from packtool.temporary import temporary_directory
@@ -78,6 +81,30 @@ def places_to_write_from(options: Written, *given: Typed | Sequence[Typed]) -> I
             cache.remove()
         raise
     cache.remove()
+
+
+def claim_output(
+    options: Writing,
+    output: Typed,
+    command: str,
+    *,
+    key: str,
+    inputs: Iterable[Path | str],
+    share: Share | None = None,
+) -> Output:
+    """Claim the output of a command as its options say; see `prepare`."""
+    return prepare(
+        output,
+        command,
+        key=key,
+        inputs=inputs,
+        overwrite=options.overwrite,
+        resume=options.resume,
+        share=share,
+        arguments=again(options),
+        staging=options.staging,
+        quiet=options.quiet,
+    )
 
 
 def _staging_cache(options: Written, stores: Sequence[Place]) -> Cache:

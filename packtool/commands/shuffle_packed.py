@@ -168,7 +168,7 @@ def _require_sound_atoms(job: DatasetJob, dataset: PackedDataset) -> None:
     Raises:
         DataError: one is not what the manifest says.
     """
-    if job.check_input:
+    if job.options.check_input:
         with InputCheck(dict(enumerate(dataset.atom_files()))) as check:
             check.require_sound()
 
@@ -216,9 +216,9 @@ def write_rows(
                 strict=True,
             )
         ],
-        _files_read(dataset, index_only=index_only) if job.check_input else (),
+        _files_read(dataset, index_only=index_only) if job.options.check_input else (),
         job.command,
-        quiet=job.quiet,
+        quiet=job.options.quiet,
     )
     if (part := job.part(place, written)) is not None:
         return part

@@ -12,7 +12,7 @@ from packtool import __version__
 from packtool.clock import Clock
 from packtool.commands.inputs import find_files, found_from_anywhere, warn_of_repeats
 from packtool.commands.part import Part, engine_of, require_all
-from packtool.commands.places import result_path
+from packtool.commands.places import claim_output, result_path
 from packtool.commands.preview import Preview, SeenFile
 from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin
@@ -23,7 +23,6 @@ from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CorpusFile, Span
 from packtool.engines import Engine
 from packtool.errors import PacktoolError, UsageError
-from packtool.options.again import again
 from packtool.options.call import takes
 from packtool.options.declare import flag, names_recorded
 from packtool.options.kinds import names_files
@@ -31,7 +30,6 @@ from packtool.options.tokenize import TokenizeArguments
 from packtool.places.typed import place_of
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
-from packtool.storage.claim import prepare
 from packtool.storage.manifest import StoreManifest
 from packtool.storage.names import OFFSET, ORIGIN, TOKENIZER
 from packtool.storage.output import Output
@@ -123,18 +121,8 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
     key = key_of(__version__, recorded, loaded.info, [_identity(files) for files in found])
     if options.dry_run:
         return _preview(options, key, [file for files in found for file in files or ()], loaded, filters, fields)
-    with prepare(
-        options.output,
-        "tokenize",
-        key=key,
-        inputs=[each for each in _read(inputs, found) if each != STDIN],
-        overwrite=options.overwrite,
-        resume=options.resume,
-        share=engine.share,
-        arguments=again(options),
-        staging=options.staging,
-        quiet=options.quiet,
-    ) as out:
+    read = [each for each in _read(inputs, found) if each != STDIN]
+    with claim_output(options, options.output, "tokenize", key=key, inputs=read, share=engine.share) as out:
         if out.finished:
             return _finished(out)
         try:

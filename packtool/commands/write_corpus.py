@@ -71,9 +71,9 @@ def write_corpus(
             )
             for plan, shuffle in zip(plans, shuffles, strict=True)
         ],
-        _files_read(corpus, index_only=index_only) if job.check_input else (),
+        _files_read(corpus, index_only=index_only) if job.options.check_input else (),
         job.command,
-        quiet=job.quiet,
+        quiet=job.options.quiet,
     )
     if (part := job.part(output, written)) is not None:
         return part
