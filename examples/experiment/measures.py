@@ -5,6 +5,8 @@ A step is a row of (progress in epochs, summed loss over text, text targets, sum
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -61,6 +63,60 @@ def rankings(runs: dict[str, Floats]) -> dict[str, float]:
     table = table[:, ~np.isnan(table).any(axis=0)]
     ranks = np.argsort(np.argsort(table, axis=0, kind="stable"), axis=0) + 1
     return {name: round(float(mean), 2) for name, mean in zip(runs, ranks.mean(axis=1), strict=True)}
+
+
+def noise(kinds: Iterable[Floats]) -> float:
+    """The standard deviation between seeds of the logarithm of a perplexity, pooled over kinds of runs.
+
+    Three seeds of one kind say little of it; all kinds together say more.
+
+    Args:
+        kinds: the perplexities of the seeds of each.
+
+    >>> round(noise([np.exp([1.0, 1.2]), np.exp([2.0, 2.2]), np.exp([3.0])]), 3)
+    0.141
+    """
+    logs = [np.log(seeds) for seeds in kinds]
+    free = sum(len(seeds) - 1 for seeds in logs)
+    squares = sum(float(((seeds - seeds.mean()) ** 2).sum()) for seeds in logs)
+    return float(np.sqrt(squares / free)) if free else float("nan")
+
+
+def difference(a: Floats, b: Floats, deviation: float) -> tuple[float, bool]:
+    """By how much a perplexity is higher than another, as a share, and whether chance would hardly make it so.
+
+    Args:
+        a, b: of each seed.
+        deviation: what `noise` found.
+
+    Returns:
+        Of geometric means; and whether it is more than twice its standard error.
+
+    >>> difference(np.array([110.0, 110.0]), np.array([100.0, 100.0]), 0.01)
+    (0.1, True)
+    """
+    logs = float(np.log(a).mean() - np.log(b).mean())
+    error = deviation * float(np.sqrt(1 / len(a) + 1 / len(b)))
+    return round(float(np.expm1(logs)), 6), abs(logs) > 2 * error
+
+
+def steps_to(curve: Floats, wanted: float) -> float:
+    """Steps until a run has this perplexity, between the points at which it was scored; NaN if it never had.
+
+    Args:
+        curve: (points, 2), steps and perplexity.
+
+    >>> steps_to(np.array([[10.0, 8.0], [20.0, 2.0]]), 4.0)
+    15.0
+    """
+    at = np.flatnonzero(curve[:, 1] <= wanted)
+    if not len(at):
+        return float("nan")
+    last = int(at[0])
+    if not last:
+        return float(curve[0, 0])
+    (before, high), (after, low) = curve[last - 1 : last + 1]
+    return float(before + (after - before) * np.log(high / wanted) / np.log(high / low))
 
 
 def smoothed(values: Floats, keep: float = SMOOTHING) -> Floats:

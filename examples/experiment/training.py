@@ -1,4 +1,4 @@
-"""One run: a model trained on one packed dataset, and measured on rows packed the same way and on whole documents.
+"""One run: a model trained on one packed dataset, and scored on what was held out.
 
 It saves its state now and then, and goes on from it. Equal options and seeds give equal figures on one machine.
 """
@@ -6,21 +6,25 @@ It saves its state now and then, and goes on from it. Equal options and seeds gi
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from measures import Floats, perplexity
+from measures import perplexity
 from model import GPT
-from torch import Tensor
-from torch.nn.functional import cross_entropy
+from scoring import FIELDS, SameText, losses, own_rows
 
 import packtool
 from packtool.torch import Loader
 
 SAVE_SECONDS = 60
+POINTS = 12
+"""Times that a run is scored on the same text while it trains."""
+SAMPLE = 4
+"""Then one window in so many."""
 
 
 @dataclass(frozen=True)
@@ -28,30 +32,43 @@ class Run:
     """What is trained.
 
     Attributes:
-        name: of the run, and of its files.
+        kind: runs of one kind differ in their seed alone.
         data: packed dataset.
         valid: packed the same way, from held-out documents.
         batch_tokens: in a batch.
-        epochs: of the data.
+        epochs: of the data; with `steps`, of the run that it is compared with.
         seed: of the model and of the order of rows; that of the first epoch is the dataset's.
+        context: tokens of the windows in which the same text is scored.
+        steps: to compare runs of equal length; None for all epochs.
         masks: attention stays within documents.
         on_padding: padding tokens are targets, too.
         shuffle: rows in the order of each epoch; else as they lie.
-        most_steps: to compare runs of equal length; None for all epochs.
+        repack: documents are packed anew for each epoch; of a dataset without tokens.
         half_padded: the second half of every row is padding, in place of its text: a control.
     """
 
-    name: str
+    kind: str
     data: Path
     valid: Path
     batch_tokens: int
     epochs: int
     seed: int
+    context: int
+    steps: int | None = None
     masks: bool = False
     on_padding: bool = False
     shuffle: bool = True
-    most_steps: int | None = None
+    repack: bool = False
     half_padded: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of the run's files."""
+        return f"{self.kind}-{self.seed}"
+
+    def asked(self, size: Size) -> dict[str, Any]:
+        """All that its figures depend on, beside the text."""
+        return {**asdict(self), "data": self.data.name, "valid": self.valid.name, **asdict(size)}
 
 
 @dataclass(frozen=True)
@@ -61,16 +78,19 @@ class Size:
     width: int = 48
     layers: int = 1
     heads: int = 4
-    learning_rate: float = 3e-3
+    learning_rate: float = 1e-2
     warmup: float = 0.05
 
 
-def train(run: Run, size: Size, texts: Path, folder: Path) -> dict[str, Any]:
-    """Train until the end of the run; return its steps and what was measured then.
+def train(
+    run: Run, size: Size, texts: Path, folder: Path, after_step: Callable[[int], None] = lambda _: None
+) -> dict[str, Any]:
+    """Train until the end of the run; return its steps and how it scores.
 
     Args:
         texts: token store of the held-out documents, the same for all runs.
         folder: for its state.
+        after_step: called with the number of steps so far.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.manual_seed(run.seed)
@@ -79,127 +99,69 @@ def train(run: Run, size: Size, texts: Path, folder: Path) -> dict[str, Any]:
     model = GPT(dataset.manifest.tokenizer.vocab_size, size.width, size.layers, size.heads).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=size.learning_rate, weight_decay=0.1, betas=(0.9, 0.95))
     forward = torch.compile(model) if device.type == "cuda" else model
-    seed = dataset.manifest.seed + run.seed
     loader = Loader(
         run.data,
         batch_tokens=run.batch_tokens,
         epochs=run.epochs,
-        seed=seed,
+        seed=dataset.manifest.seed + run.seed,
         shuffle=run.shuffle,
-        fields=("input_ids", "labels", "document_ids"),
+        repack=run.repack,
+        fields=FIELDS,
         documents=run.masks,
     )
-    total = len(loader) if run.most_steps is None else min(len(loader), run.most_steps)
+    total = run.steps or len(loader)
+    points = {round(number * total / POINTS) for number in range(1, POINTS + 1)}
+    sample = SameText(texts, run.context, SAMPLE)
     steps: list[tuple[float, ...]] = []
+    curve: list[tuple[int, float]] = []
     checkpoint = folder / f"{run.name}.pt"
     if checkpoint.exists():
         state = torch.load(checkpoint, map_location=device)
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         loader.load_state_dict(state["loader"])
-        steps = state["steps"]
+        steps, curve = state["steps"], state["curve"]
     saved = time.monotonic()
-    for batch in loader:
+    for batch in _endless(loader):
         if run.half_padded:
             half = batch["labels"].shape[1] // 2
             batch["input_ids"][:, half:], batch["labels"][:, half - 1 :] = dataset.pad_id, -100
         for group in optimizer.param_groups:
             group["lr"] = size.learning_rate * _pace((len(steps) + 1) / total, size.warmup)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            text, padding = losses(forward, batch, device, masks=run.masks)
-        loss = text[0] + padding[0] if run.on_padding else text[0]
-        targets = text[1] + padding[1] if run.on_padding else text[1]
-        (loss / targets.clamp(min=1)).backward()
+            each, text = losses(forward, batch, device, masks=run.masks)
+        on_text, on_padding = (each * text).sum(), (each * ~text).sum()
+        targets = each.numel() if run.on_padding else text.sum().clamp(min=1)
+        ((on_text + on_padding if run.on_padding else on_text) / targets).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
-        progress = (len(steps) + 1) / total * (run.epochs if run.most_steps is None else 1)
-        steps.append((progress, *(float(each.detach()) for each in (*text, *padding))))
+        sums = (on_text, text.sum(), on_padding, (~text).sum())
+        steps.append(((len(steps) + 1) / total * run.epochs, *(float(value.detach()) for value in sums)))
+        if len(steps) in points:
+            curve.append((len(steps), perplexity(*sample.score(model, device).T)))
         if len(steps) == total:
             break
         if time.monotonic() - saved > SAVE_SECONDS:
-            _save(checkpoint, model, optimizer, loader, steps)
+            state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "loader": loader.state_dict()}
+            _save(checkpoint, {**state, "steps": steps, "curve": curve})
             saved = time.monotonic()
-    model.eval()
-    own = validate(model, run, device)
+        after_step(len(steps))
+    own = own_rows(model, run.valid, run.batch_tokens, device, masks=run.masks)
+    same = SameText(texts, run.context).score(model, device)
     checkpoint.unlink(missing_ok=True)
     return {
-        "run": {**asdict(run), "data": run.data.name, "valid": run.valid.name},
+        "asked": run.asked(size),
         "steps": steps,
-        "epochs": steps[-1][0],
-        "own_rows": perplexity(own[:, 1], own[:, 2]),
-        "own_rows_counted": perplexity(own[:, 1] + own[:, 3], own[:, 2] + own[:, 4]),
-        "same_text": same_text(model, texts, dataset, device),
-        "tokens_per_step": float(np.mean([step[2] for step in steps])),
+        "curve": curve,
+        "own_rows": own.tolist(),
+        "same_text": same.tolist(),
     }
 
 
-def losses(
-    model: Any, batch: dict[str, Any], device: torch.device, *, masks: bool
-) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """Summed losses and numbers of targets: those of text, and those that are padding."""
-    ids, labels = batch["input_ids"].to(device), batch["labels"].to(device)
-    logits = model(ids, batch["document_ids"].to(device) if masks else None)[:, :-1]
-    each = cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten(), reduction="none")
-    text = (labels[:, :-1] != -100).flatten()
-    return ((each * text).sum(), text.sum()), ((each * ~text).sum(), (~text).sum())
-
-
-@torch.no_grad()
-def validate(model: GPT, run: Run, device: torch.device) -> Floats:
-    """The steps of one pass over held-out rows that are packed as the run's own."""
-    loader = Loader(
-        run.valid,
-        batch_tokens=run.batch_tokens,
-        shuffle=False,
-        drop_last=False,
-        fields=("input_ids", "labels", "document_ids"),
-        documents=run.masks,
-    )
-    found = []
-    for batch in loader:
-        text, padding = losses(model, batch, device, masks=run.masks)
-        found.append((0.0, *(float(each) for each in (*text, *padding))))
-    return np.array(found)
-
-
-@torch.no_grad()
-def same_text(model: GPT, texts: Path, trained_on: Any, device: torch.device) -> float:
-    """The perplexity of held-out documents, each scored whole: the same tokens, whatever the run was trained on.
-
-    A document is read in windows of the row length, half a window apart; each token counts in the first window that
-    holds it, so it has half a window of context or all that there is.
-    """
-    length = max(getattr(trained_on, "buckets", {getattr(trained_on, "sequence_length", 0): None}))
-    rows, counted = windows(texts, length)
-    total = targets = 0.0
-    for first in range(0, len(rows), 256):
-        ids = torch.from_numpy(rows[first : first + 256]).to(device)
-        mask = torch.from_numpy(counted[first : first + 256]).to(device)[:, 1:].flatten()
-        each = cross_entropy(model(ids)[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
-        total += float((each * mask).sum())
-        targets += float(mask.sum())
-    return float(np.exp(total / targets))
-
-
-def windows(texts: Path, length: int) -> tuple[Any, Any]:
-    """Windows over the documents of a token store, (windows, length) ids, and which of them are scored in each."""
-    from packtool.storage.token_store import TokenStore
-
-    store = TokenStore(texts)
-    rows, counted = [], []
-    for number in range(store.documents):
-        document = np.asarray(store.document(number), np.int64)
-        scored = 1  # nothing predicts the first token
-        for start in range(0, max(1, len(document) - length // 2), length // 2):
-            part = document[start : start + length]
-            row, mask = np.full(length, store.manifest.tokenizer.eos_id, np.int64), np.zeros(length, np.bool_)
-            row[: len(part)] = part
-            mask[scored - start : len(part)] = True
-            scored = max(scored, start + len(part))
-            rows.append(row)
-            counted.append(mask)
-    return np.stack(rows), np.stack(counted)
+def _endless(loader: Loader) -> Iterator[dict[str, Any]]:
+    while True:
+        yield from loader
 
 
 def _pace(progress: float, warmup: float) -> float:
@@ -209,8 +171,7 @@ def _pace(progress: float, warmup: float) -> float:
     return 0.1 + 0.45 * (1 + float(np.cos(np.pi * (progress - warmup) / (1 - warmup))))
 
 
-def _save(path: Path, model: GPT, optimizer: Any, loader: Loader, steps: list[tuple[float, ...]]) -> None:
-    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "loader": loader.state_dict()}
+def _save(path: Path, state: dict[str, Any]) -> None:
     partial = path.with_suffix(".partial")
-    torch.save({**state, "steps": steps}, partial)
+    torch.save(state, partial)
     partial.replace(path)

@@ -1,0 +1,423 @@
+"""What the results say: tables, sentences and the lines of charts, all made from the runs that are there.
+
+The only numbers typed by hand are those that the papers printed. A sentence says that one kind of run is better than
+another only where the difference is more than twice its standard error between seeds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from measures import Floats, difference, final, noise, perplexity, rankings, segments, smoothed, steps_to
+
+import packtool
+
+COLUMNS = ("final, text", "final, padding counted", "held out, text", "held out, padding counted", "same text")
+"""The first four are of the run's own rows: the last hundredth of training (A.6), and rows of held-out documents."""
+FINAL, COUNTED, SAME = COLUMNS[0], COLUMNS[1], COLUMNS[4]
+
+PAPER_ATOMS = {  # final perplexity and mean rank by atom size in rows: Table 2 and Figures 7 and 9
+    ("concat", 64): {
+        0.25: (207.04, 5.00),
+        0.5: (157.39, 4.00),
+        1: (118.08, 1.05),
+        2: (119.66, 1.96),
+        4: (121.18, 2.99),
+    },
+    ("padding", 64): {
+        0.25: (175.33, 5.00),
+        0.5: (134.43, 4.00),
+        1: (102.82, 1.18),
+        2: (104.46, 2.03),
+        4: (105.85, 2.79),
+    },
+    ("concat", 32): {0.25: (222.14, 5.00), 1: (91.21, 1.00)},
+    ("padding", 32): {0.25: (196.83, 5.00), 1: (85.56, 1.10)},
+}
+PAPER_PADDING = {32: (28120, 31816, 91.01, 87.22), 64: (14058, 17308, 110.45, 99.79)}
+"""Table 3: steps of concat and padding, final perplexity of concat and padding."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines of x and y by name; a logarithmic y."""
+
+    title: str
+    across: str
+    lines: dict[str, tuple[Floats, Floats]]
+
+
+@dataclass
+class Section:
+    """A part of the page."""
+
+    title: str
+    text: list[str]
+    tables: list[tuple[list[str], list[list[str]]]] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a page shows.
+
+    Attributes:
+        believed: the controls came out as they must; else there is nothing but them.
+    """
+
+    facts: str
+    believed: bool
+    sections: list[Section]
+
+
+class Kind:
+    """The runs of one kind, which differ in their seed alone.
+
+    Args:
+        runs: what `training.train` returned.
+    """
+
+    def __init__(self, runs: Sequence[dict[str, Any]]) -> None:
+        self.runs = sorted(runs, key=lambda run: int(run["asked"]["seed"]))
+        self.seeds = [int(run["asked"]["seed"]) for run in self.runs]
+        self.steps = [np.array(run["steps"]) for run in self.runs]
+        self.epochs = int(self.runs[0]["asked"]["epochs"])
+        self.curves = [np.array(run["curve"]) for run in self.runs]
+        own = [np.array(run["own_rows"]) for run in self.runs]
+        same = [np.array(run["same_text"]) for run in self.runs]
+        each = {
+            FINAL: [final(steps, self.epochs) for steps in self.steps],
+            COUNTED: [final(steps, self.epochs, counted=True) for steps in self.steps],
+            COLUMNS[2]: [perplexity(rows[:, 0], rows[:, 1]) for rows in own],
+            COLUMNS[3]: [perplexity(rows[:, 0] + rows[:, 2], rows[:, 1] + rows[:, 3]) for rows in own],
+            SAME: [perplexity(*rows.T) for rows in same],
+        }
+        self.figures = {name: np.array(values) for name, values in each.items()}
+        self.by_place = np.sum(own, axis=0)
+
+    def cells(self) -> list[str]:
+        """The number of seeds, then `COLUMNS`."""
+        return [str(len(self.seeds)), *(spread(self.figures[name]) for name in COLUMNS)]
+
+    def line(self) -> tuple[Floats, Floats]:
+        """Progress in epochs and perplexity of text, the mean over seeds, smoothed for the eye (A.7)."""
+        mean = np.mean(self.steps, axis=0)
+        return mean[:, 0], np.exp(smoothed(mean[:, 1] / mean[:, 2], 0.9))
+
+    def loss_by_place(self) -> tuple[Floats, Floats]:
+        """The perplexity of held-out text at each place of a row, from the second token on."""
+        has = self.by_place[:, 1] > 0
+        return np.flatnonzero(has) + 2.0, np.exp(self.by_place[has, 0] / self.by_place[has, 1])
+
+
+class Kinds(dict[str, Kind]):
+    """All kinds by name, and how much seeds differ in each column, pooled over them."""
+
+    def __init__(self, runs: Iterable[dict[str, Any]]) -> None:
+        by_kind: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for run in runs:
+            by_kind[run["asked"]["kind"]].append(run)
+        super().__init__({name: Kind(found) for name, found in sorted(by_kind.items())})
+        self.noise = {column: noise(kind.figures[column] for kind in self.values()) for column in COLUMNS}
+
+    def difference(self, name: str, other: str, column: str) -> tuple[float, bool]:
+        """By how much the first has a higher perplexity, and whether seeds would hardly make it so."""
+        return difference(self[name].figures[column], self[other].figures[column], self.noise[column])
+
+    def verdict(self, name: str, other: str, column: str) -> str:
+        """As a cell: ``+3.1 %``; in brackets where seeds differ as much."""
+        share, told = self.difference(name, other, column)
+        return percent(share) if told else f"({percent(share)})"
+
+
+def read(output: Path) -> Found:
+    """What the results of an experiment say.
+
+    Args:
+        output: of the experiment.
+    """
+    files = sorted((output / "results").glob("*.json"))
+    kinds = Kinds(json.loads(file.read_text()) for file in files)
+    controls, believed = _controls(kinds)
+    sections = [controls]
+    if believed:
+        others = [*_atoms(kinds), *_padding(kinds), *_strategies(kinds), *_questions(kinds)]
+        sections = [*_claims(kinds), controls, *others]
+    return Found(_facts(kinds, output), believed, sections)
+
+
+def spread(values: Floats) -> str:
+    """The mean over seeds and the standard deviation.
+
+    >>> spread(np.array([1.0, 3.0])), spread(np.array([2.0]))
+    ('2.0 ± 1.4', '2.0')
+    """
+    return f"{values.mean():.1f}" + (f" ± {values.std(ddof=1):.1f}" if len(values) > 1 else "")
+
+
+def percent(share: float) -> str:
+    """A difference, with its sign.
+
+    >>> percent(0.0312), percent(-0.2)
+    ('+3.1 %', '−20.0 %')
+    """
+    return f"{'−' if share < 0 else '+'}{abs(share):.1%}".replace("%", " %")
+
+
+def _controls(kinds: Kinds) -> tuple[Section, bool]:
+    """What is known beforehand: if it does not come out for every seed, nothing else is to be believed."""
+    known = {"corpus-order-64": "rows in corpus order", "half-padded-64": "half of the tokens padded"}
+    text, all_held = ["Two controls whose answer is known: both must be worse on the same text, for every seed."], True
+    for name, what in known.items():
+        if not {name, "concat-64-64"} <= kinds.keys():
+            text.append(f"{what.capitalize()}: not run.")
+            all_held = False
+            continue
+        seeds = sorted({*kinds[name].seeds} & {*kinds["concat-64-64"].seeds})
+        worse = [
+            kinds[name].figures[SAME][kinds[name].seeds.index(seed)]
+            > kinds["concat-64-64"].figures[SAME][kinds["concat-64-64"].seeds.index(seed)]
+            for seed in seeds
+        ]
+        held = bool(worse) and all(worse)
+        all_held &= held
+        share, _ = kinds.difference(name, "concat-64-64", SAME)
+        end = "as it must be" if held else "NOT as it must be: nothing else is shown"
+        text.append(f"With {what}: {percent(share)}, worse for {sum(worse)} of {len(seeds)} seeds: {end}.")
+    rows = [[name, *kinds[name].cells()] for name in ("concat-64-64", *known) if name in kinds]
+    return Section("Controls", text, [(["run", "seeds", *COLUMNS], rows)]), all_held
+
+
+def _shapes(kinds: Kinds) -> Iterator[tuple[str, int, dict[float, str]]]:
+    """Strategy, row length, and the kind for each atom size in rows, where that of one row is there."""
+    found: dict[tuple[str, int], dict[float, str]] = defaultdict(dict)
+    for name in kinds:
+        if shape := re.fullmatch(r"(concat|padding)-(\d+)-(\d+)", name):
+            length = int(shape[2])
+            found[shape[1], length][int(shape[3]) / length] = name
+    for (strategy, length), atoms in sorted(found.items()):
+        if 1 in atoms and len(atoms) > 1:
+            yield strategy, length, dict(sorted(atoms.items()))
+
+
+def _atoms(kinds: Kinds) -> Iterator[Section]:
+    perplexities, ranks, charts = [], [], []
+    for strategy, length, atoms in _shapes(kinds):
+        paper = PAPER_ATOMS.get((strategy, length), {})
+        by_column = [_ranks(kinds, atoms, counted=False), _ranks(kinds, atoms, counted=True), _same_ranks(kinds, atoms)]
+        for atom, name in atoms.items():
+            label = f"{strategy}, L = {length}, {atom:g} L"
+            perplexities.append([label, *kinds[name].cells()])
+            told = ["" if atom == 1 else kinds.verdict(name, atoms[1], column) for column in (FINAL, COUNTED, SAME)]
+            theirs = ["", ""]
+            if atom in paper:
+                theirs = ["" if atom == 1 else percent(paper[atom][0] / paper[1][0] - 1), f"{paper[atom][1]:.2f}"]
+            mean_ranks = [spread(each[name]) for each in by_column]
+            ranks.append([label, *told, theirs[0], *mean_ranks, theirs[1]])
+        lines = {f"{atom:g} L": kinds[name].line() for atom, name in atoms.items()}
+        charts.append(Chart(f"atoms, {strategy}, L = {length}", "epochs", lines))
+    if not perplexities:
+        return
+    text = [
+        "Atoms of 0.25 to 4 rows, each run as many epochs as the others. The first table has perplexities; the second "
+        "by how much each is above that of atoms of 1 L, and mean ranks from 1, the lowest perplexity, over the "
+        "hundredths of the last epoch (for the same text: over the times in it at which it was scored). "
+        "A difference in brackets is one that seeds make, too."
+    ]
+    head = ["run", *(f"to 1 L: {column}" for column in (FINAL, COUNTED, SAME)), "paper: to 1 L"]
+    head += ["rank: text", "rank: padding counted", "rank: same text", "paper: rank"]
+    tables = [(["run", "seeds", *COLUMNS], perplexities), (head, ranks)]
+    yield Section("Atom size", text, tables, charts)
+
+
+def _common(kinds: Kinds, names: Iterable[str]) -> list[int]:
+    return sorted(set.intersection(*({*kinds[name].seeds} for name in names)))
+
+
+def _ranks(kinds: Kinds, atoms: dict[float, str], *, counted: bool) -> dict[str, Floats]:
+    """The mean rank of each kind (A.6), of each seed that all of them have."""
+    found = []
+    for seed in _common(kinds, atoms.values()):
+        steps = {name: kinds[name].steps[kinds[name].seeds.index(seed)] for name in atoms.values()}
+        parts = {name: segments(each, kinds[name].epochs, counted=counted) for name, each in steps.items()}
+        found.append(rankings(parts))
+    return {name: np.array([ranks[name] for ranks in found]) for name in atoms.values()}
+
+
+def _same_ranks(kinds: Kinds, atoms: dict[float, str]) -> dict[str, Floats]:
+    found = []
+    for seed in _common(kinds, atoms.values()):
+        curves = {name: kinds[name].curves[kinds[name].seeds.index(seed)][:, 1] for name in atoms.values()}
+        last = {name: curve[-(len(curve) // kinds[name].epochs) :] for name, curve in curves.items()}
+        found.append(rankings(last))
+    return {name: np.array([ranks[name] for ranks in found]) for name in atoms.values()}
+
+
+def _padded_lengths(kinds: Kinds) -> list[int]:
+    lengths = (int(name.rpartition("-")[2]) for name in kinds if re.fullmatch(r"concat-(\d+)-\1", name))
+    return sorted(length for length in lengths if f"padding-{length}-{length}" in kinds)
+
+
+def _padding(kinds: Kinds) -> Iterator[Section]:
+    rows, beside = [], []
+    for length in _padded_lengths(kinds):
+        concat, padding, trained = (
+            f"concat-{length}-{length}",
+            f"padding-{length}-{length}",
+            f"padding-counted-{length}",
+        )
+        steps = {name: float(np.mean([len(each) for each in kinds[name].steps])) for name in (concat, padding)}
+        labels = {concat: "concat", padding: "padding, masked", trained: "padding, trained on as well"}
+        rows += [[f"{labels[name]}, L = {length}", *kinds[name].cells()] for name in labels if name in kinds]
+        for name in (padding, trained):
+            if name in kinds:
+                shares = [kinds.verdict(name, concat, column) for column in (FINAL, COUNTED, SAME)]
+                more = percent(steps[padding] / steps[concat] - 1)
+                theirs = ["", ""]
+                if length in PAPER_PADDING:
+                    a, b, high, low = PAPER_PADDING[length]
+                    theirs = [percent(b / a - 1), percent(low / high - 1)]
+                beside.append([f"{labels[name]}, L = {length}", more, *shares, *theirs])
+    if not rows:
+        return
+    text = [
+        "Atoms of a row. Padding takes more steps for the same epochs. The paper counted padding among the targets; "
+        "whether it also trained on it is not said, so both are here. The second table has padding against concat."
+    ]
+    head = ["padding against concat", "steps", FINAL, COUNTED, SAME, "paper, Table 3: steps", "paper: final perplexity"]
+    yield Section("Padding against concat", text, [(["run", "seeds", *COLUMNS], rows), (head, beside)])
+
+
+STRATEGIES = {
+    "concat-64-64": "concat",
+    "padding-equal-64": "padding",
+    "bfd-64": "best fit",
+    "bfd-unmixed-64": "best fit, rows not mixed",
+    "first-fit-shuffle-64": "first fit, shuffled",
+    "seamless-64": "seamless",
+    "buckets-64": "buckets of 32, 64, 128",
+    "partial-64": "partial shuffle",
+    "concat-masked-64": "concat, masks",
+    "bfd-masked-64": "best fit, masks",
+    "concat-fresh-64": "concat, packed anew",
+    "bfd-fresh-64": "best fit, packed anew",
+}
+
+
+def _strategies(kinds: Kinds) -> Iterator[Section]:
+    shown = [name for name in STRATEGIES if name in kinds]
+    if shown == ["concat-64-64"]:
+        return
+    base = kinds["concat-64-64"]
+    wanted = float(np.exp(np.mean([np.log(curve[len(curve) * 3 // 4 - 1, 1]) for curve in base.curves])))
+    rows, work = [], []
+    for name in shown:
+        kind = kinds[name]
+        rows.append(
+            [STRATEGIES[name], *kind.cells(), "" if kind is base else kinds.verdict(name, "concat-64-64", SAME)]
+        )
+        tokens = float(np.mean([steps[:, 2].mean() for steps in kind.steps]))
+        until = np.array([steps_to(curve, wanted) for curve in kind.curves])
+        reached = "not by all seeds" if np.isnan(until).any() else f"{until.mean():,.0f}"
+        in_tokens = "" if np.isnan(until).any() else f"{until.mean() * tokens / 1e6:.2f}"
+        eighth = max(1, len(kind.by_place) // 8)
+        first, last = kind.by_place[:eighth].sum(axis=0), kind.by_place[-eighth:].sum(axis=0)
+        places = [f"{perplexity(part[0], part[1]):.1f}" for part in (first, last)]
+        work.append([STRATEGIES[name], f"{tokens:,.0f}", reached, in_tokens, *places])
+    text = [
+        "Rows of 64, equal steps and equally many places for tokens in a batch, whatever the strategy. Own rows differ; "
+        "the same text is the same for all, scored without other documents in context.",
+        "The second table has text tokens trained on in a step; steps, and millions of text tokens, until the same text "
+        f"has the perplexity {wanted:.1f}, which concat has after three quarters of its steps; and the perplexity of "
+        "held-out text in the first and the last eighth of the run's own rows.",
+    ]
+    second = ["run", "text tokens a step", f"steps to {wanted:.1f}", "M tokens", "first eighth", "last eighth"]
+    tables = [(["run", "seeds", *COLUMNS, "same text, to concat"], rows), (second, work)]
+    names = [
+        name for name in ("concat-64-64", "padding-equal-64", "bfd-64", "seamless-64", "bfd-masked-64") if name in kinds
+    ]
+    charts = [
+        Chart("strategies, L = 64", "epochs of concat", {STRATEGIES[name]: kinds[name].line() for name in names}),
+        Chart("by place in the row", "place", {STRATEGIES[name]: kinds[name].loss_by_place() for name in names}),
+    ]
+    yield Section("Strategies", text, tables, charts)
+
+
+QUESTIONS = {
+    "bfd-64": ("bfd-unmixed-64", "best fit: rows mixed, against as best fit fills them"),
+    "concat-masked-64": ("concat-64-64", "concat: document masks, against none"),
+    "bfd-masked-64": ("bfd-64", "best fit: document masks, against none"),
+    "concat-fresh-64": ("concat-64-64", "concat: packed anew in each epoch, against the same rows"),
+    "bfd-fresh-64": ("bfd-64", "best fit: packed anew in each epoch, against the same rows"),
+}
+
+
+def _questions(kinds: Kinds) -> Iterator[Section]:
+    rows, text = [], ["Questions that no paper answered; a difference in brackets is one that seeds make, too."]
+    for name, (other, label) in QUESTIONS.items():
+        if {name, other} <= kinds.keys():
+            rows.append([label, *(kinds.verdict(name, other, column) for column in COLUMNS)])
+            share, told = kinds.difference(name, other, SAME)
+            what = f"{'worse' if share > 0 else 'better'} by {abs(share):.1%}" if told else "not told apart"
+            text.append(f"{label.capitalize()}: {what} on the same text.".replace("%", " %"))
+    if rows:
+        yield Section("Not in the papers", text, [(["question", *COLUMNS], rows)])
+
+
+def _claims(kinds: Kinds) -> Iterator[Section]:
+    """What the papers say, and what comes out here, in each of the three columns."""
+    rows = []
+    for strategy, length, atoms in _shapes(kinds):
+        for what, chosen in (("smaller", [a for a in atoms if a < 1]), ("larger", [a for a in atoms if a > 1])):
+            pairs = [(atoms[atom], atoms[1]) for atom in chosen]
+            rows.append([f"{strategy}, L = {length}: {what} atoms than 1 L are worse", *_judged(kinds, pairs)])
+    for length in _padded_lengths(kinds):
+        pairs = [(f"concat-{length}-{length}", f"padding-{length}-{length}")]
+        rows.append([f"L = {length}: padding ends lower than concat", *_judged(kinds, pairs)])
+    if rows:
+        text = [
+            "Claims of Optimizing Packing and Shuffling Strategies, for runs of equal epochs. A claim agrees where each of "
+            "its comparisons is told from the differences between seeds, and does not where one of them is told the other "
+            "way round. The rest is more than runs of this size and number can tell."
+        ]
+        yield Section("What agrees", text, [(["claim", FINAL, COUNTED, SAME], rows)])
+
+
+def _judged(kinds: Kinds, pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Whether the first of each pair has the higher perplexity, by column."""
+    cells = []
+    for column in (FINAL, COUNTED, SAME):
+        found = [kinds.difference(name, other, column) for name, other in pairs]
+        against = any(told and share < 0 for share, told in found)
+        agrees = all(told and share > 0 for share, told in found)
+        cells.append("does not" if against else "agrees" if agrees else "can't tell")
+    return cells
+
+
+def _facts(kinds: Kinds, output: Path) -> str:
+    runs = [run for kind in kinds.values() for run in kind.runs]
+    asked = runs[0]["asked"]
+    tokens = packtool.open(output / "train" / "concat-64-64").manifest.ledger
+    minutes = sum(run["cpu_seconds"] for run in runs) / 60
+    seeds = sorted({len(kind.seeds) for kind in kinds.values()})
+    given = json.loads((output / "corpus.json").read_text())
+    corpus = "the language reference and docstrings of Python" if given["input"] is None else Path(given["input"]).name
+    differ = ", ".join(f"{kinds.noise[name]:.1%} ({name})".replace("%", " %") for name in (FINAL, COUNTED, SAME))
+    noisy = f"Pooled over all kinds, seeds differ by {differ}"
+    return (
+        f"The text is {corpus}: {tokens.input:,} tokens to train on. A GPT-2 with ALiBi of width {asked['width']}, "
+        f"{asked['layers']} layer(s) and {asked['heads']} heads, AdamW with a peak of {asked['learning_rate']:g}, "
+        f"{asked['batch_tokens']:,} places for tokens in a batch, {asked['epochs']} epochs. {len(runs)} runs of "
+        f"{len(kinds)} kinds, {' or '.join(map(str, seeds))} seeds of each, {minutes:,.0f} CPU minutes. packtool "
+        f"{packtool.__version__}, PyTorch {torch.__version__}. Perplexities are means over seeds ± the standard deviation. "
+        f"{'With one seed nothing can be told apart' if np.isnan(kinds.noise[SAME]) else noisy}. "
+        "What so small a model on so little text can't tell: how any of it scales."
+    )
