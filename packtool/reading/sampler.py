@@ -225,22 +225,22 @@ class GlobalBatches:
                         chosen = [(before, -1)]
                     yield chosen, after if first + size >= most else before
 
-    def _shares(self, batches: Sequence[list[Key]]) -> list[list[Key]]:
+    def _shares(self, batches: Sequence[Sequence[Key]]) -> list[list[Key]]:
         """What this rank gets of each of some global batches."""
-        shares = [keys[self.rank :: self.world_size] for keys in batches]
+        shares = [list(keys[self.rank :: self.world_size]) for keys in batches]
         if self.balance is None:
             return shares
         for rows in sorted({len(keys) for keys in batches if len(keys) % self.world_size == 0}):
             those = [number for number, keys in enumerate(batches) if len(keys) == rows]
-            costs = self.stream.pairs([key for number in those for key in batches[number]]).reshape(-1, rows)
+            costs = self.stream.pairs([batches[number] for number in those]).reshape(-1, rows)
             dealt = dealt_in(self.balance, costs, self.world_size, self.micro_batch_size)[:, self.rank]
             for number, mine in zip(those, dealt.tolist(), strict=True):
                 shares[number] = [batches[number][row] for row in mine]
         return shares
 
-    def _keys(self, first: int, last: int) -> list[Key]:
+    def _keys(self, first: int, last: int) -> Sequence[Key]:
         if not self.stream.bucketed:
-            return list(range(first, last))
+            return range(first, last)
         rows = self.stream.rows_of(first)
         full = self.stream.full_rows_of(first)
         if rows == full and rows % self.world_size:

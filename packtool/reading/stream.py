@@ -185,13 +185,14 @@ class Stream:
         tokens = self._batch_tokens or getattr(dataset.manifest.shuffle, "batch_tokens", None)
         return tokens // rows.sequence_length if tokens else count
 
-    def pairs(self, keys: Sequence[Key]) -> I64:
-        """What each of some rows costs in attention: query-key pairs within its documents.
+    def pairs(self, batches: Sequence[Sequence[Key]]) -> I64:
+        """What each row of some batches costs in attention: query-key pairs within its documents.
 
         Raises:
             UsageError: the dataset was written with ``--no-segments``.
         """
-        samples = np.array([key if isinstance(key, int) else key[0] for key in keys], np.int64)
+        keys = [key for batch in batches for key in batch] if self.bucketed else []
+        samples = np.concatenate([_samples(batch) for batch in batches])
         found = np.empty(len(samples), np.int64)
         numbers, items = self._epochs_of(samples)
         for sample in np.unique(samples if self.bucketed else numbers).tolist():
@@ -272,6 +273,12 @@ class Stream:
         if isinstance(dataset, Dataset) and self._shuffle:
             return dataset.epoch(number, seed=self._seed)
         return dataset
+
+
+def _samples(batch: Sequence[Key]) -> I64:
+    if isinstance(batch, range):
+        return np.arange(batch.start, batch.stop)
+    return np.array([key if isinstance(key, int) else key[0] for key in batch], np.int64)
 
 
 def joined(parts: Sequence[Batch]) -> Batch:

@@ -72,7 +72,7 @@ def deal(costs: I64, ranks: int) -> I64:
     [[[0, 1, 3], [4, 5, 2]]]
     """
     dealt = deal_turns(costs, ranks)
-    _exchange(costs, dealt, _take(costs, dealt).sum(axis=2))
+    _exchange(costs, dealt)
     return dealt
 
 
@@ -179,7 +179,9 @@ def least_waiting(costs: I64, ranks: int) -> npt.NDArray[np.float64]:
     return _share(mean, np.maximum(mean, most))
 
 
-def _exchange(costs: I64, dealt: I64, load: I64) -> None:
+def _exchange(costs: I64, dealt: I64) -> None:
+    theirs = _take(costs, dealt)
+    load = theirs.sum(axis=2)
     ranks = dealt.shape[1]
     half = ranks // 2
     mean = load.sum(axis=1) / ranks
@@ -193,14 +195,14 @@ def _exchange(costs: I64, dealt: I64, load: I64) -> None:
         high, low = order[:, : -half - 1 : -1], order[:, :half]
         batch, pair = np.nonzero(~_near(load[going[:, None], high], mean[going, None]))
         helped = np.zeros(high.shape, np.bool_)
-        helped[batch, pair] = _swap(costs, dealt, load, going[batch], high[batch, pair], low[batch, pair, None])
+        helped[batch, pair] = _swap(theirs, dealt, load, going[batch], high[batch, pair], low[batch, pair, None])
         fell = helped[:, 0]
         for others in sorted({min(number, ranks - 1) for number in _OTHERS}):
             stuck = np.flatnonzero(~fell)
             if len(stuck):
                 now = load[going[stuck]]
                 least = np.argsort(now, axis=1, kind="stable")[:, :others]
-                fell[stuck] = _swap(costs, dealt, load, going[stuck], now.argmax(axis=1), least)
+                fell[stuck] = _swap(theirs, dealt, load, going[stuck], now.argmax(axis=1), least)
         going = going[fell]
 
 
@@ -210,32 +212,36 @@ def _near(load: I64, mean: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     return near
 
 
-def _swap(costs: I64, dealt: I64, load: I64, batches: I64, high: I64, others: I64) -> npt.NDArray[np.bool_]:
+def _swap(theirs: I64, dealt: I64, load: I64, batches: I64, high: I64, others: I64) -> npt.NDArray[np.bool_]:
     """Of each batch swap the row of the most loaded rank with that of another which lowers the larger sum most.
 
     Args:
+        theirs: (batches, ranks, rows of a rank): costs of the rows dealt; they change places with the rows.
         others: (batches, ranks that may give a row).
 
     Returns:
         (batches): whether one did.
     """
     every = np.arange(len(batches))
-    most = costs[batches[:, None], dealt[batches, high]]
-    theirs = costs[batches[:, None, None], dealt[batches[:, None], others]]
-    moved = most[:, None, :, None] - theirs[:, :, None, :]
     before = load[batches, high]
-    after = np.maximum(
-        before[:, None, None, None] - moved, load[batches[:, None], others][:, :, None, None] + moved
-    ).reshape(len(batches), -1)
-    best = after.argmin(axis=1)
-    helped: npt.NDArray[np.bool_] = after[every, best] < before
-    other, a, b = np.unravel_index(best, moved.shape[1:])
+    less = load[batches[:, None], others]
+    # Of a + b that become a - d and b + d the larger is half of (a + b) + |2d - (a - b)|.
+    gap = before[:, None] - less
+    high_rows = 2 * theirs[batches, high][:, None, :] - gap[:, :, None]
+    twice = high_rows[:, :, :, None] - 2 * theirs[batches[:, None], others][:, :, None, :]
+    np.abs(twice, out=twice)
+    if others.shape[1] > 1:
+        twice += (before[:, None] + less)[:, :, None, None]
+    best = twice.reshape(len(batches), -1).argmin(axis=1)
+    other, a, b = np.unravel_index(best, twice.shape[1:])
     other = others[every, other]
+    moved = theirs[batches, high, a] - theirs[batches, other, b]
+    helped: npt.NDArray[np.bool_] = np.maximum(before - moved, load[batches, other] + moved) < before
     of, high, other, a, b = (each[helped] for each in (batches, high, other, a, b))
-    amount = moved.reshape(len(batches), -1)[every, best][helped]
-    load[of, high] -= amount
-    load[of, other] += amount
-    dealt[of, high, a], dealt[of, other, b] = dealt[of, other, b], dealt[of, high, a]
+    load[of, high] -= moved[helped]
+    load[of, other] += moved[helped]
+    for values in (dealt, theirs):
+        values[of, high, a], values[of, other, b] = values[of, other, b], values[of, high, a]
     return helped
 
 
