@@ -33,6 +33,7 @@ from benchmarks.index_only import lengths_only
 from packtool import packing
 from packtool.packing import PackOptions
 from packtool.plan import I64
+from packtool.reading.costs import row_pairs
 from packtool.reading.sampler import GlobalBatches
 from packtool.reading.stream import Stream
 from packtool.shuffling.balance import PER_HIDDEN, STEP, TURN, dealt_in, least_waiting, pairs_of, waiting
@@ -93,7 +94,7 @@ def dealt(lengths: I64) -> list[dict[str, Any]]:
 
 
 def loading(lengths: I64, rounds: int) -> list[dict[str, Any]]:
-    """CPU milliseconds a step of the first rank: to read its rows with all fields, and to deal the global batch.
+    """CPU time of the first rank: to read its rows of a step with all fields, to deal the global batch, to count costs.
 
     Rows are read from a dataset of `TOKENS`, and dealt for one of `STEPS` global batches, an index whose tokens nobody
     reads: the lengths again and again.
@@ -113,11 +114,15 @@ def loading(lengths: I64, rounds: int) -> list[dict[str, Any]]:
             index_only=True,
         )
         stream = Stream(index, cache=WORK / "balance-cache")
+        rows, began = packtool.open(index).rows, time.process_time()
+        row_pairs(rows, np.arange(len(rows)))
+        counting = (time.process_time() - began) / len(rows)
         for way, micro in ((STEP, BATCH // RANKS), (TURN, 1)):
             read = [_reading(packed, micro) for _ in range(rounds + 1)][1:]  # the first maps the files
             more = [_choosing(stream, way, micro) - _choosing(stream, None, micro) for _ in range(rounds + 1)][1:]
-            row = {"loading": statistics.median(read) * 1e3, "dealing": statistics.median(more) * 1e3}
-            found.append({"row length": size, "way": way, **row, "share": row["dealing"] / row["loading"]})
+            load, deal = statistics.median(read) * 1e3, statistics.median(more) * 1e3
+            row = {"row length": size, "way": way, "loading, ms": load, "dealing, ms": deal, "share": deal / load}
+            found.append({**row, "counting 10 million rows, s": counting * 1e7})
     return found
 
 

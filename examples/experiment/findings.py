@@ -333,11 +333,11 @@ def _strategies(kinds: Kinds) -> Iterator[Section]:
         places = [f"{perplexity(part[0], part[1]):.1f}" for part in (first, last)]
         work.append([STRATEGIES[name], f"{tokens:,.0f}", reached, in_tokens, *places])
     text = [
-        "Rows of 64, equal steps and equally many places for tokens in a batch, whatever the strategy. Own rows differ; "
-        "the same text is the same for all, scored without other documents in context.",
-        "The second table has text tokens trained on in a step; steps, and millions of text tokens, until the same text "
-        f"has the perplexity {wanted:.1f}, which concat has after three quarters of its steps; and the perplexity of "
-        "held-out text in the first and the last eighth of the run's own rows.",
+        "Rows of 64, equal steps and equally many places for tokens in a batch, whatever the strategy. Own rows "
+        "differ; the same text is the same for all, scored without other documents in context.",
+        "The second table has text tokens trained on in a step; steps, and millions of text tokens, until the same "
+        f"text has the perplexity {wanted:.1f}, which concat has after three quarters of its steps; and the perplexity "
+        "of held-out text in the first and the last eighth of the run's own rows.",
     ]
     second = ["run", "text tokens a step", f"steps to {wanted:.1f}", "M tokens", "first eighth", "last eighth"]
     tables = [(["run", "seeds", *COLUMNS, "same text, to concat"], rows), (second, work)]
@@ -384,9 +384,9 @@ def _claims(kinds: Kinds) -> Iterator[Section]:
         rows.append([f"L = {length}: padding ends lower than concat", *_judged(kinds, pairs)])
     if rows:
         text = [
-            "Claims of Optimizing Packing and Shuffling Strategies, for runs of equal epochs. A claim agrees where each of "
-            "its comparisons is told from the differences between seeds, and does not where one of them is told the other "
-            "way round. The rest is more than runs of this size and number can tell."
+            "Claims of Optimizing Packing and Shuffling Strategies, for runs of equal epochs. A claim agrees where each "
+            "of its comparisons is told from the differences between seeds, and does not where one of them is told the "
+            "other way round. The rest is more than runs of this size and number can tell."
         ]
         yield Section("What agrees", text, [(["claim", FINAL, COUNTED, SAME], rows)])
 
@@ -417,7 +417,8 @@ def _facts(kinds: Kinds, output: Path) -> str:
         f"{asked['layers']} layer(s) and {asked['heads']} heads, AdamW with a peak of {asked['learning_rate']:g}, "
         f"{asked['batch_tokens']:,} places for tokens in a batch, {asked['epochs']} epochs. {len(runs)} runs of "
         f"{len(kinds)} kinds, {' or '.join(map(str, seeds))} seeds of each, {minutes:,.0f} CPU minutes. packtool "
-        f"{packtool.__version__}, PyTorch {torch.__version__}. Perplexities are means over seeds ± the standard deviation. "
+        f"{packtool.__version__}, PyTorch {torch.__version__}. Perplexities are means over seeds ± the standard "
+        f"deviation. "
         f"{'With one seed nothing can be told apart' if np.isnan(kinds.noise[SAME]) else noisy}. "
         "What so small a model on so little text can't tell: how any of it scales."
     )

@@ -101,12 +101,18 @@ def deal_turns(costs: I64, ranks: int, micro_batch: int = 1) -> I64:
     turns = []
     for first in range(0, rows, ranks * micro_batch):
         here = which[:, first : first + ranks * micro_batch]
-        shares = here[:, :, None] if here.shape[1] == ranks else _take(here, deal(_take(costs, here), ranks))
-        sums = _take(costs, shares).sum(axis=2)
-        largest, least = np.argsort(-sums, axis=1, kind="stable"), np.argsort(load, axis=1, kind="stable")
+        if here.shape[1] == ranks:
+            shares = here[:, :, None]  # the largest first, as they are sorted
+            sums = _take(costs, here)
+        else:
+            shares = _take(here, deal(_take(costs, here), ranks))
+            sums = _take(costs, shares).sum(axis=2)
+            largest = np.argsort(-sums, axis=1, kind="stable")
+            shares, sums = shares[every, largest], sums[every, largest]
+        least = np.argsort(load, axis=1, kind="stable") if first else np.broadcast_to(np.arange(ranks), load.shape)
         turn = np.empty_like(shares)
-        turn[every, least] = shares[every, largest]
-        load[every, least] += sums[every, largest]
+        turn[every, least] = shares
+        load[every, least] += sums
         turns.append(turn)
     return np.concatenate(turns, axis=2)
 
@@ -186,18 +192,19 @@ def _exchange(costs: I64, dealt: I64) -> None:
     half = ranks // 2
     mean = load.sum(axis=1) / ranks
     going = np.arange(len(dealt) if half else 0)
-    for _ in range(_EXCHANGES * ranks):
+    for number in range(_EXCHANGES * ranks):
         going = going[~_near(load[going].max(axis=1), mean[going])]
         if not len(going):
             return
-        # The most loaded rank with the least loaded, the next with the next: no rank is in two pairs.
+        # The most loaded rank with the least loaded, the next with the next: no rank is in two pairs. In later rounds
+        # partners are others, since exchanging again with the same one seldom helps.
         order = np.argsort(load[going], axis=1, kind="stable")
-        high, low = order[:, : -half - 1 : -1], order[:, :half]
+        high, low = order[:, : -half - 1 : -1], np.roll(order[:, :half], number, axis=1)
         batch, pair = np.nonzero(~_near(load[going[:, None], high], mean[going, None]))
         helped = np.zeros(high.shape, np.bool_)
         helped[batch, pair] = _swap(theirs, dealt, load, going[batch], high[batch, pair], low[batch, pair, None])
         fell = helped[:, 0]
-        for others in sorted({min(number, ranks - 1) for number in _OTHERS}):
+        for others in sorted({min(most, ranks - 1) for most in _OTHERS}):
             stuck = np.flatnonzero(~fell)
             if len(stuck):
                 now = load[going[stuck]]

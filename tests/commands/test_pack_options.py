@@ -6,12 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import packtool
 from packtool.cli import run
 from packtool.commands.verify import verify
 from packtool.errors import UsageError
+from packtool.shuffling.balance import pairs_of
 from packtool.storage.packed import PackedDataset
 from tests.cli.running import ENVIRONMENT
 from tests.stores import EOS, write_store
@@ -90,3 +92,34 @@ def test_optimize_without_scipy_is_refused_before_anything_is_written(tmp_path: 
         "packtool: error[missing-extra]: --optimize: optimising needs scipy, which is not installed. Install it: "
     )
     assert not (tmp_path / "out").exists()
+
+
+def test_even_costs_are_asked_for_recorded_and_less_uneven(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lengths = np.round(np.random.default_rng(0).lognormal(np.log(24), 0.7, 4_000)).astype(int) + 1
+    store = str(write_store(tmp_path / "store", lengths.tolist(), per_shard=4_000))
+    found = {}
+    for name, more in {"mixed": [], "even": ["--even-cost"]}.items():
+        assert run(["pack", store, "-o", str(tmp_path / name), "--strategy", "bfd", "-L", "512", *more]) == 0
+        dataset = PackedDataset(tmp_path / name)
+        assert dataset.manifest.options.get("even_cost", False) is (name == "even")
+        assert verify(tmp_path / name).problems == []
+        segments = packtool.open(tmp_path / name).rows.segments_of(np.arange(dataset.manifest.ledger.rows))
+        found[name] = pairs_of(segments)
+    assert found["mixed"].sum() == found["even"].sum()
+    assert found["even"].std() < found["mixed"].std()
+    capsys.readouterr()
+    refused = [
+        "pack",
+        store,
+        "-o",
+        str(tmp_path / "x"),
+        "--strategy",
+        "bfd",
+        "-L",
+        "512",
+        "--no-mix-rows",
+        "--even-cost",
+    ]
+    assert run(refused) == 2
+    assert "--even-cost: costs are evened out by exchanging documents between rows" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
