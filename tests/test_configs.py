@@ -163,6 +163,8 @@ def test_the_experiment(corpus: Path, tmp_path: Path) -> None:
         "corpus-order-64",
         "bfd-64",
         "bfd-unmixed-64",
+        "concat-index-64",
+        "bfd-index-64",
         "first-fit-shuffle-64",
         "seamless-64",
         "buckets-64",

@@ -384,8 +384,8 @@ def _claims(kinds: Kinds) -> Iterator[Section]:
         rows.append([f"L = {length}: padding ends lower than concat", *_judged(kinds, pairs)])
     if rows:
         text = [
-            "Claims of Optimizing Packing and Shuffling Strategies, for runs of equal epochs. A claim agrees where each "
-            "of its comparisons is told from the differences between seeds, and does not where one of them is told the "
+            "Claims of Optimizing Packing and Shuffling Strategies, for runs of equal epochs. A claim agrees where all "
+            "of its comparisons are told from the differences of seeds, and does not where one of them is told the "
             "other way round. The rest is more than runs of this size and number can tell."
         ]
         yield Section("What agrees", text, [(["claim", FINAL, COUNTED, SAME], rows)])

@@ -83,13 +83,20 @@ class Size:
 
 
 def train(
-    run: Run, size: Size, texts: Path, folder: Path, after_step: Callable[[int], None] = lambda _: None
+    run: Run,
+    size: Size,
+    texts: Path,
+    folder: Path,
+    *,
+    save_seconds: float = SAVE_SECONDS,
+    after_step: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Train until the end of the run; return its steps and how it scores.
 
     Args:
         texts: token store of the held-out documents, the same for all runs.
         folder: for its state.
+        save_seconds: between times that it is saved.
         after_step: called with the number of steps so far.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -142,7 +149,7 @@ def train(
             curve.append((len(steps), perplexity(*sample.score(model, device).T)))
         if len(steps) == total:
             break
-        if time.monotonic() - saved > SAVE_SECONDS:
+        if time.monotonic() - saved > save_seconds:
             state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "loader": loader.state_dict()}
             _save(checkpoint, {**state, "steps": steps, "curve": curve})
             saved = time.monotonic()
