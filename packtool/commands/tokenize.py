@@ -10,14 +10,17 @@ from typing import Any
 
 from packtool import __version__
 from packtool.clock import Clock
+from packtool.commands.conversations import AUTO, chat_of, check_conversations, recorded_of, renderer_of
 from packtool.commands.inputs import find_files, found_from_anywhere, warn_of_repeats
 from packtool.commands.part import Part, engine_of, require_all
 from packtool.commands.places import claim_output, result_path
 from packtool.commands.preview import Preview, SeenFile
+from packtool.conversations.chat import Chat
 from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin
 from packtool.corpus.fields import Fields
 from packtool.corpus.filters import Filters
+from packtool.corpus.first import begin_with_conversation, begins_with_conversation
 from packtool.corpus.given import copy_records
 from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CorpusFile, Span
@@ -104,23 +107,30 @@ def tokenize(options: TokenizeArguments) -> TokenizeResult:
 def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArguments, engine: Engine) -> TokenizeResult:
     clock = Clock()
     filters = Filters(options.min_words, options.min_chars, options.max_chars, options.min_tokens, options.max_tokens)
-    fields = _fields(options)
+    found = [
+        None if str(each) == STDIN else find_files(each, options.format, options.include, options.exclude)
+        for each in inputs
+    ]
+    chats, records = _hold_conversations(options, [file for files in found for file in files or ()], records)
+    check_conversations(options, chats=chats)
+    fields = _fields(options, chats=chats)
     loaded = load.load(
         options.tokenizer,
         revision=options.revision,
         eos_token=options.eos_token,
         bos=options.bos,
         bos_token=options.bos_token,
+        chats=chats,
     )
     choose(loaded.spec, options.encoder)  # raises what is wrong with it before anything is begun
     recorded = {name: getattr(options, name) for name in names_recorded(TokenizeArguments)}
-    found = [
-        None if str(each) == STDIN else find_files(each, options.format, options.include, options.exclude)
-        for each in inputs
-    ]
+    chat = None
+    if chats:
+        chat, loaded = chat_of(options, loaded)
+        recorded |= recorded_of(options, chat)
     key = key_of(__version__, recorded, loaded.info, [_identity(files) for files in found])
     if options.dry_run:
-        return _preview(options, key, [file for files in found for file in files or ()], loaded, filters, fields)
+        return _preview(options, key, [file for files in found for file in files or ()], loaded, filters, fields, chat)
     read = [each for each in _read(inputs, found) if each != STDIN]
     with claim_output(options, options.output, "tokenize", key=key, inputs=read, share=engine.share) as out:
         if out.finished:
@@ -137,7 +147,7 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
         fallback, share = Pieces(out, "fallback", str), engine.share
         given_up = fallback.recorded([0]).get(0)
         chosen = ("tokenizers", given_up) if given_up else _encoder(options, files, loaded)
-        job = _job(out, files, loaded, chosen[0], fields, filters, options, engine)
+        job = _job(out, files, loaded, chosen[0], fields, filters, chat, options, engine)
         log.info("encoder %s: %s", *chosen)
         if given_up:
             job.start_again("tokenizers")
@@ -169,6 +179,7 @@ def _job(
     encoder: str,
     fields: Fields,
     filters: Filters,
+    chat: Chat | None,
     options: TokenizeArguments,
     engine: Engine,
 ) -> Job:
@@ -192,6 +203,8 @@ def _job(
         provenance=options.provenance,
         special_ids=_special_ids(loaded) if options.special_tokens == "token" and options.ids_field is None else (),
         delivery=out.delivery(engine),
+        chat=chat,
+        loss=chat is not None,
     )
     return Job(context, files, engine, out, quiet=options.quiet)
 
@@ -218,11 +231,22 @@ def _read(inputs: Sequence[Path | str], found: Sequence[Sequence[CorpusFile] | N
     return [*map(str, inputs), *(file.location for files in found for file in files or ())]
 
 
-def _fields(options: TokenizeArguments) -> Fields:
+def _hold_conversations(options: TokenizeArguments, files: Sequence[CorpusFile], records: Any) -> tuple[bool, Any]:
+    """Whether the input holds conversations, as it is told or its first record says; and the records of a program."""
+    if options.conversations is not None or options.ids_field is not None:
+        return options.conversations is not None, records
+    if records is not None:
+        return begin_with_conversation(records, options.text_field)
+    return begins_with_conversation(files, options.text_field), None
+
+
+def _fields(options: TokenizeArguments, *, chats: bool) -> Fields:
     """What is read of a record; the id first of what is kept."""
     columns = dict.fromkeys([*([options.id_field] if options.id_field else []), *options.columns])
     text = options.ids_field or options.text_field
-    return Fields(text, options.ids_field is not None, tuple(columns), options.id_field or "")
+    if chats:
+        text = options.conversations if options.conversations not in (None, AUTO) else ""
+    return Fields(text, options.ids_field is not None, tuple(columns), options.id_field or "", chats)
 
 
 def _special_ids(loaded: load.LoadedTokenizer) -> tuple[int, ...]:
@@ -240,7 +264,7 @@ def _check_options(inputs: Sequence[Path | str], options: TokenizeArguments, str
             if getattr(options, name) is not None:
                 what, remedy = "has no effect on token ids", "give --min-tokens or --max-tokens"
                 raise UsageError("bad-option", what, remedy=remedy, where=flag(name))
-    for name in ("id_field", "ids_field", "text_field", "columns"):
+    for name in ("id_field", "ids_field", "text_field", "columns", "conversations"):
         given = getattr(options, name)
         if "" in (given if name == "columns" else [given]):
             raise UsageError("bad-option", "an empty name", remedy="give the name of a field", where=flag(name))
@@ -288,10 +312,11 @@ def _preview(
     loaded: load.LoadedTokenizer,
     filters: Filters,
     fields: Fields,
+    chat: Chat | None,
 ) -> TokenizeResult:
     """What there is to read, and about what will be written, from samples of it."""
     tokenizer = None if fields.ids else reference_tokenizer(loaded.data)
-    about = estimate(files, tokenizer, fields, filters)
+    about = estimate(files, tokenizer, fields, filters, None if chat is None else renderer_of(chat))
     figures = {
         "files": len(files),
         "blocks": len(blocks.plan(files)),

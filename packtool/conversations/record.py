@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 _ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chatbot": "assistant", "observation": "tool"}
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function", "ipython"})
+"""Those that every template may be given."""
+Trained = Literal["assistant", "all", "last", "completion"]
+"""What trains of a conversation."""
+Use = Literal["train", "mask", "drop"]
+"""What becomes of reasoning or tool calls: they train, they are only shown, or they are left out."""
 _REASONING = ("reasoning_content", "thinking", "reasoning")
+_THOUGHT = re.compile(r"\s*<think>(.*?)</think>\s*", re.DOTALL)
 
 
 class ConversationError(Exception):
     """What is wrong with a conversation, or with a template that is to render it, in words."""
+
+
+class NothingTrainsError(ConversationError):
+    """No token of a conversation would train."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +42,11 @@ class Conversation:
     trains: tuple[bool, ...]
     tools: list[Any] | None = None
     prompt: int | None = None
+
+    def masked(self, messages: Sequence[bool]) -> Conversation:
+        """The same, but for messages that are not to train."""
+        trains = (may and not masked for may, masked in zip(self.trains, messages, strict=True))
+        return replace(self, trains=tuple(trains))
 
 
 def conversation_of(record: Mapping[str, Any]) -> Conversation:
@@ -63,9 +81,66 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
         raise ConversationError("a conversation without messages")
     pairs = [_message(each, number) for number, each in enumerate(given, 1)]
     tools = record.get("tools")
+    if isinstance(tools, str):  # as tables hold them, whose columns have one type
+        try:
+            tools = json.loads(tools)
+        except ValueError as error:
+            raise ConversationError(f"tools is no JSON: {error}") from None
     if tools is not None and not isinstance(tools, list):
         raise ConversationError(f"tools is {_kind(tools)}, not a list of JSON schemas")
     return Conversation(tuple(each for each, _ in pairs), tuple(trains for _, trains in pairs), tools or None, prompt)
+
+
+def reasoning_of(message: Mapping[str, Any]) -> str | None:
+    """What the assistant thinks before it speaks: in a field of its own, or at the beginning of what it says.
+
+    >>> reasoning_of({"role": "assistant", "content": "<think>Hm.</think>Yes."})
+    'Hm.'
+    """
+    found = message.get("reasoning_content")
+    if found is None and isinstance(message.get("content"), str) and (match := _THOUGHT.match(message["content"])):
+        found = match[1]
+    return found if isinstance(found, str) else None
+
+
+def without_reasoning(conversation: Conversation) -> Conversation:
+    """The conversation without what the assistant thinks.
+
+    >>> talk = Conversation(({"role": "assistant", "content": "<think>Hm.</think>Yes."},), (True,))
+    >>> without_reasoning(talk).messages
+    ({'role': 'assistant', 'content': 'Yes.'},)
+    """
+
+    def spoken(message: dict[str, Any]) -> dict[str, Any]:
+        kept = {name: value for name, value in message.items() if name not in _REASONING}
+        if message["role"] == "assistant" and isinstance(kept.get("content"), str):
+            kept["content"] = (
+                _THOUGHT.sub("", kept["content"], 1) if _THOUGHT.match(kept["content"]) else kept["content"]
+            )
+        return kept
+
+    return replace(conversation, messages=tuple(map(spoken, conversation.messages)))
+
+
+def without_tool_calls(conversation: Conversation) -> Conversation:
+    """The conversation without tools, calls of them, and what they answered.
+
+    A message of the assistant's that holds nothing else goes, too.
+
+    >>> call = {"role": "assistant", "tool_calls": [{"function": {"name": "add"}}]}
+    >>> talk = Conversation(({"role": "user", "content": "1 + 1"}, call, {"role": "tool", "content": "2"}), (True,) * 3)
+    >>> without_tool_calls(talk).messages
+    ({'role': 'user', 'content': '1 + 1'},)
+    """
+    messages, trains, prompt = [], [], conversation.prompt
+    for number, (message, may) in enumerate(zip(conversation.messages, conversation.trains, strict=True)):
+        kept = {name: value for name, value in message.items() if name != "tool_calls"}
+        if message["role"] in ("tool", "function", "ipython") or ("tool_calls" in message and not kept.get("content")):
+            prompt = prompt - 1 if prompt is not None and number < (conversation.prompt or 0) else prompt
+            continue
+        messages.append(kept)
+        trains.append(may)
+    return Conversation(tuple(messages), tuple(trains), None, prompt)
 
 
 def _of_shared(message: Any, number: int) -> dict[str, Any]:
@@ -91,8 +166,9 @@ def _message(message: Any, number: int) -> tuple[dict[str, Any], bool]:
     weight, train = message.get("weight"), message.get("train")
     if not (weight is None or weight in (0, 1)) or not (train is None or isinstance(train, bool)):
         raise ConversationError(f"message {number}: train is true or false, and a weight 0 or 1")
-    kept = {name: value for name, value in message.items() if name not in ("train", "weight")}
-    reasoning = next((kept[name] for name in _REASONING if kept.get(name) is not None), None)
+    # As in Transformers: what is null is not there, since templates ask for keys.
+    kept = {name: value for name, value in message.items() if value is not None and name not in ("train", "weight")}
+    reasoning = next((kept[name] for name in _REASONING if name in kept), None)
     if reasoning is not None:
         kept = {"thinking": reasoning, **kept, "reasoning_content": reasoning}
     return kept, train is not False and weight != 0

@@ -1,31 +1,32 @@
-"""Which characters of a rendered conversation train, and which tokens these are."""
+"""Which characters of a rendered conversation train."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from packtool.conversations.record import Conversation, ConversationError
+from packtool.conversations.mask import Spans
+from packtool.conversations.record import (
+    Conversation,
+    ConversationError,
+    NothingTrainsError,
+    Trained,
+    reasoning_of,
+)
 from packtool.conversations.template import ChatTemplate, Rendered
-
-Spans = tuple[tuple[int, int], ...]
-"""(begin, end) in characters, ascending, none overlapping."""
-Trained = Literal["assistant", "all", "last", "completion"]
 
 
 def rendered_with_spans(
-    conversation: Conversation, template: ChatTemplate, train_on: Trained = "assistant"
+    conversation: Conversation, template: ChatTemplate, train_on: Trained = "assistant", *, mask_reasoning: bool = False
 ) -> tuple[str, Spans]:
     """The text of a conversation, and the spans of it that train.
 
     Args:
         conversation: as its record has it.
         template: the tokenizer's.
-        train_on: `assistant`, each message of the assistant's; `last`, the last of these; `completion`, those after the
-            prompt; `all`, the whole text. Messages that say so never train.
+        train_on: `assistant`, each message of the assistant's; `last`, the last of these; `completion`, what follows
+            the prompt; `all`, the whole text. Messages that say so never train.
+        mask_reasoning: nor does what the assistant thinks.
 
     Raises:
         ConversationError: nothing would train, or what trains can't be found in the text.
@@ -41,30 +42,31 @@ def rendered_with_spans(
     if train_on == "all":
         if not all(conversation.trains):
             raise ConversationError("a message is not to train, but all of the text is asked for")
+        if not rendered.text:
+            raise NothingTrainsError("nothing trains: the text is empty")
         return rendered.text, ((0, len(rendered.text)),)
     said = [number for number, message in enumerate(conversation.messages) if message["role"] == "assistant"]
     chosen = _chosen(conversation, said, train_on)
-    if rendered.marked:
-        return rendered.text, _of_marks(rendered, said, chosen)
-    return rendered.text, _joined([_of_prefixes(conversation, template, rendered.text, number) for number in chosen])
-
-
-def token_mask(offsets: npt.NDArray[np.int64], spans: Spans) -> npt.NDArray[np.uint8]:
-    """1 for each token that has a character in a span, as Transformers masks them.
-
-    Args:
-        offsets: (tokens, 2), the characters of each: begin and end.
-        spans: in characters.
-
-    >>> token_mask(np.array([[0, 2], [2, 4], [4, 5], [5, 8]]), ((3, 5),))
-    array([0, 1, 1, 0], dtype=uint8)
-    """
-    bounds = np.array(spans, np.int64).reshape(-1, 2)
-    begin, end = offsets[:, 0], offsets[:, 1]
-    # Of the spans that end after a token begins, the first is the one it may lie in.
-    near = np.searchsorted(bounds[:, 1], begin, side="right")
-    reached = np.append(bounds[:, 0], np.iinfo(np.int64).max)[near]
-    return ((end > reached) & (end > begin)).astype(np.uint8)
+    if train_on == "completion" and not mask_reasoning and all(conversation.trains[conversation.prompt :]):
+        begin = _begin(conversation, template, rendered.text, conversation.prompt or 0)
+        spans: Spans = ((begin, len(rendered.text)),) if begin < len(rendered.text) else ()
+    elif template.marks and len(said) == len(chosen) and not mask_reasoning:
+        spans = _joined([span for span in rendered.marked if span[0] < span[1]])
+    else:
+        found = (
+            _of_marks(rendered, said, chosen)
+            if template.marks
+            else [_of_prefixes(conversation, template, rendered.text, number) for number in chosen]
+        )
+        if mask_reasoning:
+            messages = [conversation.messages[number] for number in chosen]
+            found = [
+                part for span, one in zip(found, messages, strict=True) for part in _spoken(rendered.text, span, one)
+            ]
+        spans = _joined([span for span in found if span[0] < span[1]])
+    if not spans:
+        raise NothingTrainsError("nothing trains: what is to train is empty in the text")
+    return rendered.text, spans
 
 
 def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) -> list[int]:
@@ -77,17 +79,33 @@ def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) 
         wanted = list(said[-1:] if train_on == "last" else said)
     chosen = [number for number in wanted if conversation.trains[number]]
     if not chosen:
-        raise ConversationError("nothing trains: no message of the assistant" + " may" * bool(wanted))
+        raise NothingTrainsError("nothing trains: no message of the assistant" + " may" * bool(wanted))
     return chosen
 
 
-def _of_marks(rendered: Rendered, said: Sequence[int], chosen: Sequence[int]) -> Spans:
-    if len(said) == len(chosen):
-        return _joined([span for span in rendered.marked if span[0] < span[1]])
+def _of_marks(rendered: Rendered, said: Sequence[int], chosen: Sequence[int]) -> list[tuple[int, int]]:
     if len(rendered.marked) != len(said):
         what = f"the chat template marks {len(rendered.marked)} spans for {len(said)} messages of the assistant"
         raise ConversationError(f"{what}, so it can't be told which of them train")
-    return _joined([rendered.marked[place] for place, number in enumerate(said) if number in chosen])
+    return [rendered.marked[place] for place, number in enumerate(said) if number in chosen]
+
+
+def _spoken(text: str, span: tuple[int, int], message: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """The span of a message without what the assistant thinks, if the template shows it."""
+    thought = (reasoning_of(message) or "").strip()
+    at = text.find(thought, *span) if thought else -1
+    return [span] if at < 0 else [(span[0], at), (at + len(thought), span[1])]
+
+
+def _begin(conversation: Conversation, template: ChatTemplate, text: str, number: int) -> int:
+    """Where what the assistant generates as one message begins in a text."""
+    before = template.render(conversation.messages[:number], conversation.tools, prompt=True).text
+    if not text.startswith(before):
+        raise ConversationError(
+            f"the chat template renders what comes before message {number + 1} differently once it is there, so it "
+            "can't be told which tokens train"
+        )
+    return len(before)
 
 
 def _of_prefixes(conversation: Conversation, template: ChatTemplate, text: str, number: int) -> tuple[int, int]:

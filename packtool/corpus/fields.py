@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 import msgspec
 
 _SCALAR = str | int | float | bool | None
+CONVERSATION = ("messages", "conversations", "prompt", "completion")
+"""Fields that hold conversations, where none is named."""
+TOOLS = "tools"
 
 
 class Fields(msgspec.Struct, frozen=True):
     """The fields of a record that are read; dots go down into objects.
 
     Attributes:
-        text: what is tokenized.
+        text: what is tokenized; of conversations the field that holds them, or "" for those of `CONVERSATION` that a
+            record has.
         ids: it holds a list of token ids.
+        chat: it holds a conversation: documents are mappings with what `packtool.conversations` reads.
         columns: scalars that are kept.
         required: the one of them that no record may lack; "" for none.
     """
@@ -26,6 +31,38 @@ class Fields(msgspec.Struct, frozen=True):
     ids: bool = False
     columns: tuple[str, ...] = ()
     required: str = ""
+    chat: bool = False
+
+    @property
+    def document(self) -> tuple[str, ...]:
+        """The fields that make a document."""
+        if not self.chat:
+            return (self.text,)
+        return (*((self.text,) if self.text else CONVERSATION), TOOLS)
+
+    def conversation(self, found: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What is read of a record with a conversation; None where it has none.
+
+        Args:
+            found: the values of `document`, whichever the record has.
+
+        >>> Fields("chat", chat=True).conversation({"chat": [{"role": "user"}], "tools": None})
+        {'messages': [{'role': 'user'}]}
+        """
+        held = {name: value for name, value in found.items() if value is not None}
+        if self.text and self.text in held:
+            held["messages"] = held.pop(self.text)
+        return held if held.keys() & set(CONVERSATION) else None
+
+
+def no_conversation(fields: Fields) -> str:
+    """What a record lacks.
+
+    >>> no_conversation(Fields("", chat=True))
+    'no conversation: neither messages, conversations, nor prompt and completion'
+    """
+    named = f"no field {fields.text!r} with a conversation"
+    return named if fields.text else "no conversation: neither messages, conversations, nor prompt and completion"
 
 
 class UnusableFieldError(Exception):
@@ -64,6 +101,8 @@ def record_type(fields: Fields) -> tuple[Any, list[Callable[[Any], Any]]] | None
 
     None where a field lies inside another one: then every record takes the slow way.
     """
+    if fields.chat:
+        return _conversation_type(fields)
     tree: dict[str, Any] = {}
     paths = [fields.text.split("."), *(column.split(".") for column in fields.columns)]
     for number, path in enumerate(paths):
@@ -77,6 +116,21 @@ def record_type(fields: Fields) -> tuple[Any, list[Callable[[Any], Any]]] | None
         node[path[-1]] = number
     kind, _ = _struct(tree, list[int] if fields.ids else str)
     return kind, [_getter(tree, path) for path in paths]
+
+
+def _conversation_type(fields: Fields) -> tuple[Any, list[Callable[[Any], Any]]] | None:
+    names = (*fields.document, *fields.columns)
+    if len(set(names)) < len(names) or any("." in name for name in names):
+        return None
+    inner = [(f"f{number}", Any if name in fields.document else _SCALAR, None) for number, name in enumerate(names)]
+    kind = msgspec.defstruct("Record", inner, rename={f"f{number}": name for number, name in enumerate(names)})
+    places = [(f"f{number}", name) for number, name in enumerate(fields.document)]
+
+    def conversation(record: Any) -> dict[str, Any] | None:
+        return fields.conversation({name: getattr(record, place) for place, name in places})
+
+    first = len(fields.document)
+    return kind, [conversation, *(attrgetter(f"f{first + number}") for number in range(len(fields.columns)))]
 
 
 def _struct(tree: dict[str, Any], text: Any) -> tuple[Any, bool]:

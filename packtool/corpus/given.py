@@ -34,7 +34,7 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
         splits = ", ".join(map(str, records)) or "nothing"
         raise _refused(f"a mapping, of {splits}, is no sequence of records", "give one of its values")
     names = list(
-        dict.fromkeys(chain.from_iterable((name, name.split(".")[0]) for name in (fields.text, *fields.columns)))
+        dict.fromkeys(chain.from_iterable((name, name.split(".")[0]) for name in (*fields.document, *fields.columns)))
     )
     target = directory / "stdin"  # they take its place
     with target.open("w", encoding="ascii", newline="\n") as out:

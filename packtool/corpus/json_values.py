@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import codecs
 import functools
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -11,8 +14,24 @@ import numpy as np
 
 from packtool.corpus.fields import Literal, UnusableFieldError
 
+_DEPTH = 1000
+"""Calls that a parser may nest; each level of JSON takes one."""
 _SMALL = 1 << 18
 """Bytes that are decoded sooner than Arrow is loaded, which checks several times as fast."""
+
+
+@contextmanager
+def same_depth() -> Iterator[None]:
+    """The same nesting is too deep, however deep the call that reads: results must not depend on who calls."""
+    before = sys.getrecursionlimit()
+    depth, frame = 0, sys._getframe()
+    while frame.f_back is not None:
+        depth, frame = depth + 1, frame.f_back
+    sys.setrecursionlimit(depth + _DEPTH)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def require_whole(text: str, what: str) -> str:
@@ -71,7 +90,7 @@ def kind_of(value: Any) -> str:
         return "true or false"
     if isinstance(value, Literal):
         return "a number"
-    names = {float: "a number", str: "a string", list: "an array", dict: "an object"}
+    names = {int: "a number", float: "a number", str: "a string", list: "an array", dict: "an object"}
     return names[type(value)]
 
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from packtool.corpus.fields import Fields, Literal, UnusableFieldError, record_type, scalar
-from packtool.corpus.json_values import ending, fields_of, ids_of, is_utf8, kind_of, raw_field, require_whole
+from packtool.corpus.fields import Fields, Literal, UnusableFieldError, no_conversation, record_type, scalar
+from packtool.corpus.json_values import (
+    ending,
+    fields_of,
+    ids_of,
+    is_utf8,
+    kind_of,
+    raw_field,
+    require_whole,
+    same_depth,
+)
 from packtool.corpus.lines import LongLine, line_chunks, too_long
 from packtool.corpus.long_string import LongString
 from packtool.corpus.open import Readable
@@ -23,8 +30,6 @@ LONG = 1 << 23
 """Lines of more bytes are never held as one `str`, which can take four bytes for each character."""
 _REJECTS = 1 << 12
 """Records of a batch that can't be used, about: each takes some hundred bytes, and a line may have one."""
-_DEPTH = 1000
-"""Calls that a parser may nest; each level of JSON takes one."""
 _BOM = b"\xef\xbb\xbf"
 _NEWLINE, _RETURN, _OPEN, _CLOSE = b"\n\r{}"
 _SPACE = b" \t\r\n"
@@ -51,26 +56,12 @@ def read_jsonl(
             batches = [RecordBatch(rejects=[too_long(chunk, limit)], records=1, bytes=chunk.size)]
         else:
             lines = chunk[len(_BOM) :] if first and chunk[:3] == _BOM else chunk
-            with _same_depth():
+            with same_depth():
                 fast = parser.fast(lines)
                 batches = [fast] if fast else list(parser.slow(lines))
             batches[-1].bytes = len(chunk)
         first = False
         yield from batches
-
-
-@contextmanager
-def _same_depth() -> Iterator[None]:
-    """The same nesting is too deep, however deep the call that reads: results must not depend on who calls."""
-    before = sys.getrecursionlimit()
-    depth, frame = 0, sys._getframe()
-    while frame.f_back is not None:
-        depth, frame = depth + 1, frame.f_back
-    sys.setrecursionlimit(depth + _DEPTH)
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
 
 
 class _Parser:
@@ -113,7 +104,10 @@ class _Parser:
         lacks = self._fields.required and None in columns[self._fields.columns.index(self._fields.required)]
         if lacks or len(records) != len(ends):
             return None
-        return RecordBatch(list(map(self._value, records)), range(1, len(records) + 1), columns, records=len(records))
+        documents = list(map(self._value, records))
+        if self._fields.chat and None in documents:
+            return None
+        return RecordBatch(documents, range(1, len(records) + 1), columns, records=len(records))
 
     def slow(self, lines: bytes | bytearray) -> Iterator[RecordBatch]:
         """One line after another, with the reason for each that can't be used."""
@@ -170,9 +164,11 @@ class _Parser:
     def _text(self, line: bytes) -> _Found:
         if self._decoder is not None and not self._fields.columns and is_utf8(line):
             try:
-                return self._value(self._decoder.decode(line)), []
+                found = self._value(self._decoder.decode(line))
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                pass
+                found = None
+            if found is not None:
+                return found, []
         return self._judge(line)
 
     def _judge(self, line: bytes) -> _Found:
@@ -181,7 +177,8 @@ class _Parser:
         That one takes NaN, and lone surrogates in fields that are not asked for.
         """
         try:
-            value = json.loads(line.decode(), parse_int=Literal)  # of any length
+            # Numbers of any length; those of a conversation are for its template, which reads numbers.
+            value = json.loads(line.decode(), parse_int=None if self._fields.chat else Literal)
         except UnicodeDecodeError:
             raise UnusableFieldError("invalid-utf8", "not valid UTF-8") from None
         except json.JSONDecodeError as error:
@@ -190,11 +187,19 @@ class _Parser:
             ) from None
         except RecursionError:
             raise UnusableFieldError("invalid-json", "JSON nested too deeply") from None
+        except ValueError:
+            raise UnusableFieldError("invalid-json", "a number of thousands of digits") from None
         if not isinstance(value, dict):
             raise UnusableFieldError("invalid-json", f"not a JSON object but {kind_of(value)}")
         return self._find(value), self._kept(value)
 
     def _find(self, record: dict[str, Any]) -> Any:
+        if self._fields.chat:
+            found = {name: self._at(record, name) for name in self._fields.document}
+            held = {name: value for name, value in found.items() if value is not _MISSING}
+            if (conversation := self._fields.conversation(held)) is None:
+                raise UnusableFieldError("missing-text", f"{no_conversation(self._fields)}; {fields_of(record)}")
+            return conversation
         value = self._at(record, self._field)
         name = "field of ids" if self._fields.ids else "text field"
         if value is _MISSING:
@@ -229,7 +234,7 @@ class _Parser:
 
     def _long(self, line: memoryview) -> _Found | None:
         """As `_text`, without a copy of the line where nothing is wrong with it."""
-        if not self._fields.ids and not self._fields.columns and is_utf8(line):
+        if not self._fields.ids and not self._fields.chat and not self._fields.columns and is_utf8(line):
             try:
                 raw = raw_field(line, self._path) or raw_field(line, [self._field])
                 if raw is not None and memoryview(raw)[0] == ord('"'):

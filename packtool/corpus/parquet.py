@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import msgspec
 
-from packtool.corpus.fields import Fields, scalar
+from packtool.corpus.fields import Fields, no_conversation, scalar
 from packtool.corpus.records import RECORD_BYTES, Document, RecordBatch, Reject, UnusableFileError, reject, too_large
 from packtool.corpus.text import LONG, LongStream
 
@@ -68,9 +68,10 @@ def read_parquet(
     fields = Fields(fields) if isinstance(fields, str) else fields
     parquet = open_parquet(file)
     schema = parquet.schema_arrow
-    path = require_column(schema, fields.text, ids=fields.ids)
+    held = _conversation_columns(schema, fields) if fields.chat else (fields.text,)
+    path = [] if fields.chat else require_column(schema, fields.text, ids=fields.ids)
     others = [require_scalar(schema, name) for name in fields.columns]
-    wanted = list(dict.fromkeys([fields.text, *fields.columns]))
+    wanted = list(dict.fromkeys([*held, *fields.columns]))
     meta = parquet.metadata
     share = file.seek(0, io.SEEK_END) / max(sum(row_groups(file)), 1)
     groups = range(start, meta.num_row_groups if stop < 0 else stop)
@@ -116,6 +117,21 @@ def require_column(schema: Any, column: str, *, ids: bool = False) -> list[str]:
     return path
 
 
+def _conversation_columns(schema: Any, fields: Fields) -> tuple[str, ...]:
+    """The columns of a conversation that there are.
+
+    Raises:
+        UnusableFileError: there is none.
+    """
+    if fields.text:
+        _find_column(schema, fields.text, "missing-text")
+    known = [name for name in fields.document if name in (*schema.names, fields.text)]
+    if fields.conversation(dict.fromkeys(known, "")) is None:
+        what = f"{no_conversation(fields)}; there are {', '.join(schema.names[:12])}"
+        raise UnusableFileError("missing-text", what)
+    return tuple(known)
+
+
 def require_scalar(schema: Any, column: str) -> list[str]:
     """The path to a column of scalars.
 
@@ -156,12 +172,15 @@ def batch_of(table: Any, fields: Fields, path: list[str], others: list[list[str]
     """The documents of a record batch, with the scalars beside them.
 
     Args:
-        path: to the text.
+        path: to the text; of conversations nothing.
         others: to each of the scalars.
         limit: bytes of a text; longer ones are rejected.
     """
-    array = _descend(table, path)
-    batch = _lists(array, fields.text) if fields.ids else _texts(array, fields.text, limit)
+    if fields.chat:
+        batch = _conversations(table, fields)
+    else:
+        array = _descend(table, path)
+        batch = _lists(array, fields.text) if fields.ids else _texts(array, fields.text, limit)
     if not fields.columns:
         return batch
     kept: list[int] = []
@@ -212,6 +231,22 @@ def _lists(array: Any, column: str) -> RecordBatch:
             batch.rejects.append(Reject(number, "bad-ids", f"column {column!r} {what}, not a list of token ids"))
         else:
             batch.documents.append(ids)
+            numbers.append(number)
+    batch.numbers = numbers
+    return batch
+
+
+def _conversations(table: Any, fields: Fields) -> RecordBatch:
+    batch = RecordBatch()
+    names = [name for name in fields.document if name in table.schema.names or name.split(".")[0] in table.schema.names]
+    paths = [[name] if name in table.schema.names else name.split(".") for name in names]
+    columns = [_descend(table, path).to_pylist() for path in paths]
+    numbers: list[int] = []
+    for number, values in enumerate(zip(*columns, strict=True), 1):
+        if (found := fields.conversation(dict(zip(names, values, strict=True)))) is None:
+            batch.rejects.append(Reject(number, "missing-text", no_conversation(fields)))
+        else:
+            batch.documents.append(found)
             numbers.append(number)
     batch.numbers = numbers
     return batch

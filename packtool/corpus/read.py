@@ -77,6 +77,8 @@ class SpanReader:
         try:
             if self._file.problem:
                 raise UnusableFileError("damaged-file", self._file.problem)
+            if self._file.format in ("text", "lines", "csv", "tsv") and self._fields.chat:
+                raise UnusableFileError("missing-text", f"{self._file.format}, which holds no conversations")
             if self._file.format in ("text", "lines") and (self._fields.columns or self._fields.ids):
                 name = self._fields.text if self._fields.ids else self._fields.columns[0]
                 raise UnusableFileError("bad-field", f"plain text, which has no field {name!r}")

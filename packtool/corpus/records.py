@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -25,6 +25,8 @@ REASONS = (
     "missing-text",
     "bad-field",
     "bad-ids",
+    "bad-conversation",
+    "nothing-trains",
     "bad-table-row",
     "damaged-file",
     "record-too-large",
@@ -121,26 +123,30 @@ class RecordBatch:
     """Consecutive records.
 
     Attributes:
-        documents: usable texts, in order; lists of ids where these were asked for.
+        documents: usable texts, in order; lists of ids where these were asked for, and mappings of a conversation that
+            is still to be rendered.
         numbers: record of each of them, counted from 1 within the batch.
         columns: of each scalar that is kept, its value for each document.
         rejects: unusable records, in order.
         records: lines (blank ones too), rows or files that were read.
         bytes: that were read for it, uncompressed.
         progress: the same as bytes of the file as it lies there.
+        spans: of each text that was rendered from a conversation, the (begin, end) of the characters that train.
     """
 
-    documents: list[Document] = field(default_factory=list)
+    documents: list[Any] = field(default_factory=list)
     numbers: Sequence[int] = field(default_factory=list)
     columns: list[list[str | None]] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
     records: int = 0
     bytes: int = 0
     progress: int = 0
+    spans: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
 
     def keep(self, kept: Sequence[int]) -> None:
         """Leave out all documents but these."""
         self.documents = [self.documents[n] for n in kept]
+        self.spans = [self.spans[n] for n in kept] if self.spans else []
         self.numbers = [self.numbers[n] for n in kept]
         self.columns = [[values[n] for n in kept] for values in self.columns]
 

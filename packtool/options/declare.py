@@ -19,6 +19,7 @@ from packtool.options.kinds import Kind
 Group = Literal[
     "Input",
     "Tokens",
+    "Conversations",
     "Rows",
     "Which documents",
     "Order",

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
+from packtool.options.conversations import ConversationOptions
 from packtool.options.declare import Option
 from packtool.options.kinds import COUNT, FLAG, GLOBS, INPUTS, NAMES, NUMBER, SIZE, TEXT, TEXT_OR_ID
 from packtool.options.shared import (
@@ -20,7 +21,7 @@ from packtool.sizes import parse_bytes
 
 
 @dataclass(frozen=True)
-class TokenizeArguments(Writing, Sharing):
+class TokenizeArguments(ConversationOptions, Writing, Sharing):
     """The arguments of `packtool.tokenize`."""
 
     inputs: Annotated[

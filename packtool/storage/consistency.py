@@ -29,7 +29,7 @@ from packtool.storage.names import (
     REPORT_FILE,
     SEGMENT,
     TOKENIZER,
-    TOKENIZER_CONFIGS,
+    TOKENIZER_FILES,
     bucket_directory,
     columns_file,
     is_exported,
@@ -94,8 +94,7 @@ def _tokenizer(info: TokenizerInfo, dtype: str) -> Iterator[str]:
 
 def _tokenizer_files(entries: Sequence[InputEntry]) -> Iterator[str]:
     names = [entry.name for entry in entries]
-    known = (TOKENIZER, *TOKENIZER_CONFIGS)
-    if names and (names[0] != TOKENIZER or len(set(names)) < len(names) or not set(names) <= set(known)):
+    if names and (names[0] != TOKENIZER or len(set(names)) < len(names) or not set(names) <= set(TOKENIZER_FILES)):
         yield f"its tokenizer_files are {names}"
 
 

@@ -9,7 +9,10 @@ import numpy as np
 
 TOKENIZER = "tokenizer.json"
 TOKENIZER_CONFIGS = ("tokenizer_config.json", "special_tokens_map.json")
-"""Files that may lie beside it, most telling first."""
+"""Configurations that may lie beside it, most telling first."""
+CHAT_TEMPLATES = ("chat_template.jinja", "chat_template.json")
+TOKENIZER_FILES = (TOKENIZER, *TOKENIZER_CONFIGS, *CHAT_TEMPLATES)
+"""All of a tokenizer's files."""
 LENGTHS = "lengths.npy"
 ORDER_FILE = "order.npy"
 CHOSEN = "chosen.npy"

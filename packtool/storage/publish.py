@@ -20,7 +20,7 @@ from packtool.places.local import PARTIAL, LocalPlace, sync_directory
 from packtool.storage import manifest as manifests
 from packtool.storage.listing import listed
 from packtool.storage.lock import LOCK
-from packtool.storage.names import COLUMNS, EXPORTED, REJECTED, TOKENIZER, TOKENIZER_CONFIGS
+from packtool.storage.names import COLUMNS, EXPORTED, REJECTED, TOKENIZER_FILES
 
 UNFINISHED = "unfinished"
 """Directory for what only an unfinished output has: state, scratch files, finished pieces to resume from."""
@@ -32,7 +32,7 @@ WHOLE = "whole.json"
 _REPLACED = "replaced.json"
 _ARRAY = r"[a-z_]+(-\d{5,})?\.npy"
 _BUCKET = r"(bucket-\d{5,}/)?"
-_TOKENIZER = "|".join(map(re.escape, (TOKENIZER, *TOKENIZER_CONFIGS)))
+_TOKENIZER = "|".join(map(re.escape, TOKENIZER_FILES))
 DATASET_FILE = (
     rf"({_BUCKET}{_ARRAY}|{EXPORTED}|{COLUMNS}|{_TOKENIZER}|{manifests.RUN}|{manifests.REPORT}|{re.escape(REJECTED)})"
 )

@@ -99,7 +99,7 @@ def assemble(
     }
     out.finish(manifest, run)
     _warn(out.place, manifest)
-    _warn_of_special(str(out.place), total.special, manifest.tokenizer.added_tokens)
+    _warn_of_special(str(out.place), total.special, manifest.tokenizer.added_tokens, chats=job.context.chat is not None)
     return manifest.counts, run
 
 
@@ -116,7 +116,7 @@ def _warn(place: Place, manifest: StoreManifest) -> None:
         warn("no-documents", "no document is left", remedy="check the input and the filters", where=str(place))
 
 
-def _warn_of_special(place: str, found: Mapping[str, int], tokens: Mapping[str, int]) -> None:
+def _warn_of_special(place: str, found: Mapping[str, int], tokens: Mapping[str, int], *, chats: bool) -> None:
     """Texts that hold special tokens: perhaps from other corpora, perhaps by somebody who wants to end a document."""
     if not found:
         return
@@ -125,6 +125,9 @@ def _warn_of_special(place: str, found: Mapping[str, int], tokens: Mapping[str, 
     listed = ", ".join(f"{names[int(number)]} ({times:,})" for number, times in most[:5])
     what = f"texts hold special tokens, which are encoded as such: {listed}{', …' * (len(most) > 5)}"
     remedy = "give --special-tokens text to encode them as plain text"
+    if chats:
+        what = what.replace("texts hold special tokens", "messages spell special tokens", 1)
+        remedy = "clean the messages: what they spell can't be told from what the chat template writes"
     warn("special-tokens", what, remedy=remedy, where=place)
 
 

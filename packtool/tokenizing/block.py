@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 import numpy as np
 
+from packtool.conversations.chat import Chat
 from packtool.corpus.discover import STDIN
 from packtool.corpus.fields import Fields
 from packtool.corpus.filters import Filters
@@ -31,13 +32,19 @@ from packtool.tokenizing.counts import SpanCounts, count_ids
 from packtool.tokenizing.encode import Parts, encoded, joined, require_ids, stored, utf8_of
 from packtool.tokenizing.rejects import RejectLog
 from packtool.tokenizing.store_writer import ShardWriter, WrittenShard
+from packtool.tokenizing.trained import TrainedTokens
 from packtool.tokenizing.verify import Verified
 
+if TYPE_CHECKING:
+    from packtool.tokenizing.conversations import Conversations
+
 REMEDIES = {
+    "bad-conversation": "fix the conversation, or give --on-error skip or quarantine",
+    "nothing-trains": "leave the conversation out, or give --on-error skip or quarantine",
     "bad-field": "name another field, or give --on-error skip or quarantine",
     "bad-ids": "name the field of ids and the tokenizer that made them, or give --on-error skip or quarantine",
     "bad-table-row": "fix the row, or give --on-error skip or quarantine",
-    "missing-text": "name the field with --text-field, or give --on-error skip or quarantine",
+    "missing-text": "name the field with --text-field or --conversations, or give --on-error skip or quarantine",
     "damaged-file": "get the file again, or give --on-error skip or quarantine",
     "record-too-large": "raise --max-record-bytes, or give --on-error skip or quarantine",
 }
@@ -60,6 +67,7 @@ class Context(msgspec.Struct, frozen=True):
         special_ids: of the special tokens to count in texts, ascending.
         delivery: of finished blocks, and of the tokenizer to workers.
         loss: keep which tokens train.
+        chat: how conversations become texts; None where documents are none.
     """
 
     scratch: str
@@ -74,6 +82,7 @@ class Context(msgspec.Struct, frozen=True):
     delivery: Delivery
     special_ids: tuple[int, ...] = ()
     loss: bool = False
+    chat: Chat | None = None
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -150,8 +159,9 @@ def _block(context: Context, task: Task, attempt: Path, worker: Worker) -> Block
             columns=context.fields.columns,
             loss=context.loss,
         )
+        talks = None if context.chat is None else _talks(context, context.chat)
         counts = [
-            read_span(context, span, file, encoder, writer, log, worker)
+            read_span(context, span, file, encoder, talks, writer, log, worker)
             for span, file in zip(task.spans, task.files, strict=True)
         ]
         writer.close()
@@ -163,8 +173,28 @@ def prepare(context: Context) -> Verified | None:
     """Load the encoder; it is kept for the next task, and shared with processes forked from this one. Ids need none."""
     if context.fields.ids:
         return None
-    place, name = context.delivery.locate(Path(context.scratch) / TOKENIZER)
-    return _encoder(place, name, context.tokenizer.sha256, context.recipe)
+    where = _tokenizer_of(context)
+    if context.chat is not None:
+        _trained(*where)
+    return _encoder(*where, context.recipe)
+
+
+def _tokenizer_of(context: Context) -> tuple[Place, str, str]:
+    """Where the tokenizer.json lies, and its sha256."""
+    return (*context.delivery.locate(Path(context.scratch) / TOKENIZER), context.tokenizer.sha256)
+
+
+def _talks(context: Context, chat: Chat) -> Conversations:
+    """What a block of conversations is rendered with."""
+    from packtool.tokenizing.conversations import Conversations
+
+    return Conversations(chat, context.tokenizer, _trained(*_tokenizer_of(context)))
+
+
+@functools.lru_cache(maxsize=1)
+def _trained(place: Place, name: str, sha256: str) -> TrainedTokens:
+    del sha256  # as below
+    return TrainedTokens(place.read(name))
 
 
 @functools.lru_cache(maxsize=1)
@@ -178,6 +208,7 @@ def read_span(
     span: Span,
     file: CorpusFile,
     encoder: Verified | None,
+    talks: Conversations | None,
     writer: ShardWriter,
     log: RejectLog,
     worker: Worker,
@@ -188,12 +219,14 @@ def read_span(
     for batch in reader:
         if encoder is None:
             require_ids(batch, context.tokenizer)
+        if talks is not None:
+            talks.render(batch)
         if batch.rejects:
             reader.require_unchanged()
             _reject(context, span, file, batch, counts, log)
         before, trained = writer.tokens, writer.trained
         counts.read += len(batch.documents)
-        parts, utf8 = _filtered(context, batch, encoder, counts)
+        parts, utf8 = _filtered(context, batch, encoder, talks, counts)
         sources = None
         if context.provenance:
             sources = origins(span.file, counts.records, batch.numbers, batch.documents, utf8)
@@ -213,6 +246,8 @@ def read_span(
         counts.bytes += batch.bytes
         writer.close_full()
         worker.advance(batch.progress)
+    if talks is not None:
+        counts.special = talks.spelled()
     counts.require_balance(_added(context))
     counts.digest = reader.digest
     if not span.whole and reader.pages is not None:
@@ -221,7 +256,7 @@ def read_span(
 
 
 def _filtered(
-    context: Context, batch: RecordBatch, encoder: Verified | None, counts: SpanCounts
+    context: Context, batch: RecordBatch, encoder: Verified | None, talks: Conversations | None, counts: SpanCounts
 ) -> tuple[Iterable[Parts], list[bytes | None]]:
     """The ids of the documents that pass all filters, and their bytes; the others are counted and taken out."""
     filters = context.filters
@@ -233,10 +268,12 @@ def _filtered(
         batch.keep(kept)
     utf8 = utf8_of(batch.documents, ids=encoder is None)
     found = stored(batch.documents) if encoder is None else encoded(batch.documents, utf8, encoder)
+    if talks is not None:
+        found = iter([talks.masked(batch, utf8, joined(found))])
     parts = _counted(found, counts)
     if not filters.by_tokens:
         return parts, utf8
-    ids, lengths, _, loss = joined(parts)
+    ids, lengths, _, loss, eos = joined(parts)
     fits = filters.fit(_stored_tokens(context, lengths))
     counts.filtered.add(
         [document for document, fit in zip(batch.documents, fits, strict=True) if not fit],
@@ -245,7 +282,13 @@ def _filtered(
     left = np.flatnonzero(fits).tolist()
     batch.keep(left)
     chosen = np.repeat(fits, lengths)
-    some = Parts(ids[chosen], lengths[fits], [True] * len(left), None if loss is None else loss[chosen])
+    some = Parts(
+        ids[chosen],
+        lengths[fits],
+        [True] * len(left),
+        None if loss is None else loss[chosen],
+        None if eos is None else eos[fits],
+    )
     return [some], [utf8[n] for n in left]
 
 

@@ -27,12 +27,14 @@ class Parts(NamedTuple):
         lengths: ids of each part.
         ends: whether the part is the last of its document.
         loss: whether each id trains: 1 or 0, as long as `ids`; None where all of them do.
+        eos: whether the EOS of each document that ends here trains; None where it does if any token before it does.
     """
 
     ids: U32
     lengths: I64
     ends: Sequence[bool]
     loss: npt.NDArray[np.uint8] | None = None
+    eos: npt.NDArray[np.uint8] | None = None
 
 
 def utf8_of(documents: Sequence[Any], *, ids: bool) -> list[bytes | None]:

@@ -20,6 +20,8 @@ from packtool.corpus.records import CorpusFile, Document, Span
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from packtool.tokenizing.conversations import Renderer
+
 SAMPLES = 16
 """Places of the corpus that are looked at, equally far apart in bytes."""
 SAMPLE_BYTES = 1 << 17
@@ -47,7 +49,13 @@ class _Sample(msgspec.Struct, frozen=True):
     tokens: float
 
 
-def estimate(files: Sequence[CorpusFile], tokenizer: Tokenizer | None, fields: Fields, filters: Filters) -> Estimate:
+def estimate(
+    files: Sequence[CorpusFile],
+    tokenizer: Tokenizer | None,
+    fields: Fields,
+    filters: Filters,
+    renderer: Renderer | None = None,
+) -> Estimate:
     """Count in samples, each of which stands for an equal share of the bytes, as files lie there.
 
     Archives can be read from their beginning only, so of those it is the beginning that counts. Nothing is said of
@@ -55,6 +63,7 @@ def estimate(files: Sequence[CorpusFile], tokenizer: Tokenizer | None, fields: F
 
     Args:
         tokenizer: counts tokens of text; ids need none.
+        renderer: of conversations.
 
     Returns:
         Three digits, as more would not be known; zeros where the samples hold no document.
@@ -69,7 +78,7 @@ def estimate(files: Sequence[CorpusFile], tokenizer: Tokenizer | None, fields: F
         file = files[chosen]
         span = _span(file, place - (ends[chosen] - file.bytes))
         if (chosen, span.start) not in seen:
-            seen[chosen, span.start] = _sample(file, span, fields, filters, tokenizer)
+            seen[chosen, span.start] = _sample(file, span, fields, filters, tokenizer, renderer)
         samples.append(seen[chosen, span.start])
     known = [sample for sample in samples if sample is not None]
     if not known:
@@ -100,12 +109,19 @@ def _span(file: CorpusFile, at: int) -> Span:
 
 
 def _sample(
-    file: CorpusFile, span: Span, fields: Fields, filters: Filters, tokenizer: Tokenizer | None
+    file: CorpusFile,
+    span: Span,
+    fields: Fields,
+    filters: Filters,
+    tokenizer: Tokenizer | None,
+    renderer: Renderer | None,
 ) -> _Sample | None:
     """None where no record begins."""
     read = held = documents = encoded = tokens = 0
     for batch in SpanReader(file, span, fields, salvage=False):
         read += batch.progress
+        if renderer is not None:
+            renderer.render(batch)
         for document in filter(filters.keeps, batch.documents) if not fields.ids else ():
             characters = _characters(document)
             documents += characters > 0

@@ -216,8 +216,18 @@ def _overlap(later: Sequence[str], first: Sequence[str]) -> str | None:
 
 def byte_characters() -> frozenset[str]:
     """The 256 characters that stand for bytes in a byte-level vocabulary."""
-    shown = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    return frozenset(map(chr, [*shown, *range(0x100, 0x100 + 256 - len(shown))]))
+    return frozenset(bytes_of_characters())
+
+
+def bytes_of_characters() -> dict[str, int]:
+    """The byte that each of these characters stands for.
+
+    >>> bytes_of_characters()["Ġ"], bytes_of_characters()["a"]
+    (32, 97)
+    """
+    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = sorted(set(range(256)) - set(shown))
+    return {chr(byte): byte for byte in shown} | {chr(0x100 + place): byte for place, byte in enumerate(others)}
 
 
 def _foreign(vocab: Collection[str], tokens: Iterable[Mapping[str, Any]]) -> bool:

@@ -18,7 +18,7 @@ import msgspec
 from packtool.errors import DataError
 from packtool.installing import how_to_install
 from packtool.storage.manifest import TokenizerInfo
-from packtool.storage.names import TOKENIZER, TOKENIZER_CONFIGS
+from packtool.storage.names import CHAT_TEMPLATES, TOKENIZER, TOKENIZER_CONFIGS
 from packtool.storage.tokenizer_files import default_tokenizer
 from packtool.tokenizing import other_formats
 from packtool.tokenizing.encoders import reference_tokenizer
@@ -70,6 +70,7 @@ def load(
     eos_token: str | int | None = None,
     bos: bool = False,
     bos_token: str | int | None = None,
+    chats: bool = False,
 ) -> LoadedTokenizer:
     """Load a tokenizer and settle its EOS (and BOS).
 
@@ -80,6 +81,7 @@ def load(
         eos_token: text or id; None to take what the files beside the tokenizer say, or the only well-known one.
         bos: begin every document with a BOS.
         bos_token: text or id; implies `bos`.
+        chats: documents are conversations, whose template says what begins them.
 
     Raises:
         DataError: no such tokenizer, or it can't be read; the hub can't be reached.
@@ -96,7 +98,7 @@ def load(
     bos_id = None
     if bos or bos_token is not None:
         bos_id, _ = special("bos", bos_token, vocab, configs, marked(spec))
-    else:
+    elif not chats:
         warn_of_bos(configs, where)
     size = max(vocab.values()) + 1
     contents = (token["content"] for token in spec.get("added_tokens") or ())
@@ -115,7 +117,7 @@ def inspect(source: str | Path | None = None, revision: str | None = None) -> Fo
     where = str(source) if source is not None else "the default tokenizer"
     data = files[TOKENIZER]
     spec = _parse(data, where)
-    configs = [_config(content, f"{where}: {name}") for name, content in files.items() if name != TOKENIZER]
+    configs = [_config(files[name], f"{where}: {name}") for name in TOKENIZER_CONFIGS if name in files]
     return FoundTokenizer(data, spec, _vocabulary(spec, data, where), configs, files)
 
 
@@ -130,7 +132,7 @@ def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
         path = path / TOKENIZER
     if path.is_file():
         _require_tokenizer(path)
-        beside = {name: path.with_name(name) for name in TOKENIZER_CONFIGS}
+        beside = {name: path.with_name(name) for name in (*TOKENIZER_CONFIGS, *CHAT_TEMPLATES)}
         return {TOKENIZER: _bytes(path)} | {name: _bytes(file) for name, file in beside.items() if file.is_file()}
     if Path(source).exists() or not _looks_like_hub_id(str(source)):
         raise DataError(
@@ -198,7 +200,7 @@ def _from_hub(repository: str, revision: str | None) -> dict[str, bytes]:
         ) from None
     except Exception as error:  # the client raises many kinds: network, HTTP status, offline mode, bad id
         raise _unreachable(repository, error) from None
-    for name in TOKENIZER_CONFIGS:
+    for name in (*TOKENIZER_CONFIGS, *CHAT_TEMPLATES):
         try:
             files[name] = fetched(name)
         except LocalEntryNotFoundError as error:

@@ -88,6 +88,7 @@ class ShardWriter:
         lengths: I64,
         ends: Sequence[bool],
         loss: npt.NDArray[Any] | None = None,
+        eos: npt.NDArray[Any] | None = None,
         *,
         origins: Origins | None = None,
         columns: Sequence[Sequence[str | None]] = (),
@@ -99,6 +100,7 @@ class ShardWriter:
             lengths: ids of each part.
             ends: whether the part is the last of its document.
             loss: whether each id trains; None where all of them do.
+            eos: whether the EOS of each document that ends here trains; None where any token of it decides.
             origins: of the documents that end here.
             columns: their scalars, in the order of their names.
 
@@ -133,7 +135,8 @@ class ShardWriter:
         self._parts.append(stored)
         if self._loss is not None:
             trains = np.ones(len(ids), np.uint8) if loss is None else (np.asarray(loss) != 0).view(np.uint8)
-            added = np.append(self._ends_train(trains, starts)[kept], trains[first])
+            ended = self._ends_train(trains, starts) if eos is None else np.asarray(eos, np.bool_)
+            added = np.append(ended[kept], trains[first])
             self._loss.append(np.insert(trains, places, added))
             self.trained += int(np.count_nonzero(self._loss[-1]))
         self._lengths.append(sizes[kept] + 1 + (self._bos_id is not None))

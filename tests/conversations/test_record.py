@@ -40,7 +40,7 @@ def test_messages_keep_what_templates_read() -> None:
         {"role": "assistant", "content": "5", "thinking": "hm"},
     ]
     found = conversation_of({"messages": messages, "tools": [{"type": "function"}]})
-    assert found.messages[0] == {"role": "assistant", "content": None, "tool_calls": [call]}
+    assert found.messages[0] == {"role": "assistant", "tool_calls": [call]}
     assert found.messages[1] == messages[1]
     assert found.messages[4] == {"role": "assistant", "content": "5", "thinking": "hm", "reasoning_content": "hm"}
     assert found.trains == (True, True, False, False, True)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.conversations.record import ConversationError, conversation_of
-from packtool.conversations.spans import Trained, rendered_with_spans, token_mask
+from packtool.conversations.mask import token_mask
+from packtool.conversations.record import ConversationError, Trained, conversation_of
+from packtool.conversations.spans import rendered_with_spans
 from packtool.conversations.template import ChatTemplate
 
 PLAIN = (
@@ -20,6 +21,7 @@ PLAIN = (
 MARKED = (
     "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}{{ m.content }}</>"
     "{% endgeneration %}{% else %}{{ m.content }}</>{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
 )
 FORGETFUL = (
     "{% for m in messages %}<{{ m.role }}>{{ m.content if loop.last or m.role == 'user' }}</>{% endfor %}"

@@ -1,0 +1,433 @@
+"""What a chat template may do: Jinja's immutable sandbox, where each step and each text that is made is metered.
+
+Templates come with tokenizers and may be hostile. A limit of seconds would let the machine decide which conversations
+are refused, so what is limited is work: the same template and messages are refused always, or never.
+
+- Each turn of a loop, and each call of a macro or block, is a step.
+- What makes a text or a list, or looks through one, weighs as many characters, those of all that a list holds as often
+  as it holds them. What one thing may weigh is limited, and what all of them do in a rendering.
+- What can't be weighed before it is done is refused: numbers of more than 64 bits, wide fields in formats.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, NoReturn
+
+from jinja2 import TemplateError, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.runtime import Context, Macro
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
+from jinja2.visitor import NodeTransformer
+
+from packtool.conversations.record import ConversationError
+
+BEGIN, END = "\ufdd0", "\ufdd1"
+"""Around what is generated, in what is rendered. Unicode keeps them for use inside programs: no text has them."""
+STEPS = 100_000
+LARGEST = 1 << 20
+"""Characters of one thing; all together may weigh 64 times as many."""
+_ITEM = 16
+"""What an item of a list weighs beside what it holds, in characters."""
+_NUMBER = 1 << 64
+_WIDTH = 1 << 8
+_FORMAT = 1 << 12
+_SMALL = 1 << 10
+"""Characters that are not weighed where they are looked through."""
+
+
+class Meter:
+    """What a rendering has left.
+
+    Args:
+        steps: turns of loops, and calls of macros and blocks.
+        largest: characters of one thing.
+    """
+
+    def __init__(self, steps: int = STEPS, largest: int = LARGEST) -> None:
+        self._steps = steps
+        self._largest = largest
+        self._left = 64 * largest
+
+    def step(self, characters: int) -> None:
+        """Take a step, in which the template itself writes so many characters."""
+        self._steps -= 1
+        self._left -= characters
+        if self._steps < 0:
+            raise ConversationError("the chat template goes on for too long")
+
+    def weigh(self, characters: int) -> None:
+        """Make or look through so many characters."""
+        self._left -= characters
+        if characters > self._largest:
+            raise ConversationError(f"the chat template makes more than {self._largest:,} characters")
+        if self._left < 0:
+            raise ConversationError("the chat template goes on for too long")
+
+    def weigh_all(self, *values: Any) -> int:
+        """Look through values, and through what they hold; return what they weigh."""
+        weight = 0
+        waiting = list(values)
+        while waiting and weight <= self._largest:
+            value = waiting.pop()
+            if isinstance(value, str | bytes):
+                weight += len(value)
+            elif isinstance(value, Mapping):
+                weight += _ITEM * len(value)
+                waiting += [*value, *value.values()]
+            elif isinstance(value, list | tuple):
+                weight += _ITEM * len(value)
+                waiting += value
+        self.weigh(weight)
+        return weight
+
+    def weigh_copies(self, value: str | bytes, part: str | bytes, times: int) -> None:
+        """Add so many copies of a text to another."""
+        self.weigh(len(value) + len(part) * times)
+
+
+class Environment(ImmutableSandboxedEnvironment):
+    """What a template may do.
+
+    Args:
+        now: what `strftime_now` tells.
+
+    Attributes:
+        meter: of the rendering that is at work.
+        marks: the template marks what is generated.
+    """
+
+    intercepted_binops = frozenset(["*", "**", "+", "-", "%", "//"])
+
+    def __init__(self, now: datetime | None) -> None:
+        self.meter = Meter()
+        self.marks = False
+        super().__init__(
+            trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols], finalize=self._written
+        )
+        self.filters["tojson"] = self._tojson
+        for name in ("random", "urlize", "xmlattr", "striptags"):  # not for chats, and not to be weighed
+            del self.filters[name]
+        del self.globals["lipsum"]
+        self.filters = {name: self._metered(name, function) for name, function in self.filters.items()}
+        tests: dict[str, Any] = dict(self.tests)
+        self.tests |= {name: self._weighing(tests[name]) for name in _COMPARE}
+        self.globals |= {
+            "raise_exception": _raise_exception,
+            "strftime_now": _clock(now),
+            "dict": _Dict(),
+            "namespace": _Namespace,
+        }
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        parsed: nodes.Template = _Metering().visit(super()._parse(source, name, filename))
+        return parsed
+
+    def take_step(self, characters: int) -> str:
+        """For the code that templates become."""
+        self.meter.step(characters)
+        return ""
+
+    def weighed(self, value: Any) -> Any:
+        """For that code, too: a value that is looked through."""
+        if isinstance(value, str):
+            if len(value) > _SMALL:
+                self.meter.weigh(len(value))
+        elif isinstance(value, list | tuple | Mapping):
+            self.meter.weigh_all(value)
+        return value
+
+    def joined(self, *parts: Any) -> str:
+        """For that code, too: `a ~ b`."""
+        self.meter.weigh_all(*parts)
+        return "".join(map(str, parts))
+
+    def _written(self, value: Any) -> Any:
+        """What is written into the text."""
+        if isinstance(value, str):
+            self.meter.weigh(len(value))
+        elif isinstance(value, list | tuple | Mapping):
+            self.meter.weigh_all(value)
+        return value
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """Weigh what operators make."""
+        for number, other in ((left, right), (right, left)):
+            if isinstance(number, int):
+                _require_small(number, 64 if operator == "**" and number is right else _NUMBER)
+                if operator == "*" and isinstance(other, str | bytes | list | tuple):
+                    self.meter.weigh(len(other) * abs(number) * (1 if isinstance(other, str | bytes) else _ITEM))
+        if operator == "+" and isinstance(left, str | list | tuple):
+            self.meter.weigh(sum(len(each) * (1 if isinstance(each, str) else _ITEM) for each in _sized(left, right)))
+        if operator == "%" and isinstance(left, str | bytes):
+            self._weigh_format(str(left), _WIDE, "%", right)
+        return super().call_binop(context, operator, left, right)
+
+    def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Weigh what methods make."""
+        if isinstance(function, Macro):
+            return super().call(context, function, *args, **kwargs)
+        owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
+        if isinstance(owner, str | bytes):
+            args = self._text_arguments(owner, name, args, kwargs)
+        elif isinstance(owner, int):
+            raise ConversationError(f"the chat template calls {name} of a number")
+        else:
+            self.meter.weigh_all(args, kwargs)
+        made = super().call(context, function, *args, **kwargs)
+        if isinstance(made, list):
+            self.meter.weigh(_ITEM * len(made))
+        return made
+
+    def _text_arguments(
+        self, owner: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        """The arguments of a method of a text, once what it makes is weighed."""
+        if name in ("translate", "maketrans", "striptags"):
+            raise ConversationError(f"the chat template calls {name}, which it may not")
+        for each in (*args, *kwargs.values()):
+            if isinstance(each, int):
+                _require_small(each, _WIDTH if name in ("center", "ljust", "rjust", "zfill", "expandtabs") else _NUMBER)
+        if name == "join" and args:
+            items = list(args[0])
+            self.meter.weigh_all(items)
+            self.meter.weigh_copies(owner, owner, len(items))
+            return (items, *args[1:])
+        if name == "replace" and len(args) > 1 and all(isinstance(each, type(owner)) for each in args[:2]):
+            self.meter.weigh_copies(owner, args[1], owner.count(args[0]))
+        elif name == "expandtabs":
+            self.meter.weigh_copies(owner, " " * _WIDTH, owner.count("\t" if isinstance(owner, str) else b"\t"))
+        elif len(owner) > _SMALL:
+            self.meter.weigh(len(owner))
+        return args
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """Weigh what `format` makes."""
+        formatting = super().wrap_str_format(value)
+        if formatting is None:
+            return None
+
+        def weighed(*args: Any, **kwargs: Any) -> str:
+            self._weigh_format(value.__self__, _WIDE_FIELD, "{", args, kwargs)
+            return formatting(*args, **kwargs)
+
+        return weighed
+
+    def _weigh_format(self, text: str, wide: re.Pattern[str], field: str, *values: Any) -> None:
+        """Weigh what a format makes, if each of its fields held all values."""
+        if len(text) > _FORMAT or wide.search(text):
+            raise ConversationError("the chat template formats wide fields")
+        self.meter.weigh(len(text) + text.count(field) * (_WIDTH + self.meter.weigh_all(*values)))
+
+    def _tojson(
+        self,
+        value: Any,
+        ensure_ascii: bool = False,
+        indent: Any = None,
+        separators: Any = None,
+        sort_keys: bool = False,
+    ) -> str:
+        """JSON as it stands: Jinja's own filter escapes what HTML would take for a tag."""
+        options: dict[str, Any] = {
+            "ensure_ascii": ensure_ascii,
+            "indent": indent,
+            "separators": separators,
+            "sort_keys": sort_keys,
+        }
+        if indent is None:
+            return json.dumps(value, **options)
+        parts = []
+        for part in json.JSONEncoder(**options).iterencode(value):
+            self.meter.weigh(len(part))
+            parts.append(part)
+        return "".join(parts)
+
+    def _metered(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A filter that weighs what it is given and what it makes."""
+
+        @functools.wraps(function)
+        def metered(*args: Any, **kwargs: Any) -> Any:
+            given = [*args, *kwargs.values()]
+            if name in _WIDE_FILTERS:
+                for each in given:
+                    if isinstance(each, int):
+                        _require_small(each, _WIDTH)
+            if name == "join" and len(args) > 1:  # after what Jinja passes
+                args = (args[0], items := list(args[1]), *args[2:])
+                separators = [each for each in (*args[2:], *kwargs.values()) if isinstance(each, str)]
+                self.meter.weigh(len(items) * max(map(len, separators), default=0))
+                given = [items]
+            if name == "replace":
+                texts = [str(each) for each in given if isinstance(each, str)]
+                if len(texts) > 2:
+                    self.meter.weigh_copies(texts[0], texts[2], texts[0].count(texts[1]))
+            if name == "indent":
+                texts = [each for each in given if isinstance(each, str)]
+                self.meter.weigh(sum(map(len, texts[1:])) * (1 + texts[0].count("\n")) if texts else 0)
+            if name == "format":
+                self._weigh_format(str(given[0]), _WIDE, "%", given[1:])
+            if name == "sum" and not isinstance(kwargs.get("start", (args[3:] or (0,))[0]), int | float):
+                raise ConversationError("the chat template sums lists")
+            if name not in _BY_ITEM:
+                self.meter.weigh_all(*given)
+            made = function(*args, **kwargs)
+            if isinstance(made, str):
+                self.meter.weigh(len(made))
+            elif isinstance(made, list):
+                self.meter.weigh(_ITEM * len(made))
+            return made
+
+        return metered
+
+    def _weighing(self, test: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(test)
+        def weighing(*args: Any) -> Any:
+            self.meter.weigh_all(*args)
+            return test(*args)
+
+        return weighing
+
+
+_COMPARE = frozenset(
+    ["in", "==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", "ge", ">=", "<", "lt", "lessthan", "<=", "le"]
+)
+"""Tests that look through what they are given."""
+_BY_ITEM = frozenset(
+    ["length", "count", "list", "first", "last", "map", "select", "selectattr", "reject", "rejectattr", "items"]
+)
+_BY_ITEM |= {"default", "d", "attr", "reverse", "safe"}
+"""Filters that do not look into the items of a list."""
+_WIDE_FILTERS = ("center", "indent", "wordwrap", "truncate", "round", "batch", "slice", "tojson")
+"""Those that make as much as a number says."""
+_WIDE = re.compile(r"%(?:\([^)]*\))?[-+ #0]*(?:\d{4}|\d*\.\d{4}|\d*\.?\*)")
+_WIDE_FIELD = re.compile(r"\{[^{}]*(?:\d{4}|\{)")
+"""Fields of formats that are wide, or as wide as an argument says."""
+
+
+def _sized(*values: Any) -> Iterable[Any]:
+    return (value for value in values if isinstance(value, str | list | tuple))
+
+
+def _require_small(number: int, limit: int) -> None:
+    if abs(number) > limit:
+        raise ConversationError("the chat template works with large numbers")
+
+
+class _Generation(Extension):
+    """`{% generation %}`: marks what the assistant says, wherever the text goes from there."""
+
+    tags = {"generation"}  # noqa: RUF012 - Jinja's
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        environment: Any = self.environment
+        environment.marks = True
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.CallBlock(self.call_method("_marked"), [], [], body).set_lineno(line)
+
+    def _marked(self, caller: Macro) -> str:
+        return f"{BEGIN}{caller()}{END}"
+
+
+class _Metering(NodeTransformer):
+    """Have steps taken, and texts weighed, wherever Jinja does not ask its environment."""
+
+    def _stepping(self, node: Any) -> Any:
+        self.generic_visit(node)
+        written = nodes.Const(_own_text(node.body))
+        step = nodes.Call(nodes.EnvironmentAttribute("take_step"), [written], [], None, None)
+        node.body.insert(0, nodes.ExprStmt(step, lineno=node.lineno))
+        return node
+
+    visit_For = visit_Macro = visit_Block = visit_CallBlock = _stepping  # noqa: N815 - Jinja's
+
+    def visit_Concat(self, node: nodes.Concat) -> Any:  # noqa: N802 - Jinja's
+        self.generic_visit(node)
+        joined = nodes.EnvironmentAttribute("joined")
+        return nodes.Call(joined, node.nodes, [], None, None, lineno=node.lineno)
+
+    def visit_Getitem(self, node: nodes.Getitem) -> Any:  # noqa: N802 - Jinja's
+        self.generic_visit(node)
+        if isinstance(node.arg, nodes.Slice):
+            node.node = _weighed(node.node)
+        return node
+
+    def visit_Compare(self, node: nodes.Compare) -> Any:  # noqa: N802 - Jinja's
+        self.generic_visit(node)
+        alike = all(operand.op in ("eq", "ne") for operand in node.ops)
+        if not (alike and any(isinstance(each, nodes.Const) for each in (node.expr, *(op.expr for op in node.ops)))):
+            for operand in node.ops:
+                operand.expr = _weighed(operand.expr)
+            if alike:
+                node.expr = _weighed(node.expr)
+        return node
+
+
+def _own_text(body: Iterable[nodes.Node]) -> int:
+    """Characters that a body writes each time, but for what takes steps of its own."""
+    size = 0
+    waiting = list(body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, nodes.TemplateData):
+            size += len(node.data)
+        elif not isinstance(node, nodes.For | nodes.Macro | nodes.Block | nodes.CallBlock):
+            waiting += node.iter_child_nodes()
+    return size
+
+
+def _weighed(node: nodes.Expr) -> nodes.Expr:
+    if isinstance(node, nodes.Literal):
+        return node
+    return nodes.Call(nodes.EnvironmentAttribute("weighed"), [node], [], None, None, lineno=node.lineno)
+
+
+def _raise_exception(message: str) -> NoReturn:
+    raise TemplateError(message)
+
+
+def _clock(now: datetime | None) -> Callable[[str], str]:
+    def strftime_now(format: str) -> str:
+        if now is None:
+            raise ConversationError("the chat template asks for today's date: give --template-date")
+        if len(format) > _FORMAT or re.search(r"\d{4}", format):
+            raise ConversationError("the chat template formats wide fields")
+        return now.strftime(format)
+
+    return strftime_now
+
+
+class _Dict:
+    """`dict` without the methods of the type."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+        return dict(*args, **kwargs)
+
+    def fromkeys(self, *args: Any) -> dict[Any, Any]:
+        return dict.fromkeys(*args)
+
+
+class _Namespace(Namespace):
+    """A namespace without names that begin with an underscore, which reach into Python."""
+
+    def __init__(*args: Any, **kwargs: Any) -> None:
+        self, given = args[0], dict(*args[1:], **kwargs)
+        for name in given:
+            _require_plain(name)
+        Namespace.__init__(self, given)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        _require_plain(name)
+        super().__setitem__(name, value)
+
+
+def _require_plain(name: Any) -> None:
+    if isinstance(name, str) and name.startswith("_"):
+        raise SecurityError(f"a namespace of a chat template has no {name!r}")

@@ -1,0 +1,65 @@
+"""A look at the first record of a corpus: whether it holds a text or a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from itertools import chain
+from typing import Any
+
+from packtool.corpus.fields import CONVERSATION, Fields
+from packtool.corpus.read import SpanReader
+from packtool.corpus.records import CorpusFile, RecordBatch, Span
+from packtool.errors import DataError
+
+_FILES = 10
+"""That are looked at, should the first of them hold no record."""
+
+
+def begins_with_conversation(files: Sequence[CorpusFile], text: str) -> bool:
+    """Whether the first record has a conversation, and no text.
+
+    Args:
+        files: of the corpus.
+        text: the field of texts.
+    """
+    for file in [file for file in files if file.format in ("jsonl", "parquet")][:_FILES]:
+        found = _first(file, Fields(text))
+        if found is not None:
+            if found.documents or found.rejects[0].code != "missing-text":
+                return False
+            talks = _first(file, Fields("", chat=True))
+            return talks is not None and bool(talks.documents)
+    return False
+
+
+def _first(file: CorpusFile, fields: Fields) -> RecordBatch | None:
+    """The first batch with anything in it: of lines, the first line alone."""
+    try:
+        batches: Any = iter(SpanReader(file, Span(0, 0, 1), fields, salvage=False))
+        with closing(batches):
+            return next((batch for batch in batches if batch.documents or batch.rejects), None)
+    except DataError:  # it changed, and will be reported where it is read
+        return None
+
+
+def begin_with_conversation(records: Iterable[Any], text: str) -> tuple[bool, Iterable[Any]]:
+    """The same of records that a program gives, and these records with none of them lost.
+
+    >>> begin_with_conversation(iter([{"messages": []}]), "text")[0]
+    True
+    """
+    names = getattr(records, "column_names", None)
+    if isinstance(names, list):  # a dataset of Hugging Face
+        return _is_conversation(dict.fromkeys(names), text), records
+    if isinstance(records, Mapping):
+        return False, records  # which is refused where it is read
+    if isinstance(records, Sequence):
+        return _is_conversation(records[0] if len(records) else None, text), records
+    rest = iter(records)
+    first = list(next(([each] for each in rest), []))
+    return _is_conversation(first[0] if first else None, text), chain(first, rest)
+
+
+def _is_conversation(record: Any, text: str) -> bool:
+    return isinstance(record, Mapping) and text not in record and any(name in record for name in CONVERSATION)

@@ -1,0 +1,232 @@
+"""Conversations become documents of a store that says which of their tokens train."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from tokenizers import AddedToken, Tokenizer
+
+import packtool
+from packtool.errors import PacktoolError
+from packtool.storage.token_store import TokenStore
+from packtool.warnings import PacktoolWarning
+from tests.tokenizing.runs import ASSET
+
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+    "{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<|im_end|>{% endgeneration %}{{ '\\n' }}"
+    "{% else %}{{ m.content }}<|im_end|>\n{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+UNMARKED = TEMPLATE.replace("{% generation %}", "").replace("{% endgeneration %}", "")
+ENDING = (
+    "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% else %}"
+    "{% generation %}{{ m.content }}<|endoftext|>{% endgeneration %}{% endif %}{% endfor %}"
+)
+TALKS = [
+    {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hö 😀"}]},
+    {"conversations": [{"from": "human", "value": "1 + 1"}, {"from": "gpt", "value": "2"}]},
+    {"prompt": "Say", "completion": "Done", "tools": None},
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tokenizer with a chat template."""
+    path = tmp_path_factory.mktemp("model")
+    tokenizer = Tokenizer.from_file(str(ASSET))
+    tokenizer.add_special_tokens([AddedToken("<|im_start|>"), AddedToken("<|im_end|>")])
+    tokenizer.save(str(path / "tokenizer.json"))
+    (path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|endoftext|>", "chat_template": TEMPLATE}))
+    return path
+
+
+def lines(path: Path, *records: Any) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def trained(place: Path) -> list[list[tuple[str, int]]]:
+    """Each document's tokens, joined where they are alike, and whether they train."""
+    store = TokenStore(place)
+    tokenizer = Tokenizer.from_file(str(place / "tokenizer.json"))
+    assert store.loss is not None
+    tokens, loss, offsets = store.shards[0], store.loss[0], store.offsets[0]
+    out = []
+    for begin, end in itertools.pairwise(offsets):
+        cuts = [int(begin), *(int(at) + 1 for at in range(begin, end - 1) if loss[at] != loss[at + 1]), int(end)]
+        runs = [(a, b) for a, b in itertools.pairwise(cuts)]
+        out.append([(tokenizer.decode(tokens[a:b].tolist(), skip_special_tokens=False), int(loss[a])) for a, b in runs])
+    return out
+
+
+EXPECTED = [
+    [
+        ("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n", 0),
+        ("Hö 😀<|im_end|>", 1),
+        ("\n<|endoftext|>", 0),
+    ],
+    [("<|im_start|>user\n1 + 1<|im_end|>\n<|im_start|>assistant\n", 0), ("2<|im_end|>", 1), ("\n<|endoftext|>", 0)],
+    [("<|im_start|>user\nSay<|im_end|>\n<|im_start|>assistant\n", 0), ("Done<|im_end|>", 1), ("\n<|endoftext|>", 0)],
+]
+
+
+def test_conversations_of_every_kind_are_found(tmp_path: Path, model: Path) -> None:
+    result = packtool.tokenize(lines(tmp_path / "a.jsonl", *TALKS), tmp_path / "s", tokenizer=model, workers=1)
+    assert trained(tmp_path / "s") == EXPECTED
+    assert result.counts["documents"] == 3
+    assert result.counts["trained_tokens"] == sum(map(int, np.concatenate(TokenStore(tmp_path / "s").loss or [])))
+    packtool.tokenize(iter(TALKS), tmp_path / "given", tokenizer=model, workers=1)
+    assert trained(tmp_path / "given") == EXPECTED
+
+
+def test_parquet_gives_the_same(tmp_path: Path, model: Path) -> None:
+    parquet.write_table(pa.Table.from_pylist([TALKS[0]] * 3), tmp_path / "a.parquet", row_group_size=2)
+    packtool.tokenize(tmp_path / "a.parquet", tmp_path / "s", tokenizer=model, workers=1)
+    assert trained(tmp_path / "s") == EXPECTED[:1] * 3
+    table = pa.Table.from_pylist([{"chat": TALKS[0]["messages"], "text": "x", "n": 3}])
+    parquet.write_table(table, tmp_path / "b.parquet")
+    packtool.tokenize(
+        tmp_path / "b.parquet", tmp_path / "t", tokenizer=model, conversations="chat", columns=["n"], workers=1
+    )
+    assert trained(tmp_path / "t") == EXPECTED[:1]
+    assert TokenStore(tmp_path / "t").column("n").to_pylist() == ["3"]
+
+
+def test_a_text_comes_before_a_conversation(tmp_path: Path, model: Path) -> None:
+    given = lines(tmp_path / "a.jsonl", {"text": "plain", **TALKS[0]})
+    packtool.tokenize(given, tmp_path / "s", tokenizer=model, workers=1)
+    assert TokenStore(tmp_path / "s").loss is None
+    packtool.tokenize(given, tmp_path / "t", tokenizer=model, conversations="auto", workers=1)
+    assert trained(tmp_path / "t") == EXPECTED[:1]
+
+
+@pytest.mark.filterwarnings("ignore:.*could not be used")
+@pytest.mark.parametrize("source", [TEMPLATE, UNMARKED])
+def test_what_trains_is_chosen(tmp_path: Path, model: Path, source: str) -> None:
+    (tmp_path / "t.jinja").write_text(source)
+    call = {"role": "assistant", "content": "look", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}
+    talk = [
+        {"role": "user", "content": "a"},
+        call,
+        {"role": "tool", "content": "t"},
+        {"role": "user", "content": "b"},
+        {"role": "assistant", "content": "<think>Hm.</think>yes"},
+    ]
+    given = lines(tmp_path / "a.jsonl", {"messages": talk}, {"messages": [*talk[:4], {**talk[4], "train": False}]})
+
+    def said(**options: Any) -> list[list[str]]:
+        packtool.tokenize(
+            given, tmp_path / "s", tokenizer=model, chat_template=tmp_path / "t.jinja", overwrite=True, workers=1,
+            **options,
+        )  # fmt: skip
+        return [[text for text, trains in each if trains] for each in trained(tmp_path / "s")]
+
+    end = "<|im_end|>" if source == TEMPLATE else "<|im_end|>\n"
+    assert said() == [[f"look{end}", f"<think>Hm.</think>yes{end}"], [f"look{end}"]]
+    assert said(tool_calls="mask", on_error="skip") == [[f"<think>Hm.</think>yes{end}"]]
+    assert said(reasoning="mask") == [[f"look{end}", "<think>", f"</think>yes{end}"], [f"look{end}"]]
+    assert said(reasoning="drop") == [[f"look{end}", f"yes{end}"], [f"look{end}"]]
+    assert said(train_on="last", on_error="skip") == [[f"<think>Hm.</think>yes{end}"]]
+    dropped = said(tool_calls="drop")
+    assert dropped == [[f"look{end}", f"<think>Hm.</think>yes{end}"], [f"look{end}"]]
+    assert "tool" not in "".join(text for text, _ in trained(tmp_path / "s")[0])
+
+
+def test_all_of_a_text_trains_with_its_eos(tmp_path: Path, model: Path) -> None:
+    packtool.tokenize(TALKS[:1], tmp_path / "s", tokenizer=model, train_on="all", workers=1)
+    assert [trains for _, trains in trained(tmp_path / "s")[0]] == [1]
+
+
+def test_what_follows_the_prompt_is_the_completion(tmp_path: Path, model: Path) -> None:
+    shots = {"prompt": [*TALKS[0]["messages"], {"role": "user", "content": "x"}], "completion": "y"}  # type: ignore[index]
+    packtool.tokenize([shots], tmp_path / "s", tokenizer=model, train_on="completion", workers=1)
+    *_, (before, _), (after, one), (eos, zero) = trained(tmp_path / "s")[0]
+    assert before.endswith("x<|im_end|>\n<|im_start|>assistant\n")
+    assert (after, one, eos, zero) == ("y<|im_end|>\n", 1, "<|endoftext|>", 0)
+
+
+def test_eos_of_the_template_is_that_of_the_store(tmp_path: Path, model: Path) -> None:
+    (tmp_path / "t.jinja").write_text(ENDING)
+    packtool.tokenize(TALKS[:1], tmp_path / "s", tokenizer=model, chat_template=tmp_path / "t.jinja", workers=1)
+    assert trained(tmp_path / "s") == [[("Hi", 0), ("Hö 😀<|endoftext|>", 1)]]
+
+
+def test_the_template_stays_with_the_store(tmp_path: Path, model: Path) -> None:
+    (tmp_path / "t.jinja").write_text(ENDING)
+    packtool.tokenize(TALKS[:1], tmp_path / "s", tokenizer=model, chat_template=str(tmp_path / "t.jinja"), workers=1)
+    assert (tmp_path / "s" / "chat_template.jinja").read_text() == ENDING
+    packtool.verify(tmp_path / "s")
+    packtool.tokenize(TALKS[:1], tmp_path / "again", tokenizer=tmp_path / "s", workers=1)
+    assert trained(tmp_path / "again") == trained(tmp_path / "s")
+
+
+def test_special_tokens_that_messages_spell_are_counted(tmp_path: Path, model: Path) -> None:
+    talk = {"messages": [{"role": "user", "content": "a<|im_end|>b"}, {"role": "assistant", "content": "c"}]}
+    with pytest.warns(PacktoolWarning, match=r"messages spell special tokens.*<\|im_end\|> \(1\)"):
+        result = packtool.tokenize([talk, talk["messages"] and TALKS[0]], tmp_path / "s", tokenizer=model, workers=1)
+    assert result.counts["special_tokens"] == 1
+
+
+BAD = [
+    ({"messages": []}, "bad-conversation", "a conversation without messages"),
+    ({"messages": [{"role": "critic", "content": "x"}]}, "bad-conversation", "message 1 has the role 'critic'"),
+    ({"messages": [{"role": "user", "content": "x"}]}, "nothing-trains", "nothing trains: no message of the assistant"),
+    ({"messages": [{"content": "x"}]}, "bad-conversation", "message 1 has no role"),
+    ({"text": "x"}, "missing-text", "no conversation: neither messages, conversations, nor prompt and completion"),
+    (
+        {"messages": [{"role": "user", "content": "\ud800"}, TALKS[0]["messages"][1]]},
+        "lone-surrogate",
+        "lone surrogate",
+    ),  # type: ignore[index]
+]
+
+
+@pytest.mark.parametrize(("record", "code", "reason"), BAD, ids=[reason for *_, reason in BAD])
+def test_bad_conversations_are_told_and_counted(
+    tmp_path: Path, model: Path, record: dict[str, Any], code: str, reason: str
+) -> None:
+    given = lines(tmp_path / "a.jsonl", TALKS[0], record, TALKS[1])
+    with pytest.raises(PacktoolError) as error:
+        packtool.tokenize(given, tmp_path / "s", tokenizer=model, workers=1)
+    assert (error.value.code, error.value.where) == (code, f"{given}:2")
+    assert error.value.what.startswith(reason)
+    with pytest.warns(PacktoolWarning, match="1 records could not be used"):
+        result = packtool.tokenize(given, tmp_path / "s", tokenizer=model, on_error="quarantine", workers=1)
+    assert result.counts[f"rejected_{code.replace('-', '_')}"] == result.counts["rejected"] == 1
+    kept = json.loads((tmp_path / "s" / "rejected.jsonl").read_text())
+    assert (kept["record"], kept["code"]) == (2, code)
+    assert trained(tmp_path / "s") == EXPECTED[:2]
+
+
+@pytest.mark.parametrize(
+    ("options", "where", "what"),
+    [
+        ({"bos": True}, "--bos", "the chat template says what begins a conversation"),
+        ({"special_tokens": "text"}, "--special-tokens", "conversations are made of special tokens"),
+        ({"train_on": "all", "reasoning": "mask"}, "--reasoning", "nothing is masked with --train-on all"),
+        ({"template_date": "soon"}, "--template-date", "'soon' is no date"),
+        ({"chat_template": "nowhere.jinja"}, "nowhere.jinja", "can't be read"),
+        ({"tokenizer": ASSET}, str(ASSET), "the tokenizer has no chat template"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    tmp_path: Path, model: Path, options: dict[str, Any], where: str, what: str
+) -> None:
+    with pytest.raises(PacktoolError) as error:
+        packtool.tokenize(TALKS, tmp_path / "s", **{"tokenizer": model, **options})
+    assert error.value.where == where
+    assert error.value.what.startswith(what)
+    assert not (tmp_path / "s").exists()
+
+
+def test_options_of_conversations_need_some(tmp_path: Path, model: Path) -> None:
+    with pytest.raises(PacktoolError, match="--train-on: has no effect on texts"):
+        packtool.tokenize([{"text": "x"}], tmp_path / "s", tokenizer=model, train_on="last")
