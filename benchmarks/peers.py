@@ -19,7 +19,31 @@ PEERS = {
     "trl": ("trl==1.16.0", ["datasets", "transformers", "numpy", "pyarrow"]),
     "training": (
         "trl==1.16.0",
-        ["torch==2.13.0", "transformers==5.23.0", "datasets==5.2.0", "accelerate==1.15.0", "numpy", "jinja2"],
+        [
+            *["torch==2.13.0", "transformers==5.23.0", "datasets==5.2.0", "accelerate==1.15.0", "lightning==2.6.6"],
+            *["numpy", "jinja2", "msgspec", "xxhash"],
+        ],
+    ),
+    "axolotl": (
+        "axolotl==0.21.0",
+        [
+            *["torch==2.13.0", "transformers==5.20.1", "trl==1.14.1", "datasets==5.0.1", "accelerate==1.15.0"],
+            *["peft==0.21.2", "addict", "numba", "colorama", "posthog", "evaluate", "pillow"],
+        ],
+    ),
+    "llamafactory": (
+        "llamafactory==0.9.5",
+        [
+            *["torch==2.13.0", "transformers==5.6.0", "trl==0.24.0", "datasets==4.0.0", "accelerate==1.11.0"],
+            *["peft==0.18.1", "colorama", "omegaconf", "einops", "fire", "pillow", "tyro"],
+        ],
+    ),
+    "readers": (
+        "litgpt==0.5.13 litdata==0.2.76 megatron-bridge==0.6.2 megatron-core==0.19.2 nemo-automodel==0.7.0",
+        [
+            *["torch==2.13.0", "triton", "lightning==2.6.6", "datasets==5.2.0", "transformers==5.18.0"],
+            *["boto3", "omegaconf", "einops", "pillow", "requests", "tyro"],
+        ],
     ),
     "olmo": (
         "ai2-olmo-core==3.0.0",
@@ -75,7 +99,8 @@ def environment(name: str) -> Path:
         venv.create(place, with_pip=True, clear=True)
         peer, needs = PEERS[name]
         pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--no-deps", *peer.split()], check=True)
+        # What is tried of them runs on an older Python than some ask for.
+        subprocess.run([*pip, "--no-deps", "--ignore-requires-python", *peer.split()], check=True)
         subprocess.run([*pip, *needs], check=True)
         done.touch()
     return python

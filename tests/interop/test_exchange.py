@@ -19,7 +19,7 @@ from tests.stores import EOS, write_store
 ROOT = Path(__file__).parents[2]
 LENGTH = 32
 READ = [name for name in EXPORTS if name != "megatron-bridge"]
-"""Its reader needs Megatron-Bridge, which needs a GPU."""
+"""test_trainers.py reads the other one."""
 
 pytestmark = pytest.mark.interop
 

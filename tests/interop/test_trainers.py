@@ -1,4 +1,4 @@
-"""What docs/training.md says of torchtitan and Megatron, beside the packages themselves."""
+"""What docs/training.md says of trainers whose data is read here by their own code, down to the batch for the model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import packtool
-from tests.stores import write_store
+from tests.stores import EOS, write_store
 from tests.test_docs import ROOT, blocks
 
 pytestmark = pytest.mark.interop
@@ -20,13 +20,18 @@ LENGTHS = np.random.default_rng(0).integers(2, 90, 400).tolist()
 
 def run(peer: str, name: str, check: str, place: Path) -> str:
     """Run a check after a program of the page, in the environment of a peer."""
+    (code,) = (code for _, found, code in blocks(ROOT / "docs" / "training.md") if found == name)
+    (place / name).write_text(code + check)
+    return in_peer(peer, place, name)
+
+
+def in_peer(peer: str, place: Path, *arguments: object) -> str:
+    """Run a script in the environment of a peer."""
     made = subprocess.run(
         [sys.executable, "-m", "benchmarks.peers", peer], cwd=ROOT, stdout=subprocess.PIPE, check=True
     )
-    (code,) = (code for _, found, code in blocks(ROOT / "docs" / "training.md") if found == name)
-    (place / name).write_text(code + check)
     done = subprocess.run(
-        [made.stdout.decode().strip(), name],
+        [made.stdout.decode().strip(), *map(str, arguments)],
         cwd=place,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -57,6 +62,8 @@ expected = packtool.open("rows", dtype="int64").epoch(0)
 assert whole[0] == [expected[0][:-1].tolist(), expected[0][1:].tolist()]
 inputs, labels = next(iter(make(0, 1)))
 assert inputs["positions"].shape == inputs["input"].shape == labels.shape == (8, 32)
+ends = inputs["input"][:, :-1] == EOS
+assert ends.any() and (inputs["positions"][:, 1:] == torch.where(ends, 0, inputs["positions"][:, :-1] + 1)).all()
 
 first = make(0, 1)
 batches = iter(first)
@@ -80,7 +87,7 @@ def test_torchtitan_reads_rows_and_goes_on(tmp_path: Path) -> None:
         remainder="drop",
         shard_tokens=3300,
     )
-    run("torchtitan", "torchtitan_data.py", TORCHTITAN, tmp_path)
+    run("torchtitan", "torchtitan_data.py", f"EOS = {EOS}\n{TORCHTITAN}", tmp_path)
 
 
 MEGATRON = """
@@ -102,3 +109,38 @@ def test_megatron_reads_documents(tmp_path: Path) -> None:
     run("formats", "megatron_data.py", MEGATRON, tmp_path)
     tokens = np.concatenate([np.load(file) for file in sorted(store.glob("tokens-*.npy"))])
     np.testing.assert_array_equal(np.load(tmp_path / "seen.npy"), tokens)
+
+
+def arrived(trainer: str, format: str, length: int, place: Path, *, told: int) -> tuple[dict[str, np.ndarray], Path]:
+    """Rows of `length` tokens, and the batches that a trainer of `told` tokens makes of their export."""
+    store, rows = write_store(place / "store", LENGTHS, per_shard=150), place / "rows"
+    packtool.pack(store, rows, strategy="bfd", sequence_length=length, shard_tokens=2048)
+    packtool.export(rows, place / "out", format=format)
+    in_peer("readers", place, ROOT / "tests" / "interop" / "what_arrives.py", trainer, "out", told, EOS, "out.npz")
+    return dict(np.load(place / "out.npz")), rows
+
+
+@pytest.mark.parametrize(("trainer", "format"), [("litgpt", "litdata"), ("nemo-automodel", "llmc")])
+def test_rows_have_one_token_more_than_is_trained_on(trainer: str, format: str, tmp_path: Path) -> None:
+    found, rows = arrived(trainer, format, 65, tmp_path, told=64)
+    expected = packtool.open(rows, dtype="int64")[:]
+    np.testing.assert_array_equal(found["input_ids"], expected[:, :-1])
+    np.testing.assert_array_equal(found["labels"], expected[:, 1:])
+
+
+def test_megatron_bridge_keeps_documents_apart(tmp_path: Path) -> None:
+    found, rows = arrived("megatron-bridge", "megatron-bridge", 64, tmp_path, told=64)
+    dataset = packtool.open(rows, dtype="int64")
+    assert len(found["tokens"]) == len(dataset)
+    for number, row in enumerate(dataset[:]):
+        segments, begin = dataset.segments(number), 0
+        assert segments["length"].sum() == len(row)
+        for piece, document in zip(segments, np.split(row, np.cumsum(segments["length"])[:-1]), strict=True):
+            here = slice(begin, begin + len(document) - 1)
+            np.testing.assert_array_equal(found["tokens"][number, here], document[:-1])
+            np.testing.assert_array_equal(found["labels"][number, here], document[1:])
+            np.testing.assert_array_equal(found["position_ids"][number, here], np.arange(len(document) - 1))
+            assert (found["loss_mask"][number, here] == (piece["document"] >= 0)).all()
+            begin = here.stop
+            assert begin in found["cu_seqlens_q"][number]
+        assert not found["loss_mask"][number, begin:].any()

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import json
 import sys
-from itertools import accumulate
+from collections.abc import Callable, Iterator
+from importlib.machinery import ModuleSpec
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 from datasets import Dataset, load_dataset, load_from_disk
+from torch.nn.modules.module import register_module_forward_hook
 from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
@@ -25,6 +29,7 @@ from transformers import (
     default_data_collator,
 )
 
+LENGTH = 64
 COMMON: dict[str, Any] = {
     "per_device_train_batch_size": 2,
     "per_device_eval_batch_size": 2,
@@ -36,65 +41,187 @@ COMMON: dict[str, Any] = {
     "save_strategy": "no",
     "disable_tqdm": True,
 }
-TRL: dict[str, dict[str, Any]] = {
-    "trl padding_free": {"padding_free": True, "max_length": None},
-    "trl": {},
-    "trl packing": {"packing": True, "max_length": 64},
+
+
+def transformers_trainer(model: Any, data: Dataset, place: Path, store: Path, *, evaluate: bool = False) -> None:
+    arguments = TrainingArguments(str(place), **COMMON)
+    made = Trainer(model, arguments, train_dataset=data, eval_dataset=data, data_collator=default_data_collator)
+    made.evaluate() if evaluate else made.train()
+
+
+def trl(model: Any, data: Dataset, place: Path, store: Path, **options: Any) -> None:
+    from trl import SFTConfig, SFTTrainer
+
+    arguments = SFTConfig(str(place), **COMMON, **options)
+    SFTTrainer(model, args=arguments, train_dataset=data, processing_class=tokenizer(store)).train()
+
+
+def lightning(model: Any, data: Dataset, place: Path, store: Path, **options: Any) -> None:
+    """No export: the loader itself, of the rows that were exported."""
+    from lightning import LightningModule, Trainer
+
+    from packtool.torch import Loader
+
+    class Training(LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def training_step(self, batch: dict[str, Any], _: int) -> Any:
+            return self.model(**batch, **options).loss
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), lr=0.0)
+
+    fields = ("input_ids", "labels", "position_ids")
+    loader = Loader(store.parent / "packed", batch_size=4, labels="same", fields=fields)
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
+    Trainer(max_steps=3, use_distributed_sampler=False, default_root_dir=place, **quiet).fit(Training(), loader)
+
+
+def axolotl(model: Any, data: Dataset, place: Path, store: Path, **options: Any) -> None:
+    """Its trainer, with what it does to tokenized documents before, and the collator it has for them."""
+    from axolotl.core.trainers.base import AxolotlTrainer
+    from axolotl.core.training_args import AxolotlTrainingArguments
+    from axolotl.monkeypatch.data.batch_dataset_fetcher import apply_multipack_dataloader_patch
+    from axolotl.utils.collators.batching import DataCollatorForSeq2Seq, V2BatchSamplerDataCollatorForSeq2Seq
+    from axolotl.utils.data.wrappers import get_dataset_wrapper
+    from axolotl.utils.dict import DictDefault
+    from axolotl.utils.trainer import process_datasets_for_packing
+
+    apply_multipack_dataloader_patch()
+    packing = options["sample_packing"]
+    configuration = DictDefault(sequence_len=2 * LENGTH, model_config_type="llama", is_preprocess=True, **options)
+    kept, _ = get_dataset_wrapper(DictDefault(path="here"), tokenizer(store), configuration, "", data)
+    assert kept is data, "taken for what is tokenized already"
+    ready, _ = process_datasets_for_packing(configuration, data, None)
+    arguments = AxolotlTrainingArguments(
+        str(place),
+        **COMMON,
+        **options,
+        max_seq_length=2 * LENGTH,
+        multipack_real_batches=packing,
+        sample_packing_drop_attention_mask=packing,  # as its configuration has it for sdpa
+        dataset_num_proc=1,
+    )
+    collator = V2BatchSamplerDataCollatorForSeq2Seq if packing else DataCollatorForSeq2Seq
+    made = AxolotlTrainer(
+        model, args=arguments, train_dataset=ready, data_collator=collator(tokenizer(store), return_tensors="pt")
+    )
+    made.axolotl_cfg = configuration
+    made.train()
+
+
+def llamafactory(model: Any, data: Dataset, place: Path, store: Path, **options: Any) -> None:
+    """Its own command, with a model and a tokenizer on disk."""
+    audio = ModuleType("torchaudio")  # imported for sounds, which there are none of
+    audio.__spec__ = ModuleSpec("torchaudio", None)
+    sys.modules["torchaudio"] = audio
+    from llamafactory.train.tuner import run_exp
+
+    for part in (model, tokenizer(store)):
+        part.save_pretrained(place / "model")
+    data.save_to_disk(str(place / "data"))
+    run_exp(
+        {
+            **COMMON,
+            **options,
+            "model_name_or_path": str(place / "model"),
+            "dataset": "rows",
+            "tokenized_path": str(place / "data"),
+            "output_dir": str(place / "trained"),
+            "stage": "sft",
+            "do_train": True,
+            "finetuning_type": "full",
+            "template": "empty",
+            "report_to": "none",
+        }
+    )
+
+
+WAYS: dict[str, Callable[..., None]] = {
+    "trainer": transformers_trainer,
+    "trainer eval": lambda *given: transformers_trainer(*given, evaluate=True),
+    "trl padding_free": lambda *given: trl(*given, padding_free=True, max_length=None),
+    "trl": trl,
+    "trl packing": lambda *given: trl(*given, packing=True, max_length=LENGTH),
+    "lightning": lambda *given: lightning(*given, use_cache=False),
+    "lightning use_cache": lightning,
+    "axolotl": lambda *given: axolotl(*given, sample_packing=True),
+    "axolotl plain": lambda *given: axolotl(*given, sample_packing=False),
+    "llamafactory": lambda *given: llamafactory(*given, neat_packing=True),
+    "llamafactory plain": llamafactory,
 }
 
 
-def trainer(way: str, model: Any, data: Dataset, place: Path, store: Path) -> Any:
-    if not way.startswith("trl"):
-        arguments = TrainingArguments(str(place), **COMMON)
-        return Trainer(model, arguments, train_dataset=data, eval_dataset=data, data_collator=default_data_collator)
-    from trl import SFTConfig, SFTTrainer
+def tokenizer(store: Path) -> PreTrainedTokenizerFast:
+    end = "<|endoftext|>"
+    return PreTrainedTokenizerFast(tokenizer_file=str(store / "tokenizer.json"), eos_token=end, pad_token=end)
 
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_file=str(store / "tokenizer.json"), eos_token="<|endoftext|>", pad_token="<|endoftext|>"
-    )
-    arguments = SFTConfig(str(place), **COMMON, **TRL[way])
-    return SFTTrainer(model, args=arguments, train_dataset=data, processing_class=tokenizer)
+
+def read(export: str) -> Dataset:
+    place = Path(export)
+    if (place / "state.json").exists():
+        return load_from_disk(export)
+    files = place if place.is_file() else place / "*.parquet"
+    return load_dataset("parquet", data_files=str(files), split="train", cache_dir=f"{export}-cache")
+
+
+def boundaries(data: Dataset) -> dict[tuple[int, ...], list[int]]:
+    """Lengths of the documents in each row; a row that is a document has its own."""
+    found = {}
+    for row in data:
+        ids, numbers = row["input_ids"], row.get("attention_mask") or [1] * len(row["input_ids"])
+        found[tuple(ids)] = row.get("seq_lengths") or [len([*run]) for _, run in groupby(numbers)]
+    return found
+
+
+def documents_in(ids: list[int], known: dict[tuple[int, ...], list[int]]) -> Iterator[list[tuple[int, int]]]:
+    """Where documents lie in what a model was given: the rows of `known`, one after the other, and padding."""
+    first, longest = 0, max(map(len, known))
+    while first < len(ids):
+        sizes = [
+            size for size in range(min(longest, len(ids) - first), 0, -1) if tuple(ids[first : first + size]) in known
+        ]
+        if sizes:
+            ends = accumulate(known[tuple(ids[first : first + sizes[0]])], initial=first)
+            yield list(pairwise(ends))
+        first += sizes[0] if sizes else 1
 
 
 def main(way: str, export: str, store: str) -> None:
-    parquet = str(Path(export) / "*.parquet")
-    cache = f"{export}-cache"
-    saved = (Path(export) / "state.json").exists()
-    data = (
-        load_from_disk(export) if saved else load_dataset("parquet", data_files=parquet, split="train", cache_dir=cache)
-    )
+    data = read(export)
     torch.manual_seed(0)
-    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+    shape: dict[str, Any] = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+    }
     model = LlamaForCausalLM(LlamaConfig(vocab_size=8192, max_position_embeddings=512, **shape)).eval()
     seen: list[tuple[list[int], Any]] = []
     targets: list[int] = []
-    hooks = [
-        model.model.register_forward_hook(
-            lambda _, __, given, out: seen.append((given["input_ids"].flatten().tolist(), out.last_hidden_state)),
-            with_kwargs=True,
-        ),
-        model.register_forward_pre_hook(
-            lambda _, __, given: targets.append(int((given["labels"] != -100).sum())), with_kwargs=True
-        ),
-    ]
-    running = trainer(way, model, data, Path(f"{export}-trained"), Path(store))
-    running.evaluate() if way == "trainer eval" else running.train()
-    for hook in hooks:
-        hook.remove()
-    lengths = {tuple(row["input_ids"]): row["seq_lengths"] for row in data}
+
+    def watch(module: Any, _: Any, given: dict[str, Any], out: Any) -> None:
+        """Of any model, since some trainers load their own."""
+        if type(module).__name__ == "LlamaModel":
+            seen.extend(zip(given["input_ids"].tolist(), out.last_hidden_state.detach(), strict=True))
+        elif "labels" in given and type(module).__name__ == "LlamaForCausalLM":
+            targets.append(int((given["labels"] != -100).sum()))
+
+    hook = register_module_forward_hook(watch, with_kwargs=True)
+    place = Path(f"{export}-{way}".replace(" ", "-"))
+    WAYS[way](model, data, place, Path(store))
+    hook.remove()
+    known = boundaries(data)
     difference, documents, rows = 0.0, 0, 0
     for ids, hidden in seen:
-        states = hidden.detach().reshape(len(ids), -1)
-        for first in range(0, len(ids), 64):
-            row = ids[first : first + 64]
-            if tuple(row) not in lengths:
-                continue
+        for found in documents_in(ids, known):
             rows += 1
-            ends = list(accumulate(lengths[tuple(row)]))
-            for begin, end in zip([0, *ends], ends, strict=False):
+            for begin, end in found:
                 with torch.no_grad():
-                    alone = model.model(input_ids=torch.tensor([row[begin:end]])).last_hidden_state[0]
-                difference = max(difference, float((alone - states[first + begin : first + end]).abs().max()))
+                    alone = model.model(input_ids=torch.tensor([ids[begin:end]])).last_hidden_state[0]
+                difference = max(difference, float((alone - hidden[begin:end]).abs().max()))
                 documents += 1
     counted = {"documents": documents, "difference": difference, "targets": sum(targets), "rows": rows}
     sys.stdout.write(json.dumps(counted) + "\n")

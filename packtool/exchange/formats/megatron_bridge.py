@@ -1,7 +1,8 @@
 """Megatron-Bridge's packed Parquet: `input_ids`, `seq_start_id` and `loss_mask`.
 
 `seq_start_id` says where each piece of a document begins in its row, and padding likewise; `loss_mask` is 0 for padding
-and 1 for all other tokens. Of a token store each document is a row.
+and 1 for all other tokens. Its reader takes the mask of a token for that of the label after it, so a mask of labels is
+shifted by one to the left within its piece. Of a token store each document is a row.
 """
 
 from __future__ import annotations
