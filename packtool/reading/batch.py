@@ -28,6 +28,7 @@ DTYPES: dict[str, npt.DTypeLike] = {
     "position_ids": np.int64,
     "document_ids": np.int32,
     "cu_seqlens": np.int32,
+    "loss_mask": np.float32,
 }
 """What the arrays of a batch are."""
 
@@ -35,7 +36,7 @@ DTYPES: dict[str, npt.DTypeLike] = {
 class Batch(TypedDict, total=False):
     """Rows as a model takes them. T is the length of a row (one less with ``extra_token``).
 
-    It has the fields that were asked for; by default all of them.
+    It has the fields that were asked for; by default all of them but `loss_mask`.
 
     Attributes:
         input_ids: (rows, T) int64.
@@ -45,6 +46,7 @@ class Batch(TypedDict, total=False):
         cu_seqlens: (sequences + 1) int32: where the sequences of all rows begin, the rows laid end to end; then the
             number of tokens.
         max_seqlen: the length of the longest sequence, in tokens.
+        loss_mask: (rows, T) float32: 1 where `labels` has a target, 0 where it has `IGNORED`.
     """
 
     input_ids: I64
@@ -53,19 +55,25 @@ class Batch(TypedDict, total=False):
     document_ids: npt.NDArray[np.int32]
     cu_seqlens: npt.NDArray[np.int32]
     max_seqlen: int
+    loss_mask: npt.NDArray[np.float32]
 
 
-FIELDS = tuple(Batch.__annotations__)
-"""What a batch holds, unless fewer fields are asked for."""
+KNOWN = tuple(Batch.__annotations__)
+"""What a batch may hold."""
+FIELDS = tuple(name for name in KNOWN if name != "loss_mask")
+"""What it holds, unless others are asked for."""
+TARGETS = frozenset({"labels", "loss_mask"})
+"""The fields that follow from what is a target."""
 ATTENTION = frozenset({"position_ids", "document_ids", "cu_seqlens", "max_seqlen"})
 """The fields that follow from where sequences begin."""
-_OF_TOKENS = ("input_ids", "labels", "position_ids", "document_ids")
+_OF_TOKENS = ("input_ids", "labels", "position_ids", "document_ids", "loss_mask")
 """The fields that have a number for each token."""
 
 
 def make_batch(
     tokens: npt.NDArray[Any],
     segments: Segments | None,
+    loss: npt.NDArray[Any] | None = None,
     *,
     documents: bool = True,
     labels: Literal["next", "same"] = "next",
@@ -78,11 +86,12 @@ def make_batch(
     """The inputs, targets and masks of some rows.
 
     A target is a token that its predecessor in the row predicts. Padding is not one, nor is the first token of a row.
-    EOS is, whether the document had it or the strategy inserted it.
+    EOS is, whether the document had it or the strategy inserted it. Where `loss` is given, it decides for each token.
 
     Args:
         tokens: (rows, sequence_length).
         segments: of these rows; None where every row is taken for one sequence without padding.
+        loss: (rows, sequence_length), 0 for each token that is no target; None where all tokens train.
         documents: a sequence for each segment of a document; else one for each row, for plain causal attention.
         labels: ``next``: the label at a place is the token after it, for a loss on all outputs. ``same``: the label at
             a place is its own token, for models that shift labels themselves, as those of `transformers` do.
@@ -90,7 +99,7 @@ def make_batch(
             model's input lacks one.
         train_on_repeated: tokens that an earlier row has already are targets again.
         train_across_documents: the first token of a sequence is a target of the one before it in the row.
-        fields: of the batch, from `FIELDS`; the others are not computed.
+        fields: of the batch, from `KNOWN`; the others are not computed.
         narrow: in the narrowest integers that hold them, to be sent and then widened to `DTYPES`.
 
     Raises:
@@ -103,6 +112,10 @@ def make_batch(
     ([[2, 12, 13, 2, -100, -100]], [[0, 1, 0, 1, 2, 0]], [[0, 0, 1, 1, 1, -1]])
     >>> batch["cu_seqlens"].tolist(), batch["max_seqlen"]
     ([0, 2, 5, 6], 3)
+    >>> loss = one([[0, 1, 0, 1, 1, 0]])
+    >>> batch = make_batch(one([[11, 2, 12, 13, 2, 2]]), rows, loss, fields=["labels", "loss_mask"])
+    >>> batch["labels"].tolist(), batch["loss_mask"].tolist()
+    ([[2, -100, 13, 2, -100, -100]], [[1.0, 0.0, 1.0, 1.0, 0.0, 0.0]])
     """
     _require(labels, extra_token, fields)
     types = _narrow_types(tokens) if narrow else DTYPES
@@ -110,16 +123,23 @@ def make_batch(
     batch = _space({name: types[name] for name in _OF_TOKENS if name in fields}, (len(tokens), length))
     if "input_ids" in fields:
         batch["input_ids"][:] = tokens[:, :length]
-    if "labels" in fields:
+    if not TARGETS.isdisjoint(fields):
         # Nothing predicts the first of a row, nor has the last a target.
-        targets = np.empty(tokens.shape, types["labels"]) if extra_token else batch["labels"]
+        direct = "labels" in fields and not extra_token
+        targets = batch["labels"] if direct else np.empty(tokens.shape, types["labels"])
         ahead = labels == "next" and not extra_token
         targets[:, : -1 if ahead else None] = tokens[:, ahead:]
         targets[:, -1 if ahead else 0] = IGNORED
-        for places in [] if segments is None else _no_targets(segments, train_on_repeated, train_across_documents):
+        without = [] if segments is None else _no_targets(segments, train_on_repeated, train_across_documents)
+        if loss is not None:
+            without.append(np.flatnonzero(loss.reshape(-1) == 0))
+        for places in without:
             targets.reshape(-1)[places - ahead] = IGNORED  # one before a row is the last of the row before it
-        if extra_token:
-            batch["labels"][:] = targets[:, 1:]
+        targets = targets[:, extra_token:]
+        if "labels" in fields and not direct:
+            batch["labels"][:] = targets
+        if "loss_mask" in fields:
+            batch["loss_mask"][:] = targets != IGNORED
     if not ATTENTION.isdisjoint(fields):
         _attend(batch, tokens.shape, length, segments if documents else None, fields)
     return cast("Batch", batch)
@@ -161,8 +181,8 @@ def _require(labels: str, extra_token: bool, fields: Collection[str]) -> None:
             where="extra_token",
         )
     for name in fields:
-        if name not in FIELDS:
-            what, remedy = f"{name!r} is not a field", f"choose from {', '.join(FIELDS)}"
+        if name not in KNOWN:
+            what, remedy = f"{name!r} is not a field", f"choose from {', '.join(KNOWN)}"
             raise UsageError("bad-option", what, remedy=remedy, where="fields")
 
 
@@ -240,6 +260,7 @@ def _narrow_types(tokens: npt.NDArray[Any]) -> dict[str, npt.DTypeLike]:
         "labels": np.min_scalar_type(-1 - int(tokens.max(initial=0))),
         "position_ids": np.min_scalar_type(length),
         "document_ids": np.min_scalar_type(-length),
+        "loss_mask": np.uint8,
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import UsageError
-from packtool.reading.batch import ATTENTION, FIELDS, Batch, make_batch
+from packtool.reading.batch import ATTENTION, FIELDS, TARGETS, Batch, make_batch
 from packtool.reading.orders import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Array, Index, Rows
 from packtool.storage.manifest import PackedManifest
@@ -26,6 +26,7 @@ class _Opened:
         manifest: everything the manifest says.
         pad_id, eos_id: token ids.
         has_segments: the dataset says which segment of which document lies where.
+        has_loss: the dataset says which tokens train; else all of them do.
     """
 
     def __init__(self, recipe: Recipe, opened: Opened) -> None:
@@ -34,22 +35,25 @@ class _Opened:
         self.pad_id = opened.manifest.pad_id
         self.eos_id = opened.manifest.tokenizer.eos_id
         self.has_segments = all(rows.has_segments for rows in opened.rows)
+        self.has_loss = opened.manifest.has_loss
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (open_recipe, (self.recipe,))
 
     def _batch(self, rows: Rows, index: Index, **options: Any) -> Batch:
         numbers = rows.numbers(index)
+        masked = self.manifest.has_loss and not TARGETS.isdisjoint(options.get("fields", FIELDS))
         if not self._needs_segments(rows, **options):
-            return make_batch(rows[numbers], None, **options)
-        return make_batch(*rows.with_segments(numbers), **options)
+            return make_batch(rows[numbers], None, rows.loss(numbers) if masked else None, **options)
+        tokens, segments = rows.with_segments(numbers)
+        return make_batch(tokens, segments, rows.loss(numbers, segments) if masked else None, **options)
 
     def _needs_segments(self, rows: Rows, **options: Any) -> bool:
         """Whether the fields and options asked for need segments."""
         fields = options.get("fields", FIELDS)
         everywhere = all(options.get(name, True) for name in ("train_on_repeated", "train_across_documents"))
-        padded = rows.has_segments or self.manifest.ledger.padding > 0
-        targets = "labels" in fields and (padded or not everywhere)
+        padded = (rows.has_segments or self.manifest.ledger.padding > 0) and not self.manifest.has_loss
+        targets = not TARGETS.isdisjoint(fields) and (padded or not everywhere)
         return targets or (options.get("documents", True) and not ATTENTION.isdisjoint(fields))
 
     def _epoch(
@@ -103,6 +107,10 @@ class Dataset(_Opened):
     def segments(self, index: int) -> npt.NDArray[Any]:
         """The segments of one row, in order; document -1 is padding, -2 an EOS that the strategy inserted."""
         return self.rows.segments(index)
+
+    def loss(self, index: Index) -> Array | None:
+        """Whether each token of some rows trains, 1 or 0: (rows, sequence_length) uint8; None where all tokens do."""
+        return self.rows.loss(self.rows.numbers(index))
 
     def batch(self, index: Index, **options: Any) -> Batch:
         """What a training step reads of some rows; `options` are those of `packtool.reading.batch.make_batch`.

@@ -57,7 +57,7 @@ class Rows:
             first, last, step = index.indices(len(self))
             if step == 1:
                 return self.tokens(first, max(first, last))
-        return self._typed(self._take(self.numbers(index)))
+        return self._typed(self._take(self.numbers(index), self._stored))
 
     def __iter__(self) -> Iterator[Array]:
         step = max(1, _AT_ONCE // self.sequence_length)
@@ -71,8 +71,24 @@ class Rows:
     def with_segments(self, rows: I64) -> tuple[Array, Segments]:
         """The tokens of the rows of these numbers (from 0), (rows, sequence_length), and their segments."""
         segments = self.segments_of(rows)
-        tokens = self._stored.gathered(segments) if self._stored.index_only else self._take(rows)
-        return self._typed(tokens), segments
+        return self._typed(self._taken(rows, segments, self._stored)), segments
+
+    def loss(self, rows: I64, segments: Segments | None = None) -> Array | None:
+        """Whether each token of the rows of these numbers (from 0) trains: (rows, sequence_length) of 0 and 1.
+
+        Args:
+            segments: of these rows, where they are at hand.
+
+        Returns:
+            None where the dataset does not say, so that all tokens but padding train.
+        """
+        column = self._stored.loss
+        if column is None:
+            return None
+        return self._take(rows, column) if segments is None else self._taken(rows, segments, column)
+
+    def _taken(self, rows: I64, segments: Segments, column: PackedBucket) -> Array:
+        return column.gathered(segments) if column.index_only else self._take(rows, column)
 
     def segments(self, row: int) -> npt.NDArray[Any]:
         """The segments of one row, in order: document, start, length, repeated. In stored order it is a view.
@@ -111,8 +127,9 @@ class Rows:
         """Which stored rows these are; None where rows are put together from parts of them."""
         return rows
 
-    def _take(self, rows: I64) -> Array:
-        return self._stored.take(rows)
+    def _take(self, rows: I64, column: PackedBucket) -> Array:
+        """Copy the tokens of some rows, or another column of them."""
+        return column.take(rows)
 
     def _typed(self, tokens: Array) -> Array:
         return tokens.astype(self.dtype, copy=False)
@@ -140,7 +157,7 @@ class ReorderedRows(Rows):
         self._pad_id = pad_id
 
     def tokens(self, first: int, last: int) -> Array:
-        return self._typed(self._take(np.arange(first, last)))
+        return self._typed(self._take(np.arange(first, last), self._stored))
 
     def segments(self, row: int) -> npt.NDArray[Any]:
         return to_table(self.segments_of(np.array([self._number(row)])))
@@ -151,14 +168,14 @@ class ReorderedRows(Rows):
     def stored_numbers(self, rows: I64) -> I64 | None:
         return self._layout.units_of(rows)[0] if self._plan.unit == self.sequence_length else None
 
-    def _take(self, rows: I64) -> Array:
-        if self._stored.index_only:
-            return self._stored.gathered(self.segments_of(rows))
+    def _take(self, rows: I64, column: PackedBucket) -> Array:
+        if column.index_only:
+            return column.gathered(self.segments_of(rows))
         units, there = self._layout.units_of(rows)
         if there.all():
-            return self._plan.tokens(units).reshape(len(rows), self.sequence_length)
-        out = np.full((len(there), self._plan.unit), self._pad_id, self._stored.dtype)
-        out[there] = self._plan.tokens(units)
+            return self._plan.tokens(units, column).reshape(len(rows), self.sequence_length)
+        out = np.full((len(there), self._plan.unit), self._pad_id if column is self._stored else 0, column.dtype)
+        out[there] = self._plan.tokens(units, column)
         return out.reshape(len(rows), self.sequence_length)
 
 
@@ -179,7 +196,7 @@ class RepackedRows(Rows):
         return self._layout.rows
 
     def tokens(self, first: int, last: int) -> Array:
-        return self._typed(self._take(np.arange(first, last)))
+        return self._typed(self._take(np.arange(first, last), self._stored))
 
     def segments(self, row: int) -> npt.NDArray[Any]:
         return to_table(self.segments_of(np.array([self._number(row)])))
@@ -190,8 +207,8 @@ class RepackedRows(Rows):
     def stored_numbers(self, rows: I64) -> None:
         return None
 
-    def _take(self, rows: I64) -> Array:
-        return self._stored.gathered(self.segments_of(rows))
+    def _take(self, rows: I64, column: PackedBucket) -> Array:
+        return column.gathered(self.segments_of(rows))
 
 
 class RotatedRows(Rows):
@@ -211,7 +228,7 @@ class RotatedRows(Rows):
         self._pad_id = pad_id
 
     def tokens(self, first: int, last: int) -> Array:
-        return self._typed(self._take(np.arange(first, last)))
+        return self._typed(self._take(np.arange(first, last), self._stored))
 
     def segments(self, row: int) -> npt.NDArray[Any]:
         return to_table(self.segments_of(np.array([self._number(row)])))
@@ -223,14 +240,14 @@ class RotatedRows(Rows):
     def stored_numbers(self, rows: I64) -> None:
         return None
 
-    def _take(self, rows: I64) -> Array:
-        if self._stored.index_only:
-            return self._stored.gathered(self.segments_of(rows))
+    def _take(self, rows: I64, column: PackedBucket) -> Array:
+        if column.index_only:
+            return column.gathered(self.segments_of(rows))
         length, parts = self.sequence_length, self._plan.parts(rows)
         stored, number = np.unique(parts.document, return_inverse=True)
         source = ranges(number * length + parts.start, parts.length, offsets_of(parts.length))
         tokens = parts.tokens()
-        out = np.full(len(rows) * length, self._pad_id, self._stored.dtype)
+        out = np.full(len(rows) * length, self._pad_id if column is self._stored else 0, column.dtype)
         places = ranges(np.arange(len(rows)) * length, tokens, offsets_of(tokens))
-        out[places] = self._stored.take(stored).reshape(-1)[source]
+        out[places] = column.take(stored).reshape(-1)[source]
         return out.reshape(len(rows), length)

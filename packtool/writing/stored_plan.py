@@ -93,10 +93,10 @@ class StoredPlan(Plan):
             lambda a, b: np.searchsorted(self._begins, np.arange(a, b) * self.unit, side="right") - 1,
         )
 
-    def tokens(self, units: Ints) -> npt.NDArray[Any]:
-        """Copy the tokens of these units, (units, unit)."""
+    def tokens(self, units: Ints, column: PackedBucket | None = None) -> npt.NDArray[Any]:
+        """Copy the tokens of these units, (units, unit), or another column of the same rows."""
         row, part = np.divmod(np.asarray(units, np.int64), self.sequence_length // self.unit)
-        return self.bucket.parts(row, part, self.unit)
+        return (column or self.bucket).parts(row, part, self.unit)
 
     def segments(self, units: Ints) -> Segments:
         if not self._whole:

@@ -1,0 +1,127 @@
+"""What trains, as a training step reads it: rows of a dataset in every order, held against their segments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import packtool
+from packtool.reading import Dataset, make_batch
+from tests.stores import document_loss, write_store
+from tests.test_loss import expected
+from tests.writing.cases import KINDS
+
+LENGTHS = np.random.default_rng(5).integers(1, 150, 40).tolist()
+DOCUMENTS = [document_loss(number, length) for number, length in enumerate(LENGTHS)]
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 1), min_size=6, max_size=6), min_size=1, max_size=3),
+    st.sampled_from(["next", "same"]),
+    st.booleans(),
+)
+@settings(deadline=None)
+def test_a_token_is_a_target_where_its_own_loss_is_one(loss: list[list[int]], kind: Any, extra_token: bool) -> None:
+    tokens = np.arange(1, 6 * len(loss) + 1).reshape(-1, 6)
+    extra_token = extra_token and kind == "next"
+    options: dict[str, Any] = {"labels": kind, "extra_token": extra_token}
+    batch = make_batch(tokens, None, np.array(loss), **options, fields=["labels", "loss_mask"])
+    wanted = []
+    for row, trains in zip(tokens.tolist(), loss, strict=True):
+        targets = [token if trained else -100 for token, trained in zip(row, trains, strict=True)][1:]
+        wanted.append(targets if extra_token else [*targets, -100] if kind == "next" else [-100, *targets])
+    assert batch["labels"].tolist() == wanted
+    assert batch["loss_mask"].tolist() == [[float(label != -100) for label in row] for row in wanted]
+    alone = make_batch(tokens, None, np.array(loss), **options, fields=["loss_mask"])
+    assert alone["loss_mask"].tolist() == batch["loss_mask"].tolist()
+
+
+def check(dataset: Dataset) -> None:
+    """Every row: its loss, and the labels of a batch."""
+    rows = len(dataset)
+    loss, batch = dataset.loss(slice(None)), dataset.batch(slice(None), labels="same")
+    assert loss is not None
+    for row in range(rows):
+        segments = [(d, s, n) for d, s, n, _ in dataset.segments(row).tolist()]
+        wanted = expected(DOCUMENTS, segments)
+        assert loss[row].tolist() == wanted
+        labels = [t if trained else -100 for t, trained in zip(dataset[row].tolist(), wanted, strict=True)]
+        assert batch["labels"][row].tolist() == [-100, *labels[1:]]
+    some = np.array([rows - 1, 0, rows // 2])
+    found = dataset.loss(some)
+    assert found is not None
+    np.testing.assert_array_equal(found, loss[some])
+
+
+@pytest.mark.parametrize("kind", ["concat-8", "concat-192", "padding-16", "seamless"])
+def test_every_order_has_it(tmp_path: Path, kind: str) -> None:
+    store = write_store(tmp_path / "store", LENGTHS, per_shard=15, loss=document_loss)
+    packtool.pack(store, tmp_path / "packed", **KINDS[kind], shard_tokens=640)
+    packtool.pack(store, tmp_path / "index", **KINDS[kind], shard_tokens=640, index_only=True)
+    packtool.shuffle(tmp_path / "packed", tmp_path / "order", epoch=3, order_only=True)
+    for name in ("packed", "index"):
+        dataset = packtool.open(tmp_path / name)
+        assert isinstance(dataset, Dataset)
+        check(dataset)
+        check(dataset.epoch(2))
+    ordered = packtool.open(tmp_path / "packed", order=tmp_path / "order")
+    assert isinstance(ordered, Dataset)
+    check(ordered)
+    repacked = packtool.open(tmp_path / "index")
+    assert isinstance(repacked, Dataset)
+    check(repacked.epoch(1, repack=True))
+
+
+def test_other_rotations_have_it(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "store", LENGTHS, loss=document_loss)
+    options: dict[str, Any] = {"method": "partial", "sequence_length": 64, "batch_size": 3}
+    packtool.shuffle(store, tmp_path / "packed", **options)
+    dataset = packtool.open(tmp_path / "packed")
+    assert isinstance(dataset, Dataset)
+    check(dataset)
+    check(dataset.epoch(2))
+
+
+def test_rows_without_segments_are_masked(tmp_path: Path) -> None:
+    """Where the column says what trains, padding needs no segments to be left out."""
+    store = write_store(tmp_path / "store", LENGTHS, loss=document_loss)
+    packtool.pack(store, tmp_path / "packed", strategy="ffd", sequence_length=64, segments=False)
+    dataset = packtool.open(tmp_path / "packed")
+    assert isinstance(dataset, Dataset)
+    loss = dataset.loss([0, 1])
+    assert loss is not None
+    batch = dataset.batch([0, 1], labels="same", documents=False, fields=["input_ids", "labels"])
+    np.testing.assert_array_equal(batch["labels"][:, 1:] != -100, loss[:, 1:] == 1)
+
+
+def test_a_dataset_without_the_column_trains_on_all(tmp_path: Path) -> None:
+    packtool.pack(write_store(tmp_path / "store", LENGTHS), tmp_path / "packed", **KINDS["concat"])
+    dataset = packtool.open(tmp_path / "packed")
+    assert isinstance(dataset, Dataset)
+    assert (dataset.has_loss, dataset.loss(0)) == (False, None)
+    batch = dataset.batch(0, fields=["labels", "loss_mask"])
+    assert batch["loss_mask"].tolist() == [[1.0] * 63 + [0.0]]
+
+
+def test_the_loader_hands_it_out(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from packtool.torch import Loader
+
+    store = write_store(tmp_path / "store", LENGTHS, loss=document_loss)
+    packtool.pack(store, tmp_path / "packed", **KINDS["buckets"])
+    packtool.shuffle(tmp_path / "packed", tmp_path / "batches", method="bucket", batch_tokens=128)
+    fields = ["input_ids", "labels", "loss_mask"]
+    for workers in (0, 1):
+        found = trained = 0
+        for batch in Loader(tmp_path / "batches", fields=fields, num_workers=workers, labels="same", drop_last=False):
+            assert (batch["loss_mask"].dtype, batch["labels"].dtype) == (torch.float32, torch.int64)
+            assert torch.equal(batch["loss_mask"] == 1, batch["labels"] != -100)
+            found, trained = found + 1, trained + int(batch["loss_mask"].sum())
+        dataset: Any = packtool.open(tmp_path / "batches")
+        wanted = sum(int(rows.loss(np.arange(len(rows)))[:, 1:].sum()) for rows in dataset.buckets.values())
+        assert (trained, found > 3) == (wanted, True)
