@@ -95,6 +95,13 @@ class RangedArray:
         found = np.frombuffer(b"".join(parts), np.uint8).reshape(len(wanted), self._width)[where.reshape(-1)]
         return found.view(self.dtype).reshape(*numbers.shape, *self.shape[1:])
 
+    def slices(self, first: I64, count: I64) -> npt.NDArray[Any]:
+        """Return slices of the first axis, joined; none reaches beyond its end."""
+        order = np.argsort(first, kind="stable")
+        found = self._place.ranges(self._name, HEADER_BYTES + first[order] * self._width, count[order] * self._width)
+        parts = dict(zip(order.tolist(), found, strict=True))
+        return np.frombuffer(b"".join([parts[number] for number in range(len(parts))]), self.dtype)
+
     def reshape(self, *shape: int) -> RangedArray:
         """Group the same items in another way; -1 for the length that follows."""
         known = -int(np.prod(shape, dtype=np.int64)) if -1 in shape else 0

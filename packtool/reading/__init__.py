@@ -61,6 +61,6 @@ def open(
             place=training_place(path, cache, cache_bytes, fetch),
             order=None if order is None else training_place(order, cache, cache_bytes, fetch),
             dtype=None if dtype is None else np.dtype(dtype).str,
-            stores=training_places(stores, cache, cache_bytes),
+            stores=training_places(stores, cache, cache_bytes, fetch),
         )
     )

@@ -50,6 +50,8 @@ def training_place(typed: Typed, directory: str | Path | None, size: str | int, 
     return CachedPlace(place, cache, ("tokens", "segments") if fetch == ROWS else ())
 
 
-def training_places(typed: Typed | Sequence[Typed], directory: str | Path | None, size: str | int) -> tuple[Place, ...]:
+def training_places(
+    typed: Typed | Sequence[Typed], directory: str | Path | None, size: str | int, fetch: str = SHARDS
+) -> tuple[Place, ...]:
     """As `training_place`, of token stores: one or several."""
-    return tuple(training_place(each, directory, size) for each in places_of(typed))
+    return tuple(training_place(each, directory, size, fetch) for each in places_of(typed))

@@ -90,7 +90,7 @@ class Stream:
                 remedy="give one order for each epoch",
                 where="orders",
             )
-        tokens = training_places(stores, cache, cache_bytes)
+        tokens = training_places(stores, cache, cache_bytes, fetch)
         self.recipe = Recipe(training_place(source, cache, cache_bytes, fetch), stores=tokens)
         self._kept = cache_directory() if cache is None else Path(cache).absolute()
         self.epochs = epochs

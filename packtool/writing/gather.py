@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from packtool.places.ranged import RangedArray
 from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.storage.names import LOSS
 from packtool.storage.on_demand import OnDemand, joined, sizes_of
@@ -153,8 +154,11 @@ class CopierInTurn:
         cuts = np.flatnonzero(np.diff(array[order])) + 1
         parts = [np.empty(0, self._dtype)]
         for here in np.split(order, cuts) if len(order) else []:
-            one = Copier([self._arrays[int(array[here[0]])]], self._dtype)
-            parts.append(one(np.zeros(len(here), np.int64), start[here], length[here]))
+            one = self._arrays[int(array[here[0]])]
+            if isinstance(one, RangedArray):
+                parts.append(one.slices(start[here], length[here]))
+            else:
+                parts.append(Copier([one], self._dtype)(np.zeros(len(here), np.int64), start[here], length[here]))
         if len(cuts) == 0:
             return parts[-1]
         place = np.empty(len(order), np.int64)

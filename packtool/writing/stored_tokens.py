@@ -140,9 +140,9 @@ def _from(dataset: Place, name: str, make: MakePlace) -> Place:
 
 
 def _beside(dataset: Place, place: Place) -> Place:
-    """A place with the cache of the dataset, where it has none of its own: whole files are copied there."""
+    """A place that is read as the dataset is, through its cache or by ranges, where it has no cache of its own."""
     if isinstance(dataset, CachedPlace) and not isinstance(place, CachedPlace):
-        return CachedPlace(place, dataset.cache)
+        return CachedPlace(place, dataset.cache, tuple(dataset.ranged))
     return place
 
 

@@ -1,0 +1,92 @@
+"""Datasets without tokens in object stores: rows gathered from stores that lie there, by ranges or by whole shards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.errors import DataError, UsageError
+from packtool.storage import manifest as manifests
+from packtool.storage.listing import listed
+from tests.places.s3_server import Bucket
+from tests.stores import contents, write_store
+from tests.writing.test_stored_tokens import require_same
+
+LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12] * 6
+URL = "s3://bucket/runs/index"
+OPTIONS = {"strategy": "bfd", "sequence_length": 16, "shard_tokens": 256}
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """The rows with their tokens, and without, in this directory."""
+    write_store(tmp_path / "store", LENGTHS)
+    packtool.pack(tmp_path / "store", tmp_path / "whole", **OPTIONS)
+    packtool.pack(tmp_path / "store", tmp_path / "index", **OPTIONS, index_only=True)
+    return tmp_path
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch, here: Path) -> Bucket:
+    made = Bucket(monkeypatch)
+    made.put_all(here / "store", "store")
+    return made
+
+
+def test_what_is_packed_there_names_its_store_as_seen_from_it(bucket: Bucket, here: Path, tmp_path: Path) -> None:
+    packtool.pack("s3://bucket/store", URL, **OPTIONS, index_only=True)
+    manifest = manifests.read(URL)
+    assert isinstance(manifest, manifests.PackedManifest)
+    assert manifest.stores == ["../../store"]
+    assert not [name for name in bucket.names("runs/index") if name.startswith("tokens-")]
+    require_same(packtool.open(URL, cache=tmp_path / "cache"), packtool.open(here / "whole"))
+    assert packtool.verify(URL).problems == []
+    assert packtool.show(URL, 3).segments == packtool.show(here / "whole", 3).segments
+    packtool.materialize(URL, here / "written")
+    assert contents(here / "written") == contents(here / "whole")
+    packtool.shuffle(URL, here / "shuffled", epoch=1)
+    packtool.shuffle(here / "whole", here / "expected", epoch=1)
+    assert contents(here / "shuffled") == contents(here / "expected")
+
+
+@pytest.mark.parametrize("fetch", ["shards", "rows"])
+def test_rows_of_a_url_are_those_with_tokens(bucket: Bucket, here: Path, fetch: str) -> None:
+    bucket.put_all(here / "index", "index")
+    there = packtool.open("s3://bucket/index", cache=here / "cache", fetch=fetch)
+    whole = packtool.open(here / "whole")
+    require_same(there, whole)
+    require_same(there.epoch(4), whole.epoch(4))
+    of_store = manifests.read(here / "store")
+    tokens = {each.xxh3_128 for each in listed(of_store) if "tokens-" in each.name}
+    kept = {file.name for file in (here / "cache").rglob("*")}
+    assert bool(kept & tokens) == (fetch == "shards")
+
+
+def test_a_batch_by_ranges_takes_a_few_requests(bucket: Bucket, here: Path) -> None:
+    bucket.put_all(here / "index", "index")
+    dataset = packtool.open("s3://bucket/index", cache=here / "cache", fetch="rows")
+    dataset.batch(np.arange(len(dataset)))  # the first of a shard reads its header, too
+    bucket.requests.clear()
+    dataset.batch(np.arange(0, len(dataset), 3))
+    assert len(bucket.requests) < len(dataset) / 2
+
+
+def test_a_store_that_changed_or_is_gone_is_named(bucket: Bucket, here: Path, tmp_path: Path) -> None:
+    bucket.put_all(here / "index", "index")
+    bucket.put("store/manifest.json", (here / "store" / "manifest.json").read_bytes() + b" ")
+    with pytest.raises(
+        DataError, match=r"s3://bucket/store: not the token store .* Say where it lies now, with --store"
+    ):
+        packtool.open("s3://bucket/index", cache=tmp_path / "cache")
+    found = packtool.open("s3://bucket/index", cache=tmp_path / "cache", stores=here / "store")
+    require_same(found, packtool.open(here / "whole"))
+
+
+def test_a_store_that_stays_here_is_refused(bucket: Bucket, here: Path) -> None:
+    with pytest.raises(
+        UsageError, match="a dataset without tokens in an object store needs its token stores in one, too"
+    ):
+        packtool.pack(here / "store", URL, **OPTIONS, index_only=True)
