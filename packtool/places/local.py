@@ -92,8 +92,10 @@ class LocalPlace(Place):
     def size(self, name: str) -> int | None:
         try:
             handle = open_inside(self.path, name)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
+                return None
+            raise
         try:
             return os.fstat(handle).st_size
         finally:

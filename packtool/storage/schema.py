@@ -36,6 +36,10 @@ Name = Annotated[str, Meta(pattern=r"^[a-z0-9_-]+\Z")]
 Directory = Annotated[str, Meta(pattern=r"^(bucket-[0-9]{5,})?\Z")]
 
 
+StoreName = Annotated[str, Meta(pattern=r"^[^\0]+\Z")]
+"""A path or URL, relative to the dataset where that is possible."""
+
+
 class TokenizerInfo(Struct, frozen=True, forbid_unknown_fields=True):
     """What later stages must know of the tokenizer.
 
@@ -286,7 +290,7 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     buckets: list[Bucket]
     batches: FileEntry | None = None
     tokenizer_files: list[InputEntry] = []
-    stores: list[str] | UnsetType = UNSET
+    stores: list[StoreName] | UnsetType = UNSET
 
     @property
     def index_only(self) -> bool:

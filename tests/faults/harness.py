@@ -129,6 +129,9 @@ def make_inputs(place: Path) -> None:
     )
     write_store(place / "store", LENGTHS, per_shard=20)
     packtool.pack(place / "store", place / "packed", strategy="bfd", sequence_length=64, shard_tokens=1024)
+    packtool.pack(
+        place / "store", place / "index", strategy="bfd", sequence_length=64, shard_tokens=1024, index_only=True
+    )
     packtool.pack(place / "store", place / "stream", strategy="concat", sequence_length=64, shuffle=False)
     (place / "c.toml").write_text(
         '[[pack]]\nstrategy = "concat"\nsequence-length = 64\noutput = "one"\n'
@@ -161,6 +164,8 @@ def commands(place: Path) -> dict[str, list[str]]:
             "--memory",
             "3KiB",
         ],
+        "pack, index only": [*pack, "--strategy", "bfd", "--index-only", *plain],
+        "materialize": ["materialize", str(place / "index"), *plain],
         "shuffle": ["shuffle", str(place / "packed"), "--epoch", "3", *plain],
         "shuffle, two passes": ["shuffle", str(place / "stream"), "--epoch", "3", *small],
         "export": ["export", str(place / "packed"), "--format", "parquet", "-q"],

@@ -25,7 +25,7 @@ from packtool.storage.manifest import MANIFEST, read
 from tests.faults.harness import LENGTHS, in_memory
 from tests.stores import reseal, write_store
 
-KINDS = ["store", "rows", "buckets", "order"]
+KINDS = ["store", "rows", "buckets", "order", "index"]
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,10 @@ def memory() -> Iterator[Path]:
 
 @pytest.fixture
 def tmp_path(memory: Path, request: pytest.FixtureRequest) -> Path:
-    (memory / request.node.name).mkdir()
-    return memory / request.node.name
+    place = memory / request.node.name
+    place.mkdir()
+    write_store(place / "store", LENGTHS[:12])  # where copies of the index look for it
+    return place
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +51,7 @@ def made(memory: Path) -> dict[str, Path]:
     packtool.pack(store, place / "packed", strategy="decompose", sequence_length=32)
     packtool.shuffle(place / "packed", place / "buckets", method="bucket", batch_tokens=64)
     packtool.shuffle(place / "rows", place / "order", order_only=True, epoch=1)
+    packtool.pack(store, place / "index", strategy="bfd", sequence_length=32, shard_tokens=512, index_only=True)
     return {kind: place / kind for kind in KINDS}
 
 
@@ -63,6 +66,7 @@ def noticed(path: Path) -> bool:
 def flips(path: Path, copy: Path, step: int) -> int:
     """Flip bits of a manifest, one at a time; how many were tried."""
     shutil.copytree(path, copy)
+    assert not noticed(copy)
     whole = (path / MANIFEST).read_bytes()
     for bit in range(0, 8 * len(whole), step):
         changed = bytearray(whole)
@@ -221,7 +225,7 @@ def fuzz_manifests(made: dict[str, Path], tmp_path: Path, count: int) -> Counter
     """Manifests with one change and a checksum that fits; how often what was said."""
     chance = random.Random(11)
     said: Counter[str] = Counter()
-    copies = {kind: Path(shutil.copytree(made[kind], tmp_path / kind)) for kind in KINDS}
+    copies = {kind: Path(shutil.copytree(made[kind], tmp_path / f"copy-{kind}")) for kind in KINDS}
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
         manifest = json.loads((made[kind] / MANIFEST).read_bytes())
