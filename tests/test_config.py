@@ -107,7 +107,10 @@ def test_lines_are_right_after_anything(tmp_path: Path, before: str) -> None:
             "FILE:2: pack has no option 'xyz'. Choose one of input, output, strategy, ",
         ),
         ("\n[pac]\n", "FILE:2: there is no table 'pac'. Did you mean pack?"),
-        ("seed = 1\n", "FILE:1: there is no table 'seed'. Choose one of tokenize, pack, shuffle, export, stats."),
+        (
+            "seed = 1\n",
+            "FILE:1: there is no table 'seed'. Choose one of tokenize, pack, shuffle, materialize, export, stats.",
+        ),
         ("pack = 3\n", "FILE:1: pack is not a table. Write [pack]."),
         ("[pack]\n\nshuffle = 1\n", "FILE:3: shuffle can't be 1. Give true or false."),
         (

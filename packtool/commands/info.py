@@ -157,7 +157,9 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
             "batches": None if manifest.batches is None else manifest.batches.shape[0],
         }
         following = [f"packtool stats {shlex.quote(base)} --order {quoted}"]
-    facts |= {"dtype": getattr(manifest, "dtype", None), "shards": sum(_is_shard(file.name) for file in files)}
+    kind_of_shard = "segments-" if isinstance(manifest, PackedManifest) and manifest.index_only else "tokens-"
+    shards = sum(file.name.rpartition("/")[2].startswith(kind_of_shard) for file in files)
+    facts |= {"dtype": getattr(manifest, "dtype", None), "shards": shards}
     facts |= {"bytes": sum(file.bytes for file in files), "written by": f"packtool {manifest.packtool_version}"}
     facts = {name: value for name, value in facts.items() if value is not None}
     if (state := _begun(place)) is not None:
@@ -185,10 +187,6 @@ def _order(manifest: PackedManifest) -> str:
 
 def _order_of(shuffle: Shuffle) -> str:
     return f"{shuffle.method} shuffle, seed {shuffle.seed}, epoch {shuffle.epoch}"
-
-
-def _is_shard(name: str) -> bool:
-    return name.rpartition("/")[2].startswith("tokens-")
 
 
 def _unfinished(place: Place, there: Mapping[str, int]) -> Info:

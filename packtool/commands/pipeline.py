@@ -1,10 +1,11 @@
 """A pipeline: the tables of a configuration file as stages with inputs and outputs, in the order in which they run.
 
-    [tokenize]   input: --input, or its own                 output: tokens
-    [[pack]]     input: every token store made before       output: packed
-    [[shuffle]]  input: the dataset (or store) made before  output: shuffled
-    [[export]]   input: the dataset made last              output: exported
-    [[stats]]    input: the dataset made last
+    [tokenize]       input: --input, or its own                 output: tokens
+    [[pack]]         input: every token store made before       output: packed
+    [[shuffle]]      input: the dataset (or store) made before  output: shuffled
+    [[materialize]]  input: the dataset made before             output: materialized
+    [[export]]       input: the dataset made last               output: exported
+    [[stats]]        input: the dataset made last
 
 A stage may name its input: the `output` of an earlier table, or any other path. Outputs lie under `--output`, which may
 be a URL.
@@ -21,7 +22,13 @@ from packtool.config import INPUT, Table
 from packtool.errors import UsageError
 from packtool.places.url import as_typed, dataset_url, is_remote
 
-DEFAULT_OUTPUT = {"tokenize": "tokens", "pack": "packed", "shuffle": "shuffled", "export": "exported"}
+DEFAULT_OUTPUT = {
+    "tokenize": "tokens",
+    "pack": "packed",
+    "shuffle": "shuffled",
+    "materialize": "materialized",
+    "export": "exported",
+}
 Place: TypeAlias = Path | str
 """A directory, or the URL of one."""
 REPORT_FILES = ("html",)
@@ -82,7 +89,9 @@ def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Place = ".
         done.append(stage)
     if not done:
         raise UsageError(
-            "nothing-to-do", "the file has no table", remedy="write [tokenize], [pack], [shuffle], [export] or [stats]"
+            "nothing-to-do",
+            "the file has no table",
+            remedy="write [tokenize], [pack], [shuffle], [materialize], [export] or [stats]",
         )
     return done
 
@@ -153,8 +162,10 @@ def _before(table: Table, done: Sequence[Stage]) -> Iterator[Stage]:
         yield from made["tokenize"]
     elif table.stage == "shuffle":
         yield from made["pack"]
+    elif table.stage == "materialize":
+        yield from made["shuffle"] or made["pack"]
     else:
-        yield from made["shuffle"] or made["pack"] or made["tokenize"]
+        yield from made["materialize"] or made["shuffle"] or made["pack"] or made["tokenize"]
 
 
 def _ambiguous(table: Table, what: str, remedy: str) -> UsageError:

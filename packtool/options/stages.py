@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from packtool.options.export import ExportArguments
+from packtool.options.materialize import MaterializeArguments
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.stats import StatsArguments
@@ -12,6 +13,7 @@ STAGES: dict[str, type] = {
     "tokenize": TokenizeArguments,
     "pack": PackArguments,
     "shuffle": ShuffleArguments,
+    "materialize": MaterializeArguments,
     "export": ExportArguments,
     "stats": StatsArguments,
 }

@@ -47,7 +47,7 @@ def training_place(typed: Typed, directory: str | Path | None, size: str | int, 
         return place
     root = cache_directory() if directory is None else Path(directory)
     cache = Cache(root / "datasets" / xxhash.xxh3_64_hexdigest(place.url.encode()), limit)
-    return CachedPlace(place, cache, ("tokens", "segments") if fetch == ROWS else ())
+    return CachedPlace(place, cache, ("tokens", "segments", "loss") if fetch == ROWS else ())
 
 
 def training_places(

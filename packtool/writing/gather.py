@@ -154,7 +154,7 @@ class CopierInTurn:
         cuts = np.flatnonzero(np.diff(array[order])) + 1
         parts = [np.empty(0, self._dtype)]
         for here in np.split(order, cuts) if len(order) else []:
-            one = self._arrays[int(array[here[0]])]
+            one: Any = self._arrays[int(array[here[0]])]
             if isinstance(one, RangedArray):
                 parts.append(one.slices(start[here], length[here]))
             else:

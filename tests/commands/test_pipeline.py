@@ -114,7 +114,11 @@ def test_options_are_passed_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "[nothing-to-do] the file has no table. Write [tokenize], [pack], [shuffle], [export] or [stats]."),
+        (
+            "",
+            "[nothing-to-do] the file has no table. "
+            "Write [tokenize], [pack], [shuffle], [materialize], [export] or [stats].",
+        ),
         ("\n[pack]\n", "[missing-input] FILE:2: pack has no input. Give --input, or name it in the table."),
         (
             "[[pack]]\ninput='s'\noutput='a'\n[[pack]]\ninput='s'\n",

@@ -1,0 +1,115 @@
+"""Index-only datasets in other commands: a pipeline that writes their tokens last, and what tells about them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import packtool
+from packtool.errors import DataError, UsageError
+from packtool.storage import manifest as manifests
+from packtool.storage.listing import listed
+from tests.interrupting import flip
+from tests.stores import contents, rewrite, write_store
+
+OPTIONS: dict[str, Any] = {"strategy": "bfd", "sequence_length": 64, "shard_tokens": 1024}
+CONFIG = """
+[pack]
+strategy = "bfd"
+sequence-length = 64
+shard-tokens = 1024
+index-only = true
+
+[shuffle]
+epoch = 1
+index-only = true
+
+[materialize]
+
+[stats]
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    write_store(tmp_path / "store", [3 + n * n % 60 for n in range(200)])
+    packtool.pack(tmp_path / "store", tmp_path / "packed", **OPTIONS)
+    packtool.pack(tmp_path / "store", tmp_path / "index", **OPTIONS, index_only=True)
+    return tmp_path
+
+
+def test_a_run_tries_orders_without_tokens_and_writes_them_last(place: Path) -> None:
+    (place / "c.toml").write_text(CONFIG)
+    given: dict[str, Any] = {"input": place / "store", "output": place / "out"}
+    assert [each.state for each in packtool.run(place / "c.toml", **given, dry_run=True)] == ["would do"] * 4
+    assert [each.state for each in packtool.run(place / "c.toml", **given)] == ["done"] * 4
+    packtool.shuffle(place / "packed", place / "expected", epoch=1)
+    assert contents(place / "out" / "materialized") == contents(place / "expected")
+    assert not list((place / "out" / "packed").glob("tokens-*"))
+    assert not list((place / "out" / "shuffled").glob("tokens-*"))
+    assert [each.state for each in packtool.run(place / "c.toml", **given)] == ["kept"] * 3 + ["done"]
+
+
+def test_info_counts_its_shards_and_weighs_it(place: Path) -> None:
+    facts = packtool.info(place / "index").facts
+    assert facts["shards"] == packtool.info(place / "packed").facts["shards"] > 1
+    size = sum(file.bytes for file in listed(manifests.read(place / "index")))
+    assert facts["bytes"] == size < packtool.info(place / "packed").facts["bytes"]
+    assert facts["rows gathered from"] == "../store"
+
+
+def test_a_document_is_found_and_shown_as_with_tokens(tmp_path: Path) -> None:
+    lines = (json.dumps({"id": f"n{n}", "text": f"document {n} " + "again and " * (n % 13)}) + "\n" for n in range(80))
+    (tmp_path / "corpus.jsonl").write_text("".join(lines))
+    packtool.tokenize(tmp_path / "corpus.jsonl", tmp_path / "store", id_field="id")
+    packtool.pack(tmp_path / "store", tmp_path / "packed", **OPTIONS)
+    packtool.pack(tmp_path / "store", tmp_path / "index", **OPTIONS, index_only=True)
+    for record in ("n7", "corpus.jsonl:8"):
+        places = packtool.find(tmp_path / "index", record, store=tmp_path / "store").places
+        assert places
+        assert places == packtool.find(tmp_path / "packed", record, store=tmp_path / "store").places
+    row = packtool.find(tmp_path / "index", "n7").places[0].row
+    shown, expected = (packtool.show(tmp_path / name, row, store=tmp_path / "store") for name in ("index", "packed"))
+    assert shown.segments == expected.segments
+
+
+def test_stats_are_those_with_tokens(place: Path) -> None:
+    index, packed = (packtool.stats(place / name) for name in ("index", "packed"))
+    assert msgspec.structs.replace(index, path="") == msgspec.structs.replace(packed, path="")  # type: ignore[type-var]
+
+
+def test_a_flipped_bit_of_the_table_is_named(place: Path) -> None:
+    file = place / "index" / "segments-00001.npy"
+    flip(file)
+    problems = packtool.verify(place / "index").problems
+    assert [str(each.where) for each in problems if each.code in ("wrong-checksum", "damaged-shard")] == [str(file)]
+    with pytest.raises(DataError, match=r"index: row \d+: a segment lies outside its document"):
+        packtool.materialize(place / "index", place / "written")
+
+
+def test_a_table_that_names_other_documents_is_refused(place: Path) -> None:
+    def change(table: Any) -> None:
+        table["document"][0] = 10_000
+
+    rewrite(place / "index", "segments-00000.npy", change)
+    with pytest.raises(DataError, match="row 0: a segment lies outside its document"):
+        packtool.materialize(place / "index", place / "written")
+
+
+def test_what_packtool_did_not_write_stays(place: Path) -> None:
+    (place / "written").mkdir()
+    (place / "written" / "notes.txt").write_text("mine")
+    for options in ({}, {"overwrite": True}):
+        with pytest.raises(UsageError, match=r"notes\.txt"):
+            packtool.materialize(place / "index", place / "written", **options)
+    assert [each.name for each in (place / "written").iterdir()] == ["notes.txt"]
+
+
+def test_a_foreign_file_beside_an_index_is_not_read(place: Path) -> None:
+    (place / "index" / "tokens-00000.npy").write_bytes(b"not ours")
+    assert packtool.verify(place / "index").problems == []
+    assert (packtool.open(place / "index")[:] == packtool.open(place / "packed")[:]).all()
