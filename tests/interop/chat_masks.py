@@ -1,0 +1,118 @@
+"""Compare stores of conversations with what Transformers, or TRL's trainer, makes of them. Runs where these are.
+
+    python chat_masks.py transformers|trl JOBS
+
+JOBS is a JSON file: a list of objects with the `tokenizer`'s directory, the `template`'s file, the `records` (JSON Lines)
+and the `stored` ids and masks (an .npz). Prints JSON: how many conversations are the
+`same`, `refused` by both, train `nothing`, or `differ`, and the first that differ.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from transformers import PreTrainedTokenizerFast
+from transformers.utils import chat_template_utils
+
+NOTHING = "nothing trains"
+
+
+def tokenizer_of(job: dict[str, Any]) -> PreTrainedTokenizerFast:
+    place = Path(job["tokenizer"])
+    special = json.loads((place / "tokenizer_config.json").read_text())
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(place / "tokenizer.json"), **special)
+    tokenizer.chat_template = Path(job["template"]).read_text(encoding="utf-8")
+    return tokenizer
+
+
+class Clock(datetime):
+    """Tells the date that packtool was given."""
+
+    given = datetime.min
+
+    @classmethod
+    def now(cls, tz: Any = None) -> Any:
+        return cls.given
+
+
+def by_transformers(job: dict[str, Any], records: list[dict[str, Any]]) -> list[tuple[list[int], list[int]] | str]:
+    tokenizer = tokenizer_of(job)
+    chat_template_utils.datetime = Clock
+    Clock.given = datetime.fromisoformat(job["date"])
+    out: list[tuple[list[int], list[int]] | str] = []
+    for record in records:
+        try:
+            found = tokenizer.apply_chat_template(
+                record["messages"], tools=record.get("tools"), return_dict=True, return_assistant_tokens_mask=True
+            )
+        except Exception as error:
+            out.append(f"refused: {error}")
+            continue
+        masks = found["assistant_masks"]
+        out.append((found["input_ids"], masks) if any(masks) else NOTHING)
+    return out
+
+
+def by_trl(job: dict[str, Any], records: list[dict[str, Any]]) -> list[tuple[list[int], list[int]] | str]:
+    """As TRL's trainer prepares them: in their order, none left out."""
+    from datasets import Dataset
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+    from trl import SFTConfig, SFTTrainer
+
+    tokenizer = tokenizer_of(job)
+    tokenizer.pad_token = tokenizer.eos_token
+    shape = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    model = Qwen2ForCausalLM(Qwen2Config(vocab_size=len(tokenizer), num_key_value_heads=2, **shape))
+    arguments = SFTConfig(
+        output_dir=job["scratch"],
+        max_length=None,
+        report_to="none",
+        use_cpu=True,
+        bf16=False,
+        shuffle_dataset=False,
+        assistant_only_loss=job["train_on"] == "assistant",
+    )
+    trainer = SFTTrainer(
+        model=model, args=arguments, train_dataset=Dataset.from_list(records), processing_class=tokenizer
+    )
+    rows = trainer.train_dataset
+    return [(row["input_ids"], [int(label != -100) for label in row["labels"]]) for row in rows]
+
+
+def main(peer: str, jobs: str) -> None:
+    counts: Counter[str] = Counter()
+    differing = []
+    for job in json.loads(Path(jobs).read_text()):
+        records = [json.loads(line) for line in Path(job["records"]).read_text().splitlines()]
+        expected = (by_trl if peer == "trl" else by_transformers)(job, records)
+        stored = np.load(job["stored"])
+        ends = np.cumsum(stored["lengths"].astype(np.int64))
+        found: dict[int, tuple[list[int], list[int]]] = {
+            int(record) - 1: (stored["ids"][a:b].tolist(), stored["loss"][a:b].tolist())
+            for record, a, b in zip(stored["record"], ends - stored["lengths"], ends, strict=True)
+        }
+        for number, each in enumerate(expected):
+            mine = found.get(number)
+            if isinstance(each, str):
+                verdict = "differ" if mine is not None else "nothing" if each == NOTHING else "refused"
+            else:
+                ids, mask = list(each[0]), list(each[1])
+                if ids and ids[-1] != int(stored["eos"]):  # else that is the EOS of the store
+                    ids, mask = [*ids, int(stored["eos"])], [*mask, 0]
+                verdict = "same" if mine == (ids, mask) else "differ"
+            counts[verdict] += 1
+            if verdict == "differ":
+                counts[f"differ {Path(job['template']).name}"] += 1
+                if len(differing) < 20:
+                    differing.append([Path(job["template"]).name, number, str(each)[:300], str(mine)[:300]])
+    sys.stdout.write(json.dumps({**counts, "first": differing}) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,142 @@
+"""Stores of conversations hold the ids and masks of Transformers and TRL, on real tokenizers and templates."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.storage.token_store import TokenStore
+from tests.conversations.fuzz import KINDS, conversation
+from tests.tokenizing.fetch import tokenizer
+
+ROOT = Path(__file__).parents[2]
+FAMILIES = {
+    "qwen2_5": ("qwen3", "<|im_end|>", None),
+    "qwen3": ("qwen3", "<|im_end|>", None),
+    "qwen3_instruct_2507": ("qwen3", "<|im_end|>", None),
+    "qwen3_5_think": ("qwen3", "<|im_end|>", None),
+    "qwen3_6": ("qwen3", "<|im_end|>", None),
+    "llama3": ("llama3_1", "<|eot_id|>", "<|begin_of_text|>"),
+    "gemma": ("gemma2", "<eos>", "<bos>"),
+    "gemma3": ("gemma3", "<eos>", "<bos>"),
+    "deepseekv3": ("deepseek_v3", "<｜end▁of▁sentence｜>", "<｜begin▁of▁sentence｜>"),
+    "deepseek_r1_distill": ("deepseek_v3", "<｜end▁of▁sentence｜>", "<｜begin▁of▁sentence｜>"),
+    "gptoss": ("gptoss", "<|return|>", "<|startoftext|>"),
+    "phi3": ("phi 3 (made)", "<|endoftext|>", "<s>"),
+    "phi3_5": ("phi 3 (made)", "<|endoftext|>", "<s>"),
+    "cohere": ("command_r_plus", "<|END_OF_TURN_TOKEN|>", "<BOS_TOKEN>"),
+    "cohere2": ("command_r_plus", "<|END_OF_TURN_TOKEN|>", "<BOS_TOKEN>"),
+    "glm4moe": ("qwen3", "<|endoftext|>", None),
+    "nemotron_3_nano": ("mistral_nemo", "</s>", "<s>"),
+    "lfm2": ("llama3_1", "<|eot_id|>", "<|begin_of_text|>"),
+}
+"""Templates with marks, and for each a tokenizer, its EOS and its BOS."""
+DATE = "2026-01-02T03:04:05"
+pytestmark = pytest.mark.interop
+
+
+@pytest.fixture(scope="module")
+def peer() -> Path:
+    """The Python that has Transformers and TRL."""
+    command = [sys.executable, "-m", "benchmarks.peers", "training"]
+    made = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    return Path(made.stdout.decode().strip())
+
+
+def templates(peer: Path) -> Path:
+    """The directory of TRL's chat templates."""
+    program = "import importlib.util as u; print(u.find_spec('trl').submodule_search_locations[0])"
+    found = subprocess.run([peer, "-c", program], stdout=subprocess.PIPE, check=True, text=True)
+    return Path(found.stdout.strip()) / "chat_templates"
+
+
+def job(work: Path, family: str, source: Path, records: list[dict[str, Any]], train_on: str) -> dict[str, str]:
+    """Tokenize conversations by a family's template; what the peer's script compares."""
+    place = work / family
+    (place / "model").mkdir(parents=True)
+    name, eos, bos = FAMILIES[family]
+    special = {"eos_token": eos, **({} if bos is None else {"bos_token": bos})}
+    (place / "model" / "tokenizer.json").write_bytes(tokenizer(name))
+    (place / "model" / "tokenizer_config.json").write_text(json.dumps(special))
+    shutil.copy(source, place / "model" / "chat_template.jinja")
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    (place / "records.jsonl").write_text(lines)
+    packtool.tokenize(
+        place / "records.jsonl",
+        place / "store",
+        tokenizer=place / "model",
+        train_on=train_on,
+        template_date=DATE,
+        on_error="quarantine",
+    )
+    store = TokenStore(place / "store")
+    assert store.loss is not None
+    np.savez(
+        place / "stored.npz",
+        record=store.origins()["record"],
+        ids=np.concatenate(list(store.shards)),
+        loss=np.concatenate(list(store.loss)),
+        lengths=store.lengths(),
+        eos=store.manifest.tokenizer.eos_id,
+    )
+    return {
+        "tokenizer": str(place / "model"),
+        "template": str(source),
+        "records": str(place / "records.jsonl"),
+        "stored": str(place / "stored.npz"),
+        "train_on": train_on,
+        "date": DATE,
+        "scratch": str(place / "trl"),
+    }
+
+
+def compared(peer: Path, kind: str, jobs: list[dict[str, str]], work: Path) -> dict[str, Any]:
+    (work / "jobs.json").write_text(json.dumps(jobs))
+    done = subprocess.run(
+        [peer, ROOT / "tests" / "interop" / "chat_masks.py", kind, work / "jobs.json"],
+        env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
+@pytest.mark.parametrize("conversations", [200, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_ids_and_masks_are_those_of_transformers(peer: Path, tmp_path: Path, conversations: int) -> None:
+    draw = random.Random(conversations)
+    records = [conversation(draw) for _ in range(conversations)]
+    place = templates(peer)
+    jobs = [job(tmp_path, name, place / f"{name}_training.jinja", records, "assistant") for name in FAMILIES]
+    found = compared(peer, "transformers", jobs, tmp_path)
+    assert found.get("differ", 0) == 0, found["first"]
+    assert found["same"] > 10 * conversations
+    assert found["same"] + found["refused"] + found["nothing"] == len(FAMILIES) * conversations
+
+
+@pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
+@pytest.mark.parametrize("train_on", ["assistant", "completion"])
+def test_labels_are_those_of_the_trainer(peer: Path, tmp_path: Path, train_on: str) -> None:
+    draw = random.Random(1)
+    records = [conversation(draw, kind) for kind in ("plain", "system", "long") for _ in range(60)]
+    if train_on == "completion":
+        records = [{"prompt": each["messages"][:-1], "completion": each["messages"][-1:]} for each in records]
+    place = templates(peer)
+    chosen = ("qwen3", "llama3", "gemma", "phi3")
+    jobs = [job(tmp_path, name, place / f"{name}_training.jinja", records, train_on) for name in chosen]
+    found = compared(peer, "trl", jobs, tmp_path)
+    assert found.get("differ", 0) == 0, found["first"]
+    assert found["same"] == len(chosen) * len(records)
