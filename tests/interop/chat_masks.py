@@ -2,9 +2,9 @@
 
     python chat_masks.py transformers|trl JOBS
 
-JOBS is a JSON file: a list of objects with the `tokenizer`'s directory, the `template`'s file, the `records` (JSON Lines)
-and the `stored` ids and masks (an .npz). Prints JSON: how many conversations are the
-`same`, `refused` by both, train `nothing`, or `differ`, and the first that differ.
+JOBS is a JSON file: a list of objects with the `tokenizer`'s directory, the `template`'s file, the `records` (JSON
+Lines) and the `stored` ids and masks (an .npz). Prints JSON: how many conversations are the `same`, `refused` by both,
+train `nothing`, or `differ`, and the first that differ.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import pytest
 
 import packtool
 from packtool.storage.token_store import TokenStore
-from tests.conversations.fuzz import KINDS, conversation
+from tests.conversations.fuzz import conversation
 from tests.tokenizing.fetch import tokenizer
 
 ROOT = Path(__file__).parents[2]
