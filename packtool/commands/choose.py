@@ -40,7 +40,7 @@ Origins = npt.NDArray[Any]
 REASONS = {
     "excluded": "--exclude",
     "too_short": "--min-tokens",
-    "too_long": "--max-tokens",
+    "too_long": "--max-tokens or --too-long",
     "duplicates": "--drop-duplicates",
     "other_side": "--holdout",
     "other_shard": "--shard-of",
@@ -64,10 +64,12 @@ class Chosen:
 
 
 @contextmanager
-def choosing(corpus: Corpus, options: DocumentOptions, row_length: int, budget: Budget) -> Iterator[Chosen | None]:
+def choosing(
+    corpus: Corpus, options: DocumentOptions, row_length: int, budget: Budget, whole: int | None = None
+) -> Iterator[Chosen | None]:
     """What `choose` finds, as long as the block runs: where it might exceed the memory granted, it lies on disk."""
     with temporary_directory() as work, arrays_for(corpus.documents, budget, work) as arrays:
-        yield choose(corpus, options, row_length, arrays)
+        yield choose(corpus, options, row_length, arrays, whole)
 
 
 def require_distinct(stores: Sequence[Place]) -> None:
@@ -116,13 +118,18 @@ def check_choice(options: DocumentOptions) -> None:
 
 
 def choose(
-    corpus: Corpus, options: DocumentOptions, row_length: int | None = None, arrays: Arrays = IN_MEMORY
+    corpus: Corpus,
+    options: DocumentOptions,
+    row_length: int | None = None,
+    arrays: Arrays = IN_MEMORY,
+    whole: int | None = None,
 ) -> Chosen | None:
     """Choose documents of the corpus, as the options ask; None where they ask for nothing.
 
     Args:
         row_length: width of the intervals of lengths that a sample is drawn from, unless the options say it.
         arrays: makes those that are as long as the corpus.
+        whole: leave out conversations of more tokens; None for none.
 
     Raises:
         UsageError: weights, shares or sides that make no sense, or leave nothing.
@@ -130,16 +137,19 @@ def choose(
     """
     check_choice(options)
     asked = _asked(options, row_length)
+    if whole is not None:
+        asked["too_long"] = "drop"
     if not asked:
         return None
     stores = corpus.stores
+    longest = [_least(options.max_tokens, whole if store.manifest.conversations else None) for store in stores]
     if arrays is not IN_MEMORY:
         corpus.work_in(arrays)
     names = names_of([store.place for store in stores])
     weights = weights_of(options.mix, names, shares=options.tokens is not None)
     ends = np.cumsum([store.documents for store in stores])[:-1]
     lengths: list[Ints] = np.split(corpus.stored_lengths(), ends)  # read once: what is chosen is looked up in them
-    found = _documents_left(stores, names, lengths, options, asked.get("sample_interval", 0), arrays)
+    found = _documents_left(stores, names, lengths, options, longest, asked.get("sample_interval", 0), arrays)
     counts = [_count(codes, sizes) for codes, sizes in zip(found, lengths, strict=True)]
     left = {name: int(each[1, 0]) for name, each in zip(names, counts, strict=True)}
     if options.temperature is not None:
@@ -158,6 +168,10 @@ def choose(
     if not sum(source.chosen_documents for source in sources):
         raise _nothing_left(sources, options)
     return Chosen(Choice(options=asked, sources=sources, documents=None), chosen)
+
+
+def _least(*limits: int | None) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _is_left(codes: Codes, a: int, b: int) -> Mask:
@@ -248,6 +262,7 @@ def _documents_left(
     names: Sequence[str],
     lengths: Sequence[Ints],
     options: DocumentOptions,
+    longest: Sequence[int | None],
     interval: int,
     arrays: Arrays,
 ) -> list[Codes]:
@@ -256,6 +271,7 @@ def _documents_left(
     Args:
         names: of the stores, for messages.
         lengths: of their documents.
+        longest: of each store, the tokens above which a document is too long.
         interval: of lengths, for a sample.
         arrays: makes those that are as long as the corpus.
     """
@@ -272,8 +288,8 @@ def _documents_left(
             yield "excluded", excluded[store][part]
         if options.min_tokens is not None:
             yield "too_short", lengths[store][part] < options.min_tokens
-        if options.max_tokens is not None:
-            yield "too_long", lengths[store][part] > options.max_tokens
+        if (most := longest[store]) is not None:
+            yield "too_long", lengths[store][part] > most
         if first:
             yield "duplicates", ~first[store][part]
         if held:

@@ -9,7 +9,7 @@ from typing import Any
 
 from packtool.commands.choose import choosing, require_distinct
 from packtool.commands.dataset_job import DatasetResult, dataset_job
-from packtool.commands.pack_options import check_options, describe, padding_id
+from packtool.commands.pack_options import check_options, conversations_whole, describe, padding_id
 from packtool.commands.staged import warn_of_scatter
 from packtool.commands.write_corpus import write_corpus
 from packtool.engines import Threads
@@ -48,7 +48,8 @@ def pack(options: PackArguments) -> DatasetResult:
         )
         solver = _version_of("scipy") if options.optimize else None
         longest = options.sequence_length or max(options.buckets)
-        with choosing(corpus, options, longest, job.budget) as documents:
+        whole = conversations_whole(corpus, options, chosen)
+        with choosing(corpus, options, longest, job.budget, whole) as documents:
             choice = None if documents is None else documents.choice
             passes = None if documents is None else documents.passes
             place = job.begin(

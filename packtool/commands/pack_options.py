@@ -6,13 +6,15 @@ from fractions import Fraction
 
 from packtool import packing
 from packtool.commands.choose import check_choice
-from packtool.errors import UsageError
+from packtool.errors import DataError, UsageError
 from packtool.options.declare import names_recorded
 from packtool.options.pack import PackArguments
 from packtool.packing import Strategy
 from packtool.packing.bins.optimize import load_solver
 from packtool.packing.options import check, mixes
+from packtool.sizes import plural
 from packtool.storage.manifest import Options, TokenizerInfo
+from packtool.storage.token_store import Corpus
 
 
 def check_options(options: PackArguments) -> Strategy:
@@ -30,6 +32,40 @@ def check_options(options: PackArguments) -> Strategy:
     if options.optimize:
         load_solver()
     return chosen
+
+
+def conversations_whole(corpus: Corpus, options: PackArguments, chosen: Strategy) -> int | None:
+    """The tokens above which conversations are to be dropped; None to drop none.
+
+    Raises:
+        UsageError: the strategy would cut conversations, and that was not asked for; or there are none.
+        DataError: one is too long for a row, and nothing says what to do with it.
+    """
+    stores = [store for store in corpus.stores if store.manifest.conversations]
+    if options.too_long == "cut" or not stores:
+        if options.too_long != "error" and not stores:
+            remedy = "leave it out; --max-tokens leaves out texts"
+            raise UsageError("bad-option", "no store holds conversations", remedy=remedy, where="--too-long")
+        return None
+    if not chosen.whole:
+        what = f"{chosen.name} cuts documents that would fit a row, and {stores[0].place} holds conversations"
+        remedy = "give bfd, ffd, first-fit-shuffle or padding, or --too-long cut"
+        raise UsageError("conversations-cut", what, remedy=remedy, where="--strategy")
+    row = min(options.atom, options.row_length)
+    if options.too_long == "drop":
+        return row
+    for store in stores:
+        lengths = store.lengths()
+        longer = lengths > row
+        if options.max_tokens is not None:
+            longer &= lengths <= options.max_tokens
+        if longer.any():
+            what = (
+                f"{plural(int(longer.sum()), 'conversation')} of {store.documents:,} do not fit a row of {row:,} tokens"
+            )
+            remedy = f"give --too-long drop or cut, or longer rows: the longest has {int(lengths.max()):,} tokens"
+            raise DataError("conversations-too-long", what, remedy=remedy, where=str(store.place))
+    return None
 
 
 def padding_id(token: str | int | None, tokenizer: TokenizerInfo) -> int:

@@ -236,6 +236,15 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
     shuffle: Annotated[
         bool, Option(FLAG, "Shuffle the rows (for concat and padding: the atoms), or keep corpus order.", "Order")
     ] = True
+    too_long: Annotated[
+        Literal["error", "drop", "cut"],
+        Option(
+            TEXT,
+            "What to do with conversations longer than a row: stop with an error, drop and count them, or cut them; "
+            "strategies that cut what would fit need cut.",
+            "Rows",
+        ),
+    ] = "error"
     pad_token: Annotated[
         str | int | None,
         Option(TEXT_OR_ID, "Padding token, by text or id.", "Rows", default="the EOS token", recorded=True),

@@ -49,4 +49,5 @@ STRATEGY = Strategy(
     plan=plan,
     count=count,
     mixes=True,
+    whole=True,
 )

@@ -62,4 +62,5 @@ STRATEGY = Strategy(
     windowed=True,
     plan=plan,
     random=True,
+    whole=True,
 )

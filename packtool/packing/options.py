@@ -32,6 +32,7 @@ class Strategy:
             them; it gives None where these options need them listed.
         mixes: rows are mixed unless ``mix_rows`` says otherwise.
         random: its plans depend on the seed.
+        whole: documents that fit a row (with `padding` an atom) are never cut.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Strategy:
     count: Callable[[Ints, PackOptions], list[Counted] | None] | None = None
     mixes: bool = False
     random: bool = False
+    whole: bool = False
 
     @property
     def accepts(self) -> frozenset[str]:

@@ -141,4 +141,5 @@ STRATEGY = Strategy(
     windowed=False,
     plan=plan,
     count=count,
+    whole=True,
 )

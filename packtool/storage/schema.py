@@ -120,6 +120,11 @@ class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Whether it says which tokens train."""
         return any(shard.loss is not UNSET for shard in self.shards)
 
+    @property
+    def conversations(self) -> bool:
+        """Whether its documents are conversations."""
+        return "conversations" in self.options
+
 
 class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
     """One shard of rows.

@@ -1,0 +1,113 @@
+"""Conversations are packed whole, unless they are to be cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import packtool
+from packtool.errors import PacktoolError
+from packtool.packing import STRATEGIES, PackOptions, plan
+from packtool.storage import manifest as manifests
+from packtool.storage.manifest import PackedManifest
+from packtool.storage.token_store import TokenStore
+
+TEMPLATE = (
+    "{% for m in messages %}{{ m.role }}:{% generation %}{{ m.content }}{% endgeneration %};{% endfor %}"
+    "{% if add_generation_prompt %}assistant:{% endif %}"
+)
+WHOLE = sorted(name for name, strategy in STRATEGIES.items() if strategy.whole)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Conversations of 13, 22 and 31 tokens or so."""
+    place = tmp_path_factory.mktemp("chats")
+    (place / "chat.jinja").write_text(TEMPLATE)
+    talks = [
+        {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b c d " * times}]}
+        for times in (1, 4, 7)
+    ]
+    packtool.tokenize(talks, place / "store", chat_template=place / "chat.jinja", workers=1)
+    return place / "store"
+
+
+def lengths(store: Path) -> list[int]:
+    found: list[int] = TokenStore(store).lengths().tolist()
+    return found
+
+
+def test_what_fits_is_packed(tmp_path: Path, store: Path) -> None:
+    packtool.pack(store, tmp_path / "p", strategy="bfd", sequence_length=max(lengths(store)))
+    assert _packed(tmp_path / "p").choice is None
+
+
+def _packed(place: Path) -> PackedManifest:
+    found = manifests.read(place)
+    assert isinstance(found, PackedManifest)
+    return found
+
+
+def test_what_is_too_long_is_refused(tmp_path: Path, store: Path) -> None:
+    short, middle, longest = lengths(store)
+    with pytest.raises(PacktoolError) as error:
+        packtool.pack(store, tmp_path / "p", strategy="bfd", sequence_length=middle - 1)
+    assert (error.value.code, error.value.where) == ("conversations-too-long", str(store))
+    assert error.value.what == f"2 conversations of 3 do not fit a row of {middle - 1} tokens"
+    assert error.value.remedy.endswith(f"the longest has {longest} tokens")
+    packtool.pack(store, tmp_path / "p", strategy="bfd", sequence_length=short, max_tokens=short)
+
+
+@pytest.mark.parametrize("strategy", WHOLE)
+def test_what_is_too_long_is_dropped_and_counted(tmp_path: Path, store: Path, strategy: str) -> None:
+    sizes = lengths(store)
+    packtool.pack(store, tmp_path / "p", strategy=strategy, sequence_length=sizes[1], too_long="drop")
+    choice = _packed(tmp_path / "p").choice
+    assert choice is not None
+    left_out = choice.sources[0].left_out["too_long"]
+    assert (left_out.documents, left_out.tokens) == (1, sizes[2])
+    assert choice.options["too_long"] == "drop"
+    packtool.verify(tmp_path / "p")
+
+
+def test_texts_beside_conversations_are_cut_as_ever(tmp_path: Path, store: Path) -> None:
+    packtool.tokenize([{"text": "word " * 100}], tmp_path / "web", workers=1)
+    packtool.pack(
+        [tmp_path / "web", store], tmp_path / "p", strategy="bfd", sequence_length=lengths(store)[1], too_long="drop"
+    )
+    choice = _packed(tmp_path / "p").choice
+    assert choice is not None
+    assert [source.chosen_documents for source in choice.sources] == [1, 2]
+
+
+@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - set(WHOLE)))
+def test_strategies_that_cut_are_refused_unless_asked(tmp_path: Path, store: Path, strategy: str) -> None:
+    rows: dict[str, Any] = {"buckets": [16, 64]} if strategy.endswith("buckets") else {"sequence_length": 64}
+    with pytest.raises(PacktoolError, match="cuts documents that would fit a row") as error:
+        packtool.pack(store, tmp_path / "p", strategy=strategy, **rows)
+    assert error.value.code == "conversations-cut"
+    packtool.pack(store, tmp_path / "p", strategy=strategy, too_long="cut", **rows)
+    packtool.verify(tmp_path / "p")
+
+
+def test_there_must_be_conversations_to_be_too_long(tmp_path: Path) -> None:
+    packtool.tokenize([{"text": "word " * 100}], tmp_path / "web", workers=1)
+    with pytest.raises(PacktoolError, match="--too-long: no store holds conversations"):
+        packtool.pack(tmp_path / "web", tmp_path / "p", strategy="bfd", sequence_length=8, too_long="drop")
+
+
+@pytest.mark.parametrize("strategy", WHOLE)
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=40), st.integers(4, 12))
+def test_what_fits_is_never_cut(strategy: str, sizes: list[int], row: int) -> None:
+    (only,) = plan(strategy, np.array(sizes), PackOptions(sequence_length=row))
+    segments = only.segments(np.arange(only.units))
+    for document, start, length in zip(segments.document, segments.start, segments.length, strict=True):
+        if document >= 0 and sizes[document] <= row:
+            # `padding` inserts EOS where the document has it: its text counts.
+            assert start == 0
+            assert length >= sizes[document] - 1
