@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
 
 from packtool import exchange
 from packtool.clock import Clock
@@ -31,6 +32,7 @@ from packtool.storage.manifest import ExportManifest, InputEntry, StoreManifest,
 from packtool.storage.names import OFFSET
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
+from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION
 from packtool.storage.state import key_of, lies_at
 from packtool.storage.token_store import token_dtype
 from packtool.storage.tokenizer_files import read_tokenizer, write_tokenizer
@@ -64,8 +66,8 @@ def import_(options: ImportArguments) -> ImportResult:
     """Make a token store of token ids that another tool has written.
 
     Check every id against the tokenizer's vocabulary. A document that does not end with EOS gets one, counted; where
-    the format does not say where documents end, each EOS ends one. What says that some tokens do not train, or that
-    rows hold several documents, is refused, since the store would lose it; `ids_only` leaves it out.
+    the format does not say where documents end, each EOS ends one. What says which tokens train is kept beside them.
+    What says that rows hold several documents is refused, since the store would lose it; `ids_only` leaves both out.
 
     Raises:
         UsageError: options that make no sense.
@@ -79,8 +81,10 @@ def import_(options: ImportArguments) -> ImportResult:
     if not options.ids_only:
         _require_documents([Path(each) for each in inputs])
     info, tokenizer = _tokenizer([Path(each) for each in inputs], options)
+    says_loss = chosen.says_loss
     dtype = np.dtype(options.dtype or token_dtype(info.vocab_size))
     read = ReadOptions(dtype.newbyteorder("<"), options.field, options.ids_only)
+    with_loss = says_loss is not None and any(says_loss(file, read) for file in files)
     recorded: dict[str, Any] = {"format": chosen.name, "dtype": read.dtype.str, "field": read.field}
     recorded["ids_only"] = read.ids_only or None
     every = [each for file in files for each in chosen.read_with(file)]
@@ -90,6 +94,7 @@ def import_(options: ImportArguments) -> ImportResult:
         figures = {"files": len(files), "input_bytes": sum(size for _, size, _ in identity)}
         documents, figures["tokens"] = estimate(files, chosen, read, info.eos_id, info.vocab_size)
         figures["bytes"] = figures["tokens"] * token_dtype(info.vocab_size).itemsize
+        figures["bytes"] += figures["tokens"] * with_loss
         figures["bytes"] += documents * OFFSET.itemsize + sum(map(len, tokenizer.values()))
         figures["bytes"] += 2 * HEADER_BYTES * (len(files) + figures["tokens"] // SHARD_TOKENS)
         estimated = ("tokens", "bytes")
@@ -101,7 +106,7 @@ def import_(options: ImportArguments) -> ImportResult:
             assert isinstance(stored, StoreManifest)
             return ImportResult(place.shown, stored.counts, manifests.read_run(place.place), kept=True)
         try:
-            done = _read_all(place, chosen, files, info, read, quiet=options.quiet)
+            done = _read_all(place, chosen, files, info, read, with_loss=with_loss, quiet=options.quiet)
         except DataError:
             if not Pieces(place, "file", ImportedFile).numbers():
                 place.discard()  # nothing that a resumed run could use
@@ -115,7 +120,14 @@ def import_(options: ImportArguments) -> ImportResult:
 
 
 def _read_all(
-    place: Output, chosen: Format, files: list[Path], info: TokenizerInfo, options: ReadOptions, *, quiet: bool
+    place: Output,
+    chosen: Format,
+    files: list[Path],
+    info: TokenizerInfo,
+    options: ReadOptions,
+    *,
+    with_loss: bool,
+    quiet: bool,
 ) -> list[ImportedFile]:
     assert chosen.read is not None
     finished: list[ImportedFile] = []
@@ -129,7 +141,7 @@ def _read_all(
             if done is None:
                 counts = Counts()
                 found = documents(chosen.read(file, options), info.eos_id, info.vocab_size, counts, str(file))
-                done = store_file(place, shards, found, counts, info.vocab_size)
+                done = store_file(place, shards, found, counts, info.vocab_size, with_loss=with_loss)
                 pieces.record(number, done)
             finished.append(done)
             shards += len(done.shards)
@@ -142,8 +154,8 @@ def _manifest(
 ) -> StoreManifest:
     shards: list[TokenShard] = []
     first = 0
-    for tokens, offsets in (shard for file in done for shard in file.shards):
-        shards.append(TokenShard(tokens, offsets, first))
+    for tokens, offsets, *loss in (shard for file in done for shard in file.shards):
+        shards.append(TokenShard(tokens, offsets, first, loss=loss[0] if loss else UNSET))
         first += offsets.shape[0] - 1
     counts = {name: sum(getattr(file, name) for file in done) for name in ("documents", "tokens", "empty", "eos_added")}
     held = sum(shard.tokens.shape[0] for shard in shards)
@@ -153,7 +165,11 @@ def _manifest(
             f"{counts['documents']} documents of {counts['tokens']} tokens were read, but {first} of {held} are stored",
             remedy="do not use this output; report it with the command line and the manifest",
         )
+    has_loss = any(shard.loss is not UNSET for shard in shards)
+    if has_loss:
+        counts["trained_tokens"] = sum(file.trained for file in done)
     return StoreManifest(
+        format_version=LOSS_VERSION if has_loss else FORMAT_VERSION,
         options={"imported": {name: value for name, value in recorded.items() if value is not None}},
         inputs=[InputEntry(file.name, file.stat().st_size, digest(file, 0, file.stat().st_size)) for file in files],
         tokenizer=info,

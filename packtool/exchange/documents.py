@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,14 @@ from packtool.exchange.model import Found
 from packtool.plan import I64
 
 Ids = npt.NDArray[Any]
+
+
+class Documents(NamedTuple):
+    """Some documents: their ids, each with EOS last; their lengths; and whether each id trains, None where all do."""
+
+    ids: Ids
+    lengths: I64
+    loss: npt.NDArray[np.uint8] | None = None
 
 
 @dataclass
@@ -32,10 +40,8 @@ class Counts:
     eos_added: int = 0
 
 
-def documents(
-    found: Iterator[Found], eos_id: int, vocab_size: int, counts: Counts, where: str
-) -> Iterator[tuple[Ids, I64]]:
-    """Ids of whole documents, each ended by EOS, and their lengths.
+def documents(found: Iterator[Found], eos_id: int, vocab_size: int, counts: Counts, where: str) -> Iterator[Documents]:
+    """Whole documents, each ended by EOS.
 
     Where boundaries are not known, a document ends with each EOS.
 
@@ -48,7 +54,7 @@ def documents(
         _require_ids(each.tokens, vocab_size, read, where)
         read += len(each.tokens)
         if each.lengths is not None:
-            yield _ended(each.tokens, each.lengths, eos_id, counts)
+            yield _ended(each.tokens, each.lengths, eos_id, counts, each.loss)
             continue
         ends = np.flatnonzero(each.tokens == eos_id) + 1
         last = int(ends[-1]) if len(ends) else 0
@@ -64,28 +70,19 @@ def documents(
         yield _ended(ids, np.array([len(ids)]), eos_id, counts)
 
 
-def mask_lost(what: str, where: str) -> DataError:
-    """Something says which tokens train, in a file of which only the ids would be stored."""
-    return DataError(
-        "import-loses",
-        f"{what} says which tokens train, and a token store can't keep that",
-        remedy="give --ids-only to import the ids alone, so that all of them train",
-        where=where,
-    )
-
-
 def rows_not_documents(what: str, where: str) -> DataError:
     """Packed rows, where whole documents are wanted."""
     remedy = "import the documents that were packed, or give --ids-only to take each row for one document"
     return DataError("import-loses", f"{what}, not whole documents", remedy=remedy, where=where)
 
 
-def _ended(ids: Ids, lengths: I64, eos_id: int, counts: Counts) -> tuple[Ids, I64]:
-    """The documents that have tokens, each with an EOS at its end.
+def _ended(ids: Ids, lengths: I64, eos_id: int, counts: Counts, loss: npt.NDArray[np.uint8] | None = None) -> Documents:
+    """The documents that have tokens, each with an EOS at its end; one that is added trains if the document does.
 
     >>> counts = Counts()
-    >>> _ended(np.array([5, 6, 0, 7]), np.array([3, 0, 1]), 0, counts)
-    (array([5, 6, 0, 7, 0]), array([3, 2]))
+    >>> found = _ended(np.array([5, 6, 0, 7]), np.array([3, 0, 1]), 0, counts, np.array([0, 1, 0, 1], np.uint8))
+    >>> found.ids, found.lengths, found.loss
+    (array([5, 6, 0, 7, 0]), array([3, 2]), array([0, 1, 0, 1, 1], dtype=uint8))
     >>> counts
     Counts(documents=2, tokens=5, empty=1, eos_added=1)
     """
@@ -94,12 +91,15 @@ def _ended(ids: Ids, lengths: I64, eos_id: int, counts: Counts) -> tuple[Ids, I6
     lacking = ids[ends - 1] != eos_id
     if lacking.any():
         ids = np.insert(ids, ends[lacking], eos_id)
+        if loss is not None:
+            trains = np.logical_or.reduceat(loss, ends - kept)
+            loss = np.insert(loss, ends[lacking], trains[lacking])
         kept = kept + lacking
     counts.documents += len(kept)
     counts.tokens += len(ids)
     counts.empty += len(lengths) - len(kept)
     counts.eos_added += int(lacking.sum())
-    return ids, kept
+    return Documents(ids, kept, loss)
 
 
 def _require_ids(ids: Ids, vocab_size: int, before: int, where: str) -> None:

@@ -27,11 +27,13 @@ class Block:
         tokens: of all of them, one after the other.
         lengths: of each; rows may have several.
         segments: which segment of which document lies where in each row; None for documents, and where it is not known.
+        loss: whether each token trains, 1 or 0; None where all do, but padding.
     """
 
     tokens: npt.NDArray[Any]
     lengths: I64
     segments: Segments | None = None
+    loss: npt.NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Contents:
         lengths: (part) to the length of each of its sequences.
         blocks: (part) to its sequences, in order.
         files: that they are read from.
+        masked: tokens that do not train, padding apart; None where it is not said which do.
     """
 
     name: str
@@ -84,6 +87,7 @@ class Contents:
     lengths: Callable[[Part], I64]
     blocks: Callable[[Part], Iterator[Block]]
     files: Callable[[], Iterator[MappedFile]]
+    masked: int | None = None
 
     @property
     def sequences(self) -> int:
@@ -102,11 +106,13 @@ class Found:
         tokens: ids, of any integer type.
         lengths: of the documents in `tokens`; None where the format has no boundaries, and only EOS tells.
         share: of the file that was read so far.
+        loss: whether each token trains, 1 or 0; None where all do.
     """
 
     tokens: npt.NDArray[Any]
     lengths: I64 | None
     share: float
+    loss: npt.NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True)
@@ -137,12 +143,14 @@ class Format:
         documents: it keeps where the documents of a token store end.
         boundaries: it keeps where documents begin and end inside rows.
         labels: it keeps which tokens are padding.
+        loss: it keeps which tokens train.
         several_lengths: its rows may have several lengths.
         shared: all parts fill one file.
-        beside: where the file lies that one that is read needs; None where there is none.
+        beside: where files lie that one that is read may need; None where there are none.
         part: (place, contents, part) writes one part; None for what can only be imported.
         finish: (place, contents, written by each part) writes what stands for the whole.
         read: (file, options) to what is in it; None for what can only be exported.
+        says_loss: (file, options) to whether it says which tokens train; None where files never do.
     """
 
     name: str
@@ -153,17 +161,18 @@ class Format:
     documents: bool = False
     boundaries: bool = False
     labels: bool = False
+    loss: bool = False
     several_lengths: bool = False
     shared: bool = False
-    beside: Callable[[Path], Path] | None = None
+    beside: Callable[[Path], list[Path]] | None = None
     part: Callable[[Place, Contents, Part], list[Written]] | None = None
     finish: Callable[[Place, Contents, list[list[Written]]], list[Written]] | None = None
     read: Callable[[Path, ReadOptions], Iterator[Found]] | None = None
+    says_loss: Callable[[Path, ReadOptions], bool] | None = None
 
     def read_with(self, path: Path) -> list[Path]:
-        """A file that is read, and the one that it needs."""
-        other = None if self.beside is None else self.beside(path)
-        return [path] if other is None or not other.is_file() else [path, other]
+        """A file that is read, and those that lie beside it."""
+        return [path, *(other for other in (self.beside(path) if self.beside else []) if other.is_file())]
 
     def dtype(self, contents: Contents) -> np.dtype[Any]:
         """What tokens are stored as."""
@@ -193,6 +202,8 @@ class Format:
             lost.append("where documents begin and end in a row")
         if contents.padding and not self.labels:
             lost.append(f"which tokens are padding ({contents.padding} are)")
+        if contents.masked and not self.loss:
+            lost.append(f"which tokens train ({contents.masked} do not)")
         if contents.repeated:
             lost.append(f"which tokens are repeated ({contents.repeated} are)")
         if contents.batched:

@@ -68,12 +68,14 @@ def _stored(store: TokenStore) -> Contents:
             last = int(np.searchsorted(offsets, offsets[first] + BLOCK_TOKENS, side="right")) - 1
             last = min(max(last, first + 1), part.sequences)
             near = np.asarray(offsets[first : last + 1], np.int64)
-            yield Block(tokens[near[0] : near[-1]], np.diff(near))
+            loss = None if store.loss is None else store.loss[part.number][near[0] : near[-1]]
+            yield Block(tokens[near[0] : near[-1]], np.diff(near), loss=loss)
             first = last
 
     return _contents(
         store,
         _parts(sizes),
+        masked=store.tokens - store.trained(),
         lengths=lambda part: np.diff(store.offsets[part.number]).astype(np.int64),
         blocks=blocks,
     )
@@ -92,12 +94,20 @@ def _chosen(store: TokenStore, documents: I64) -> Contents:
         while first < end:
             last = int(np.searchsorted(ends, ends[first] - lengths[first] + BLOCK_TOKENS, side="right"))
             last = min(max(last, first + 1), end)
-            tokens = [store.shards[shard][a:b] for shard, a, b in _stretches(store, documents[first:last])]
-            yield Block(np.concatenate(tokens), lengths[first:last])
+            stretches = list(_stretches(store, documents[first:last]))
+            loss = None
+            if store.loss is not None:
+                loss = np.concatenate([store.loss[shard][a:b] for shard, a, b in stretches])
+            tokens = np.concatenate([store.shards[shard][a:b] for shard, a, b in stretches])
+            yield Block(tokens, lengths[first:last], loss=loss)
             first = last
 
     return _contents(
-        store, _parts(sizes), lengths=lambda part: lengths[cuts[part.number] : cuts[part.number + 1]], blocks=blocks
+        store,
+        _parts(sizes),
+        masked=int(lengths.sum()) - store.trained(documents),
+        lengths=lambda part: lengths[cuts[part.number] : cuts[part.number + 1]],
+        blocks=blocks,
     )
 
 
@@ -115,6 +125,7 @@ def _contents(
     store: TokenStore,
     parts: tuple[Part, ...],
     *,
+    masked: int,
     lengths: Callable[[Part], I64],
     blocks: Callable[[Part], Iterator[Block]],
 ) -> Contents:
@@ -133,6 +144,7 @@ def _contents(
         lengths=lengths,
         blocks=blocks,
         files=store.files,
+        masked=None if store.loss is None else masked,
     )
 
 
@@ -183,6 +195,7 @@ def _rows(dataset: PackedDataset) -> Contents:
         ),
         blocks=blocks,
         files=files,
+        masked=dataset.manifest.ledger.masked if isinstance(dataset.manifest.ledger.masked, int) else None,
     )
 
 
@@ -235,9 +248,12 @@ def _block(runs: list[_Run]) -> Block:
     segments = None
     if all(run.bucket.has_segments for run in runs):
         segments = Segments.concatenate([run.bucket.segments(run.first, run.last) for run in runs])
+    columns = [(run.bucket.loss, run) for run in runs]
+    masks = [loss.tokens(run.first, run.last).reshape(-1) for loss, run in columns if loss is not None]
     if len(runs) == 1:
-        return Block(tokens[0], lengths[0], segments)
-    return Block(np.concatenate(tokens), np.concatenate(lengths), segments)
+        return Block(tokens[0], lengths[0], segments, masks[0] if masks else None)
+    loss = np.concatenate(masks) if masks else None
+    return Block(np.concatenate(tokens), np.concatenate(lengths), segments, loss)
 
 
 def _parts(sizes: list[tuple[int, int]]) -> tuple[Part, ...]:

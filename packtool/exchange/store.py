@@ -7,49 +7,63 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from packtool.exchange.documents import Counts, Ids
+from packtool.exchange.documents import Counts, Documents, Ids
 from packtool.plan import I64, offsets_of
 from packtool.storage.files import FileEntry
 from packtool.storage.output import Output
-from packtool.storage.token_store import write_shard
+from packtool.storage.token_store import write_loss, write_shard
 
 SHARD_TOKENS = 1 << 25
 """A shard closes when it has so many, which bounds memory; so cuts depend on the input alone."""
 
 
 class ImportedFile(msgspec.Struct, frozen=True):
-    """What became of one input: the (tokens, offsets) files of its shards, and counts."""
+    """What became of one input: the files of its shards, tokens, offsets and perhaps loss, and counts."""
 
-    shards: list[tuple[FileEntry, FileEntry]]
+    shards: list[list[FileEntry]]
     documents: int
     tokens: int
     empty: int
     eos_added: int
+    trained: int = 0
 
 
 def store_file(
-    place: Output, first_shard: int, found: Iterable[tuple[Ids, I64]], counts: Counts, vocab_size: int
+    place: Output, first_shard: int, found: Iterable[Documents], counts: Counts, vocab_size: int, *, with_loss: bool
 ) -> ImportedFile:
-    """Write the documents of one input as shards from `first_shard` on."""
-    shards: list[tuple[FileEntry, FileEntry]] = []
+    """Write the documents of one input as shards from `first_shard` on.
+
+    Args:
+        with_loss: write which tokens train; all of those of which it is not said.
+    """
+    shards: list[list[FileEntry]] = []
     ids: list[Ids] = []
     lengths: list[I64] = []
+    loss: list[Ids] = []
+    trained = 0
 
     def close() -> None:
         if lengths and sum(map(len, lengths)):
             number = first_shard + len(shards)
-            shards.append(write_shard(place.staged, number, ids, offsets_of(np.concatenate(lengths)), vocab_size))
+            offsets = offsets_of(np.concatenate(lengths))
+            shards.append([*write_shard(place.staged, number, ids, offsets, vocab_size)])
+            if with_loss:
+                shards[-1].append(write_loss(place.staged, number, loss))
             place.send(place.staged, shards[-1])
         ids.clear()
         lengths.clear()
+        loss.clear()
 
-    for tokens, sizes in found:
-        ids.append(tokens)
-        lengths.append(sizes)
+    for some in found:
+        ids.append(some.ids)
+        lengths.append(some.lengths)
+        if with_loss:
+            loss.append(np.ones(len(some.ids), np.uint8) if some.loss is None else some.loss)
+            trained += int(np.count_nonzero(loss[-1]))
         if sum(map(len, ids)) >= SHARD_TOKENS:
             close()
     close()
-    return ImportedFile(shards, counts.documents, counts.tokens, counts.empty, counts.eos_added)
+    return ImportedFile(shards, counts.documents, counts.tokens, counts.empty, counts.eos_added, trained)
 
 
 def files_of(done: ImportedFile) -> list[FileEntry]:

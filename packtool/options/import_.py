@@ -48,6 +48,6 @@ class ImportArguments(Writing):
         bool,
         Option(
             FLAG,
-            "Import the ids alone: leave out columns that say which tokens train, and take packed rows for documents.",
+            "Import the ids alone: leave out which tokens train, and take packed rows for documents.",
         ),
     ] = False

@@ -75,7 +75,7 @@ def bucket_directory(sequence_length: int) -> str:
 
 
 EXPORTED = (
-    r"(?:train|tokens|shard|chunk)(?:-\d{5,}){0,2}\.(?:bin|idx|npy|ds|ds\.index|(?:idx\.)?parquet|arrow|mds)"
+    r"(?:train|tokens|shard|chunk)(?:-\d{5,}){0,2}\.(?:bin|idx|npy|ds|ds\.(?:index|loss)|(?:idx\.)?parquet|arrow|mds)"
     r"|(?:index|state|dataset_info)\.json"
 )
 """What files in the formats of other tools are called."""

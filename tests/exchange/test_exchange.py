@@ -289,8 +289,8 @@ BAD: list[tuple[str, str, bytes, str, str]] = [
         "jsonl",
         "a.jsonl",
         b'{"input_ids": [1]}\n{"input_ids": [1], "labels": [-100]}\n',
-        "import-loses",
-        r"a\.jsonl:2: column labels says which tokens train, and a token store can't keep that\. Give --ids-only",
+        "bad-mask",
+        r"a\.jsonl:2: labels says which tokens train, but nothing in the first record\. Give every record the same",
     ),
     (
         "jsonl",
@@ -334,28 +334,6 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error_and_no_signal(
     os.truncate(ids, ids.stat().st_size - 2)
     with pytest.raises(DataError, match=f"{ids.name}: became shorter while it was read"):
         list(found)
-
-
-def test_a_mask_is_refused_or_left_out(tmp_path: Path, tokenizer: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    masked = pa.table({"input_ids": [[5, 6], [7]], "loss_mask": [[0, 1], [1]]})
-    parquet.write_table(masked, tmp_path / "a.parquet")
-    parquet.write_table(masked.select(["input_ids"]), tmp_path / "b.parquet")
-    with pytest.raises(DataError, match=r"a\.parquet: column loss_mask says which tokens train"):
-        packtool.import_(tmp_path / "a.parquet", tmp_path / "store", format="parquet", tokenizer=tokenizer)
-    chosen: Any = {"format": "parquet", "tokenizer": tokenizer}
-    packtool.import_(tmp_path / "a.parquet", tmp_path / "dropped", ids_only=True, **chosen)
-    packtool.import_(tmp_path / "b.parquet", tmp_path / "plain", **chosen)
-    for file in ("tokens-00000.npy", "offsets-00000.npy"):
-        assert (tmp_path / "dropped" / file).read_bytes() == (tmp_path / "plain" / file).read_bytes()
-    np.array([5, 6], "<u2").tofile(tmp_path / "a.ds")
-    np.array([2], "<u8").tofile(tmp_path / "a.ds.index")
-    (tmp_path / "a.ds.loss").write_bytes(b"\x00\x01")
-    with pytest.raises(DataError, match=r"a\.ds: a\.ds\.loss says which tokens train"):
-        packtool.import_(tmp_path / "a.ds", tmp_path / "store", format="datatrove", tokenizer=tokenizer)
-    packtool.import_(tmp_path / "a.ds", tmp_path / "store", format="datatrove", tokenizer=tokenizer, ids_only=True)
 
 
 @pytest.mark.parametrize("name", [name for name in EXPORTS if name in IMPORTS])

@@ -53,13 +53,24 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
         with pa.memory_map(str(path)) as file:
             before, size = 0, path.stat().st_size
             for batch in _batches(file):
-                name = tables.column(batch.schema.names, options, str(path))
-                yield replace(tables.found(batch, before, name, str(path)), share=file.tell() / size)
+                columns = tables.read_columns(batch.schema.names, options, str(path))
+                some = tables.found(batch.select(columns), before, columns[0], str(path))
+                yield replace(some, share=file.tell() / size)
                 before += batch.num_rows
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(
             "damaged-input", f"not a readable Arrow file ({error})", remedy="make it again", where=str(path)
         ) from None
+
+
+def says_loss(path: Path, options: ReadOptions) -> bool:
+    try:
+        with pa.memory_map(str(path)) as file:
+            for batch in _batches(file):
+                return len(tables.read_columns(batch.schema.names, options, str(path))) > 1
+    except (pa.ArrowInvalid, OSError):
+        pass  # reading it says what is wrong
+    return False
 
 
 def _batches(file: pa.MemoryMappedFile) -> Iterator[pa.RecordBatch]:
@@ -80,9 +91,11 @@ FORMAT = Format(
     documents=True,
     boundaries=True,
     labels=True,
+    loss=True,
     several_lengths=True,
     bytes_per_token=lambda contents: 4.0 * tables.columns_of_tokens(contents),
     part=part,
     finish=finish,
     read=read,
+    says_loss=says_loss,
 )

@@ -24,5 +24,6 @@ def cut(blocks: Iterator[Block], itemsize: int) -> Iterator[Block]:
             last = int(np.searchsorted(ends, ends[first] + FILE_BYTES // itemsize, side="right")) - 1
             last = max(last, first + 1)
             segments = None if block.segments is None else block.segments[first:last]
-            yield Block(block.tokens[ends[first] : ends[last]], block.lengths[first:last], segments)
+            loss = None if block.loss is None else block.loss[ends[first] : ends[last]]
+            yield Block(block.tokens[ends[first] : ends[last]], block.lengths[first:last], segments, loss)
             first = last

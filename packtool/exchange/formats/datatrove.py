@@ -1,4 +1,5 @@
-"""datatrove's token files: `.ds` holds bare ids, `.ds.index` where each document ends (u8, in tokens of its file).
+"""datatrove's token files: `.ds` holds bare ids, `.ds.index` where each document ends (u8, in tokens of its file), and
+`.ds.loss` whether each token trains (a byte, 1 or 0), where that is known.
 
 Of rows, each segment of a document is one; padding is one, too.
 """
@@ -6,29 +7,35 @@ Of rows, each segment of a document is one; padding is one, too.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.exchange.documents import mask_lost
 from packtool.exchange.files import Place, Written
 from packtool.exchange.formats.raw import READ_TOKENS, ids_in, read_ids, write_ids
+from packtool.exchange.masks import bad_mask, trained
 from packtool.exchange.model import Block, Contents, Format, Found, Part, ReadOptions
 from packtool.plan import I64, INSERTED_EOS
+from packtool.storage.names import LOSS
 
 
 def part(place: Place, contents: Contents, part: Part) -> list[Written]:
     name = f"tokens-{part.number:05d}.ds"
-    with place.create(name) as ids, place.create(f"{name}.index") as index:
+    with ExitStack() as files:
+        ids, index = files.enter_context(place.create(name)), files.enter_context(place.create(f"{name}.index"))
+        loss = None if contents.masked is None else files.enter_context(place.create(f"{name}.loss"))
         sequences = tokens = 0
         for block in contents.blocks(part):
             index.write((tokens + _ends(block)).astype("<u8"))
+            if loss is not None and block.loss is not None:
+                loss.write(block.loss)
             more = write_ids(ids, [block], FORMAT.dtype(contents))
             sequences, tokens = sequences + more[0], tokens + more[1]
-        # The index goes first: with it there, the file is whole.
-        ends = index.finish()
-        return [ids.finish(sequences, tokens), ends]
+        # The others go first: with them there, the file is whole.
+        beside = [each.finish() for each in (index, loss) if each is not None]
+        return [ids.finish(sequences, tokens), *beside]
 
 
 def _ends(block: Block) -> I64:
@@ -42,10 +49,10 @@ def _ends(block: Block) -> I64:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
-    if path.with_name(path.name + ".loss").exists() and not options.ids_only:
-        raise mask_lost(f"{path.name}.loss", str(path))
-    index = path.with_name(path.name + ".index")
+    index, mask = _beside(path, "index"), _beside(path, "loss") if says_loss(path, options) else None
     if not index.exists():
+        if mask is not None:
+            raise bad_mask(f"{mask.name} says which tokens train, but {index.name} is not there", str(path))
         yield from ids_in(path, options.dtype)
         return
     ends = np.fromfile(index, "<u8").astype(np.int64)
@@ -54,24 +61,42 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     if itemsize not in (2, 4) or size != last * itemsize or (np.diff(ends, prepend=0) < 0).any():
         what = f"{size} bytes of ids do not fit the {last} tokens of its index"
         raise DataError("damaged-input", what, remedy="make it again", where=str(path))
+    if mask is not None and mask.stat().st_size != last:
+        raise bad_mask(f"{mask.name} has {mask.stat().st_size} values, but there are {last} tokens", str(path))
     begin, dtype = 0, np.dtype(f"<u{itemsize}")
-    with path.open("rb") as file:
+    with ExitStack() as files:
+        file = files.enter_context(path.open("rb"))
+        masks = None if mask is None else files.enter_context(mask.open("rb"))
         while begin < len(ends):
             before = int(ends[begin - 1]) if begin else 0
             end = max(int(np.searchsorted(ends, before + READ_TOKENS, side="right")), begin + 1)
             near = ends[begin:end]
             tokens = read_ids(file, dtype, int(near[-1]) - before, path)
-            yield Found(tokens, np.diff(near, prepend=before), int(near[-1]) / max(last, 1))
+            loss = None
+            if masks is not None and mask is not None:
+                loss = read_ids(masks, LOSS, len(tokens), mask)
+                loss = trained(tokens, {mask.name: loss}, str(mask))
+            yield Found(tokens, np.diff(near, prepend=before), int(near[-1]) / max(last, 1), loss)
             begin = end
+
+
+def says_loss(path: Path, options: ReadOptions) -> bool:
+    return not options.ids_only and _beside(path, "loss").exists()
+
+
+def _beside(path: Path, kind: str) -> Path:
+    return path.with_name(f"{path.name}.{kind}")
 
 
 FORMAT = Format(
     name="datatrove",
-    summary="datatrove's .ds with .ds.index: bare ids, and where documents end",
+    summary="datatrove's .ds with .ds.index: bare ids, and where documents end; .ds.loss, where known",
     files="*.ds",
     documents=True,
     boundaries=True,
-    beside=lambda path: path.with_name(path.name + ".index"),
+    loss=True,
+    beside=lambda path: [_beside(path, "index"), _beside(path, "loss")],
     part=part,
     read=read,
+    says_loss=says_loss,
 )

@@ -5,21 +5,25 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from packtool.errors import DataError
 from packtool.exchange.formats import tables
 from packtool.exchange.formats.raw import READ_TOKENS
+from packtool.exchange.masks import bad_mask, trained
 from packtool.exchange.model import Format, Found, ReadOptions
+
+_DECODER = msgspec.json.Decoder(dict[str, Any])
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     """The documents of a file, plain or gzip."""
-    decode = msgspec.json.Decoder(dict[str, Any]).decode
-    held: list[list[int]] = []
+    held: list[_Document] = []
+    masks: list[str] | None = None
     tokens = 0
     try:
         size = path.stat().st_size
@@ -27,9 +31,10 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
             for number, line in enumerate(file, 1):
                 if not line.strip():
                     continue
-                ids = _ids(line, decode, options, f"{path}:{number}")
-                held.append(ids)
-                tokens += len(ids)
+                document = _document(line, options, masks, f"{path}:{number}")
+                masks = list(document.masks)
+                held.append(document)
+                tokens += len(document.ids)
                 if tokens >= READ_TOKENS:
                     yield _found(held, raw.tell() / size)
                     held, tokens = [], 0
@@ -40,20 +45,60 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     yield _found(held, 1.0)
 
 
-def _ids(line: bytes, decode: Any, options: ReadOptions, where: str) -> list[int]:
+def says_loss(path: Path, options: ReadOptions) -> bool:
+    """Whether the first record says which tokens train; all others must, then, and none else."""
     try:
-        record = decode(line)
+        with path.open("rb") as raw, gzip.open(raw) if path.suffix == ".gz" else raw as file:
+            first = next((line for line in file if line.strip()), None)
+            return first is not None and bool(_document(first, options, None, str(path)).masks)
+    except (DataError, EOFError, gzip.BadGzipFile):
+        return False  # reading it says what is wrong
+
+
+class _Document(NamedTuple):
+    """The ids of a record, and the columns that say which of them train."""
+
+    ids: list[int]
+    masks: dict[str, npt.NDArray[Any]]
+    loss: npt.NDArray[np.uint8] | None
+
+
+def _document(line: bytes, options: ReadOptions, wanted: list[str] | None, where: str) -> _Document:
+    try:
+        record = _DECODER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DataError("bad-ids", f"not a JSON object ({error})", remedy="fix the line", where=where) from None
-    ids = record[tables.column(list(record), options, where)]
+    name, *names = tables.read_columns(list(record), options, where)
+    ids = record[name]
     if not isinstance(ids, list) or not all(type(each) is int and 0 <= each < 1 << 63 for each in ids):
         raise DataError("bad-ids", "not a list of token ids", remedy="fix the line, or give --field", where=where)
-    return ids
+    if wanted is not None and names != wanted:
+        found = ", ".join(names) or "nothing"
+        raise bad_mask(
+            f"{found} says which tokens train, but {', '.join(wanted) or 'nothing'} in the first record", where
+        )
+    masks = {}
+    for mask in names:
+        values = record[mask]
+        if not isinstance(values, list) or len(values) != len(ids):
+            raise bad_mask(f"{mask} is not a list of {len(ids)} values, one for each id", where)
+        if not all(isinstance(each, int | float) for each in values):
+            raise bad_mask(f"{mask} has values that are no numbers", where)
+        masks[mask] = np.array(values)
+    return _Document(ids, masks, trained(np.array(ids, np.int64), masks, where) if masks else None)
 
 
-def _found(held: list[list[int]], share: float) -> Found:
-    lengths = np.array([len(ids) for ids in held], np.int64)
-    return Found(np.array([each for ids in held for each in ids], np.int64), lengths, share)
+def _found(held: list[_Document], share: float) -> Found:
+    lengths = np.array([len(document.ids) for document in held], np.int64)
+    known = [document.loss for document in held if document.loss is not None]
+    ids = np.array([each for document in held for each in document.ids], np.int64)
+    return Found(ids, lengths, share, np.concatenate(known) if known else None)
 
 
-FORMAT = Format(name="jsonl", summary="JSON Lines with lists of ids; imported only", files="*.jsonl*", read=read)
+FORMAT = Format(
+    name="jsonl",
+    summary="JSON Lines with lists of ids; imported only",
+    files="*.jsonl*",
+    read=read,
+    says_loss=says_loss,
+)

@@ -42,6 +42,10 @@ def _columns(block: Block) -> list[pa.Array]:
         ends = offsets_of(lengths)
         first = offsets_of(counts)[:-1]
         starts, mask = ends[:-1] - np.repeat(ends[first], counts), labels != -100
+    if block.loss is not None:
+        lasts = np.cumsum(block.lengths if block.segments is None else lengths) - 1
+        mask = np.append(block.loss[1:], 0)
+        mask[lasts] = 0
     return [lists(block.tokens, block.lengths), lists(starts, counts), lists(mask, block.lengths, np.int8)]
 
 
@@ -52,6 +56,7 @@ FORMAT = Format(
     documents=True,
     boundaries=True,
     labels=True,
+    loss=True,
     several_lengths=True,
     bytes_per_token=lambda _: 1.6,
     part=part,

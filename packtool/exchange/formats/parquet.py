@@ -28,9 +28,10 @@ def part(place: Place, contents: Contents, part: Part) -> list[Written]:
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     try:
         with pq.ParquetFile(path) as file:
-            name = tables.column(file.schema_arrow.names, options, str(path))
+            columns = tables.read_columns(file.schema_arrow.names, options, str(path))
+            name = columns[0]
             before, ids, held = 0, 0, _ids(file.metadata, name)
-            for batch in file.iter_batches(_ROWS, columns=[name], use_threads=False):
+            for batch in file.iter_batches(_ROWS, columns=columns, use_threads=False):
                 found = tables.found(batch, before, name, str(path))
                 before, ids = before + batch.num_rows, ids + len(found.tokens)
                 yield replace(found, share=min(ids / max(held, 1), 1.0))
@@ -38,6 +39,13 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
         raise DataError(
             "damaged-input", f"not a readable Parquet file ({error})", remedy="make it again", where=str(path)
         ) from None
+
+
+def says_loss(path: Path, options: ReadOptions) -> bool:
+    try:
+        return len(tables.read_columns(pq.read_schema(path).names, options, str(path))) > 1
+    except (pa.ArrowInvalid, OSError):
+        return False  # reading it says what is wrong
 
 
 def _ids(metadata: Any, column: str) -> int:
@@ -54,8 +62,10 @@ FORMAT = Format(
     documents=True,
     boundaries=True,
     labels=True,
+    loss=True,
     several_lengths=True,
     bytes_per_token=lambda contents: 1.5 if tables.columns_of_tokens(contents) == 1 else 3.2,  # dictionaries
     part=part,
     read=read,
+    says_loss=says_loss,
 )

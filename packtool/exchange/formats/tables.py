@@ -1,8 +1,9 @@
 """Parquet and Arrow, as Hugging Face `datasets` loads them: a row of the table for each sequence.
 
-Documents have `input_ids`. Rows of a packed dataset have beside it what trainers of packed data take: `position_ids`,
-`seq_lengths` (of each segment of a document, and of padding), and `labels`, not shifted, with -100 for padding. An EOS
-that a strategy inserted belongs to the segment before it.
+Documents have `input_ids`, and `labels` where the store says which tokens train. Rows of a packed dataset have beside
+it what trainers of packed data take: `position_ids`, `seq_lengths` (of each segment of a document, and of padding), and
+`labels`. Labels are not shifted, and -100 for padding and for tokens that do not train. An EOS that a strategy inserted
+belongs to the segment before it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from packtool.errors import DataError
-from packtool.exchange.documents import mask_lost, rows_not_documents
+from packtool.exchange.documents import rows_not_documents
+from packtool.exchange.masks import IGNORED, MASKS, bad_mask, masks_of, trained
 from packtool.exchange.model import Block, Contents, Found, Part, ReadOptions
 from packtool.plan import I64, Segments, offsets_of
 from packtool.reading.batch import make_batch
@@ -24,8 +26,6 @@ from packtool.reading.batch import make_batch
 _LIST = pa.list_(pa.int32())
 COLUMNS = ("input_ids", "tokens", "token_ids", "ids")
 """Where a reader looks for ids, in this order, unless it is told."""
-_TRAINED = ("labels", "loss_mask", "completion_mask", "assistant_masks")
-"""Columns that say which tokens are trained on."""
 _ROWS = ("seq_lengths", "seq_start_id", "position_ids", "cu_seqlens")
 """Columns that only rows of several documents have."""
 
@@ -35,6 +35,8 @@ def schema(contents: Contents) -> pa.Schema:
     names = ["input_ids"]
     if contents.kind == "rows" and contents.bounded:
         names += ["position_ids", "seq_lengths", "labels"]
+    elif contents.masked is not None:
+        names.append("labels")
     return pa.schema([pa.field(name, _LIST, nullable=False) for name in names])
 
 
@@ -60,7 +62,10 @@ def write(writer: Any, contents: Contents, part: Part) -> tuple[int, int]:
 
 def _columns(block: Block) -> list[pa.Array]:
     if block.segments is None:
-        return [lists(block.tokens, block.lengths)]
+        ids = lists(block.tokens, block.lengths)
+        if block.loss is None:
+            return [ids]
+        return [ids, lists(np.where(block.loss == 1, block.tokens.astype(np.int64), IGNORED), block.lengths)]
     positions, labels, lengths, counts = described(block)
     return [
         lists(block.tokens, block.lengths),
@@ -72,27 +77,31 @@ def _columns(block: Block) -> list[pa.Array]:
 
 def described(block: Block) -> tuple[npt.NDArray[Any], ...]:
     """Of rows with segments: positions and labels of tokens, lengths of sequences, how many of these each row has."""
-    parts = [_made(tokens, segments) for tokens, segments in _of_one_length(block)]
+    parts = [_made(*part) for part in _of_one_length(block)]
     return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
 
 
-def _of_one_length(block: Block) -> Iterator[tuple[npt.NDArray[Any], Segments]]:
-    """Consecutive rows of one length, (rows, length), and their segments."""
+def _of_one_length(block: Block) -> Iterator[tuple[npt.NDArray[Any], Segments, npt.NDArray[Any] | None]]:
+    """Consecutive rows of one length, (rows, length), their segments, and whether their tokens train."""
     assert block.segments is not None
     ends = offsets_of(block.lengths)
     changes = np.flatnonzero(np.diff(block.lengths)) + 1
     for first, last in pairwise([0, *changes.tolist(), len(block.lengths)]):
-        yield block.tokens[ends[first] : ends[last]].reshape(last - first, -1), block.segments[first:last]
+        tokens = block.tokens[ends[first] : ends[last]].reshape(last - first, -1)
+        loss = None if block.loss is None else block.loss[ends[first] : ends[last]]
+        yield tokens, block.segments[first:last], loss
 
 
-def _made(tokens: npt.NDArray[Any], segments: Segments) -> tuple[npt.NDArray[Any], ...]:
+def _made(tokens: npt.NDArray[Any], segments: Segments, loss: npt.NDArray[Any] | None) -> tuple[npt.NDArray[Any], ...]:
     """Positions and labels of some rows; the lengths of their sequences, and how many each row has."""
     batch = make_batch(tokens, segments, labels="same")
     begins = batch["cu_seqlens"][:-1].astype(np.int64)
     counts = np.bincount(begins // tokens.shape[1], minlength=len(tokens))
     # Nothing comes before the first token of a row, so no model shifts a label there; padding is what has none.
-    labels = np.where(batch["document_ids"] < 0, -100, batch["input_ids"])
-    return batch["position_ids"].reshape(-1), labels.reshape(-1), np.diff(batch["cu_seqlens"]), counts
+    labels = np.where(batch["document_ids"] < 0, IGNORED, batch["input_ids"]).reshape(-1)
+    if loss is not None:
+        labels[loss == 0] = IGNORED
+    return batch["position_ids"].reshape(-1), labels, np.diff(batch["cu_seqlens"]), counts
 
 
 def lists(values: npt.NDArray[Any], lengths: I64, dtype: type[Any] = np.int32) -> pa.Array:
@@ -111,37 +120,66 @@ def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def found(batch: pa.RecordBatch, before: int, name: str, where: str) -> Found:
-    """The documents of a record batch, as if it were the last of its file.
+    """The documents of a record batch, as if it were the last of its file, and which of their tokens train.
 
     Args:
+        batch: with the column of ids, and all that say which tokens train.
         before: rows of the file before it.
         name: the column of ids.
 
     Raises:
-        DataError: something in it that is not a list of ids.
+        DataError: something in it that is not a list of ids, or does not fit them.
     """
+    ids, lengths = _listed(batch, before, name, where)
+    masks = {}
+    for mask in masks_of([each for each in batch.schema.names if each != name]):
+        masks[mask], sizes = _listed(batch, before, mask, where)
+        if (wrong := np.flatnonzero(sizes != lengths)).size:
+            row = int(wrong[0])
+            what = f"row {before + row}: {sizes[row]} values in column {mask}, but {lengths[row]} ids"
+            raise bad_mask(what, where)
+    return Found(ids, lengths, 1.0, trained(ids, masks, f"{where}, from row {before} on") if masks else None)
+
+
+def read_columns(names: list[str], options: ReadOptions, where: str) -> list[str]:
+    """The columns to read: that of ids first.
+
+    Raises:
+        DataError: as `column`.
+    """
+    ids = column(names, options, where)
+    return [ids, *([] if options.ids_only else masks_of([name for name in names if name != ids]))]
+
+
+def _listed(batch: pa.RecordBatch, before: int, name: str, where: str) -> tuple[npt.NDArray[Any], I64]:
+    """The values of a column of lists of integers, booleans or floats of masks, and the length of each list."""
     lists = batch.column(name)
     if not (
         pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type) or pa.types.is_fixed_size_list(lists.type)
     ):
         raise _bad(f"column {name} holds {lists.type}, not lists of integers", where)
-    if not pa.types.is_integer(lists.type.value_type):
+    kind = lists.type.value_type
+    if not pa.types.is_integer(kind) and (
+        name not in MASKS or not (pa.types.is_boolean(kind) or pa.types.is_floating(kind))
+    ):
         raise _bad(f"column {name} holds {lists.type}, not lists of integers", where)
     for number, missing in enumerate(lists.is_null().to_pylist() if lists.null_count else []):
         if missing:
-            raise _bad(f"row {before + number}: no list of ids in column {name}", where)
+            raise _bad(
+                f"row {before + number}: no list of {'values' if name in MASKS else 'ids'} in column {name}", where
+            )
     values = lists.flatten()
     if values.null_count:
-        raise _bad(f"an id is missing in column {name}, after row {before}", where)
+        raise _bad(f"a value is missing in column {name}, after row {before}", where)
     lengths = lists.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
-    return Found(values.to_numpy(zero_copy_only=False), lengths, 1.0)
+    return values.to_numpy(zero_copy_only=False), lengths
 
 
 def column(names: list[str], options: ReadOptions, where: str) -> str:
     """The column of ids.
 
     Raises:
-        DataError: there is none, or not the one that was asked for; or others say what a token store can't hold.
+        DataError: there is none, or not the one that was asked for; or others say that these are packed rows.
     """
     field = options.field
     for name in (field,) if field else COLUMNS:
@@ -162,9 +200,6 @@ def _require_documents(others: list[str], where: str) -> None:
     for name in others:
         if name in _ROWS:
             raise rows_not_documents(f"column {name} says that these are packed rows", where)
-    for name in others:
-        if name in _TRAINED:
-            raise mask_lost(f"column {name}", where)
 
 
 def _bad(what: str, where: str) -> DataError:
