@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import packtool
+from packtool.cli import run
 from packtool.errors import DataError
 from packtool.packing import STRATEGIES, plan
 from packtool.plan import INSERTED_EOS, PADDING, offsets_of
@@ -248,3 +249,28 @@ def test_the_ledger_says_what_trains(stores: list[Path], tmp_path: Path) -> None
     assert [ledger[name] for name in ("trained_stored", "trained", "masked", "padding", "trained_dropped")] == [
         *([2], 2, 5, 1, 0),
     ]
+
+
+def test_what_trains_is_told(stores: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By `info`, `stats`, its page, and `show`."""
+    trained = sum(sum(document_loss(number, length)) for number, length in enumerate(LENGTHS))
+    assert packtool.info(stores[0]).facts["trained on"] == f"{trained:,} ({100 * trained / sum(LENGTHS):.2f}%)"
+    assert "trained on" not in packtool.info(stores[1]).facts
+    packtool.pack(stores, tmp_path / "packed", **KINDS["concat"])
+    ledger = load(tmp_path / "packed")["ledger"]
+    assert packtool.info(tmp_path / "packed").facts["trained on"].startswith(f"{ledger['trained']:,} (")
+    share = f"{100 * trained / sum(LENGTHS):.2f}%"
+    for path in (tmp_path / "packed", stores[0]):
+        assert run(["stats", str(path), "--full", "--html", str(tmp_path / "page.html")]) == 0
+        assert share in capsys.readouterr().out
+        assert share in (tmp_path / "page.html").read_text()
+    assert run(["stats", str(tmp_path / "packed"), "--full"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"trained on {ledger['trained']:,}" in printed
+    assert f"masked, not padding {ledger['masked']:,}" in printed
+    row = packtool.show(tmp_path / "packed", row=3)
+    loss = stored(tmp_path / "packed", "loss")[0][3].tolist()
+    runs = [each for segment in row.segments for each in segment.runs]
+    assert [int(each.trained) for each in runs for _ in each.tokens] == loss
+    assert run(["show", str(tmp_path / "packed"), "--row", "3"]) == 0
+    assert " trained on" in capsys.readouterr().out

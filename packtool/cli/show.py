@@ -11,7 +11,8 @@ from packtool.options.terminal import Terminal
 def command(values: Values, terminal: Terminal) -> None:
     """Show one row of a packed dataset: documents in alternating colours, boundaries, cuts, repeats and padding.
 
-    Tokens are decoded with the tokenizer that the dataset keeps. ✂ stands where a document is cut.
+    Tokens are decoded with the tokenizer that the dataset keeps. ✂ stands where a document is cut. Where the dataset
+    says which tokens train, those are underlined, and the others pale.
 
     \b
     Examples:

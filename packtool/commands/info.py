@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import UnsetType
 
 from packtool.commands.places import result_path
 from packtool.errors import DataError
+from packtool.metrics.ratios import ratio
 from packtool.options.again import as_typed
 from packtool.options.call import takes
 from packtool.options.info import InfoArguments
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import place_of
+from packtool.report.figures import percent
 from packtool.sizes import plural, show_bytes
 from packtool.storage import manifest as manifests
 from packtool.storage.listing import listed
@@ -111,6 +114,7 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
         facts = {
             "documents": manifest.counts["documents"],
             "tokens": manifest.counts["tokens"],
+            "trained on": _trained(manifest.counts.get("trained_tokens"), manifest.counts["tokens"]),
             "tokenizer": describe_tokenizer(manifest.tokenizer),
             "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
             "vocabulary": manifest.tokenizer.vocab_size,
@@ -126,6 +130,7 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
             "sequence length": lengths[0] if len(lengths) == 1 else lengths,
             "rows": manifest.ledger.rows,
             "tokens": manifest.ledger.output,
+            "trained on": _trained(manifest.ledger.trained, manifest.ledger.output),
             "documents": manifest.documents,
             "tokenizer": describe_tokenizer(manifest.tokenizer),
             "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
@@ -168,6 +173,11 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
     if missing:
         return Info(path, kind, "damaged", facts, missing, next=[f"packtool verify {quoted}"])
     return Info(path, kind, "whole", facts, next=following)
+
+
+def _trained(trained: int | UnsetType | None, tokens: int) -> str | None:
+    """How many tokens train; None where all of them do."""
+    return f"{trained:,} ({percent(ratio(trained, tokens))})" if isinstance(trained, int) else None
 
 
 def _begun(place: Place) -> Begun | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from packtool.commands.origin import Origins, stores_beside, stores_of
 from packtool.commands.places import places_to_read, result_path
@@ -15,7 +17,7 @@ from packtool.options.call import takes
 from packtool.options.show import ShowArguments
 from packtool.places.place import Place
 from packtool.plan import INSERTED_EOS, PADDING, offsets_of
-from packtool.report.row import Row, RowSegment
+from packtool.report.row import Row, RowSegment, Run
 from packtool.storage import manifest as manifests
 from packtool.storage.names import TOKENIZER
 from packtool.storage.packed import PackedBucket, PackedDataset
@@ -108,8 +110,9 @@ def _segments(
     dataset: PackedDataset, bucket: PackedBucket, row: int, decode: _Decoder, origins: Origins | None
 ) -> list[RowSegment]:
     tokens: list[int] = bucket.tokens(row, row + 1)[0].tolist()
+    loss = None if bucket.loss is None else bucket.loss.tokens(row, row + 1)[0]
     if not dataset.has_segments:
-        return [RowSegment("unknown", tokens, decode(tokens))]
+        return [RowSegment("unknown", tokens, decode(tokens), runs=_runs(tokens, loss, decode))]
     segments = bucket.segments(row, row + 1)
     lengths: Any = dataset.lengths()
     stores = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
@@ -123,7 +126,7 @@ def _segments(
         segments.repeated.tolist(),
         strict=True,
     ):
-        ids = tokens[at : at + length]
+        ids, here = tokens[at : at + length], slice(at + repeated, at + length)
         at += length
         if document in (PADDING, INSERTED_EOS):
             out.append(RowSegment("padding" if document == PADDING else "eos", ids, decode(ids)))
@@ -143,6 +146,15 @@ def _segments(
                 int(lengths[document]),
                 None if origins is None else origins.place(document),
                 None if origins is None else origins.id(document),
+                _runs(tokens[here], None if loss is None else loss[here], decode),
             )
         )
     return out
+
+
+def _runs(tokens: list[int], loss: npt.NDArray[np.uint8] | None, decode: _Decoder) -> list[Run]:
+    """Consecutive tokens that train, and that do not, in turn; none where all train."""
+    if loss is None:
+        return []
+    cuts = [0, *(np.flatnonzero(np.diff(loss)) + 1).tolist(), len(tokens)]
+    return [Run(bool(loss[a]), tokens[a:b], decode(tokens[a:b])) for a, b in pairwise(cuts) if a < b]

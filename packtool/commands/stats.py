@@ -220,6 +220,7 @@ def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFi
         if corpus.chosen is not None:
             hashes = [each[some] for each, some in zip(hashes, np.split(corpus.chosen, ends[:-1]), strict=True)]
         firsts = first_of_each(np.concatenate(hashes))
+    trained = corpus.trained() if corpus.has_loss else None
     parts = [slice(end - count, end) for end, count in zip(ends.tolist(), corpus.store_documents, strict=True)]
     return [
         StoredSourceFigures(
@@ -231,8 +232,9 @@ def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFi
             token_share=ratio(int(lengths[part].sum(dtype=np.int64)), corpus.tokens),
             lengths=lengths_of(counts if len(stores) == 1 else LengthCounts.of(lengths[part]), "tokens"),
             duplicates=None if firsts is None else int(np.count_nonzero(~firsts[part])),
+            trained_tokens=msgspec.UNSET if trained is None else trained[number],
         )
-        for store, part in zip(stores, parts, strict=True)
+        for number, (store, part) in enumerate(zip(stores, parts, strict=True))
     ]
 
 
@@ -351,7 +353,8 @@ def _packed_sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
     """The stores whose documents were packed, counted anew where boundaries are known."""
     manifest, names = dataset.manifest, input_names(dataset.place, dataset.manifest.inputs)
     if dataset.has_segments:
-        return packed_sources(manifest.inputs, manifest.store_documents, dataset.lengths(), manifest.choice, names)
+        lengths, trained = dataset.lengths(), manifest.ledger.trained_stored
+        return packed_sources(manifest.inputs, manifest.store_documents, lengths, manifest.choice, names, trained)
     reported = read_report(dataset.place, manifest).sources
     return [msgspec.structs.replace(source, name=name) for source, name in zip(reported, names, strict=False)]
 

@@ -255,7 +255,13 @@ def _check_sources(dataset: PackedDataset) -> None:
     """What the report says of each store follows from the manifest and the lengths."""
     manifest = dataset.manifest
     reported = read_report(dataset.place, manifest).sources
-    expected = packed_sources(manifest.inputs, manifest.store_documents, dataset.lengths(), manifest.choice)
+    expected = packed_sources(
+        manifest.inputs,
+        manifest.store_documents,
+        dataset.lengths(),
+        manifest.choice,
+        trained=manifest.ledger.trained_stored,
+    )
     if reported and reported != expected:
         what, where = "its sources are not the manifest's", dataset.place.where(manifest.report.name)
         raise DataError("damaged-report", what, remedy=_AGAIN, where=where)

@@ -90,7 +90,7 @@ def write_corpus(
         shuffle=record,
         ledger=ledger,
         tallies=tallies,
-        sources=packed_sources(inputs, corpus.store_documents, lengths, choice),
+        sources=packed_sources(inputs, corpus.store_documents, lengths, choice, trained=ledger.trained_stored),
         source_mix=source_mix(output, buckets, corpus.dtype, corpus.store_documents, record),
     )
     run = {**job.facts(), **(facts or {})}

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from msgspec import UnsetType
+
 from packtool.metrics import Ledger, Mixed
 from packtool.metrics.mixing import SourceMix
+from packtool.metrics.ratios import ratio
 from packtool.metrics.training import TrainingCost
 from packtool.report.figures import ALIKE, FIGURES, count, number, percent, short, times, times_random
 from packtool.report.schema import (
@@ -83,6 +86,15 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
             Account("  padding", ledger.padding, output),
         ],
     ]
+    if not isinstance(ledger.trained_stored, UnsetType):
+        stored_trained = sum(ledger.trained_stored)
+        groups += [
+            [
+                Account("trained on", ledger.trained or 0, output),
+                Account("masked, not padding", ledger.masked or 0, output),
+                Account("to be trained on, dropped", ledger.trained_dropped or 0, stored_trained),
+            ]
+        ]
     if ledger.left_out or ledger.packed_again:
         chosen = {"left out": ledger.left_out, "packed again": ledger.packed_again}
         lines = [Account(f"  {name}", tokens, stored) for name, tokens in chosen.items()]
@@ -212,6 +224,17 @@ def source_name(source: SourceFigures) -> str:
     return source.name or source.digest[:12]
 
 
+def trained_share(source: SourceFigures) -> float | None:
+    """The share of an input's tokens that train; None where it is not said."""
+    return None if isinstance(source.trained_tokens, UnsetType) else ratio(source.trained_tokens, source.tokens)
+
+
+def _trained(sources: Sequence[SourceFigures]) -> list[Column[Any]]:
+    """What of each input trains, where that is known."""
+    known = any(trained_share(source) is not None for source in sources)
+    return [Column("trained", trained_share, percent, "of its tokens")] if known else []
+
+
 def quantiles(lengths: Lengths) -> list[tuple[str, str]]:
     """Names and values of the length distribution."""
     names = {"min": "shortest", "p50": "median", "max": "longest"}
@@ -226,6 +249,7 @@ def _stores(sources: Sequence[StoredSourceFigures]) -> Table[StoredSourceFigures
         Column("documents", lambda s: s.documents, short),
         Column("tokens", lambda s: s.tokens, short),
         Column("share", lambda s: s.token_share, percent, "of all tokens"),
+        *_trained(sources),
         Column("mean", lambda s: s.lengths.mean, number, "length of a document in tokens"),
         Column("median", lambda s: s.lengths.p50, short),
         Column("p99", lambda s: s.lengths.p99, short),
@@ -241,6 +265,7 @@ def _packed(sources: Sequence[PackedSourceFigures]) -> Table[PackedSourceFigures
         Column("store", source_name, words=True),
         Column("tokens", lambda s: s.tokens, short, "packed, EOS included"),
         Column("share", lambda s: s.token_share, percent, "of all tokens packed"),
+        *_trained(sources),
         Column("asked", lambda s: s.asked_share, percent, "the share that it was to have"),
         Column("epochs", lambda s: s.epochs, number, "tokens packed / tokens left to draw from"),
         Column("asked", lambda s: s.asked_epochs, number, "how often it was to be packed"),

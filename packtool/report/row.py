@@ -9,6 +9,21 @@ from packtool.sizes import plural
 
 
 @dataclass(frozen=True)
+class Run:
+    """Consecutive tokens that all train, or all do not.
+
+    Attributes:
+        trained: which of the two.
+        tokens: their ids.
+        text: decoded; None without a tokenizer.
+    """
+
+    trained: bool
+    tokens: list[int]
+    text: str | None
+
+
+@dataclass(frozen=True)
 class RowSegment:
     """What lies together in a row.
 
@@ -25,6 +40,7 @@ class RowSegment:
         document_length: tokens of the document, EOS included.
         origin: input file and line of the document, where the stores were given or found.
         id: the document's, where the stores were given or found, and have ids.
+        runs: its tokens after those that are repeated, divided by whether they train; none where all tokens do.
     """
 
     kind: str
@@ -39,6 +55,7 @@ class RowSegment:
     document_length: int | None = None
     origin: str | None = None
     id: str | None = None
+    runs: list[Run] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

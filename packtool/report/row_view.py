@@ -1,4 +1,4 @@
-"""One row in the terminal: documents in alternating colours, boundaries, repeats and padding visible."""
+"""One row in the terminal: documents in alternating colours, boundaries, repeats, padding and what trains visible."""
 
 from __future__ import annotations
 
@@ -58,6 +58,8 @@ def _heading(segment: RowSegment) -> str:
             parts.append("cut at both ends")
         else:
             parts.append("cut at its start" if segment.start else "cut at its end")
+    if segment.runs:
+        parts.append(f"{count(sum(len(run.tokens) for run in segment.runs if run.trained))} trained on")
     if segment.repeated:
         parts.append(f"first {count(segment.repeated)} repeated")
     return " · ".join(parts)
@@ -73,7 +75,12 @@ def _content(segment: RowSegment, style: str, *, ids: bool) -> Text:
         text.append(f"{_CUT} ", _CUT_STYLE)
     if repeated:
         text.append(visible(repeated) + gap, f"{style} dim italic")
-    text.append(visible(new), style)
+    for run in segment.runs:  # what does not train is there, but pale
+        shown_ids = " ".join(map(str, run.tokens)) + " "
+        written = shown_ids if ids or run.text is None else visible(run.text)
+        text.append(written, f"{style} bold underline" if run.trained else f"{style} dim")
+    if not segment.runs:
+        text.append(visible(new), style)
     if segment.document_length is not None and _end(segment) < segment.document_length:
         text.append(f" {_CUT}", _CUT_STYLE)
     return text

@@ -186,6 +186,7 @@ class SourceFigures(msgspec.Struct, frozen=True, kw_only=True):
         document_share: their share of all documents.
         tokens: it has so many here, EOS included.
         token_share: their share of all tokens: of a mixture, the share achieved.
+        trained_tokens: those of its tokens that train; left out where all tokens of all inputs do.
     """
 
     name: str | None
@@ -194,6 +195,7 @@ class SourceFigures(msgspec.Struct, frozen=True, kw_only=True):
     document_share: float
     tokens: int
     token_share: float
+    trained_tokens: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class LeftOutFigures(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from packtool.metrics.ratios import ratio
 from packtool.plan import Ints, offsets_of
@@ -20,6 +21,7 @@ def packed_sources(
     lengths: Ints,
     choice: Choice | None,
     names: Sequence[str] | None = None,
+    trained: Sequence[int] | UnsetType = UNSET,
 ) -> list[PackedSourceFigures]:
     """The sources of a packed dataset.
 
@@ -29,6 +31,7 @@ def packed_sources(
         lengths: of all documents packed, in tokens.
         choice: what was chosen of them; None for each document once.
         names: of the stores; None to leave them out.
+        trained: tokens of each that train, as the ledger has them.
     """
     ends = offsets_of(np.array(store_documents, np.int64)).tolist()
     tokens = [int(lengths[first:last].sum(dtype=np.int64)) for first, last in pairwise(ends)]
@@ -42,6 +45,7 @@ def packed_sources(
             document_share=ratio(store_documents[number], ends[-1]),
             tokens=tokens[number],
             token_share=ratio(tokens[number], sum(tokens)),
+            trained_tokens=UNSET if isinstance(trained, UnsetType) else trained[number],
             asked_share=float(asked[number] / sum(asked)) if sum(asked) else 0.0,
             asked_epochs=float(Fraction(source.epochs)),
             epochs=ratio(tokens[number], source.available_tokens),
