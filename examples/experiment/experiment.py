@@ -58,7 +58,8 @@ def corpus(given: Path | None, tokenizer: Path | None, vocabulary: int, folder: 
     if given is None:
         texts = [document.text for part in (reference(), docstrings()) for document in part]
     else:
-        texts = [json.loads(line)["text"] for line in given.open(encoding="utf-8")]
+        with given.open(encoding="utf-8") as lines:
+            texts = [json.loads(line)["text"] for line in lines]
     sides: dict[str, list[str]] = {"train": [], "valid": []}
     for text in texts:
         held = int(hashlib.sha256(text.encode()).hexdigest(), 16) % HELD_OUT == 0

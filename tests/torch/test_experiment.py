@@ -6,6 +6,7 @@ import doctest
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,15 @@ torch = pytest.importorskip("torch")
 
 
 @pytest.fixture
-def example(monkeypatch: pytest.MonkeyPatch) -> None:
+def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(EXAMPLE))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
-@pytest.mark.parametrize("name", ["measures", "model", "findings", "page"])
+@pytest.mark.parametrize("name", ["measures", "model", "kinds", "page"])
 def test_examples_in_docstrings(name: str, example: None) -> None:
     module = __import__(name)
     assert doctest.testmod(module).failed == 0
@@ -55,15 +60,18 @@ def test_ranks_of_segments(example: None) -> None:
 
 
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(example: None, tmp_path: Path) -> None:
+    from experiment import corpus
     from training import Run, Size, train
 
-    from tests.stores import write_store
-
-    store = write_store(tmp_path / "store", np.random.default_rng(0).integers(4, 60, 60).tolist(), per_shard=60)
+    texts = tmp_path / "some.jsonl"
+    texts.write_text("".join(json.dumps({"text": f"{number} and {number + 1}, " * 5}) + "\n" for number in range(20)))
+    corpus(texts, None, 300, tmp_path)
+    store = tmp_path / "tokens"
+    packtool.tokenize(tmp_path / "train.jsonl", store, tokenizer=tmp_path / "tokenizer.json", quiet=True)
     packtool.pack(store, tmp_path / "rows", strategy="padding", sequence_length=16)
-    run = Run("some", tmp_path / "rows", tmp_path / "rows", batch_tokens=128, epochs=3, seed=1, context=16)
+    run = Run("some", tmp_path / "rows", tmp_path / "rows", batch_tokens=128, epochs=2, seed=1, context=16)
     size, found = Size(width=8, heads=2), {}
-    for name, last in (("whole", None), ("stopped", 20)):
+    for name, last in (("whole", None), ("stopped", 6)):
         (tmp_path / name).mkdir()
 
         def stop(step: int, last: int | None = last) -> None:
