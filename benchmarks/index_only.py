@@ -123,13 +123,15 @@ def beyond(tokens: float, memory: float, rounds: int, *, prepare: bool) -> list[
                 for file in files:
                     _drop(file)
                 numbers = _numbers(rows, order, seed=number)
-                warm = int(memory / 2 / LENGTH)
-                for batch in islice(numbers, warm // 8):
+                before = _bytes_read()
+                for batch in numbers:  # until the page cache is full
                     dataset.batch(batch)
+                    if _bytes_read() - before > memory:
+                        break
                 began, wall, read = time.process_time(), time.perf_counter(), _bytes_read()
-                for batch in islice(numbers, 1000):
-                    dataset.batch(batch)
-                count = 8 * LENGTH * 1000
+                measured = 100 if order == "random" else 2 * (rows // WINDOWS // 8)  # two windows
+                rows_read = sum(len(dataset.batch(batch)["labels"]) for batch in islice(numbers, measured))
+                count = rows_read * LENGTH
                 figures[kind]["cpu"].append(count / (time.process_time() - began) / 1e6)
                 figures[kind]["wall"].append(count / (time.perf_counter() - wall) / 1e6)
                 figures[kind]["read"].append((_bytes_read() - read) / count)

@@ -12,7 +12,7 @@ from packtool.errors import DataError, UsageError
 from packtool.storage import manifest as manifests
 from packtool.storage.listing import listed
 from tests.places.s3_server import Bucket
-from tests.stores import contents, write_store
+from tests.stores import contents, document_loss, write_store
 from tests.writing.test_stored_tokens import require_same
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12] * 6
@@ -22,8 +22,8 @@ OPTIONS = {"strategy": "bfd", "sequence_length": 16, "shard_tokens": 256}
 
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
-    """The rows with their tokens, and without, in this directory."""
-    write_store(tmp_path / "store", LENGTHS)
+    """The rows with their tokens and which of them train, and without, in this directory."""
+    write_store(tmp_path / "store", LENGTHS, loss=document_loss)
     packtool.pack(tmp_path / "store", tmp_path / "whole", **OPTIONS)
     packtool.pack(tmp_path / "store", tmp_path / "index", **OPTIONS, index_only=True)
     return tmp_path
