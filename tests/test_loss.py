@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from packtool.packing import STRATEGIES, plan
 from packtool.plan import INSERTED_EOS, PADDING, offsets_of
 from packtool.writing.gather import LossGatherer
 from tests.interrupting import interrupted
+from tests.places.s3_server import Bucket
 from tests.stores import contents, document_loss, load, reseal, rewrite, write_store
 from tests.test_laws import SIZES, corpora, options_of, rows_of
 from tests.writing.cases import KINDS
@@ -274,3 +276,26 @@ def test_what_trains_is_told(stores: list[Path], tmp_path: Path, capsys: pytest.
     assert [int(each.trained) for each in runs for _ in each.tokens] == loss
     assert run(["show", str(tmp_path / "packed"), "--row", "3"]) == 0
     assert " trained on" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [{}, {"staging_limit": "40kB"}])
+def test_stores_and_rows_may_lie_in_object_stores(
+    stores: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    bucket = Bucket(monkeypatch)
+    for store in stores:
+        for name, data in contents(store).items():
+            bucket.put(f"{store.name}/{name}", data)
+        bucket.put(f"{store.name}/run.json", b"{}")
+    urls = [f"s3://bucket/{store.name}" for store in stores]
+    packtool.pack(stores, tmp_path / "here", **KINDS["concat"], shard_tokens=640)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        packtool.pack(urls, "s3://bucket/there", **KINDS["concat"], shard_tokens=640, **options)
+    for name, data in contents(tmp_path / "here").items():
+        assert bucket.get(f"there/{name}") == data, name
+    assert packtool.verify("s3://bucket/there").problems == []
+    here: Any = packtool.open(tmp_path / "here")
+    for fetch in ("shards", "rows"):
+        there: Any = packtool.open("s3://bucket/there", fetch=fetch, cache=tmp_path / fetch)
+        np.testing.assert_array_equal(there.loss([3, 0, 20]), here.loss([3, 0, 20]))

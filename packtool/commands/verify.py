@@ -75,7 +75,7 @@ def verify(options: VerifyArguments) -> VerifyResult:
             fails or refuses.
         UsageError: stores for something else than a packed dataset.
     """
-    with places_to_read(options.path, ranged=["tokens"]) as [place], places_to_read(options.store) as stores:
+    with places_to_read(options.path, ranged=["tokens", "loss"]) as [place], places_to_read(options.store) as stores:
         return _verify(place, stores, quiet=options.quiet)
 
 

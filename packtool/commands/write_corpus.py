@@ -130,7 +130,7 @@ def index_fields(stores: Sequence[Place] | None, output: Output, *, has_loss: bo
 def _files_read(corpus: Corpus, *, index_only: bool) -> Iterator[MappedFile]:
     """The files of the stores that rows depend on: without tokens, those that say how long documents are and what
     trains."""
-    return (file for file in corpus.files() if not index_only or not file.entry.name.startswith("tokens"))
+    return (file for file in corpus.files() if not index_only or file.entry.name.startswith(("offsets", "loss")))
 
 
 def _choice(output: Output, corpus: Corpus, choice: Choice | None, with_segments: bool) -> Choice | None:

@@ -18,7 +18,7 @@ from packtool.storage import publish
 from packtool.writing import array_files, first_pass, function_files
 from packtool.writing.planning import Window
 from packtool.writing.shards import ShardTask, WriteShard
-from tests.stores import contents, write_store
+from tests.stores import contents, document_loss, write_store
 from tests.test_golden import RECORDED, make
 from tests.writing.cases import KINDS
 
@@ -60,6 +60,20 @@ def test_every_strategy_and_shuffle(anyone: list[Any], tmp_path: Path, monkeypat
     assert {name: digest for name, digest in found.items() if digest != recorded[name]} == {}
     assert len(anyone) > 40
     assert sum(isinstance(task, Window) for task in anyone) > 10
+
+
+@pytest.mark.parametrize("options", [{}, {"memory": 1 << 12}, {"index_only": True}])
+def test_what_trains(anyone: list[Any], tmp_path: Path, options: dict[str, Any]) -> None:
+    chats = write_store(tmp_path / "chats", [9, 30, 4] * 20, per_shard=25, loss=document_loss)
+    web = write_store(tmp_path / "web", [9, 30, 4] * 5, first=60)
+    given: dict[str, Any] = {**KINDS["padding-16"], "shard_tokens": 512, **options}
+    packtool.pack([chats, web], tmp_path / "here", **given)
+    packtool.pack([chats, web], tmp_path / "there", scheduler="anyone", **given)
+    assert len(anyone) > 2
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+    packtool.shuffle(tmp_path / "here", tmp_path / "epoch", epoch=1)
+    packtool.shuffle(tmp_path / "here", tmp_path / "epoch-there", epoch=1, scheduler="anyone")
+    assert contents(tmp_path / "epoch-there") == contents(tmp_path / "epoch")
 
 
 def test_what_was_chosen_of_stores(anyone: list[Any], tmp_path: Path) -> None:
