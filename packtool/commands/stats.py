@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from packtool.commands.choose import Chosen, choose, require_distinct
+from packtool.commands.choose import Chosen, check_choice, choose, require_distinct
 from packtool.commands.count_rows import batch_tokens, count_rows
 from packtool.commands.places import places_to_read
 from packtool.commands.stats_corpus import corpus_lengths
+from packtool.commands.tokenize import tokenize
 from packtool.comparing import Candidate, PassByPass, affordable, candidates, compare
 from packtool.comparing.sample import spread_rows
 from packtool.comparing.waiting import expected_waiting
@@ -31,6 +32,7 @@ from packtool.options.declare import declared, flag
 from packtool.options.documents import DocumentOptions
 from packtool.options.stats import StatsArguments
 from packtool.places.cached import forget
+from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.places.url import as_typed, is_remote
@@ -61,6 +63,7 @@ from packtool.storage.order import read_order, require_orders
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.publish import UNFINISHED
 from packtool.storage.token_store import Corpus
+from packtool.temporary import temporary_directory
 from packtool.writing.layout import Layout
 from packtool.writing.rotated_plan import RotatedPlan, require_rotation
 from packtool.writing.stored_plan import stored_plans
@@ -79,6 +82,8 @@ _GRID = (
 _TEXT = ("tokenizer", "eos_token", "text_field", "format")
 """Options that say how to read text files."""
 _NO_ROWS = "documents are on no rank before they are packed", "add --compare all, or give a packed dataset"
+_STORE = "tokens"
+"""The store of text files that are not tokenized yet."""
 _CHOICE = tuple(name for name in declared(DocumentOptions) if name != "seed")
 
 
@@ -114,10 +119,11 @@ def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsAr
         with places_to_read(paths) as places:
             return _measure(places, tried, options, engine)
     _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
-    _refuse(options, _CHOICE, "only token stores take this option", "tokenize first, or leave it out")
     if not tried:
         _refuse(options, ("ranks",), *_NO_ROWS)
     _require_one(paths)
+    if any(getattr(options, name) != declared(StatsArguments)[name].default for name in _CHOICE):
+        return _chosen_of_corpus(str(paths[0]), tried, options, engine)
     return _corpus_report(str(paths[0]), tried, options, engine)
 
 
@@ -159,8 +165,7 @@ def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArgu
     if found.tokens is not None:
         counts = LengthCounts.of(found.tokens)
         lengths = lengths_of(counts, "tokens")
-        tokenize = shlex.join(["packtool", "tokenize", location, "-o", "tokens", *as_flags(options, _TEXT)])
-        command = f"{tokenize} && packtool pack tokens -o packed"
+        command = f"{_tokenize(location, options)} && packtool pack tokens -o packed"
         comparison = _comparison(found.tokens, counts, tried, command, options, engine)
     return CorpusReport(
         path=location,
@@ -174,10 +179,36 @@ def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArgu
     )
 
 
-def _store_report(
-    places: Sequence[Place], tried: Sequence[Candidate], options: StatsArguments, engine: Engine
+def _chosen_of_corpus(
+    location: str, tried: Sequence[Candidate], options: StatsArguments, engine: Engine
 ) -> StoreReport:
-    """The report of one or more token stores, or of the documents that are chosen of them, as `pack` takes them."""
+    """The report of documents that are chosen of text files.
+
+    They are chosen by lengths in tokens, hashes of texts and places in files, all of which a token store has: one is
+    made for as long as it takes, called as in the command that is advised.
+    """
+    check_choice(options)
+    with temporary_directory() as folder:
+        store = LocalPlace(folder / _STORE)
+        how = {name: getattr(options, name) for name in (*_TEXT, "workers", "scheduler", "quiet")}
+        tokenize(location, store.path, **{name: value for name, value in how.items() if value is not None})
+        report = _store_report([store], tried, options, engine, f"{_tokenize(location, options)} && ")
+    return msgspec.structs.replace(report, path=location)
+
+
+def _tokenize(location: str, options: StatsArguments) -> str:
+    """How text files would be tokenized."""
+    return shlex.join(["packtool", "tokenize", location, "-o", _STORE, *as_flags(options, _TEXT)])
+
+
+def _store_report(
+    places: Sequence[Place], tried: Sequence[Candidate], options: StatsArguments, engine: Engine, before: str = ""
+) -> StoreReport:
+    """The report of one or more token stores, or of the documents that are chosen of them, as `pack` takes them.
+
+    Args:
+        before: what is to be run before they can be packed.
+    """
     require_distinct(places)
     corpus = Corpus(places)
     known: Counter[str] = Counter()
@@ -190,7 +221,8 @@ def _store_report(
         known.update(documents=corpus.documents - known["documents"], tokens=corpus.tokens - known["tokens"])
     lengths = corpus.lengths()
     counts = LengthCounts.of(lengths)
-    command = shlex.join(["packtool", "pack", *map(str, places), "-o", "packed", *as_flags(options, _CHOICE)])
+    stores = [_STORE] if before else [str(place) for place in places]
+    command = before + shlex.join(["packtool", "pack", *stores, "-o", "packed", *as_flags(options, _CHOICE)])
     return StoreReport(
         path=" ".join(map(str, places)),
         tokenizer=corpus.tokenizer,

@@ -1,4 +1,4 @@
-"""Which documents of token stores are taken, and how often."""
+"""Which documents are taken, and how often."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,7 @@ def test_stats_and_export_take_the_documents_that_pack_takes(
     assert exported.manifest.choice == msgspec.structs.replace(packed.manifest.choice, documents=None)
 
 
-def test_documents_of_rows_and_of_texts_are_not_chosen(stores: list[Path], tmp_path: Path) -> None:
+def test_documents_of_rows_are_not_chosen(stores: list[Path], tmp_path: Path) -> None:
     pack(stores[:1], tmp_path / "packed")
     for call in (
         packtool.stats,
@@ -139,5 +140,31 @@ def test_documents_of_rows_and_of_texts_are_not_chosen(stores: list[Path], tmp_p
     ):
         with pytest.raises(UsageError, match=r"--holdout: only .*token store"):
             call(tmp_path / "packed", holdout="1%")
-    with pytest.raises(UsageError, match=r"--min-tokens: only token stores take this option\. Tokenize first"):
-        packtool.stats(stores[0].with_suffix(".jsonl"), min_tokens=3)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"drop_duplicates": True, "holdout": "20%"},
+        {"shard_of": "2/3", "min_tokens": 3, "max_tokens": 12},
+        {"mix": {"tokens": 2.5}, "sample": "50%", "seed": 4},
+    ],
+)
+def test_documents_of_texts_are_chosen_as_those_of_their_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: dict[str, Any]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = (json.dumps({"body": f"text {n % 70} " + "and more " * (n % 9)}) + "\n" for n in range(200))
+    Path("web.jsonl").write_text("".join(lines))
+    packtool.tokenize("web.jsonl", "tokens", text_field="body")
+    options: dict[str, Any] = {"compare": ["bfd", "concat"], "sequence_length": 32, **choice}
+    of_texts = packtool.stats("web.jsonl", text_field="body", **options)
+    of_tokens = packtool.stats("tokens", **options)
+    assert of_texts.path == "web.jsonl"
+    assert of_texts.lengths == of_tokens.lengths
+    assert of_texts.counts == of_tokens.counts
+    entries, expected = ([each.metrics for each in of.comparison.entries] for of in (of_texts, of_tokens))
+    assert entries == expected
+    before = "packtool tokenize web.jsonl -o tokens --text-field body && packtool pack tokens "
+    assert of_texts.comparison.entries[0].command.startswith(before)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["tokens", "web.jsonl"]

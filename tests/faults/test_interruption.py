@@ -20,6 +20,7 @@ from tests.faults.harness import (
     BROKEN,
     FULL,
     KILL,
+    LEFT,
     Faults,
     commands,
     contents,
@@ -34,6 +35,16 @@ NAMES = [
     *["tokenize", "tokenize, ids", "pack", "pack, mixture", "pack, two passes", "pack, planned on disk"],
     *["pack, index only", "materialize", "shuffle", "shuffle, two passes", "run", "export"],
 ]
+SHARED = [
+    "tokenize",
+    "pack",
+    "pack, mixture",
+    "pack, two passes",
+    "pack, planned on disk",
+    "shuffle",
+    "shuffle, two passes",
+]
+"""Commands that tasks may share."""
 FAULTS = {"killed": KILL, "full": FULL, "broken": BROKEN}
 FEW = 2
 
@@ -138,10 +149,55 @@ def test_killed_at_random_moments(server: Faults, place: Path) -> None:
     assert at_random(server, place, 200)[-9] > 100
 
 
+def in_tasks(server: Faults, place: Path, count: int) -> Counter[int]:
+    """Disturb a task or the merge after it, merge what there is, and do it again; how often it ended how."""
+    chance = random.Random(count)
+    given, out = commands(place / "in"), place / "out" / "shared"
+    wholes: dict[str, tuple[dict[str, bytes], list[int]]] = {}
+    ends: Counter[int] = Counter()
+    for number in range(count):
+        name = SHARED[number % len(SHARED)]
+        steps = [[*given[name], "-o", str(out), "--task", f"{part}/2"] for part in (1, 2)]
+        steps.append(["merge", str(out), "-q"])
+        if name not in wholes:
+            shutil.rmtree(out, ignore_errors=True)
+            calls = [server.run(step, out.parent).calls for step in steps]
+            wholes[name] = contents(out), calls
+        whole, calls = wholes[name]
+        shutil.rmtree(out, ignore_errors=True)
+        victim, how = chance.randrange(3), chance.choice([*FAULTS.values()])
+        for step in steps[:victim]:
+            assert server.run(step, out.parent).status == 0
+        disturbed = server.run(steps[victim], out.parent, at=chance.randrange(calls[victim]), how=how)
+        assert disturbed.status in ((-9,) if how == KILL else (0, 1)), disturbed
+        early = server.run(steps[2], out.parent)
+        assert early.status in (0, 1, 2), (disturbed, early)
+        assert (early.status == 0) == (len(early.stderr.strip().splitlines()) == 0), (disturbed, early)
+        require_whole(out)
+        if early.status:
+            for step in steps:
+                again = server.run(step, out.parent)
+                assert again.status == 0 or "all tasks are done" in again.stderr, (disturbed, early, again)
+        made = {each: data for each, data in contents(out).items() if not (how == BROKEN and each.endswith(LEFT))}
+        assert made == whole, disturbed
+        ends[disturbed.status] += 1
+    return ends
+
+
+def test_a_few_tasks_and_merges(server: Faults, place: Path) -> None:
+    assert sum(in_tasks(server, place, 10).values()) == 10
+
+
+@pytest.mark.slow
+def test_hundreds_of_tasks_and_merges(server: Faults, place: Path) -> None:
+    assert in_tasks(server, place, 400)[-9] > 50
+
+
 def main(step: int) -> None:
     """All of it, with counts: what docs/reliability.md reports."""
     with scratch() as place, faults(place) as server:
         say("random moments", at_random(server, place, 200 // step))
+        say("tasks and merges", in_tasks(server, place, 400 // step))
         say("races", Counter(race(server, place, number) for number in range(100 // step)))
         for name in NAMES:
             for how, fault in FAULTS.items():
