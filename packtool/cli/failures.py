@@ -102,7 +102,7 @@ def _from_typer(error: Any, names: set[str]) -> UsageError:
         if meant in {flag for option in context.command.params for flag in option.opts} if context else False:
             remedy = f"did you mean {meant}?"
         elif error.possibilities:
-            remedy = f"did you mean {' or '.join(sorted(error.possibilities))}?"
+            remedy = f"did you mean {' or '.join(error.possibilities)}?"
     elif "MissingParameter" in names:
         code, what, where = "missing-option", _need(error.param, command), _name(error.param)
     elif "BadParameter" in names:

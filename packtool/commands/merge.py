@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from packtool.commands.dataset_job import DatasetResult
@@ -16,8 +17,10 @@ from packtool.options.call import takes
 from packtool.options.merge import MergeArguments
 from packtool.places.local import LocalPlace
 from packtool.report.packed import read_report
+from packtool.storage import lock
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import PackedManifest, StoreManifest
+from packtool.storage.publish import UNFINISHED
 from packtool.storage.state import look
 
 _COMMANDS: dict[str, Callable[..., TokenizeResult | DatasetResult]] = {
@@ -44,10 +47,20 @@ def merge(options: MergeArguments) -> TokenizeResult | DatasetResult:
     if not output.exists():
         raise DataError("missing-input", "no such directory", remedy="check the path", where=str(output))
     if begun is None and (output / manifests.MANIFEST).exists() and (kept := _finished(output)) is not None:
+        _tidy(output)
         return kept
     what = "not begun by tasks" if begun is None else f"begun by packtool {begun.command} without --task"
     remedy = "give it the output of tasks" if begun is None else "go on with --resume"
     raise UsageError("nothing-to-merge", what, remedy=remedy, where=str(output))
+
+
+def _tidy(output: Path) -> None:
+    """Remove the lock of a merge that was killed when all was done but that."""
+    work = output / UNFINISHED
+    if work.exists():
+        lock.take(work, "merge").release()
+        with suppress(OSError):
+            work.rmdir()  # if there is nothing in it
 
 
 def _finished(output: Path) -> TokenizeResult | DatasetResult | None:

@@ -96,7 +96,7 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
     if kind == "parquet" and compression:
         problem = f"Parquet inside {compression}; unpack it first"
     if kind == "jsonl" and _ARRAY.match(head.removeprefix(_BOM)):
-        problem = "one JSON array of objects, not JSON Lines, which has one object a line"
+        problem = "one JSON array of objects, not JSON Lines, which has one object a line: jq -c .[] makes them"
     if kind in ("csv", "tsv") and not format and looks_like_table(head, ";"):
         problem = "values separated by semicolons; packtool reads commas (csv) and tabs (tsv)"
     return CorpusFile(shown(name), location, size, kind, compression, modified, inode, problem)

@@ -45,7 +45,7 @@ REMEDIES = {
     "bad-ids": "name the field of ids and the tokenizer that made them, or give --on-error skip or quarantine",
     "bad-table-row": "fix the row, or give --on-error skip or quarantine",
     "missing-text": "name the field with --text-field or --conversations, or give --on-error skip or quarantine",
-    "damaged-file": "get the file again, or give --on-error skip or quarantine",
+    "damaged-file": "replace the file, or give --on-error skip or quarantine",
     "record-too-large": "raise --max-record-bytes, or give --on-error skip or quarantine",
 }
 _REMEDY = "fix the record, or give --on-error skip or quarantine"

@@ -35,7 +35,7 @@ from tests.stores import write_store
         ),
         (
             ["pack", "--sed", "3"],
-            "[unknown-option] --sed: packtool pack has no such option. Did you mean --sample or --scheduler or --seed?",
+            "[unknown-option] --sed: packtool pack has no such option. Did you mean --seed or --scheduler or --sample?",
         ),
         (
             ["pack", "--block-size", "3"],

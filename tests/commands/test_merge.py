@@ -274,6 +274,10 @@ def test_a_merge_that_was_killed(place: Path, monkeypatch: pytest.MonkeyPatch) -
     assert str(error) == "out: all tasks are done, and a merge was interrupted. Run packtool merge out."
     packtool.merge("out")
     assert contents(Path("out")) == contents(Path("expected"))
+    Path("out/unfinished").mkdir()
+    Path("out/unfinished/lock").touch()  # killed when all was done but removing it
+    packtool.merge("out")
+    assert contents(Path("out")) == contents(Path("expected"))
 
 
 def test_damaged_input_spoils_all_tasks(place: Path) -> None:

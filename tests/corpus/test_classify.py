@@ -69,7 +69,10 @@ def test_bytes_tell_compression_and_parquet_and_names_the_rest(
 @pytest.mark.parametrize(
     ("head", "problem"),
     [
-        (b' [ {"text": 1}]', "one JSON array of objects, not JSON Lines, which has one object a line"),
+        (
+            b' [ {"text": 1}]',
+            "one JSON array of objects, not JSON Lines, which has one object a line: jq -c .[] makes them",
+        ),
         (b"id;text\n1;a\n", "values separated by semicolons; packtool reads commas (csv) and tabs (tsv)"),
         (gzip.compress(b"PAR1", mtime=0), "Parquet inside gzip; unpack it first"),
     ],
