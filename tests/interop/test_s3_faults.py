@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,23 @@ def test_a_slow_store_is_waited_for(there, store, env, endpoint, local):
             env={**env, "AWS_ENDPOINT_URL": proxy},
         )
     require_same(store, "corpus/slow/tokens", local / "tokens")
+
+
+def test_of_two_machines_that_write_one_prefix_at_the_same_time_one_goes_on(there, store, env, endpoint, tmp_path):
+    """Two epochs of a shuffle, begun at once, each with its own staging directory; the store is slow."""
+    url = "s3://corpus/both/shuffled"
+
+    def shuffled(epoch):
+        words = ("shuffle", f"{there}/packed", "-o", url, "--epoch", epoch, "--staging", tmp_path / epoch, "--quiet")
+        return packtool(*words, env={**env, "AWS_ENDPOINT_URL": proxy})
+
+    with failing(endpoint, lambda *_: 0.2) as (proxy, _), ThreadPoolExecutor() as both:
+        done = sorted(both.map(shuffled, ("3", "4")), key=lambda each: each.returncode)
+    assert [each.returncode for each in done] == [0, 1]
+    assert f"error[output-in-use]: {url}: another run of packtool is writing here" in done[1].stderr
+    assert len(done[1].stderr.strip().splitlines()) == 1
+    good("verify", url, env=env)
+    assert not [name for name in store.names("corpus/both/shuffled") if name.startswith("unfinished")]
 
 
 @pytest.mark.parametrize("answered", [0, 4, 9])
