@@ -3,7 +3,7 @@
     python -m benchmarks.cluster [--sizes 250,500,1000]
 
 Scheduler and workers are processes of their own, one thread each, here on one machine; the corpus is that of
-`benchmarks.tokenize`. Wall time counts, so nothing else should run. For each size in MB of text: `tokenize`, `pack`,
+`benchmarks.corpus`. Wall time counts, so nothing else should run. For each size in MB of text: `tokenize`, `pack`,
 and `pack` with so little memory that tokens move twice, with 1 and 2 local workers, then with 1 and 2 workers of the
 cluster (and 4, for the bytes alone, below 200 MB). Of each task the scheduler's own record says how long it took;
 `benchmarks.scaling` goes on with these. Sizes that were measured before and are not asked for are kept.
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import RESULTS, WORK, fresh, packtool, save, table
-from benchmarks.tokenize import corpus
+from benchmarks.corpus import generated
 
 OUT = WORK / "cluster"
 RECORD = RESULTS / "cluster.json"
@@ -92,7 +92,7 @@ def measure(megabytes: int, counts: tuple[int, ...]) -> dict[str, Any]:
     """Both commands on this machine and on clusters."""
     from distributed import Client
 
-    path, size = corpus(megabytes)
+    path, size = generated(megabytes)
     found: dict[str, Any] = {"text_bytes": size, "runs": []}
     store = OUT / f"store-{megabytes}"
     little = ("--memory", f"{max(16, megabytes // 4)}MiB", "--workers", "2")
@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="250,500,1000", help="MB of text")
     sizes = [int(each) for each in parser.parse_args().sizes.split(",")]
     for size in sizes:
-        corpus(size)
+        generated(size)
     fresh(OUT)
     new = [measure(size, (1, 2, 4) if size < 200 else (1, 2)) for size in sizes]
     earlier = json.loads(RECORD.read_bytes())["sizes"] if RECORD.exists() else []

@@ -1,4 +1,4 @@
-"""What the benchmarks share: runs in fresh processes with the system's own accounting, medians, the machine, tables."""
+"""What the benchmarks share: where they keep things, what they are run on, the machine, tables."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -78,20 +79,29 @@ def fresh(path: Path) -> Path:
     return path
 
 
-def machine() -> dict[str, Any]:
-    """What the figures depend on."""
-    model = next(
-        (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "unknown"
-    )
+def provenance() -> dict[str, Any]:
+    """What figures depend on: machine, versions, commit, date."""
+    processor = [line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
     packages = ("packtool", "numpy", "pyarrow", "tokenizers", "gigatoken")
     return {
-        "processor": model,
-        "cores": os.cpu_count(),
-        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
-        "system": f"{platform.system()} {platform.release()}",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": _git("rev-parse", "HEAD"),
+        "changed": bool(_git("status", "--porcelain", "--untracked-files=no", "--", "packtool", "benchmarks/*.py")),
+        "machine": {
+            "processor": processor[0] if processor else platform.processor(),
+            "cores": os.cpu_count(),
+            "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
+            "system": f"{platform.system()} {platform.release()}",
+            "load_average": os.getloadavg()[0],
+        },
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in packages},
     }
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def _lines(path: str) -> list[str]:
@@ -111,7 +121,7 @@ def _version(name: str) -> str:
 def save(name: str, figures: dict[str, Any]) -> None:
     """Write figures, with the machine they were measured on, to `results/NAME.json`."""
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps({"machine": machine(), **figures}, indent=2) + "\n")
+    (RESULTS / f"{name}.json").write_text(json.dumps({**provenance(), **figures}, indent=2) + "\n")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.soak [--gigabytes 2 5 10] [--workers 2]
 
-The corpus is files of a gigabyte: the documents of benchmarks.tokenize in other orders, each with its file's number.
+The corpus is files of a gigabyte: the documents of benchmarks.corpus in other orders, each with its file's number.
 Every tenth of a second the memory of all processes of a command is added up, without that which maps files: the
 system can take it back. A command's memory is flat where its peak is the same for every size; what it grows by is
 given in bytes a document, from the smallest size to the largest.
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import WORK, packtool, save, table
-from benchmarks.tokenize import corpus, tokenizer
+from benchmarks.corpus import generated, tokenizer
 
 EVERY = 0.1
 
@@ -30,7 +30,7 @@ def files(gigabytes: int) -> Path:
     """A directory of so many files, kept from one run to the next."""
     directory = WORK / f"soak-{gigabytes}"
     if not directory.is_dir():
-        first, _ = corpus(1000)
+        first, _ = generated(1000)
         lines = first.read_text(encoding="utf-8").splitlines()
         made = directory.with_suffix(".part")
         shutil.rmtree(made, ignore_errors=True)
@@ -85,7 +85,9 @@ def soak(corpus: list[Path], workers: str) -> tuple[dict[str, int], list[dict[st
     store, packed, shuffled = (WORK / f"soak-{name}" for name in ("store", "packed", "shuffled"))
     plain = ["--workers", workers, "--overwrite", "--json", "-q"]
     stages = {
-        "tokenize": packtool("tokenize", *corpus, "-o", store, "--tokenizer", tokenizer("50k"), *plain),
+        "tokenize": packtool(
+            "tokenize", *corpus, "-o", store, "--tokenizer", tokenizer("GPT-2's pattern, p50k")[0], *plain
+        ),
         "pack": packtool("pack", store, "-o", packed, "--strategy", "bfd", "-L", "2048", *plain),
         "shuffle": packtool("shuffle", packed, "-o", shuffled, "--epoch", "1", "--memory", "1GiB", *plain),
         "verify": packtool("verify", shuffled, "--json", "-q"),
