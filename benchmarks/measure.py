@@ -52,8 +52,10 @@ class Sample:
     said: Mapping[str, Any]
 
 
-def measure(command: Sequence[str | Path], *, limit: float = 600, env: Mapping[str, str] | None = None) -> Sample:
-    """Run a command from the project's root. Nothing else may be started by this process meanwhile.
+def measure(
+    command: Sequence[str | Path], *, limit: float = 600, env: Mapping[str, str] | None = None, cwd: Path = ROOT
+) -> Sample:
+    """Run a command, by default from the project's root. Nothing else may be started by this process meanwhile.
 
     Raises:
         FailedError: it did not end well.
@@ -67,7 +69,7 @@ def measure(command: Sequence[str | Path], *, limit: float = 600, env: Mapping[s
             [str(part) for part in command],
             stdout=out,
             stderr=err,
-            cwd=ROOT,
+            cwd=cwd,
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPATH": str(ROOT), **(env or {})},
             start_new_session=True,
         )

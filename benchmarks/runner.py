@@ -1,7 +1,8 @@
 """Contestants run in turn, round after round; their output is checked first; the figures go to a JSON file.
 
 A benchmark is a module with a generator `cases(scale)`. It yields a `Case` for every task when the one before is done,
-and is sent what was measured: inputs need not lie on the disk together, and who was too slow need not be asked for more.
+and is sent what was measured: inputs need not lie on the disk together, and who was too slow need not be asked for
+more.
 """
 
 from __future__ import annotations
@@ -190,8 +191,8 @@ def program(module: str, *arguments: object) -> Callable[[Path], list[str]]:
     return lambda python: [str(python), "-m", f"benchmarks.peers.{module}", *map(str, arguments)]
 
 
-def _versions(peer: str) -> dict[str, str] | str:
+def _versions(peer: str) -> dict[str, str]:
     try:
         return peers.versions(peer)
     except peers.NotInstallableError as error:
-        return str(error)
+        return {"": str(error)}

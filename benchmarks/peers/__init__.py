@@ -9,6 +9,7 @@ dependencies: packing needs little of what a trainer asks for, and the lines bel
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import venv
@@ -57,8 +58,9 @@ def _install(command: list[str | Path]) -> str:
     except subprocess.TimeoutExpired:
         return f"pip found no versions that go together in {PATIENCE} s"
     said = [line.strip(" │╰─>") for line in done.stderr.splitlines()]
-    reasons = [line for line in said if line.lower().startswith(("error", "caused by", "failed", "no matching"))]
-    return (reasons or said or ["pip failed"])[0] if done.returncode else ""
+    told = [line for line in said if line.lower().startswith(("error", "caused by", "failed", "no matching"))]
+    reasons = [line for line in told if "subprocess" not in line]  # what pip says of a build that failed
+    return re.sub(r" \(/.*?\)", "", (reasons or said or ["pip failed"])[0]) if done.returncode else ""
 
 
 def versions(name: str) -> dict[str, str]:

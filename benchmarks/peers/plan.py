@@ -118,13 +118,12 @@ def nemo(lengths: Any, sequence_length: int) -> Bins:
 
 
 def seqpacker(lengths: Any, sequence_length: int) -> Bins:
-    """`Packer` with its default strategy."""
-    from seqpacker import Packer
+    """`pack_sequences` with its default strategy."""
+    from seqpacker import pack_sequences
 
     pieces = _pieces(lengths, sequence_length)
-    packer = Packer(capacity=sequence_length)
     clock = Clock()
-    bins = packer.pack(pieces.tolist()).bins
+    bins = pack_sequences(pieces, capacity=sequence_length).bins
     return _bins(clock.read(), pieces, bins)
 
 
