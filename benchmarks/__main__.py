@@ -1,6 +1,6 @@
 """Measure, make the page, compare commits.
 
-python -m benchmarks run [--quick | --full] [--text DIRECTORY] [--out DIRECTORY] [NAME ...]
+python -m benchmarks run [--quick | --full] [--no-peers] [--text DIRECTORY] [--out DIRECTORY] [NAME ...]
 python -m benchmarks page [--from DIRECTORY]
 python -m benchmarks compare REF [--rounds N] [--short] [NAME ...]
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.common import RESULTS, WORK
@@ -17,7 +18,7 @@ from benchmarks.runner import Scale, run
 NAMES = ("tokenize", "plan", "move", "load")
 SCALES = {
     "quick": Scale("quick", rounds=1, limit=120),
-    "bench": Scale("bench", rounds=3, limit=60),
+    "bench": Scale("bench", rounds=3, limit=100),
     "full": Scale("full", rounds=5, limit=600),
 }
 
@@ -33,6 +34,7 @@ def main() -> None:
     scale.add_argument("--quick", action="store_const", const="quick", dest="scale", help="tiny sizes: does it run?")
     scale.add_argument("--full", action="store_const", const="full", dest="scale", help="larger sizes, more rounds")
     measure.add_argument("--text", type=Path, help="text files to tokenize instead of what is installed here")
+    measure.add_argument("--no-peers", action="store_true", help="only what is installed beside packtool")
     measure.add_argument("--out", type=Path, help="where to write the JSON files")
     page = commands.add_parser("page", help="write docs/benchmarks.md from the JSON files")
     page.add_argument("--from", type=Path, default=RESULTS, dest="results")
@@ -45,7 +47,7 @@ def main() -> None:
 
     if given.command == "run":
         name = given.scale or "bench"
-        chosen = Scale(name, SCALES[name].rounds, SCALES[name].limit, given.text and given.text.resolve())
+        chosen = replace(SCALES[name], text=given.text and given.text.resolve(), peers=not given.no_peers)
         results = given.out or (WORK / "quick" if name == "quick" else RESULTS)
         said = "python -m benchmarks " + " ".join(sys.argv[1:])
         for each in given.names or NAMES:

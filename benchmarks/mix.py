@@ -1,13 +1,12 @@
-"""Mixed rows: how alike the segments of a row are, and what mixing costs.
+"""Mixed rows: how alike the segments of a row are. What mixing costs is part of `benchmarks.plan`.
 
-    python -m benchmarks.mix [--seeds 5] [--documents 200000] [--largest 1e8]
+    python -m benchmarks.mix [--seeds 5] [--documents 200000]
 
-The first table packs documents of lognormal lengths, and of the lengths of docstrings, functions and files of Python
-code that is installed here, best fit, best fit mixed, and first fit in random order: padding, the share of the variance
+Documents of lognormal lengths, and of the lengths of docstrings, functions and files of Python code that is installed
+here, are packed best fit, best fit mixed, and first fit in random order: padding, the share of the variance
 of log length that lies between rows (lower is better mixed; beside it what random rows have), and the share of rows of
 more than two segments with equal lengths but one. Of several seeds: mean, least, most. They draw the lengths, where
 these are lognormal, and mixing and random order.
-The second mixes many segments, in a process of its own: CPU seconds of planning with and without, peak memory.
 """
 
 from __future__ import annotations
@@ -16,15 +15,13 @@ import argparse
 import ast
 import json
 import statistics
-import sys
 import sysconfig
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common import WORK, lognormal_lengths, run, save, table
+from benchmarks.common import WORK, lognormal_lengths, save, table
 
 CASES = ((400, 1.2, 2048), (60, 1.2, 2048), (100, 0.8, 512), (400, 1.2, 8192))
 """Median, sigma, sequence length."""
@@ -103,57 +100,22 @@ def _spread(name: str, values: list[float]) -> dict[str, float]:
     return {name: statistics.mean(values), f"{name}_least": min(values), f"{name}_most": max(values)}
 
 
-def measure(median: int, sigma: float, length: int, documents: int, mixed: bool) -> dict[str, Any]:
-    """In a process of its own: plan once."""
-    from packtool.packing import PackOptions, plan
-
-    lengths = np.empty(documents, np.uint32)
-    for seed, first in enumerate(range(0, documents, 1 << 20)):
-        part = lengths[first : first + (1 << 20)]
-        part[:] = np.maximum(lognormal_lengths(len(part), median=median, sigma=sigma, seed=seed), 2)
-    began = time.process_time()
-    (only,) = plan("bfd", lengths, PackOptions(sequence_length=length, mix_rows=mixed))
-    return {"cpu": time.process_time() - began, "rows": only.rows}
-
-
-def cost(median: int, sigma: float, length: int, documents: int) -> list[dict[str, Any]]:
-    """Planning without mixing and with it."""
-    found = []
-    for mixed in (False, True):
-        task = json.dumps([median, sigma, length, documents, mixed])
-        result = run([sys.executable, "-m", "benchmarks.mix", "--measure", task])
-        figures = {"documents": documents, "median": median, "sequence_length": length, "mixed": mixed}
-        found.append({**figures, **json.loads(result.output), "peak_mb": round(result.peak_mb)})
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--documents", type=int, default=200_000)
-    parser.add_argument("--largest", type=float, default=1e8, help="documents that are mixed for the cost; 0 for none")
-    parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.measure:
-        print(json.dumps(measure(*json.loads(options.measure))))
-        return
     seeds = range(options.seeds)
-    figures: dict[str, Any] = {"quality": []}
+    rows: list[dict[str, Any]] = []
     for median, sigma, length in CASES:
         draws = [
             np.maximum(lognormal_lengths(options.documents, median=median, sigma=sigma, seed=seed), 2) for seed in seeds
         ]
-        figures["quality"] += quality(f"lognormal, median {median}", length, draws)
+        rows += quality(f"lognormal, median {median}", length, draws)
     for name, lengths in real_lengths().items():
-        figures["quality"] += quality(f"real, {name}", REAL[name], [lengths for _ in seeds])
-    save("mix", figures)
-    sizes = [10**power for power in (6, 7, 8) if 10**power <= options.largest]
-    figures["cost"] = [row for size in sizes for row in cost(400, 1.2, 2048, size)]
-    save("mix", figures)
-    for name, rows in figures.items():
-        print(f"\n{name}\n")
-        if rows:
-            table(list(rows[0]), [list(row.values()) for row in rows])
+        rows += quality(f"real, {name}", REAL[name], [lengths for _ in seeds])
+    save("mix", {"quality": rows})
+    table(list(rows[0]), [list(row.values()) for row in rows])
 
 
 if __name__ == "__main__":

@@ -36,12 +36,14 @@ class Scale:
         rounds: at least three, so that there is a median and a spread; one shows whether it runs.
         limit: seconds that a run may take.
         text: a directory of text to use instead of what is installed here.
+        peers: whether those take part that need an environment of their own.
     """
 
     name: str
     rounds: int
     limit: float
     text: Path | None = None
+    peers: bool = True
 
     def of(self, quick: Any, bench: Any, full: Any) -> Any:
         """A size for each."""
@@ -134,6 +136,8 @@ def measured(case: Case, scale: Scale) -> list[Result]:
     for number in range(scale.rounds):
         for each in case.contestants:
             result = found[each.name]
+            if each.peer and not scale.peers:
+                result.missing = "not asked for"
             if result.missing or number >= (each.rounds or scale.rounds):
                 continue
             try:

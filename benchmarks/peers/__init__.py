@@ -43,7 +43,7 @@ def environment(name: str) -> Path:
     lines = [line for line in wanted.splitlines() if line]
     alone = [line.partition("#")[0].strip() for line in lines if line.endswith("# alone")]
     rest = [line for line in lines if not line.endswith("# alone")]
-    for packages in (["--no-deps", *alone] if alone else [], rest):
+    for packages in (["--no-deps", "--ignore-requires-python", *alone] if alone else [], rest):
         if packages and (said := _install([python, "-m", "pip", "install", "-q", *packages])):
             failed.write_text(json.dumps({"wanted": wanted, "said": said}))
             raise NotInstallableError(said)

@@ -29,7 +29,7 @@ def test_bins_are_those_of_trl(trl, tmp_path, sequence_length, documents):
     # TRL keeps a chunk of EOS alone, packtool leaves it out.
     lengths += lengths % sequence_length == 1
     np.save(tmp_path / "lengths.npy", lengths)
-    command = [trl, "-m", "benchmarks.peer_plan", "trl", tmp_path / "lengths.npy", str(sequence_length)]
+    command = [trl, "-m", "benchmarks.peers.plan", "trl", tmp_path / "lengths.npy", str(sequence_length)]
     subprocess.run([*command, tmp_path / "bins.npz"], cwd=ROOT, check=True, stdout=subprocess.PIPE)
     expected = np.load(tmp_path / "bins.npz")
     (only,) = plan("bfd", lengths, PackOptions(sequence_length=sequence_length, mix_rows=False))

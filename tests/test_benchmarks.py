@@ -1,0 +1,155 @@
+"""The benchmarks: what is measured of a command, how figures become a page, and that all of it runs."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import compare, figures, page, runner, tokenize
+from benchmarks.common import RESULTS
+from benchmarks.measure import FailedError, TooSlowError, measure
+
+ROOT = Path(__file__).parents[1]
+linux = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's /proc")
+
+ORPHAN = """
+import subprocess, sys
+work = "x = bytearray(b'x' * (64 << 20)); import time; began = time.process_time()\\n"
+work += "while time.process_time() < began + 0.3: pass"
+subprocess.Popen([sys.executable, "-c", work])
+"""
+
+
+@pytest.mark.parametrize("module", [compare, figures, tokenize])
+def test_examples(module: Any) -> None:
+    found = doctest.testmod(module, extraglobs={"np": __import__("numpy")})
+    assert found.attempted
+    assert not found.failed
+
+
+@linux
+def test_the_whole_tree_is_measured(tmp_path: Path) -> None:
+    out = tmp_path / "zeros"
+    work = f'dd if=/dev/zero of={out} bs=1M count=32 conv=fsync status=none & {sys.executable} -c "$0"; wait; sleep 3'
+    sample = measure(["sh", "-c", f"{work}; echo '{{\"said\": 3}}'", ORPHAN])
+    assert sample.cpu > 0.3
+    assert sample.peak_mb > 64
+    assert 32 <= sample.written_mb < 64
+    assert sample.wall > 3
+    assert sample.said == {"said": 3}
+
+
+def test_a_command_that_is_too_slow_ends_with_all_below_it(tmp_path: Path) -> None:
+    began = time.monotonic()
+    with pytest.raises(TooSlowError, match=r"more than 0\.2 s"):
+        measure(["sh", "-c", f"(sleep 1; touch {tmp_path}/late) & sleep 60"], limit=0.2)
+    assert time.monotonic() - began < 30
+    time.sleep(1.2)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_command_that_fails_says_why() -> None:
+    with pytest.raises(FailedError, match=r"^no such thing$"):
+        measure(["sh", "-c", "echo trying >&2; echo no such thing >&2; exit 3"])
+
+
+def test_contestants_take_turns_and_are_checked_once(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+
+    def contestant(name: str, command: str, **more: Any) -> runner.Contestant:
+        return runner.Contestant(name, lambda _: ["sh", "-c", f"echo {name} >> {log}; {command}"], **more)
+
+    checks: list[str] = []
+    case = runner.Case(
+        "turns",
+        {"size": 1},
+        [
+            contestant("a", "true", check=lambda _: checks.append("a") or {"lost_tokens": 2}),
+            contestant("b", "exit 1"),
+            contestant("c", "true", rounds=1),
+        ],
+    )
+    a, b, c = runner.measured(case, runner.Scale("quick", rounds=3, limit=20))
+    assert log.read_text().split() == ["a", "b", "c", "a", "a"]
+    assert (len(a.runs), len(b.runs), len(c.runs)) == (3, 0, 1)
+    assert b.missing == "ended with status 1"
+    assert checks == ["a"]
+    assert a.checked == {"lost_tokens": 2}
+
+
+def test_who_cannot_be_installed_is_named() -> None:
+    result = runner.Result(
+        "documents", {"documents": 10}, "seqpacker", [], missing="not installable here: no such crate"
+    )
+    assert figures.left_out([vars(result)]) == ["Not measured:", "- seqpacker: not installable here: no such crate"]
+
+
+def run(name: str, **changed: Any) -> dict[str, Any]:
+    return {
+        "commit": "a" * 40, "scale": "bench", "machine": {"load_average": 1.0, "cores": 2}, "python": "3.11",
+        "versions": {}, "changed": False, "results": [], **changed,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"commit": "b" * 40}, "commit"),
+        ({"scale": "quick"}, "scale"),
+        ({"machine": {"load_average": 1.0, "cores": 3}}, "machine"),
+        ({"versions": {"numpy": "1"}}, "versions"),
+    ],
+)
+def test_a_page_is_of_one_run(tmp_path: Path, changed: dict[str, Any], what: str) -> None:
+    for name in page.SECTIONS:
+        (tmp_path / f"{name}.json").write_text(json.dumps(run(name)))
+    (tmp_path / "move.json").write_text(json.dumps(run("move", machine={"load_average": 3.0, "cores": 2})))
+    page.read(tmp_path)  # another load is the same machine
+    (tmp_path / "load.json").write_text(json.dumps(run("load", **changed)))
+    with pytest.raises(page.MixedError, match=f"are not of one run: {what} differs"):
+        page.read(tmp_path)
+    (tmp_path / "load.json").unlink()
+    with pytest.raises(page.MixedError, match=r"has no load\.json: make it with python -m benchmarks run load"):
+        page.read(tmp_path)
+
+
+@pytest.mark.skipif(not (RESULTS / "plan.json").exists(), reason="nothing was measured yet")
+def test_the_page_and_the_readme_have_the_figures_of_the_files(tmp_path: Path) -> None:
+    records = page.read(RESULTS)
+    pictures = tmp_path / page.PICTURES.name
+    pictures.mkdir()
+    assert page.PAGE.read_text() == page.page(records, pictures)
+    drawn = {path.name: path.read_text() for path in pictures.iterdir()}
+    assert drawn == {path.name: path.read_text() for path in page.PICTURES.iterdir()}
+    readme = page.README.read_text()
+    assert readme.split(page.BEGIN)[1].split(page.END)[0] == page.claims(records)
+
+
+@pytest.mark.slow
+@linux
+def test_all_of_it_runs(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks", "run", "--quick", "--no-peers", "--out", tmp_path]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
+    records = page.read(tmp_path)
+    for record in records.values():
+        assert {each["missing"] for each in record["results"]} <= {None, "not asked for"}
+        for each in record["results"]:
+            assert each["missing"] or each["runs"]
+            assert each["checked"].get("lost_tokens", 0) == 0
+            assert each["checked"].get("same_documents", 1) == 1
+    assert any(each["checked"].get("same_documents") for each in records["tokenize"]["results"])
+    pictures = tmp_path / page.PICTURES.name
+    pictures.mkdir()
+    text = page.page(records, pictures)
+    assert "quick run" in text
+    assert "nan" not in re.split(r"[^a-z]+", text)
+    assert set(re.findall(r"]\((.+\.svg)\)", text)) == {f"{pictures.name}/{path.name}" for path in pictures.iterdir()}
+    assert "tokenize" in page.claims(records)
