@@ -110,7 +110,7 @@ def run(name: str, scale: Scale, results: Path, *, command: str) -> None:
     while (case := _next(cases, latest)) is not None:
         latest = measured(case, scale)
         found += latest
-        environments |= {each.peer for each in case.contestants if each.peer}
+        environments |= {each.peer for each in case.contestants if each.peer and scale.peers}
     shutil.rmtree(OUT, ignore_errors=True)
     record = {
         **head,

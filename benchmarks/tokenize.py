@@ -39,7 +39,8 @@ def cases(scale: Scale) -> Cases:
     short = WORK / "short.jsonl"
     WORK.mkdir(exist_ok=True)
     short.write_text('{"text": "short"}\n')
-    for family in FAMILIES:
+    families = list(FAMILIES)[: scale.of(1, None, None)]
+    for family in families:
         facts = {"tokenizer": family, "megabytes": 0.0}
         yield Case("start-up", facts, [_packtool(workers, short, family, None) for workers in (1, 2)])
     part, size = text(scale.of(0.3, 8, 24), scale.text)
@@ -52,7 +53,7 @@ def cases(scale: Scale) -> Cases:
     others += [_peer(name, peer, part, ALL, reference) for name, peer in PEERS.items()]
     yield Case("peers", {"tokenizer": ALL, "megabytes": size / 1e6}, [*_fast(part, ALL, reference), *others])
     whole, large = text(scale.of(0.6, 100, 1000), scale.text)
-    for family in FAMILIES:
+    for family in families:
         reference = _reference(part, family)
         alone = Contestant("tokenizers alone", _program("tokenizers", part, family))
         yield Case("slice", {"tokenizer": family, "megabytes": size / 1e6}, [*_fast(part, family, reference), alone])

@@ -8,6 +8,7 @@ dependencies: packing needs little of what a trainer asks for, and the lines bel
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 import subprocess
@@ -32,8 +33,14 @@ def environment(name: str) -> Path:
         NotInstallableError: where pip finds or builds no such package; it is not tried again until its list changes.
     """
     place, listed = PLACE / name, HERE / f"{name}.txt"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be making it
+        return _made(name, place, listed.read_text())
+
+
+def _made(name: str, place: Path, wanted: str) -> Path:
     python, done, failed = place / "bin" / "python", place / "installed", place / "failed"
-    wanted = listed.read_text()
     if done.exists() and done.read_text() == wanted:
         return python
     if failed.exists() and (reason := json.loads(failed.read_text()))["wanted"] == wanted:
