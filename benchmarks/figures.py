@@ -96,10 +96,12 @@ def left_out(results: Iterable[Result]) -> list[str]:
     for each in results:
         if each["missing"]:
             facts = ", ".join(
-                f"{value:g} {name}" for name, value in each["facts"].items() if isinstance(value, int | float)
+                f"{value:.10g} {name.replace('_', ' ')}"
+                for name, value in each["facts"].items()
+                if isinstance(value, int | float)
             )
             reasons.setdefault(f"{each['contestant']}: {each['missing']}", facts)
-    lines = [f"- {why}" + ("" if "not installable" in why else f" ({facts})") for why, facts in reasons.items()]
+    lines = [f"- {why}" + ("" if " not " in why else f" ({facts})") for why, facts in reasons.items()]
     return ["Not measured:", "\n".join(lines)] if lines else []
 
 

@@ -134,13 +134,14 @@ def gather(source: str, strategy: str) -> dict[str, float]:
     from packtool.packing import PackOptions, plan
     from packtool.shuffling.permutation import permutation
     from packtool.storage.token_store import Corpus
-    from packtool.writing.gather import Gatherer
+    from packtool.writing.gather import Gatherer, Locator
     from packtool.writing.layout import Layout
 
     corpus = Corpus([Path(source)])
     (only,) = plan(strategy, corpus.lengths(), PackOptions(sequence_length=LENGTH))
     layout = Layout(only, permutation(only.movable_atoms, seed=42))
-    gatherer = Gatherer(corpus.shards, corpus.locate, dtype=corpus.dtype, pad_id=0, eos_id=0, longest_fill=LENGTH)
+    locate = Locator(corpus.shards, corpus.locate)
+    gatherer = Gatherer(corpus.shards, locate, dtype=corpus.dtype, pad_id=0, eos_id=0, longest_fill=LENGTH)
     pieces = [layout.segments(first, last) for first, last in layout.batches(0, layout.rows)]
     for shard in corpus.shards:
         np.add.reduce(shard)  # what is mapped is there

@@ -122,10 +122,11 @@ hand.
 | load before each benchmark | {loads} |
 | versions | {listed} |
 
-A figure is the median of up to {rounds} rounds, in which all contestants take turns, with the least and the most in \
-brackets. CPU seconds and peak memory are those of the whole process tree; memory that maps files is left out, as the \
-system can take it back. Outputs are checked in the first round: lost tokens are those that a tool was given and did \
-not store. Compare figures within a table: another machine has others, and another ratio of disk to processor."""
+A figure is the median of {rounds} rounds, in which all contestants take turns, with the least and the most in \
+brackets; what takes longer than a fifth of the limit ran once. CPU seconds and peak memory are those of the whole \
+process tree; memory that maps files is left out, as the system can take it back. Outputs are checked in the first \
+round: lost tokens are those that a tool was given and did not store. Compare figures within a table: another machine \
+has others, and another ratio of disk to processor."""
 
 
 def _tokenize(record: Any, _: Path) -> list[str]:

@@ -21,7 +21,7 @@ from benchmarks.runner import OUT, Case, Cases, Contestant, Scale, packtool, pro
 
 PEERS = {"TRL": "trl", "OLMo-core": "olmo", "axolotl": "axolotl", "NeMo": "nemo", "seqpacker": "seqpacker"}
 OURS = {"packtool, not mixed": "bfd --no-mix-rows", "packtool, mixed": "bfd"}
-INDEX = "packtool pack --index-only"
+INDEX = "packtool pack --index-only, not mixed"
 STRATEGIES = ("concat", "padding", "ffd", "bfd", "bfd-extra", "seamless", "buckets", "length-buckets", "decompose")
 LENGTH = 2048
 BLOCK = 1 << 20
@@ -32,11 +32,10 @@ def cases(scale: Scale) -> Cases:
     slow: dict[str, str] = {}
     for documents in scale.of((1e3, 1e4), (1e4, 1e5, 1e6, 1e7, 1e8), (1e4, 1e5, 1e6, 1e7, 1e8)):
         lengths = draw(int(documents))
-        few = 1 if documents >= 1e8 else None
-        contestants = [_packtool(name, how, lengths, LENGTH, few) for name, how in OURS.items()]
-        contestants.append(_index_only(int(documents), few))
+        contestants = [_packtool(name, how, lengths, LENGTH) for name, how in OURS.items()]
+        contestants.append(_index_only(int(documents)))
         contestants += [
-            Contestant(name, program("plan", peer, lengths, LENGTH), peer=peer, rounds=few)
+            Contestant(name, program("plan", peer, lengths, LENGTH), peer=peer)
             for name, peer in PEERS.items()
             if name not in slow
         ]
@@ -76,17 +75,15 @@ def draw(documents: int, distinct: int = 0) -> Path:
     return path
 
 
-def _packtool(name: str, how: str, lengths: Path, length: int, rounds: int | None = None) -> Contestant:
-    return Contestant(
-        name, lambda python: [str(python), "-m", "benchmarks.plan", how, str(lengths), str(length)], rounds=rounds
-    )
+def _packtool(name: str, how: str, lengths: Path, length: int) -> Contestant:
+    return Contestant(name, lambda python: [str(python), "-m", "benchmarks.plan", how, str(lengths), str(length)])
 
 
-def _index_only(documents: int, rounds: int | None) -> Contestant:
-    options = ("--strategy", "bfd", "-L", LENGTH, "--index-only", "--overwrite", "-q")
+def _index_only(documents: int) -> Contestant:
+    options = ("--strategy", "bfd", "-L", LENGTH, "--index-only", "--no-mix-rows", "--overwrite", "-q")
     # A store of 1e8 documents has 82 GB of tokens: they are holes, and none is read.
     command = packtool("pack", _lengths_store(documents), "-o", OUT / "index", *options)
-    return Contestant(INDEX, command, rounds=rounds)
+    return Contestant(INDEX, command)
 
 
 def _lengths_store(documents: int) -> Path:

@@ -25,6 +25,8 @@ from benchmarks.measure import FailedError, Sample, TooSlowError, measure
 
 OUT = WORK / "out"
 """Where a contestant writes; empty when it begins."""
+LONG = 5
+"""What takes more than one part in so many of the limit runs once: it is long enough to be steady."""
 QUIET = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 
 
@@ -59,7 +61,7 @@ class Contestant:
         command: its command line from the Python of its environment; it writes below `OUT`.
         peer: its environment in `benchmarks/peers/`, by default that of packtool.
         check: reads `OUT` once, after the first round, and says what it found, such as ``{"lost_tokens": 0}``.
-        rounds: fewer than the others, for what takes long.
+        rounds: fewer than the others, for what is only checked.
         env: more of the environment.
     """
 
@@ -138,7 +140,8 @@ def measured(case: Case, scale: Scale) -> list[Result]:
             result = found[each.name]
             if each.peer and not scale.peers:
                 result.missing = "not asked for"
-            if result.missing or number >= (each.rounds or scale.rounds):
+            long = any(run["wall"] > scale.limit / LONG for run in result.runs)
+            if result.missing or number >= (1 if long else each.rounds or scale.rounds):
                 continue
             try:
                 sample = _once(each, scale)
