@@ -79,6 +79,8 @@ class Meter:
             value = waiting.pop()
             if isinstance(value, str | bytes):
                 weight += len(value)
+            elif value is None or isinstance(value, int | float):
+                pass
             elif isinstance(value, Mapping):
                 weight += _ITEM * len(value)
                 waiting += [*value, *value.values()]
@@ -144,6 +146,20 @@ class Environment(ImmutableSandboxedEnvironment):
             self.meter.weigh_all(value)
         return value
 
+    def cut(self, value: Any) -> Any:
+        """For that code, too: a value of which a part is taken, without a look into its items."""
+        if isinstance(value, str | list | tuple):
+            self.meter.weigh(len(value) if isinstance(value, str) else _ITEM * len(value))
+        return value
+
+    def contains(self, item: Any, held: Any) -> bool:
+        """For that code, too: `item in held`."""
+        if isinstance(held, str):
+            self.weighed(held)
+        elif isinstance(held, list | tuple):  # it is compared with each
+            self.meter.weigh(len(held) * (_ITEM + (len(item) if isinstance(item, str) else self.meter.weigh_all(item))))
+        return item in held
+
     def joined(self, *parts: Any) -> str:
         """For that code, too: `a ~ b`."""
         self.meter.weigh_all(*parts)
@@ -159,6 +175,9 @@ class Environment(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Weigh what operators make."""
+        if operator == "+" and type(left) is str and type(right) is str:  # nearly all there is
+            self.meter.weigh(len(left) + len(right))
+            return left + right
         for number, other in ((left, right), (right, left)):
             if isinstance(number, int):
                 _require_small(number, 64 if operator == "**" and number is right else _NUMBER)
@@ -174,13 +193,13 @@ class Environment(ImmutableSandboxedEnvironment):
         """Weigh what methods make."""
         if isinstance(function, Macro):
             return super().call(context, function, *args, **kwargs)
-        owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
+        owner = getattr(function, "__self__", None)
         if isinstance(owner, str | bytes):
-            args = self._text_arguments(owner, name, args, kwargs)
+            args = self._text_arguments(owner, function.__name__, args, kwargs)
         elif isinstance(owner, int):
-            raise ConversationError(f"the chat template calls {name} of a number")
-        else:
-            self.meter.weigh_all(args, kwargs)
+            raise ConversationError(f"the chat template calls {function.__name__} of a number")
+        elif not isinstance(owner, dict | list):  # whose methods look at items, but not into them
+            self.meter.weigh_all(*args, *kwargs.values())
         made = super().call(context, function, *args, **kwargs)
         if isinstance(made, list):
             self.meter.weigh(_ITEM * len(made))
@@ -350,23 +369,24 @@ class _Metering(NodeTransformer):
 
     def visit_Concat(self, node: nodes.Concat) -> Any:  # noqa: N802 - Jinja's
         self.generic_visit(node)
-        joined = nodes.EnvironmentAttribute("joined")
-        return nodes.Call(joined, node.nodes, [], None, None, lineno=node.lineno)
+        return _asked("joined", *node.nodes)
 
     def visit_Getitem(self, node: nodes.Getitem) -> Any:  # noqa: N802 - Jinja's
         self.generic_visit(node)
         if isinstance(node.arg, nodes.Slice):
-            node.node = _weighed(node.node)
+            node.node = _asked("cut", node.node)
         return node
 
     def visit_Compare(self, node: nodes.Compare) -> Any:  # noqa: N802 - Jinja's
         self.generic_visit(node)
+        if len(node.ops) == 1 and node.ops[0].op in ("in", "notin") and not isinstance(node.ops[0].expr, nodes.Literal):
+            held = _asked("contains", node.expr, node.ops[0].expr)
+            return held if node.ops[0].op == "in" else nodes.Not(held, lineno=node.lineno)
         alike = all(operand.op in ("eq", "ne") for operand in node.ops)
         if not (alike and any(isinstance(each, nodes.Const) for each in (node.expr, *(op.expr for op in node.ops)))):
             for operand in node.ops:
-                operand.expr = _weighed(operand.expr)
-            if alike:
-                node.expr = _weighed(node.expr)
+                operand.expr = _asked("weighed", operand.expr)
+            node.expr = _asked("weighed", node.expr)
         return node
 
 
@@ -383,10 +403,9 @@ def _own_text(body: Iterable[nodes.Node]) -> int:
     return size
 
 
-def _weighed(node: nodes.Expr) -> nodes.Expr:
-    if isinstance(node, nodes.Literal):
-        return node
-    return nodes.Call(nodes.EnvironmentAttribute("weighed"), [node], [], None, None, lineno=node.lineno)
+def _asked(name: str, *values: nodes.Expr) -> nodes.Expr:
+    """A call of a method of the environment."""
+    return nodes.Call(nodes.EnvironmentAttribute(name), list(values), [], None, None, lineno=values[0].lineno)
 
 
 def _raise_exception(message: str) -> NoReturn:
