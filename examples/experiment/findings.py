@@ -304,7 +304,8 @@ def _claims(kinds: Kinds) -> Iterator[Section]:
         text = [
             "Claims of Optimizing Packing and Shuffling Strategies, for runs of equal epochs. A claim agrees where all "
             "of its comparisons are told from the differences of seeds, and does not where one of them is told the "
-            "other way round. The rest is more than runs of this size and number can tell."
+            "other way round. The rest is more than runs of this size and number can tell, and one comparison in "
+            "twenty is told by chance."
         ]
         yield Section("What agrees", text, [(["claim", FINAL, COUNTED, SAME], rows)])
 
@@ -329,7 +330,9 @@ def _facts(kinds: Kinds, output: Path) -> str:
     given = json.loads((output / "corpus.json").read_text())
     corpus = "the language reference and docstrings of Python" if given["input"] is None else Path(given["input"]).name
     differ = ", ".join(f"{kinds.noise[name]:.1%} ({name})".replace("%", " %") for name in (FINAL, COUNTED, SAME))
-    noisy = f"Pooled over all kinds, seeds differ by {differ}"
+    noisy = (
+        f"Beyond what a seed does to all kinds, runs of one kind differ by {differ}. Kinds are compared by equal seeds"
+    )
     return (
         f"The text is {corpus}: {tokens.input:,} tokens to train on. A GPT-2 with ALiBi of width {asked['width']}, "
         f"{asked['layers']} layer(s) and {asked['heads']} heads, AdamW with a peak of {asked['learning_rate']:g}, "

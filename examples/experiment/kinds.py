@@ -55,18 +55,27 @@ class Kind:
 
 
 class Kinds(dict[str, Kind]):
-    """All kinds by name, and how much seeds differ in each column, pooled over them."""
+    """All kinds by name, and by how much runs of a kind differ beyond what their seed does to all."""
 
     def __init__(self, runs: Iterable[dict[str, Any]]) -> None:
         by_kind: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for run in runs:
             by_kind[run["asked"]["kind"]].append(run)
         super().__init__({name: Kind(found) for name, found in sorted(by_kind.items())})
-        self.noise = {column: noise(kind.figures[column] for kind in self.values()) for column in COLUMNS}
+        self.noise = {column: noise(self._values(column)) for column in COLUMNS}
+
+    def _values(self, column: str) -> list[tuple[str, int, float]]:
+        return [
+            (name, seed, float(kind.figures[column][at]))
+            for name, kind in self.items()
+            for at, seed in enumerate(kind.seeds)
+        ]
 
     def difference(self, name: str, other: str, column: str) -> tuple[float, bool]:
-        """By how much the first has a higher perplexity, and whether seeds would hardly make it so."""
-        return difference(self[name].figures[column], self[other].figures[column], self.noise[column])
+        """By how much the first is higher, over the seeds of both, and whether chance would hardly make it so."""
+        both = sorted({*self[name].seeds} & {*self[other].seeds})
+        a, b = ([kind.figures[column][kind.seeds.index(seed)] for seed in both] for kind in (self[name], self[other]))
+        return difference(np.array(a), np.array(b), self.noise[column])
 
     def verdict(self, name: str, other: str, column: str) -> str:
         """As a cell: ``+3.1 %``; in brackets where seeds differ as much."""

@@ -5,7 +5,7 @@ A step is a row of (progress in epochs, summed loss over text, text targets, sum
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -65,28 +65,34 @@ def rankings(runs: dict[str, Floats]) -> dict[str, float]:
     return {name: round(float(mean), 2) for name, mean in zip(runs, ranks.mean(axis=1), strict=True)}
 
 
-def noise(kinds: Iterable[Floats]) -> float:
-    """The standard deviation between seeds of the logarithm of a perplexity, pooled over kinds of runs.
+def noise(runs: Sequence[tuple[str, int, float]]) -> float:
+    """The standard deviation of the logarithm of a perplexity that neither the kind of a run nor its seed explains.
 
-    Three seeds of one kind say little of it; all kinds together say more.
+    Three seeds of one kind say little of it; all kinds together say more. A seed stands for the same initialization in
+    all kinds, which makes all of them better or worse, and nothing of a difference between them.
 
     Args:
-        kinds: the perplexities of the seeds of each.
+        runs: kind, seed and perplexity of each.
 
-    >>> round(noise([np.exp([1.0, 1.2]), np.exp([2.0, 2.2]), np.exp([3.0])]), 3)
-    0.141
+    >>> runs = [("a", 0, 2.0), ("a", 1, 4.0), ("b", 0, 3.0), ("b", 1, 6.0), ("c", 0, 5.0)]
+    >>> round(noise(runs), 6)
+    0.0
     """
-    logs = [np.log(seeds) for seeds in kinds]
-    free = sum(len(seeds) - 1 for seeds in logs)
-    squares = sum(float(((seeds - seeds.mean()) ** 2).sum()) for seeds in logs)
-    return float(np.sqrt(squares / free)) if free else float("nan")
+    kinds, seeds = sorted({kind for kind, _, _ in runs}), sorted({seed for _, seed, _ in runs})
+    design = np.array(
+        [[*(kind == one for one in kinds), *(seed == one for one in seeds[1:])] for kind, seed, _ in runs]
+    )
+    logs = np.log([value for _, _, value in runs])
+    free = len(runs) - len(kinds) - len(seeds) + 1
+    fitted = np.linalg.lstsq(design.astype(np.float64), logs, rcond=None)[0]
+    return float(np.sqrt(((logs - design @ fitted) ** 2).sum() / free)) if free > 0 else float("nan")
 
 
 def difference(a: Floats, b: Floats, deviation: float) -> tuple[float, bool]:
     """By how much a perplexity is higher than another, as a share, and whether chance would hardly make it so.
 
     Args:
-        a, b: of each seed.
+        a, b: of the same seeds.
         deviation: what `noise` found.
 
     Returns:
