@@ -225,6 +225,14 @@ def test_verify_finds_a_column_that_is_wrong(stores: list[Path], tmp_path: Path,
     assert message in str(problem)
 
 
+def test_verify_counts_rows_without_segments(stores: list[Path], tmp_path: Path) -> None:
+    packtool.pack(stores[0], tmp_path / "packed", **KINDS["concat-plain"])
+    assert packtool.verify(tmp_path / "packed").problems == []
+    rewrite(tmp_path / "packed", "loss-00000.npy", lambda loss: loss.__setitem__((0, 3), loss[0, 3] ^ 1))
+    (problem,) = packtool.verify(tmp_path / "packed").problems
+    assert "trained, but the ledger says" in str(problem)
+
+
 def test_a_manifest_without_its_column_is_refused(stores: list[Path], tmp_path: Path) -> None:
     """It would be trained on as a whole."""
     packtool.pack(stores[0], tmp_path / "packed", **KINDS["concat"])

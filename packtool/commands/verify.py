@@ -229,6 +229,7 @@ def _check_packed(dataset: PackedDataset, stores: Sequence[Typed]) -> None:
     if not dataset.has_segments:
         if stores:
             dataset.lengths()  # says why there is nothing to compare by
+        _check_trained(dataset)
         return
     corpus = _corpus(dataset, stores) if stores else None
     said = dataset.manifest.ledger.trained_stored
@@ -238,6 +239,15 @@ def _check_packed(dataset: PackedDataset, stores: Sequence[Typed]) -> None:
     _check_rows(dataset, corpus)
     _check_once(dataset)
     _check_sources(dataset)
+
+
+def _check_trained(dataset: PackedDataset) -> None:
+    """As many tokens train as the ledger says, of rows whose segments are not known."""
+    columns = [bucket.loss for bucket in dataset.buckets if bucket.loss is not None]
+    found = sum(count_trained(loss, str(column.place)) for column in columns for loss in column.shards)
+    if columns and found != dataset.manifest.ledger.trained:
+        what = f"the rows hold {found} trained, but the ledger says {dataset.manifest.ledger.trained}"
+        raise DataError("ledger-unbalanced", what, remedy=_AGAIN, where=str(dataset.place))
 
 
 def _check_report(dataset: PackedDataset) -> None:
