@@ -220,15 +220,15 @@ def _task(number: int, count: int) -> None:
 
 
 def test_all_at_once(place: Path) -> None:
-    """Eight processes begin the same output at the same moment."""
+    """Four processes begin the same output at the same moment."""
     packtool.pack("store", "expected", **PACK)
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_task, args=(number, 8)) for number in range(1, 9)]
+    processes = [context.Process(target=_task, args=(number, 4)) for number in range(1, 5)]
     for process in processes:
         process.start()
     for process in processes:
         process.join()
-    assert [process.exitcode for process in processes] == [0] * 8
+    assert [process.exitcode for process in processes] == [0] * 4
     packtool.merge("out")
     assert contents(Path("out")) == contents(Path("expected"))
 

@@ -16,7 +16,7 @@ from packtool.packing import STRATEGIES
 from tests.commands.counted import count_by_hand, make_store
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_compare_equals_packing_then_measuring(data: st.DataObject, tmp_path: Path) -> None:
     size = data.draw(st.sampled_from([4, 8, 16]))
