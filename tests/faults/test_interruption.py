@@ -5,6 +5,7 @@ In short form a few calls of each command; the slow tests and ``python -m tests.
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import sys
@@ -186,6 +187,39 @@ def in_tasks(server: Faults, place: Path, count: int) -> Counter[int]:
 
 def test_a_few_tasks_and_merges(server: Faults, place: Path) -> None:
     assert sum(in_tasks(server, place, 10).values()) == 10
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pack", *(pytest.param(name, marks=pytest.mark.slow) for name in ("pack, two passes", "shuffle, two passes"))],
+)
+def test_what_a_task_left_is_cut(server: Faults, place: Path, name: str) -> None:
+    """Each file that it left, to nothing, to its half, and by a byte: done again, or one error, and no signal."""
+    out = place / "out" / "cut"
+    first, second = ([*commands(place / "in")[name], "-o", str(out), "--task", f"{part}/2"] for part in (1, 2))
+    merge = ["merge", str(out), "-q"]
+    shutil.rmtree(out, ignore_errors=True)
+    assert [server.run(words, out.parent).status for words in (first, second, merge)] == [0, 0, 0]
+    whole = contents(out)
+    shutil.rmtree(out)
+    server.run(first, out.parent)
+    left = place / "out" / "left"
+    shutil.copytree(out, left)
+    files = [(each.relative_to(left), each.stat().st_size) for each in sorted(left.rglob("*")) if each.is_file()]
+    assert len(files) > 3
+    for file, size in files:
+        for length in {0, size // 2, size - 1} if size else ():
+            shutil.rmtree(out)
+            shutil.copytree(left, out)
+            os.truncate(out / file, length)
+            ends = [server.run(words, out.parent) for words in (second, merge, first, merge)]
+            for end in ends:
+                assert end.status in (0, 1, 2), (file, length, end)
+                assert "Traceback" not in end.stderr, (file, length, end)
+                assert len(end.stderr.strip().splitlines()) == bool(end.status), (file, length, end)
+            require_whole(out)
+            assert ends[-1].status or contents(out) == whole, (file, length)
+    shutil.rmtree(left)
 
 
 @pytest.mark.slow
