@@ -194,6 +194,8 @@ class Environment(ImmutableSandboxedEnvironment):
         if isinstance(function, Macro):
             return super().call(context, function, *args, **kwargs)
         owner = getattr(function, "__self__", None)
+        if owner is self:  # what `_Metering` asks: no template has the environment
+            return function(*args)
         if isinstance(owner, str | bytes):
             args = self._text_arguments(owner, function.__name__, args, kwargs)
         elif isinstance(owner, int):

@@ -124,7 +124,7 @@ def test_ids_and_masks_are_those_of_transformers(peer: Path, tmp_path: Path, con
     found = compared(peer, "transformers", jobs, tmp_path)
     assert found.get("differ", 0) == 0, found["first"]
     assert found["same"] > 10 * conversations
-    assert found["same"] + found["refused"] + found["nothing"] == len(FAMILIES) * conversations
+    assert sum(found.get(name, 0) for name in ("same", "refused", "nothing")) == len(FAMILIES) * conversations
 
 
 @pytest.mark.filterwarnings("ignore::packtool.warnings.PacktoolWarning")
@@ -135,7 +135,8 @@ def test_labels_are_those_of_the_trainer(peer: Path, tmp_path: Path, train_on: s
     if train_on == "completion":
         records = [{"prompt": each["messages"][:-1], "completion": each["messages"][-1:]} for each in records]
     place = templates(peer)
-    chosen = ("qwen3", "llama3", "phi3")
+    # Tokens of Phi 3 strip what follows: where a completion begins with space, the one before has it, and trains here.
+    chosen = ("qwen3", "llama3", *(["phi3"] if train_on == "assistant" else []))
     jobs = [job(tmp_path, name, place / f"{name}_training.jinja", records, train_on) for name in chosen]
     found = compared(peer, "trl", jobs, tmp_path)
     assert found.get("differ", 0) == 0, found["first"]
