@@ -1,8 +1,8 @@
 """Measure, make the page, compare commits.
 
-python -m benchmarks run [--quick | --full] [--no-peers] [--text DIRECTORY] [--out DIRECTORY] [NAME ...]
+python -m benchmarks run [NAME ...] [--quick | --full] [--no-peers] [--text DIRECTORY] [--out DIRECTORY]
 python -m benchmarks page [--from DIRECTORY]
-python -m benchmarks compare REF [--rounds N] [--short] [NAME ...]
+python -m benchmarks compare REF [NAME ...] [--rounds N] [--short]
 """
 
 from __future__ import annotations
