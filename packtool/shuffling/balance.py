@@ -95,7 +95,7 @@ def deal_turns(costs: I64, ranks: int, micro_batch: int = 1) -> I64:
     [[[0, 2], [3, 1]]]
     """
     batches, rows = costs.shape
-    which = np.argsort(-costs, axis=1, kind="stable")
+    which = _order(costs.max(initial=0) - costs)
     every = np.arange(batches)[:, None]
     load = np.zeros((batches, ranks), np.int64)
     turns = []
@@ -107,9 +107,9 @@ def deal_turns(costs: I64, ranks: int, micro_batch: int = 1) -> I64:
         else:
             shares = _take(here, deal(_take(costs, here), ranks))
             sums = _take(costs, shares).sum(axis=2)
-            largest = np.argsort(-sums, axis=1, kind="stable")
+            largest = _order(sums.max(initial=0) - sums)
             shares, sums = shares[every, largest], sums[every, largest]
-        least = np.argsort(load, axis=1, kind="stable") if first else np.broadcast_to(np.arange(ranks), load.shape)
+        least = _order(load) if first else np.broadcast_to(np.arange(ranks), load.shape)
         turn = np.empty_like(shares)
         turn[every, least] = shares
         load[every, least] += sums
@@ -198,7 +198,7 @@ def _exchange(costs: I64, dealt: I64) -> None:
             return
         # The most loaded rank with the least loaded, the next with the next: no rank is in two pairs. In later rounds
         # partners are others, since exchanging again with the same one seldom helps.
-        order = np.argsort(load[going], axis=1, kind="stable")
+        order = _order(load[going])
         high, low = order[:, : -half - 1 : -1], np.roll(order[:, :half], number, axis=1)
         batch, pair = np.nonzero(~_near(load[going[:, None], high], mean[going, None]))
         helped = np.zeros(high.shape, np.bool_)
@@ -208,7 +208,7 @@ def _exchange(costs: I64, dealt: I64) -> None:
             stuck = np.flatnonzero(~fell)
             if len(stuck):
                 now = load[going[stuck]]
-                least = np.argsort(now, axis=1, kind="stable")[:, :others]
+                least = _order(now)[:, :others]
                 fell[stuck] = _swap(theirs, dealt, load, going[stuck], now.argmax(axis=1), least)
         going = going[fell]
 
@@ -250,6 +250,23 @@ def _swap(theirs: I64, dealt: I64, load: I64, batches: I64, high: I64, others: I
     for values in (dealt, theirs):
         values[of, high, a], values[of, other, b] = values[of, other, b], values[of, high, a]
     return helped
+
+
+def _order(values: I64) -> I64:
+    """Numbers of the values of each batch, the smallest first, equal ones in order.
+
+    Packed numbers, each a value and its index, are sorted several times as fast as indices.
+
+    >>> _order(np.array([[3, 1, 3, 0]])).tolist(), _order(np.array([[1 << 62, 1]])).tolist()
+    ([[3, 1, 0, 2]], [[1, 0]])
+    """
+    bits = (values.shape[1] - 1).bit_length()
+    if int(values.max(initial=0)) >> 63 - bits:
+        return np.argsort(values, axis=1, kind="stable")
+    packed: I64 = values << bits | np.arange(values.shape[1])
+    packed.sort(axis=1)
+    packed &= (1 << bits) - 1
+    return packed
 
 
 def _take(values: I64, which: I64) -> I64:
