@@ -31,8 +31,8 @@ import packtool
 from benchmarks.common import RESULTS, WORK, fresh, lognormal_lengths, save, synthetic_store, table
 from packtool.plan import offsets_of
 from packtool.storage import manifest as manifests
+from packtool.storage.dataset_files import listed
 from packtool.storage.files import write_array
-from packtool.storage.listing import listed
 from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
 
 LENGTH = 2048

@@ -107,7 +107,7 @@ def _temporary() -> Check:
 def _encoders() -> Check:
     """Encode the built-in probes with every encoder there is, as `tokenize` does before it trusts the fast one."""
     try:
-        from packtool.tokenizing.choose import build, choose
+        from packtool.tokenizing.encoder_choice import build, choose
         from packtool.tokenizing.load import load
 
         tokenizer = load()
@@ -131,9 +131,9 @@ def doctor_of_tokenizer(source: str | Path) -> list[Check]:
     Raises:
         DataError: no such tokenizer, or it can't be read.
     """
-    from packtool.tokenizing.choose import choose
+    from packtool.tokenizing.encoder_choice import choose
     from packtool.tokenizing.load import inspect
-    from packtool.tokenizing.pieces import cut_of
+    from packtool.tokenizing.long_texts import cut_of
 
     found = inspect(source)
     name, why = choose(found.spec)
@@ -176,7 +176,7 @@ def _measured(data: bytes, spec: Mapping[str, Any], size: int, name: str) -> tup
     """
     import numpy as np
 
-    from packtool.tokenizing.choose import load_encoder, recipe
+    from packtool.tokenizing.encoder_choice import load_encoder, recipe
     from packtool.tokenizing.encoders import ReferenceEncoder
 
     texts = _megabyte()

@@ -11,19 +11,19 @@ import msgspec
 
 from packtool import exchange
 from packtool.clock import Clock
-from packtool.commands.choose import Chosen, check_choice, choose
+from packtool.commands.document_choice import Chosen, check_choice, choose
 from packtool.commands.places import claim_output, fetch_inputs, places_to_write_from, result_path
 from packtool.commands.preview import Preview
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError, UsageError
+from packtool.exchange.contents import contents_of
 from packtool.exchange.files import Place as Directory
 from packtool.exchange.files import Written
 from packtool.exchange.model import Contents, Format, Part
-from packtool.exchange.source import contents_of
-from packtool.options.call import takes
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.export import ExportArguments
+from packtool.options.signature import takes
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.progress import Progress

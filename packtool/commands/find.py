@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from packtool.commands.origin import Origins, stores_of
+from packtool.commands.document_origins import Origins, stores_of
 from packtool.commands.places import places_to_read, result_path
 from packtool.errors import UsageError
-from packtool.options.call import takes
 from packtool.options.find import FindArguments
+from packtool.options.signature import takes
 from packtool.plan import I64
 from packtool.storage.packed import PackedDataset
 

@@ -21,8 +21,8 @@ from packtool.exchange.estimate import estimate
 from packtool.exchange.files import digest
 from packtool.exchange.model import Format, ReadOptions
 from packtool.exchange.store import SHARD_TOKENS, ImportedFile, files_of, store_file
-from packtool.options.call import takes
 from packtool.options.import_ import ImportArguments
+from packtool.options.signature import takes
 from packtool.places.typed import place_of
 from packtool.progress import Progress
 from packtool.sizes import plural

@@ -16,16 +16,16 @@ from msgspec import UnsetType
 from packtool.commands.places import result_path
 from packtool.errors import DataError
 from packtool.metrics.ratios import ratio
-from packtool.options.again import as_typed
-from packtool.options.call import takes
+from packtool.options.arguments import command_line
 from packtool.options.info import InfoArguments
+from packtool.options.signature import takes
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import place_of
 from packtool.report.figures import percent
 from packtool.sizes import plural, show_bytes
 from packtool.storage import manifest as manifests
-from packtool.storage.listing import listed
+from packtool.storage.dataset_files import listed
 from packtool.storage.manifest import (
     ExportManifest,
     Manifest,
@@ -208,7 +208,7 @@ def _unfinished(place: Place, there: Mapping[str, int]) -> Info:
         facts["begun by"] = f"packtool {command} --task, {plural(begun.tasks, 'task')}"
         following = [f"packtool merge {quoted}"]
     elif begun is not None and begun.arguments:
-        call = as_typed(command, begun.arguments, str(place))
+        call = command_line(command, begun.arguments, str(place))
         following = [f"{call} --resume", f"{call} --overwrite"]
     else:
         following = [

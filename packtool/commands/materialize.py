@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from packtool.commands.dataset_job import DatasetResult, dataset_job
-from packtool.commands.origin import stores_of
+from packtool.commands.document_origins import stores_of
 from packtool.commands.shuffle_packed import write_rows
-from packtool.options.call import takes
 from packtool.options.materialize import MaterializeArguments
+from packtool.options.signature import takes
 from packtool.writing.stored_tokens import open_packed
 
 

@@ -11,10 +11,10 @@ from packtool.commands.materialize import materialize
 from packtool.commands.pack import pack
 from packtool.commands.shuffle import shuffle
 from packtool.commands.tokenize import TokenizeResult, tokenize
-from packtool.engines.share import MERGE
+from packtool.engines.task_share import MERGE
 from packtool.errors import DataError, UsageError
-from packtool.options.call import takes
 from packtool.options.merge import MergeArguments
+from packtool.options.signature import takes
 from packtool.places.local import LocalPlace
 from packtool.report.packed import read_report
 from packtool.storage import lock

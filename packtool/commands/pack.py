@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from packtool.commands.choose import choosing, require_distinct
 from packtool.commands.dataset_job import DatasetResult, dataset_job
+from packtool.commands.document_choice import choosing, require_distinct
 from packtool.commands.pack_options import check_options, conversations_whole, describe, padding_id
-from packtool.commands.staged import warn_of_scatter
+from packtool.commands.staging_limit import warn_of_scatter
 from packtool.commands.write_corpus import write_corpus
 from packtool.engines import Threads
-from packtool.options.call import takes
 from packtool.options.pack import PackArguments
+from packtool.options.signature import takes
 from packtool.selecting.mixture import Passes
 from packtool.shuffling.atom import atom_shuffles
 from packtool.storage.manifest import Shuffle

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from packtool import packing
-from packtool.commands.choose import check_choice
+from packtool.commands.document_choice import check_choice
 from packtool.errors import DataError, UsageError
 from packtool.options.declare import names_recorded
 from packtool.options.pack import PackArguments

@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 import xxhash
 
-from packtool.commands.staged import limit_of
+from packtool.commands.staging_limit import limit_of
 from packtool.engines import Share, available_cpus
-from packtool.options.again import again
+from packtool.options.arguments import plain_arguments
 from packtool.options.export import ExportArguments
 from packtool.options.materialize import MaterializeArguments
 from packtool.options.pack import PackArguments
@@ -25,7 +25,7 @@ from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of, places_of
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import not_shared, prepare
-from packtool.storage.listing import Listed, listed
+from packtool.storage.dataset_files import Listed, listed
 from packtool.storage.output import Output
 from packtool.storage.publish import UNFINISHED
 from packtool.storage.state import State, look
@@ -101,7 +101,7 @@ def claim_output(
         overwrite=options.overwrite,
         resume=options.resume,
         share=share,
-        arguments=again(options),
+        arguments=plain_arguments(options),
         staging=options.staging,
         quiet=options.quiet,
     )

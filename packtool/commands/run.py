@@ -13,7 +13,7 @@ from typing import Any
 from packtool import config, packing, shuffling
 from packtool.clock import Clock
 from packtool.commands import pipeline
-from packtool.commands.choose import names_of, require_distinct, weights_of
+from packtool.commands.document_choice import names_of, require_distinct, weights_of
 from packtool.commands.pack_options import check_options, padding_id
 from packtool.commands.pipeline import Stage
 from packtool.commands.places import is_occupied, state_at
@@ -21,12 +21,12 @@ from packtool.commands.preview import Preview
 from packtool.engines import available_cpus
 from packtool.engines.cluster import started
 from packtool.errors import PacktoolError, UsageError
-from packtool.options.call import takes
 from packtool.options.check import check_taken, checked
 from packtool.options.declare import declared
 from packtool.options.pack import PackArguments
 from packtool.options.run import RunArguments
 from packtool.options.shuffle import ShuffleArguments
+from packtool.options.signature import takes
 from packtool.options.stages import STAGES
 from packtool.places.typed import places_of
 from packtool.storage.manifest import TokenizerInfo

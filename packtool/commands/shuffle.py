@@ -6,14 +6,14 @@ import msgspec
 
 from packtool import shuffling
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
-from packtool.commands.origin import stores_of
+from packtool.commands.document_origins import stores_of
 from packtool.commands.shuffle_packed import require_atoms, with_batches, write_order, write_rows
 from packtool.commands.shuffle_store import write_partial, write_rotation
 from packtool.errors import UsageError
-from packtool.options.call import takes
 from packtool.options.check import check_taken
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
+from packtool.options.signature import takes
 from packtool.shuffling import Method
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import Manifest, PackedManifest, Shuffle, StoreManifest

@@ -25,8 +25,8 @@ from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.shuffling.balance import dealt_order, pairs_of
 from packtool.shuffling.bucket import batches
 from packtool.storage import manifest as manifests
+from packtool.storage.dataset_files import listed
 from packtool.storage.files import FileEntry, NpyWriter, write_array
-from packtool.storage.listing import listed
 from packtool.storage.manifest import OrderManifest, PackedManifest, Shuffle
 from packtool.storage.packed import BATCHES, LENGTHS, ORDER, PackedDataset
 from packtool.storage.reading import MappedFile

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from packtool.commands.choose import Chosen, check_choice, choose, require_distinct
 from packtool.commands.count_rows import batch_tokens, count_rows
+from packtool.commands.document_choice import Chosen, check_choice, choose, require_distinct
 from packtool.commands.places import places_to_read
 from packtool.commands.stats_corpus import corpus_lengths
 from packtool.commands.tokenize import tokenize
@@ -26,10 +26,10 @@ from packtool.errors import UsageError
 from packtool.metrics import BatchMix, LengthCounts, Mixed, Mixing, Tally
 from packtool.metrics.ratios import ratio
 from packtool.metrics.training import training_cost
-from packtool.options.again import as_flags
-from packtool.options.call import takes
+from packtool.options.arguments import as_flags
 from packtool.options.declare import declared, flag
 from packtool.options.documents import DocumentOptions
+from packtool.options.signature import takes
 from packtool.options.stats import StatsArguments
 from packtool.places.cached import forget
 from packtool.places.local import LocalPlace
@@ -53,8 +53,8 @@ from packtool.report.schema import (
     StoreReport,
 )
 from packtool.report.sources import packed_sources
+from packtool.selecting.holdout import first_of_each
 from packtool.selecting.mixture import by_pass
-from packtool.selecting.sides import first_of_each
 from packtool.shuffling.waiting import Waiting, waiting_of
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes

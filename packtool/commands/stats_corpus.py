@@ -24,8 +24,8 @@ from packtool.progress import Progress
 from packtool.storage.manifest import TokenizerInfo
 from packtool.temporary import temporary_directory
 from packtool.tokenizing.block import Task
-from packtool.tokenizing.choose import build, choose
 from packtool.tokenizing.encode import encoded, joined, utf8_of
+from packtool.tokenizing.encoder_choice import build, choose
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.tokenizing.load import load
 from packtool.tokenizing.verify import Verified

@@ -21,14 +21,14 @@ from packtool.corpus.discover import STDIN, copy_stdin
 from packtool.corpus.fields import Fields
 from packtool.corpus.filters import Filters
 from packtool.corpus.first import begin_with_conversation, begins_with_conversation
-from packtool.corpus.given import copy_records
+from packtool.corpus.python_records import copy_records
 from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CorpusFile, Span
 from packtool.engines import Engine
 from packtool.errors import PacktoolError, UsageError
-from packtool.options.call import takes
 from packtool.options.declare import flag, names_recorded
 from packtool.options.kinds import names_files
+from packtool.options.signature import takes
 from packtool.options.tokenize import TokenizeArguments
 from packtool.places.typed import place_of
 from packtool.sizes import plural
@@ -42,7 +42,7 @@ from packtool.storage.token_store import token_dtype
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing import load, verdicts
 from packtool.tokenizing.assemble import assemble
-from packtool.tokenizing.choose import choose, recipe, reference_if_small
+from packtool.tokenizing.encoder_choice import choose, recipe, reference_if_small
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
 from packtool.tokenizing.estimate import estimate
 from packtool.tokenizing.job import Job

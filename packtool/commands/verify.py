@@ -14,7 +14,7 @@ import numpy.typing as npt
 from packtool.commands.places import places_to_read, result_path
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.metrics import Accounts, Tally
-from packtool.options.call import takes
+from packtool.options.signature import takes
 from packtool.options.verify import VerifyArguments
 from packtool.places.place import Place
 from packtool.places.typed import Typed
@@ -23,9 +23,9 @@ from packtool.progress import Progress
 from packtool.report.packed import read_report
 from packtool.report.sources import packed_sources
 from packtool.storage import manifest as manifests
-from packtool.storage.contents import count_trained, document_lengths, require_order
+from packtool.storage.dataset_files import listed
 from packtool.storage.files import FileEntry
-from packtool.storage.listing import listed
+from packtool.storage.index_arrays import count_trained, document_lengths, require_order
 from packtool.storage.manifest import ExportManifest, OrderManifest, PackedManifest, StoreManifest
 from packtool.storage.names import OFFSET, ORIGIN, shard_file
 from packtool.storage.packed import PackedBucket, PackedDataset

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from packtool.engines.cluster import Cluster
 from packtool.engines.engine import Engine, Worker
 from packtool.engines.processes import Processes
-from packtool.engines.share import Share
+from packtool.engines.task_share import Share
 from packtool.engines.threads import Threads
 
 __all__ = ["Cluster", "Engine", "Processes", "Share", "Threads", "Worker", "available_cpus", "engine_for"]

@@ -13,7 +13,7 @@ from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from packtool.engines.share import Share
+from packtool.engines.task_share import Share
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -15,8 +15,8 @@ from packtool.packing.bins.algorithm1 import compose
 from packtool.packing.bins.assign import Keys, assign, entry_places, stable_order
 from packtool.packing.bins.runs import Runs
 from packtool.packing.options import PackOptions, Strategy
+from packtool.packing.plans.bins_and_rows import Bins, LongRows, RowsPlan
 from packtool.packing.plans.counted import Counted
-from packtool.packing.plans.rows import Bins, LongRows, RowsPlan
 from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of, pad, ranges
 
 _BATCH = 1 << 18  # documents that are looked at at a time

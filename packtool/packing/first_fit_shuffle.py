@@ -11,7 +11,7 @@ import numpy as np
 from packtool.packing.bins.cut import cut_documents
 from packtool.packing.bins.first_fit import first_fit_in_order
 from packtool.packing.options import PackOptions, Strategy
-from packtool.packing.plans.rows import Bins, LongRows, RowsPlan
+from packtool.packing.plans.bins_and_rows import Bins, LongRows, RowsPlan
 from packtool.plan import I64, Ints, Plan, index_type, offsets_of
 from packtool.shuffling.permutation import FIRST_FIT_INSIDE, FIRST_FIT_ORDER, keys, permutation
 

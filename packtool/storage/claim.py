@@ -24,8 +24,8 @@ from packtool.places.typed import Typed, cache_directory, place_of
 from packtool.places.url import is_remote
 from packtool.storage import lock
 from packtool.storage import manifest as manifests
+from packtool.storage.dataset_files import listed
 from packtool.storage.files import write_bytes
-from packtool.storage.listing import listed
 from packtool.storage.output import Output
 from packtool.storage.publish import (
     STATE,
@@ -68,7 +68,7 @@ def prepare(
         resume: go on with what an earlier run with the same key left there; an empty output simply starts.
         share: of the work that this task does, beside others that are not waited for, or the merge of what they did; it
             always goes on with what is there.
-        arguments: of the command, as `packtool.options.again` has them, for whoever goes on.
+        arguments: of the command, as `packtool.options.arguments` has them, for whoever goes on.
         staging: directory for what is on its way to an object store; None for the user's cache.
         quiet: no progress bar of what is sent in the end.
 

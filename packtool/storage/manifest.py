@@ -19,7 +19,7 @@ import xxhash
 from packtool.errors import DataError
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
-from packtool.storage.consistency import require_consistent
+from packtool.storage.check_manifest import require_consistent
 from packtool.storage.files import write_bytes
 from packtool.storage.reading import decode
 from packtool.storage.schema import (

@@ -13,8 +13,8 @@ from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.plan import BATCH, I64, Plan
 from packtool.storage import manifest as manifests
-from packtool.storage.contents import require_batches, require_order
 from packtool.storage.files import FileEntry
+from packtool.storage.index_arrays import require_batches, require_order
 from packtool.storage.manifest import Bucket, OrderManifest, PackedManifest
 from packtool.storage.names import OFFSET, ORDER_FILE
 

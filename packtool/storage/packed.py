@@ -21,9 +21,9 @@ from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.plan import I64, Ints, Segments, offsets_of, ranges
 from packtool.storage import manifest as manifests
-from packtool.storage.contents import require_atoms, require_rows, require_segments
+from packtool.storage.dataset_files import Listed
 from packtool.storage.files import FileEntry
-from packtool.storage.listing import Listed
+from packtool.storage.index_arrays import require_atoms, require_rows, require_segments
 from packtool.storage.manifest import Bucket, PackedManifest
 from packtool.storage.names import BATCHES, LENGTHS, LOSS, OFFSET, SEGMENT, bucket_directory
 from packtool.storage.names import ORDER_FILE as ORDER

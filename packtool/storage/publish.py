@@ -18,7 +18,7 @@ from pathlib import Path
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.places.local import PARTIAL, LocalPlace, sync_directory
 from packtool.storage import manifest as manifests
-from packtool.storage.listing import listed
+from packtool.storage.dataset_files import listed
 from packtool.storage.lock import LOCK
 from packtool.storage.names import COLUMNS, EXPORTED, REJECTED, TOKENIZER_FILES
 

@@ -1,7 +1,7 @@
 """What manifests hold: types, and for every value what may stand there.
 
-The limits are checked as a manifest is read; `consistency.py` then holds the values against each other. Unknown fields
-are refused, so that nothing in a manifest goes unread.
+The limits are checked as a manifest is read; `check_manifest.py` then holds the values against each other. Unknown
+fields are refused, so that nothing in a manifest goes unread.
 """
 
 from __future__ import annotations

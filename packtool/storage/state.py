@@ -13,7 +13,7 @@ from packtool.errors import PacktoolError
 from packtool.places.local import PARTIAL
 from packtool.places.place import Place
 from packtool.storage import manifest as manifests
-from packtool.storage.listing import listed
+from packtool.storage.dataset_files import listed
 from packtool.storage.lock import LOCK
 from packtool.storage.publish import STAGED, STATE, UNFINISHED
 from packtool.storage.reading import decode
@@ -33,7 +33,7 @@ class Begun(State, frozen=True):
     """The state, and how to go on.
 
     Attributes:
-        arguments: of the command, as `packtool.options.again` has them.
+        arguments: of the command, as `packtool.options.arguments` has them.
         tasks: how many share it; 0 where one run does all of it.
         run: tells one run from another, in an object store.
     """

@@ -31,9 +31,9 @@ from packtool.places.place import Entry, StoppedError
 from packtool.places.store import StorePlace
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
+from packtool.storage.dataset_files import Listed, listed
 from packtool.storage.delivery import UPLOADS, Delivery, ToStore
 from packtool.storage.files import write_bytes
-from packtool.storage.listing import Listed, listed
 from packtool.storage.output import Output
 from packtool.storage.publish import DATASET_FILE, RECORDS, STATE, UNFINISHED
 from packtool.storage.schema import Manifest

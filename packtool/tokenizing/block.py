@@ -27,9 +27,9 @@ from packtool.storage.delivery import Delivery
 from packtool.storage.files import FileEntry
 from packtool.storage.manifest import InputEntry, TokenizerInfo
 from packtool.storage.names import TOKENIZER
-from packtool.tokenizing.choose import EncoderRecipe, load_encoder
 from packtool.tokenizing.counts import SpanCounts, count_ids
 from packtool.tokenizing.encode import Parts, encoded, joined, require_ids, stored, utf8_of
+from packtool.tokenizing.encoder_choice import EncoderRecipe, load_encoder
 from packtool.tokenizing.rejects import RejectLog
 from packtool.tokenizing.store_writer import ShardWriter, WrittenShard
 from packtool.tokenizing.trained import TrainedTokens

@@ -12,7 +12,7 @@ from packtool.corpus.records import Document, RecordBatch, Reject
 from packtool.plan import I64
 from packtool.storage.manifest import TokenizerInfo
 from packtool.tokenizing.encoders import U32
-from packtool.tokenizing.pieces import PIECE, pieces
+from packtool.tokenizing.long_texts import PIECE, pieces
 from packtool.tokenizing.verify import Verified
 
 _ENCODE_CHARS = 1 << 21

@@ -11,7 +11,7 @@ import numpy as np
 
 from packtool.plan import I64
 from packtool.tokenizing.encoders import U32, Encoder, EncoderMismatchError, ReferenceEncoder
-from packtool.tokenizing.pieces import AT
+from packtool.tokenizing.long_texts import AT
 from packtool.tokenizing.unicode import having, table
 from packtool.tokenizing.verdicts import Verdict
 

@@ -21,8 +21,8 @@ from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Worker
 from packtool.plan import I64, Plan, offsets_of, ranges
 from packtool.shuffling.atom import AtomShuffle, Keys
+from packtool.storage.dataset_files import Listed
 from packtool.storage.delivery import Delivery
-from packtool.storage.listing import Listed
 from packtool.storage.packed import SEGMENT
 from packtool.storage.pieces import Pieces
 from packtool.storage.segment_table import to_table

@@ -107,7 +107,7 @@ def test_who_stops_early_leaves_no_worker_behind(tmp_path: Path) -> None:
 THREADS = """
 import os
 import numpy
-from packtool.tokenizing.choose import build
+from packtool.tokenizing.encoder_choice import build
 from packtool.tokenizing.load import load
 def threads():
     return len(os.listdir("/proc/self/task"))

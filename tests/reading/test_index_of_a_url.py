@@ -10,7 +10,7 @@ import pytest
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.storage import manifest as manifests
-from packtool.storage.listing import listed
+from packtool.storage.dataset_files import listed
 from tests.places.s3_server import Bucket
 from tests.stores import contents, document_loss, write_store
 from tests.writing.test_stored_tokens import require_same

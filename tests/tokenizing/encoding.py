@@ -9,7 +9,7 @@ import numpy as np
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
-from packtool.tokenizing.choose import load_encoder, recipe
+from packtool.tokenizing.encoder_choice import load_encoder, recipe
 from packtool.tokenizing.load import vocabulary_size
 from packtool.tokenizing.spec import parse
 from packtool.tokenizing.verify import Verified

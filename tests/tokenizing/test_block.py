@@ -14,7 +14,7 @@ import pytest
 
 import packtool
 from packtool.errors import DataError
-from packtool.tokenizing import pieces
+from packtool.tokenizing import long_texts as pieces
 from tests.interrupting import DAMAGES, interrupted
 from tests.stores import contents
 from tests.tokenizing.runs import documents, fails, jsonl, reference, run

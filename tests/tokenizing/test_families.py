@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 
 from packtool.tokenizing import families, gigatoken, patterns, unicode
-from packtool.tokenizing.choose import build
+from packtool.tokenizing.encoder_choice import build
 from tests.tokenizing import listed, shapes
 from tests.tokenizing.test_unicode import CODES, differing
 

@@ -8,7 +8,7 @@ import pytest
 from tokenizers import AddedToken
 
 from packtool.tokenizing import fastokens, gigatoken
-from packtool.tokenizing.choose import choose
+from packtool.tokenizing.encoder_choice import choose
 from packtool.tokenizing.encoders import EncoderUnsuitableError
 from tests.tokenizing import fuzz, listed, shapes
 from tests.tokenizing.encoding import build, expected, ids

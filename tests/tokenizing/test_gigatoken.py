@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from packtool.tokenizing import gigatoken
-from packtool.tokenizing.choose import choose
+from packtool.tokenizing.encoder_choice import choose
 from packtool.tokenizing.encoders import EncoderUnsuitableError
 from packtool.tokenizing.families import Shape
 from tests.tokenizing import fuzz, listed, shapes

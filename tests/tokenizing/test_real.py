@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from packtool.tokenizing import splintr
-from packtool.tokenizing.choose import choose, load_encoder, recipe
+from packtool.tokenizing.encoder_choice import choose, load_encoder, recipe
 from packtool.tokenizing.encoders import ReferenceEncoder
 from packtool.tokenizing.load import vocabulary_size
-from packtool.tokenizing.pieces import AT, cut_of, pieces
+from packtool.tokenizing.long_texts import AT, cut_of, pieces
 from packtool.tokenizing.spec import parse
 from packtool.tokenizing.unicode import having, table
 from scripts.stdlib_text import modules, reference
@@ -78,7 +78,7 @@ def test_pieces_of_real_tokenizers(name: str, real: list[str], monkeypatch: pyte
     spec = parse(data)
     cut = cut_of(spec)
     assert cut or name in SLOW or name in fetch.UNIGRAM or choose(spec)[0] == "fastokens"
-    monkeypatch.setattr("packtool.tokenizing.pieces.PIECE", 40)
+    monkeypatch.setattr("packtool.tokenizing.long_texts.PIECE", 40)
     library = ReferenceEncoder(data)
     for text in islice(fuzz.texts(spec, TEXTS // 20, seed=2, real=real), TEXTS // 20):
         parts = list(pieces(text, cut))

@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Tokenizer
 
 from packtool.commands.tokenize import tokenize
 from packtool.tokenizing import splintr
-from packtool.tokenizing.choose import choose
+from packtool.tokenizing.encoder_choice import choose
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError
 from tests.stores import contents
 from tests.tokenizing import fuzz, shapes

@@ -10,7 +10,7 @@ import pytest
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 from packtool.tokenizing import families, gigatoken, patterns, unicode
-from packtool.tokenizing.choose import build
+from packtool.tokenizing.encoder_choice import build
 from packtool.tokenizing.unicode import having, table
 from tests.tokenizing import shapes
 

@@ -11,7 +11,7 @@ from tokenizers import AddedToken
 
 from packtool.tokenizing.encode import encoded, joined
 from packtool.tokenizing.encoders import EncoderMismatchError, ReferenceEncoder
-from packtool.tokenizing.pieces import BEFORE, PIECE
+from packtool.tokenizing.long_texts import BEFORE, PIECE
 from packtool.tokenizing.verify import SAMPLE, Verified, probes
 from tests.tokenizing import shapes
 

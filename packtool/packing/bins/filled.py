@@ -16,8 +16,8 @@ from packtool.metrics import Tally
 from packtool.packing.bins.assign import assign, stable_order
 from packtool.packing.bins.cut import CutDocuments
 from packtool.packing.bins.runs import Runs
+from packtool.packing.plans.bins_and_rows import Bins, LongRows, RowsPlan
 from packtool.packing.plans.counted import Counted
-from packtool.packing.plans.rows import Bins, LongRows, RowsPlan
 from packtool.packing.plans.stream import StreamPlan
 from packtool.plan import I64, Ints, Segments, offsets_of, pad, ranges
 

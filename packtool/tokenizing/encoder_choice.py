@@ -13,7 +13,7 @@ from packtool.tokenizing import fastokens, gigatoken, splintr, unicode
 from packtool.tokenizing.encoders import Encoder, ReferenceEncoder, unsuitable_error
 from packtool.tokenizing.families import Shape, shape
 from packtool.tokenizing.load import vocabulary_size
-from packtool.tokenizing.pieces import cut_of
+from packtool.tokenizing.long_texts import cut_of
 from packtool.tokenizing.spec import parse
 from packtool.tokenizing.verdicts import Verdict
 from packtool.tokenizing.verify import Verified, probes

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from tokenizers import AddedToken, Tokenizer
 
-from packtool.tokenizing import pieces as pieces_module
-from packtool.tokenizing.choose import build, choose
+from packtool.tokenizing import long_texts as pieces_module
+from packtool.tokenizing.encoder_choice import build, choose
 from packtool.tokenizing.encoders import reference_tokenizer
-from packtool.tokenizing.pieces import AT, BEFORE, cut_of, pieces
+from packtool.tokenizing.long_texts import AT, BEFORE, cut_of, pieces
 from tests.tokenizing import fuzz, listed, shapes
 
 BERT = {"BERT": shapes.wordpiece(), "BERT, cased": shapes.wordpiece(normalizer=shapes.bert(lowercase=False))}

@@ -23,9 +23,9 @@ from packtool.options.kinds import parse_amount, parse_part, parse_share, parse_
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.plan import I64, Ints
+from packtool.selecting.holdout import first_of_each, held_out, in_shard
 from packtool.selecting.mixture import Passes, epochs_of, passes, require_whole, shares_by_temperature
 from packtool.selecting.sample import sampled
-from packtool.selecting.sides import first_of_each, held_out, in_shard
 from packtool.storage.manifest import Choice, ChosenSource, LeftOut
 from packtool.storage.schema import NOT_DRAWN
 from packtool.storage.token_store import Corpus, TokenStore

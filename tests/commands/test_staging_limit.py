@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from packtool.commands import staged
+from packtool.commands import staging_limit as staged
 from packtool.commands.places import in_part
-from packtool.commands.staged import limit_of
+from packtool.commands.staging_limit import limit_of
 from packtool.errors import UsageError
 from packtool.places.cached import Cache, CachedPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
-from packtool.storage.listing import listed
+from packtool.storage.dataset_files import listed
 from packtool.storage.manifest import read
 from tests.places.s3_server import Bucket
 from tests.stores import write_store

@@ -12,7 +12,7 @@ from rich.console import Console
 
 import packtool
 from packtool.cli import run
-from packtool.commands.origin import stores_beside
+from packtool.commands.document_origins import stores_beside
 from packtool.errors import UsageError
 from packtool.report.row_view import print_row
 from tests.commands.web_and_wiki import pack, web_and_wiki

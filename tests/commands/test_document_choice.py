@@ -18,7 +18,7 @@ from rich.console import Console
 
 import packtool
 from packtool import arrays
-from packtool.commands.choose import choose, choosing
+from packtool.commands.document_choice import choose, choosing
 from packtool.engines import Threads
 from packtool.errors import PacktoolError, UsageError
 from packtool.options.pack import PackArguments

@@ -9,7 +9,7 @@ import xxhash
 
 import packtool
 from packtool.storage import manifest as manifests
-from packtool.storage.listing import listed
+from packtool.storage.dataset_files import listed
 
 BESIDE = {manifests.MANIFEST, manifests.RUN}
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from packtool.errors import UsageError
-from packtool.tokenizing import choose as module
+from packtool.tokenizing import encoder_choice as module
 from packtool.tokenizing import fastokens, gigatoken, load
-from packtool.tokenizing.choose import choose
+from packtool.tokenizing.encoder_choice import choose
 from packtool.tokenizing.encoders import EncoderUnsuitableError
 from tests.stores import contents
 from tests.tokenizing import listed, shapes

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from packtool.errors import UsageError
-from packtool.options.call import takes
 from packtool.options.find import FindArguments
 from packtool.options.shuffle import ShuffleArguments
+from packtool.options.signature import takes
 
 
 @takes(ShuffleArguments)

@@ -1,4 +1,4 @@
-"""The arguments of a call as JSON has them, so that the call can be made again, from another directory and machine."""
+"""The arguments of a call as JSON has them, so that the call can be made again from another directory and machine."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _PATHS = (INPUTS, PATH, PATHS, PLACE, PLACES)
 _PERHAPS_PATHS = ("tokenizer",)
 
 
-def again(arguments: object) -> dict[str, Any]:
+def plain_arguments(arguments: object) -> dict[str, Any]:
     """The arguments that what is written depends on, but for defaults; local paths are absolute.
 
     >>> from packtool.options.pack import PackArguments
-    >>> again(PackArguments(["/a", "/b"], "c", strategy="bfd", max_repetition=0.5, workers=3))
+    >>> plain_arguments(PackArguments(["/a", "/b"], "c", strategy="bfd", max_repetition=0.5, workers=3))
     {'stores': ['/a', '/b'], 'strategy': 'bfd', 'max_repetition': '1/2'}
     """
     found = {}
@@ -70,7 +70,7 @@ def as_flags(arguments: object, names: Sequence[str]) -> list[str]:
     return words
 
 
-def as_typed(command: str, given: Mapping[str, Any], output: str) -> str:
+def command_line(command: str, given: Mapping[str, Any], output: str) -> str:
     """The command line of a call.
 
     Args:
@@ -78,7 +78,7 @@ def as_typed(command: str, given: Mapping[str, Any], output: str) -> str:
         given: its arguments, of `again`.
         output: where it writes.
 
-    >>> as_typed("pack", {"stores": ["my store"], "strategy": "bfd", "shuffle": False}, "packed")
+    >>> command_line("pack", {"stores": ["my store"], "strategy": "bfd", "shuffle": False}, "packed")
     "packtool pack 'my store' -o packed --strategy bfd --no-shuffle"
     """
     positional: list[str] = []

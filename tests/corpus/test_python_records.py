@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import packtool
 from packtool.corpus.fields import Fields
-from packtool.corpus.given import copy_records
+from packtool.corpus.python_records import copy_records
 from packtool.corpus.read import SpanReader
 from packtool.corpus.records import Span
 from packtool.errors import PacktoolError
