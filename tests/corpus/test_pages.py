@@ -76,11 +76,13 @@ def test_a_change_that_leaves_size_and_time_is_found(
     assert TokenStore(tmp_path / "expected").manifest.inputs[0].xxh3_128 == xxhash.xxh3_128_hexdigest(good)
     about = path.stat()
     before = read.SpanReader._batches
-    changed = []
+    readers, changed = [], []
+    looks = 0 if name == "a.txt" else 1  # whether the file holds conversations
 
     def change(self: read.SpanReader, source: object) -> object:
+        readers.append(self)
         for number, batch in enumerate(before(self, source)):  # type: ignore[arg-type]
-            if not changed and (number == 0 or divided):
+            if not changed and len(readers) > looks and (number == 0 or divided):
                 changed.append(True)
                 at = good.rindex(b"document 3")
                 with path.open("r+b") as file:
