@@ -19,13 +19,8 @@ def command(values: Values, terminal: Terminal) -> None:
     packtool materialize index -o packed --store /data/tokens
     packtool materialize packed -o index --index-only
     """
-    from packtool.cli.results import show, show_part, show_preview
+    from packtool.cli.results import show_dataset
     from packtool.commands.materialize import materialize
 
     result = materialize(**values)
-    if result.preview is not None:
-        show_preview(result.preview, overwrite=values["overwrite"], json=terminal.json)
-    elif result.part is not None:
-        show_part(result.path, result.part, quiet=terminal.quiet, json=terminal.json)
-    else:
-        show(result.path, result.report, result.run, kept=result.kept, quiet=terminal.quiet, json=terminal.json)
+    show_dataset(result, overwrite=values["overwrite"], quiet=terminal.quiet, json=terminal.json)

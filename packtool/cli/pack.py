@@ -21,17 +21,13 @@ def command(values: Values, terminal: Terminal) -> None:
     packtool pack store -o packed --strategy buckets --buckets 2048,4096,8192
     packtool pack web wiki -o mixed --strategy bfd -L 8192 --mix web=0.4,wiki=2
     """
-    from packtool.cli.results import show, show_part, show_preview
+    from packtool.cli.results import show_dataset
     from packtool.commands.pack import pack
 
     result = pack(**values)
-    if result.preview is not None:
-        show_preview(result.preview, overwrite=values["overwrite"], json=terminal.json)
-    elif result.part is not None:
-        show_part(result.path, result.part, quiet=terminal.quiet, json=terminal.json)
-    else:
-        show(result.path, result.report, result.run, kept=result.kept, quiet=terminal.quiet, json=terminal.json)
-        if not terminal.quiet and not terminal.json:
-            from packtool.cli.results import show_sources
+    show_dataset(result, overwrite=values["overwrite"], quiet=terminal.quiet, json=terminal.json)
+    whole = result.preview is None and result.part is None
+    if whole and not terminal.quiet and not terminal.json:
+        from packtool.cli.results import show_sources
 
-            show_sources(result.report, result.path)
+        show_sources(result.report, result.path)

@@ -13,6 +13,7 @@ import typer
 from packtool.errors import PacktoolError, visible
 
 if TYPE_CHECKING:
+    from packtool.commands.dataset_job import DatasetResult
     from packtool.commands.export import ExportResult
     from packtool.commands.import_ import ImportResult
     from packtool.commands.part import Part
@@ -57,6 +58,16 @@ def show(
         typer.echo(finished(path) if kept else done)
         if report is not None:
             typer.echo(f"More: packtool stats {shlex.quote(str(path))}")
+
+
+def show_dataset(result: DatasetResult, *, overwrite: bool, quiet: bool, json: bool) -> None:
+    """Print what `pack`, `shuffle` or `materialize` did, or would do, or a task of it."""
+    if result.preview is not None:
+        show_preview(result.preview, overwrite=overwrite, json=json)
+    elif result.part is not None:
+        show_part(result.path, result.part, quiet=quiet, json=json)
+    else:
+        show(result.path, result.report, result.run, kept=result.kept, quiet=quiet, json=json)
 
 
 def show_part(path: Path | str, part: Part, *, quiet: bool, json: bool) -> None:

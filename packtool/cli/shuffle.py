@@ -21,13 +21,8 @@ def command(values: Values, terminal: Terminal) -> None:
     packtool shuffle store -o rotated --method partial -B 64 -L 512
     packtool shuffle packed -o batches --method bucket --batch-tokens 65536
     """
-    from packtool.cli.results import show, show_part, show_preview
+    from packtool.cli.results import show_dataset
     from packtool.commands.shuffle import shuffle
 
     result = shuffle(**values)
-    if result.preview is not None:
-        show_preview(result.preview, overwrite=values["overwrite"], json=terminal.json)
-    elif result.part is not None:
-        show_part(result.path, result.part, quiet=terminal.quiet, json=terminal.json)
-    else:
-        show(result.path, result.report, result.run, kept=result.kept, quiet=terminal.quiet, json=terminal.json)
+    show_dataset(result, overwrite=values["overwrite"], quiet=terminal.quiet, json=terminal.json)
