@@ -17,7 +17,7 @@ BLOCK = 1 << 20
 
 
 def blocks(count: int) -> Iterator[tuple[int, int]]:
-    """Ranges of at most `BLOCK` items.
+    """Yield ranges of at most `BLOCK` items.
 
     >>> list(blocks(BLOCK + 5))
     [(0, 1048576), (1048576, 1048581)]
@@ -30,11 +30,11 @@ class Arrays:
     """Makes arrays in memory. A subclass that overrides `empty` has them lie elsewhere."""
 
     def empty(self, count: int, dtype: Any) -> npt.NDArray[Any]:
-        """An array of so many items, not filled."""
+        """Allocate an array of so many items without filling it."""
         return np.empty(count, dtype)
 
     def filled(self, count: int, dtype: Any, items: Callable[[int, int], Any]) -> npt.NDArray[Any]:
-        """An array whose items ``first:last`` are ``items(first, last)``, block by block.
+        """Make an array whose items ``first:last`` are ``items(first, last)``, block by block.
 
         >>> IN_MEMORY.filled(3, np.int64, lambda first, last: np.arange(first, last) ** 2)
         array([0, 1, 4])
@@ -45,7 +45,7 @@ class Arrays:
         return out
 
     def totals(self, count: int, items: Callable[[int, int], Any]) -> npt.NDArray[np.int64]:
-        """Running totals from 0 of ``items(first, last)``, block by block.
+        """Compute running totals, from 0, of ``items(first, last)``, block by block.
 
         >>> IN_MEMORY.totals(3, lambda first, last: np.array([2, 0, 3]))
         array([0, 2, 2, 5])
@@ -60,7 +60,7 @@ class Arrays:
         return out
 
     def where(self, count: int, chosen: Callable[[int, int], npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:
-        """Numbers below `count` for which ``chosen(first, last)`` is true, ascending.
+        """List the numbers below `count` for which ``chosen(first, last)`` is true, ascending.
 
         >>> IN_MEMORY.where(6, lambda first, last: np.arange(first, last) % 3 == 0, np.uint32)
         array([0, 3], dtype=uint32)
@@ -74,7 +74,7 @@ class Arrays:
         return out
 
     def concatenated(self, parts: Iterable[npt.NDArray[Any]], dtype: Any, shifts: Iterable[int]) -> npt.NDArray[Any]:
-        """Arrays one after the other, each with its shift added to it.
+        """Concatenate arrays, with a shift added to each.
 
         >>> IN_MEMORY.concatenated([np.array([0, 1]), np.array([0])], np.int64, [0, 5])
         array([0, 1, 5])

@@ -14,7 +14,7 @@ class Clock:
         self._cpu = _cpu_seconds()
 
     def seconds(self) -> dict[str, float]:
-        """``{"wall": …, "cpu": …}``, rounded to milliseconds."""
+        """Return ``{"wall": …, "cpu": …}``, rounded to milliseconds."""
         return {
             "wall": round(time.perf_counter() - self._wall, 3),
             "cpu": round(_cpu_seconds() - self._cpu, 3),

@@ -50,11 +50,11 @@ class Table:
     lines: dict[str, int] = field(default_factory=dict)
 
     def place(self, name: str | None = None) -> str:
-        """`file:line` of an option, or of the table."""
+        """Return `file:line` of an option, or of the table."""
         return f"{self.file}:{self.lines.get(name or '', self.line)}"
 
     def locate(self, error: PacktoolError) -> PacktoolError:
-        """The error, pointing into this file if it is about an option that this table gives."""
+        """Point an error into this file if it is about an option that this table gives."""
         name = (error.where or "").removeprefix("--").replace("-", "_")
         if name not in self.lines or not isinstance(error, UsageError):
             return error
@@ -62,7 +62,7 @@ class Table:
 
 
 def spelling(name: str) -> str:
-    """An option's name as a file has it.
+    """Return an option's name as a file has it.
 
     >>> spelling("atom_size")
     'atom-size'
@@ -71,7 +71,7 @@ def spelling(name: str) -> str:
 
 
 def read(path: Path | str, only: str | None = None, stages: Mapping[str, type] = STAGES) -> list[Table]:
-    """The tables of a file, checked.
+    """Read and check the tables of a file.
 
     Args:
         path: a TOML file; `-` is standard input.
@@ -149,7 +149,7 @@ def _table(path: Path, stage: str, number: int, entries: dict[str, Any], argumen
 
 
 def _value(value: Any, option: Declared, where: str) -> Any:
-    """The value as the function takes it."""
+    """Convert a value to what the function takes."""
     kind = option.option.kind
     try:
         return kind.parse(msgspec.convert(value, kind.in_file))
@@ -193,14 +193,14 @@ class _Places:
                 self._lines.setdefault((*prefix, key), line)
 
     def of(self, *place: str | int) -> int:
-        """Line of a table (name, number) or key (name, number, key); of what is around it if it has none itself."""
+        """Return the line of a table (name, number) or key (name, number, key), or that of its surroundings."""
         while place and place not in self._lines:
             place = place[:-1]
         return self._lines.get(place, 1)
 
 
 def _statements(text: str) -> Iterator[tuple[int, str | None, str | None]]:
-    """(line, header or None, first part of the key or None) of each statement."""
+    """Yield (line, header or None, first part of the key or None) of each statement."""
     position = 0
     while True:
         blank = _BLANK.match(text, position)

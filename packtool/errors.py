@@ -57,7 +57,7 @@ def _rebuild(kind: type[PacktoolError], code: str, what: str, remedy: str, where
 
 
 def message(what: str, remedy: str, where: str | None) -> str:
-    """The parts of an error or warning as people read them.
+    """Join the parts of an error or warning as people read them.
 
     >>> message("no such file", "check the path", "a.jsonl")
     'a.jsonl: no such file. Check the path.'
@@ -68,7 +68,7 @@ def message(what: str, remedy: str, where: str | None) -> str:
 
 
 def visible(text: str) -> str:
-    """Text with its control characters escaped, so that what a file holds can't command a terminal.
+    """Escape the control characters of a text, so that what a file holds can't command a terminal.
 
     >>> print(visible("a\\x1b[2Jb\\u202ec\\n"))
     a\\x1b[2Jb\\u202ec\\n

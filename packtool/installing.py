@@ -21,7 +21,7 @@ PACKAGES = {
 
 
 def how_to_install(*packages: str, prefix: str | None = None) -> str:
-    """The command that installs packages beside packtool.
+    """Return the command that installs packages beside packtool.
 
     The packages are named, not an extra of packtool: that works however packtool was installed, from a clone as well.
 

@@ -76,7 +76,7 @@ class Progress:
         self._tokens += tokens
 
     def figures(self) -> str:
-        """Amounts, rates and the time left, of this run alone.
+        """Write amounts, rates and the time left, of this run alone.
 
         >>> progress = Progress(1000, "pack", tokens=500, initial=500, quiet=True)
         >>> progress._begin -= 10; progress.advance(100); progress.figures()
@@ -109,7 +109,7 @@ class Progress:
 
 
 def _short(number: float) -> str:
-    """A number of three digits.
+    """Write a number in three digits.
 
     >>> _short(62_512_000), _short(950)
     ('62.5M', '950')

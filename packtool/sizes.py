@@ -14,7 +14,7 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "
 
 
 def parse_bytes(text: str | int, option: str = "--memory") -> int:
-    """Bytes from a number with an optional unit: B, kB, MB, GB, TB, KiB, MiB, GiB or TiB.
+    """Parse bytes from a number with an optional unit: B, kB, MB, GB, TB, KiB, MiB, GiB or TiB.
 
     >>> parse_bytes("1GiB"), parse_bytes("1.5 MB"), parse_bytes(4096)
     (1073741824, 1500000, 4096)
@@ -28,7 +28,7 @@ def parse_bytes(text: str | int, option: str = "--memory") -> int:
 
 
 def machine_memory() -> int:
-    """Bytes of memory this process may hope for: the machine's, or the limit of its container."""
+    """Return the bytes of memory this process may hope for: the machine's, or the limit of its container."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
@@ -38,12 +38,12 @@ def machine_memory() -> int:
 
 
 def memory_granted(given: str | int | None) -> int:
-    """Bytes of memory that a command may use: as given, else half of the machine's."""
+    """Return the bytes of memory that a command may use: as given, else half of the machine's."""
     return machine_memory() // 2 if given is None else parse_bytes(given)
 
 
 def show_bytes(count: float) -> str:
-    """A size for people, in decimal units.
+    """Write a size for people, in decimal units.
 
     >>> show_bytes(1_234_567)
     '1.23 MB'
@@ -56,7 +56,7 @@ def show_bytes(count: float) -> str:
 
 
 def plural(count: int, unit: str) -> str:
-    """A number of things.
+    """Write a number of things, in the singular or the plural.
 
     >>> plural(1, "document"), plural(1725, "batch"), plural(0, "row")
     ('1 document', '1,725 batches', '0 rows')

@@ -15,12 +15,12 @@ _place: list[Path] = []
 
 
 def make_in(place: Path) -> None:
-    """From now on make temporary directories of this process there, on a disk of this machine."""
+    """Make this process's temporary directories there from now on, on a disk of this machine."""
     _place[:] = [place]
 
 
 def new_directory() -> Path:
-    """A new directory, until `discard`."""
+    """Make a directory that stays until `discard`."""
     path = Path(tempfile.mkdtemp(prefix="packtool-", dir=_place[0] if _place else None))
     _made.add(path)
     return path
@@ -53,7 +53,7 @@ def discard(path: Path) -> None:
 
 @contextmanager
 def temporary_directory() -> Iterator[Path]:
-    """A new directory, until the end of the block."""
+    """Make a directory that goes when the block ends."""
     path = new_directory()
     try:
         yield path
@@ -63,7 +63,7 @@ def temporary_directory() -> Iterator[Path]:
 
 @contextmanager
 def own_directory(beside: Path | None, prefix: str) -> Iterator[Path]:
-    """A directory for one attempt at a task: one whose worker was taken for dead runs twice at once.
+    """Make a directory for one attempt at a task: a task whose worker was taken for dead runs twice at once.
 
     Args:
         beside: where what comes out of it stays; None for a disk of the worker's own.

@@ -104,7 +104,7 @@ def run(arguments: Sequence[str] | None = None, interrupts: Interrupts | None = 
 
 
 def _flushed() -> bool:
-    """Whether standard output has taken everything; where it has not, that was the error, and was reported."""
+    """Flush standard output; return whether it took everything. If it did not, that error was reported already."""
     try:
         sys.stdout.flush()
     except OSError:

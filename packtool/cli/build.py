@@ -33,7 +33,7 @@ class _AsTyped:
         return self
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The value of the parameter, untouched."""
+        """Return the parameter's value untouched."""
         return () if value is None and param.nargs == -1 else value
 
 
@@ -114,7 +114,7 @@ class Command(TyperCommand):
 
 
 def help_option() -> Option:
-    """--help; Typer's own would load pydantic."""
+    """Make the --help option; Typer's own would load pydantic."""
 
     def show(ctx: Any, parameter: Any, value: bool) -> None:
         if value and not ctx.resilient_parsing:
@@ -125,7 +125,7 @@ def help_option() -> Option:
 
 
 def _parameter(each: Declared) -> Argument | Option:
-    """An option as Typer takes it."""
+    """Make an option in the form that Typer takes."""
     option = each.option
     default = None if each.required else _text(each.default)
     shared: dict[str, Any] = {
@@ -153,13 +153,13 @@ def _parameter(each: Declared) -> Argument | Option:
 
 
 def flag(*names: str, callback: Callable[..., Any], help: str) -> Option:
-    """An option that does something by itself, whatever the command."""
+    """Make a flag that does something by itself, whatever the command."""
     shared: dict[str, Any] = {"type_descriptor": _TEXT, "default": False, "callback": callback, "help": help}
     return Option(param_decls=[*names], is_flag=True, expose_value=False, is_eager=True, **shared)
 
 
 def _text(default: Any) -> Any:
-    """A default as it would be typed."""
+    """Return a default as it would be typed."""
     if default is None or isinstance(default, int):
         return default
     if isinstance(default, Sequence) and not isinstance(default, str):
@@ -168,7 +168,7 @@ def _text(default: Any) -> Any:
 
 
 def _completion(each: Declared) -> Callable[[Any, list[str], str], list[str]]:
-    """What the shell may complete; of several values the last one."""
+    """Suggest completions to the shell; for a list of values, of the last one."""
     known = each.option.suggestions or each.choices
 
     def complete(ctx: Any, arguments: list[str], incomplete: str) -> list[str]:

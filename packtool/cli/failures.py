@@ -45,7 +45,7 @@ def print_error(error: PacktoolError) -> None:
 
 
 def explain(error: Exception) -> PacktoolError | None:
-    """The error as the user should read it; None for a bug, which keeps its traceback."""
+    """Phrase an error for the user; None for a bug, which keeps its traceback."""
     if isinstance(error, PacktoolError):
         return error
     if isinstance(error, MemoryError):
@@ -128,6 +128,6 @@ def _need(parameter: Any, command: str) -> str:
 
 
 def _name(parameter: Any) -> str:
-    """The long flag of an option, or an argument's metavar."""
+    """Return the long flag of an option, or the metavar of an argument."""
     flags = [flag for flag in parameter.opts if flag.startswith("--")]
     return flags[0] if flags else str(parameter.metavar or parameter.name.upper())

@@ -79,7 +79,7 @@ def show_part(path: Path | str, part: Part, *, quiet: bool, json: bool) -> None:
 
 
 def tokenizer_line(tokenizer: TokenizerInfo) -> str:
-    """The tokenizer that tokens were made with, and what ends each document."""
+    """Say which tokenizer made the tokens, and what ends each document."""
     from packtool.storage.tokenizer_files import describe_tokenizer
 
     return f"tokenizer: {describe_tokenizer(tokenizer)}; EOS {visible(tokenizer.eos_token)} ({tokenizer.eos_id})"
@@ -95,12 +95,12 @@ def _tokenizer_of(path: Path | str) -> TokenizerInfo:
 
 
 def finished(path: Path | str) -> str:
-    """What is said when there is nothing left to do."""
+    """Say that there is nothing left to do."""
     return f"{path} was finished already; nothing was done."
 
 
 def key_figures(metrics: Metrics) -> str:
-    """The figures that decide between strategies, in a line."""
+    """Put the figures that decide between strategies in one line."""
     from packtool.report.figures import number, percent
 
     per_row = number(metrics.documents_per_row.mean)
@@ -160,7 +160,7 @@ def show_preview(preview: Preview, *, overwrite: bool, json: bool) -> None:
 
 
 def describe_seen(file: SeenFile) -> str:
-    """An input file in a line.
+    """Describe an input file in one line.
 
     >>> from packtool.commands.preview import SeenFile
     >>> print(describe_seen(SeenFile("a.jsonl", "jsonl", "gzip", 4096, 12, whole=False, problem="")))
@@ -175,7 +175,7 @@ def describe_seen(file: SeenFile) -> str:
 
 
 def describe_preview(preview: Preview, *, overwrite: bool) -> str:
-    """A dry run in two lines of text.
+    """Describe a dry run in two lines.
 
     >>> from packtool.commands.preview import Preview
     >>> print(describe_preview(Preview("pack", Path("/x"), "nothing", {"rows": 1000, "bytes": 4096}), overwrite=False))
@@ -198,7 +198,7 @@ def describe_preview(preview: Preview, *, overwrite: bool) -> str:
 
 
 def describe_figures(figures: dict[str, Any], *, estimated: Sequence[str] = ()) -> list[str]:
-    """Figures in words.
+    """Describe figures in words.
 
     >>> describe_figures({"rows": 1000, "input_bytes": 2000, "padding_ratio": 0.25, "bytes": 4096}, estimated=["bytes"])
     ['1,000 rows', '2 kB to read', 'padding 25.00%', 'about 4.1 kB']
@@ -239,7 +239,7 @@ def print_problems(problems: list[PacktoolError]) -> None:
 
 
 def show_sources(report: PackedReport | None, path: Path | str) -> None:
-    """What was chosen of each store: epochs and share asked and achieved, and what was left out."""
+    """Show what was chosen of each store: epochs and shares, as asked for and achieved, and what was left out."""
     from packtool.places.typed import place_of
     from packtool.report.figures import percent
     from packtool.sizes import plural

@@ -67,7 +67,7 @@ def _plain(result: StageResult) -> dict[str, Any]:
 
 
 def _figures(result: StageResult) -> dict[str, Any]:
-    """What was written or would be, in figures."""
+    """Summarise what was written, or would be, in figures."""
     from packtool.commands.info import info
 
     if result.preview is not None:

@@ -26,7 +26,7 @@ class Session:
     context: Any = None
 
     def locate(self, error: PacktoolError) -> PacktoolError:
-        """The error, pointing into the configuration file if the option it is about was given there."""
+        """Point an error into the configuration file if the option it is about was given there."""
         if self.table is None or error.where is None:
             return error
         source = self.context.get_parameter_source(error.where.removeprefix("--").replace("-", "_"))
@@ -85,7 +85,7 @@ def configure(context: Any, parameter: Any, file: str | None) -> str | None:
 
 
 def _defaults(context: Any, table: Table) -> dict[str, Any]:
-    """The values of a table under the names of parameters; what is given once or more often is a list."""
+    """Name a table's values after parameters; a value that may be repeated becomes a list."""
     from packtool.config import INPUT
 
     defaults: dict[str, Any] = {}

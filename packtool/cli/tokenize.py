@@ -64,7 +64,7 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
 
 
 def summary(result: TokenizeResult) -> str:
-    """What was done, in a few lines."""
+    """Summarise what was done in a few lines."""
     from packtool.cli.results import tokenizer_line
     from packtool.sizes import plural, show_bytes
     from packtool.storage.token_store import TokenStore

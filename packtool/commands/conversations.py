@@ -67,7 +67,7 @@ def check_conversations(options: TokenizeArguments, *, chats: bool) -> None:
 
 
 def chat_of(options: TokenizeArguments, loaded: LoadedTokenizer) -> tuple[Chat, LoadedTokenizer]:
-    """How conversations become texts, and the tokenizer with the template that makes them among its files.
+    """Settle how conversations become text; return that, and the tokenizer with the template among its files.
 
     Raises:
         UsageError: there is no template, or it is not one; jinja2 is not installed.
@@ -115,7 +115,7 @@ def chat_of(options: TokenizeArguments, loaded: LoadedTokenizer) -> tuple[Chat, 
 
 
 def recorded_of(options: TokenizeArguments, chat: Chat) -> dict[str, str]:
-    """What the manifest says of how conversations became texts."""
+    """Return what the manifest records of how conversations became text."""
     date = {"template_date": chat.date} if chat.date else {}
     return {
         "conversations": options.conversations or AUTO,
@@ -128,7 +128,7 @@ def recorded_of(options: TokenizeArguments, chat: Chat) -> dict[str, str]:
 
 
 def renderer_of(chat: Chat) -> Renderer:
-    """What renders conversations."""
+    """Make the renderer of conversations."""
     from packtool.tokenizing.conversations import Renderer
 
     return Renderer(chat)

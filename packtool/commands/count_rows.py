@@ -62,7 +62,7 @@ def source_mix(
     store_documents: Sequence[int],
     shuffle: Shuffle | None,
 ) -> list[BatchMix]:
-    """Each store's share of batches, for each row length; nothing where there is one store, or no segment table.
+    """Measure each store's share of batches, for each row length; nothing for a single store, or without segments.
 
     Args:
         output: whose staged files the buckets are.
@@ -91,7 +91,7 @@ def source_mix(
 
 
 def batch_tokens(sequence_lengths: Sequence[int], shuffle: Shuffle | None, batch_size: int | None) -> int:
-    """Tokens of the batches in which mixing is measured: as asked for, else as the shuffle made them.
+    """Return the size of the batches in which mixing is measured: as asked for, else as the shuffle made them.
 
     Args:
         batch_size: rows of the longest in a batch, as asked for, or None.
@@ -135,5 +135,5 @@ def _steps(source: PackedBucket | Layout, first: int, last: int, step: int) -> I
 
 
 def _rows_at_once(batch_size: int, sequence_length: int) -> int:
-    """How many rows are counted at once: whole batches."""
+    """Return how many rows to count at once: whole batches."""
     return max(1, BATCH_TOKENS // (sequence_length * batch_size)) * batch_size

@@ -77,7 +77,7 @@ class DatasetJob:
     held: ExitStack
 
     def input_entries(self) -> list[DatasetEntry]:
-        """The inputs as manifests identify them."""
+        """List the inputs as manifests identify them."""
         return [manifests.input_entry(place) for place in self.inputs]
 
     def begin(self, *options: Any, figures: Callable[[], dict[str, int]]) -> Output | DatasetResult:
@@ -111,7 +111,7 @@ class DatasetJob:
         return DatasetResult(place.shown, report, manifests.read_run(place.place), kept=True)
 
     def part(self, place: Output, written: Written) -> DatasetResult | None:
-        """What a task with a share of the work returns; None where this run has all of it.
+        """Return the result of a task that has a share of the work; None if this run has all of it.
 
         Raises:
             DataError: it merges what tasks did, and pieces are missing.
@@ -126,7 +126,7 @@ class DatasetJob:
         return DatasetResult(place.shown, None, {}, part=Part(str(share), here, written.pieces))
 
     def facts(self) -> dict[str, Any]:
-        """What goes to `run.json`."""
+        """Return what goes into `run.json`."""
         names = [place.name for place in self.inputs]
         return {"inputs": names, "workers": self.budget.engine.workers, "written": self.clock.seconds()}
 
@@ -138,7 +138,7 @@ def dataset_job(
     inputs: Typed | Sequence[Typed],
     stores: Typed | Sequence[Typed] = (),
 ) -> Iterator[DatasetJob]:
-    """The job that a command's options ask for; its engine runs as long as the block.
+    """Make the job that a command's options ask for, with an engine that runs as long as the block.
 
     Args:
         inputs: what the user typed for the datasets that it reads.

@@ -169,7 +169,7 @@ def _eos(vocab: Mapping[str, int], configs: list[Mapping[str, Any]], spec: Mappi
 
 
 def _measured(data: bytes, spec: Mapping[str, Any], size: int, name: str) -> tuple[list[Check], str]:
-    """Each encoder on a megabyte: CPU seconds to load it, MB per CPU second, and whether the ids are the same.
+    """Measure each encoder on a megabyte: CPU seconds to load it, MB per CPU second, and whether its ids are the same.
 
     Returns:
         A line for each, and why the fast one will not run after all.
@@ -207,7 +207,7 @@ def _measured(data: bytes, spec: Mapping[str, Any], size: int, name: str) -> tup
 
 
 def _megabyte() -> list[str]:
-    """Python's own sources, in paragraphs."""
+    """Return a megabyte of Python's own sources, in paragraphs."""
     found: list[str] = []
     size = 0
     for path in sorted(Path(os.__file__).parent.glob("*.py")):

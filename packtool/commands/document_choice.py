@@ -67,7 +67,7 @@ class Chosen:
 def choosing(
     corpus: Corpus, options: DocumentOptions, row_length: int, budget: Budget, whole: int | None = None
 ) -> Iterator[Chosen | None]:
-    """What `choose` finds, as long as the block runs: where it might exceed the memory granted, it lies on disk."""
+    """Choose documents as `choose` does; arrays that might exceed the memory granted lie on disk during the block."""
     with temporary_directory() as work, arrays_for(corpus.documents, budget, work) as arrays:
         yield choose(corpus, options, row_length, arrays, whole)
 
@@ -180,7 +180,7 @@ def _is_left(codes: Codes, a: int, b: int) -> Mask:
 
 
 def _count(codes: Codes, lengths: Ints) -> I64:
-    """Documents of each code, and their tokens: (2, codes)."""
+    """Count the documents of each code, and their tokens: (2, codes)."""
     out = np.zeros((2, 1 + len(REASONS)), np.int64)
     for a, b in blocks(len(codes)):
         out[0] += np.bincount(codes[a:b], minlength=out.shape[1])
@@ -191,7 +191,7 @@ def _count(codes: Codes, lengths: Ints) -> I64:
 def _source(
     store: TokenStore, lengths: Ints, chosen: Passes, counts: I64, asked: str, epochs: Fraction
 ) -> ChosenSource:
-    """The account of one store: every document of it is left out for one reason, or packed."""
+    """Account for one store: each of its documents is packed, or left out for one reason."""
     kept, part = counts[:, 0], _count(chosen.part.view(np.uint8), lengths)[:, 1]
     different = kept if chosen.whole else part
     packed = chosen.whole * kept + part
@@ -210,7 +210,7 @@ def _source(
 
 
 def _nothing_left(sources: Sequence[ChosenSource], options: DocumentOptions) -> UsageError:
-    """The error where no document is packed: it names the option that took most."""
+    """Return the error for a choice that leaves nothing; it names the option that took the most."""
     total = sum(source.documents for source in sources)
     taken: dict[str, int] = {}
     for source in sources:
@@ -225,7 +225,7 @@ def _nothing_left(sources: Sequence[ChosenSource], options: DocumentOptions) -> 
 
 
 def _asked(options: DocumentOptions, row_length: int | None) -> dict[str, Any]:
-    """The options that choose, as the manifest has them; those that ask for nothing are left out."""
+    """Return the options that choose documents, as the manifest records them, without those that are not in use."""
     asked: dict[str, Any] = {}
     if options.mix or options.temperature is not None:
         asked["mix"] = []  # each store's weight, once it is known
@@ -252,7 +252,7 @@ def _asked(options: DocumentOptions, row_length: int | None) -> dict[str, Any]:
 
 
 def names_of(stores: Sequence[Place]) -> list[str]:
-    """Names of the stores in a mixture: of their directories, or the paths as given where these are the same."""
+    """Name the stores of a mixture after their directories, or after the paths as given if these would be the same."""
     names = [store.name for store in stores]
     return names if len(set(names)) == len(names) else [str(store) for store in stores]
 
@@ -266,7 +266,7 @@ def _documents_left(
     interval: int,
     arrays: Arrays,
 ) -> list[Codes]:
-    """For each document of each store 0 if it may be packed, else the number of its reason in `REASONS`, from 1.
+    """Give each document of each store 0 if it may be packed, else the number of its reason in `REASONS`, from 1.
 
     Args:
         names: of the stores, for messages.
@@ -318,7 +318,7 @@ def _code(reason: str) -> int:
 
 
 def _first(hashes: Sequence[npt.NDArray[np.uint64]], excluded: Sequence[Mask]) -> list[Mask]:
-    """Which documents are the first of their text among all that are not excluded."""
+    """Mark the documents that are the first with their text among all that are not excluded."""
     every = np.concatenate(hashes)
     left = ~np.concatenate(excluded) if excluded else np.ones(len(every), np.bool_)
     first = np.zeros(len(left), np.bool_)
@@ -333,7 +333,7 @@ def _held_out(
     options: DocumentOptions,
     arrays: Arrays,
 ) -> list[Mask]:
-    """Which documents are held out: one threshold for all stores, so that the copies of a text are on one side."""
+    """Mark the held-out documents. One threshold for all stores keeps the copies of a text on one side."""
     assert options.holdout is not None
     asked, seed = parse_part(options.holdout), options.holdout_seed
     if asked.share is not None:
@@ -357,7 +357,7 @@ def _ends(parts: Sequence[npt.NDArray[Any]]) -> I64:
 
 
 def _listed_file(path: Path | str) -> bytes:
-    """The contents of a list of documents.
+    """Read a list of documents.
 
     Raises:
         DataError: it can't be read.
@@ -372,7 +372,7 @@ def _listed_file(path: Path | str) -> bytes:
 
 
 def _excluded(stores: Sequence[TokenStore], origins: Sequence[Origins], path: str | Path) -> list[Mask]:
-    """Documents that the list names, each by its id or by FILE:RECORD."""
+    """Mark the documents that a list names, each by its id or by FILE:RECORD."""
     out = [np.zeros(store.documents, np.bool_) for store in stores]
     wanted: dict[str, list[tuple[int, int]]] = {}
     entries = {line.strip(): n for n, line in enumerate(_listed_file(path).decode("utf-8", "replace").splitlines(), 1)}
@@ -416,7 +416,7 @@ def _excluded_ids(stores: Sequence[TokenStore], entries: Sequence[str], out: Seq
 
 
 def weights_of(mix: Iterable[str], names: Sequence[str], *, shares: bool = False) -> dict[str, Fraction]:
-    """The weight of each store, in the order of the names; 1 where none is given.
+    """Return the weight of each store, in the order of the names; 1 if none is given.
 
     Args:
         shares: weights are shares of a number of tokens, so percentages make sense.
@@ -448,7 +448,7 @@ def weights_of(mix: Iterable[str], names: Sequence[str], *, shares: bool = False
 
 
 def _weight(text: str, *, shares: bool) -> tuple[str, Fraction]:
-    """A store's name and weight."""
+    """Parse a store's name and weight."""
     name, separator, weight = text.rpartition("=")
     if not separator:
         raise UsageError("bad-mixture", f"{text!r} is not a weight", remedy="write it like web=1", where="--mix")

@@ -28,7 +28,7 @@ _MOST_BESIDE = 10_000
 
 
 def stores_beside(dataset: PackedDataset) -> list[Path] | None:
-    """The stores that a dataset was packed from, known by their digests; None where one is not found.
+    """Find the stores that a dataset was packed from by their digests; None if one is missing.
 
     Looked at are the directories in that of the dataset, in the one above it, and in the working directory.
     """
@@ -62,7 +62,7 @@ def stores_of(dataset: PackedDataset, given: Typed | Sequence[Typed]) -> list[Pl
 
 
 def not_beside(dataset: PackedDataset) -> UsageError:
-    """The error of a dataset whose stores have to be given."""
+    """Return the error for a dataset whose stores have to be named."""
     names = ", ".join(manifests.input_names(dataset.place, dataset.manifest.inputs))
     what = f"what the dataset was packed from ({names}) does not lie beside it"
     return UsageError("missing-option", what, remedy="give the stores, in the same order", where="--store")
@@ -95,7 +95,7 @@ class Origins:
         return [store.origins() for store in self._stores]
 
     def place(self, document: int) -> str:
-        """`file:record` of a document of the dataset."""
+        """Return `file:record` of a document of the dataset."""
         source, stored = self._stored(document)
         return self._stores[source].origin(stored)
 
@@ -105,7 +105,7 @@ class Origins:
         return all(store.has_origins for store in self._stores)
 
     def id(self, document: int) -> str | None:
-        """Id of a document of the dataset, where ids were kept."""
+        """Return the id of a document of the dataset; None if ids were not kept."""
         source, stored = self._stored(document)
         store = self._stores[source]
         if store.id_field is None:
@@ -116,14 +116,14 @@ class Origins:
         return found
 
     def with_id(self, wanted: str) -> I64 | None:
-        """Documents of the dataset with this id: none, one, or several; None where no store has one."""
+        """Find the documents of the dataset with this id: none, one, or several; None if no store has it."""
         stored = [store.with_ids([wanted]) for store in self._stores]
         if not sum(map(len, stored)):
             return None
         return np.concatenate([self._packed(source, each) for source, each in enumerate(stored)])
 
     def has_ids(self) -> bool:
-        """Whether a store has kept ids."""
+        """Return whether a store has kept ids."""
         return any(store.id_field is not None for store in self._stores)
 
     def _stored(self, document: int) -> tuple[int, int]:
@@ -133,13 +133,13 @@ class Origins:
         return source, number if self._chosen is None else int(self._chosen[source][number])
 
     def _packed(self, source: int, stored: I64) -> I64:
-        """Numbers in the dataset of documents of a store, as often as they were packed."""
+        """Return the numbers in the dataset of a store's documents, once for each time they were packed."""
         here = stored if self._chosen is None else np.flatnonzero(np.isin(self._chosen[source], stored))
         numbers: I64 = (here + self._firsts[source]).astype(np.int64)
         return numbers
 
     def documents(self, file: str, record: int) -> I64:
-        """Documents of the dataset that came from a record: none, one, or several after several passes.
+        """Find the documents of the dataset that came from a record: none, one, or several after several passes.
 
         Raises:
             UsageError: no store has the file.

@@ -111,7 +111,7 @@ def _export(source: Place, stores: Sequence[Place], options: ExportArguments) ->
 
 
 def _choice(source: Typed, options: ExportArguments) -> Chosen | None:
-    """The documents that are chosen of a store; None for all of them, and for rows.
+    """Choose documents of a store; None for all of them, and for rows.
 
     Raises:
         UsageError: documents of a packed dataset are chosen, which are packed already.
@@ -127,7 +127,7 @@ def _choice(source: Typed, options: ExportArguments) -> Chosen | None:
 
 
 def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck, *, quiet: bool) -> list[Written]:
-    """All files; parts that an earlier run finished, and that still are what it wrote, are kept."""
+    """Write all files. Keep the parts that an earlier run finished, if they still are what it wrote."""
     assert chosen.part is not None
     write, place = chosen.part, Directory(output.staged)
     itemsize = chosen.dtype(contents).itemsize
@@ -156,7 +156,7 @@ def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck
 
 
 def _manifest(source: Typed, chosen: Format, contents: Contents, files: list[Written], staged: Path) -> ExportManifest:
-    """The manifest, once the files hold what the source does."""
+    """Make the manifest, once the files hold what the source does."""
     _require_counts(files, contents, str(source))
     base = manifests.read(source)
     assert isinstance(base, StoreManifest | PackedManifest)

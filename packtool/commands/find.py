@@ -56,7 +56,7 @@ class FindResult:
 
 @takes(FindArguments)
 def find(options: FindArguments) -> FindResult:
-    """The rows of a packed dataset that hold the document of an id, or of an input file and line.
+    """Find the rows of a packed dataset that hold a document, given by its id, or by its input file and line.
 
     Raises:
         UsageError: no such id or file, not FILE:LINE, or other stores than the dataset was packed from.
@@ -70,7 +70,7 @@ def find(options: FindArguments) -> FindResult:
 
 
 def _documents(origins: Origins, record: str) -> I64:
-    """Documents with this id; else those of a file and line."""
+    """Find the documents with this id, else those of this file and line."""
     found = origins.with_id(record)
     if found is not None:
         return found

@@ -180,7 +180,7 @@ def _manifest(
 
 
 def _files(path: Path, chosen: Format) -> list[Path]:
-    """The files that an input means: itself, or those in a directory that are called as the format's are."""
+    """List the files of an input: itself, or those in a directory that are named as the format's are."""
     if path.is_file():
         return [path]
     if not path.is_dir():
@@ -207,7 +207,7 @@ def _require_documents(inputs: list[Path]) -> None:
 
 
 def _tokenizer(inputs: list[Path], options: ImportArguments) -> tuple[TokenizerInfo, dict[str, bytes]]:
-    """The tokenizer asked for, or that of an export of packtool's own, with its files."""
+    """Return the tokenizer that was asked for, or that of one of packtool's own exports, with its files."""
     if options.tokenizer is not None:
         from packtool.tokenizing.load import load
 

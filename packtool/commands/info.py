@@ -176,12 +176,12 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
 
 
 def _trained(trained: int | UnsetType | None, tokens: int) -> str | None:
-    """How many tokens train; None where all of them do."""
+    """Count the tokens that train; None if all do."""
     return f"{trained:,} ({percent(ratio(trained, tokens))})" if isinstance(trained, int) else None
 
 
 def _begun(place: Place) -> Begun | None:
-    """What is unfinished at a place; None where nothing is, or that can't be told."""
+    """Describe the unfinished work at a place; None if there is none, or that can't be told."""
     for kind in (Begun, State):
         try:
             found = decode(place.read(f"{UNFINISHED}/{STATE}"), kind)

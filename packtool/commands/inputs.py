@@ -17,7 +17,7 @@ from packtool.warnings import warn
 def find_files(
     location: Path | str, format: str | None, include: Sequence[str] = (), exclude: Sequence[str] = ()
 ) -> list[CorpusFile]:
-    """The files of one argument, as `find` finds them, with a warning of those that are not read.
+    """Find the files of one argument as `find` does, with a warning of those that are not read.
 
     Raises:
         DataError: nothing there, or it can't be read.
@@ -37,7 +37,7 @@ def find_files(
 
 
 def warn_of_repeats(files: Sequence[CorpusFile]) -> None:
-    """A file that is named twice, perhaps once by a glob or a link, is read twice: perhaps not what was meant."""
+    """Warn of a file that is named twice, perhaps by a glob or a link: reading it twice is rarely meant."""
     alike: dict[tuple[object, ...], list[str]] = {}
     for file in files:
         key = (file.inode, file.bytes, file.modified) if file.inode else (file.location,)
@@ -54,6 +54,6 @@ def warn_of_repeats(files: Sequence[CorpusFile]) -> None:
 
 
 def found_from_anywhere(file: CorpusFile) -> CorpusFile:
-    """A file as a worker with another working directory finds it."""
+    """Name a file so that a worker with another working directory finds it."""
     location = file.location if is_remote(file.location) else str(Path(file.location).absolute())
     return msgspec.structs.replace(file, location=location)

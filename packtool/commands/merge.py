@@ -64,7 +64,7 @@ def _tidy(output: Path) -> None:
 
 
 def _finished(output: Path) -> TokenizeResult | DatasetResult | None:
-    """What was merged before; None where something else lies there."""
+    """Return what was merged before; None if something else lies there."""
     manifest, run = manifests.read(output), manifests.read_run(output)
     if isinstance(manifest, StoreManifest):
         return TokenizeResult(output, manifest.counts, run, kept=True)

@@ -97,7 +97,7 @@ def _version_of(package: str) -> str:
 def _figures(
     corpus: Corpus, strategy: str, options: PackArguments, budget: Budget, passes: Sequence[Passes] | None
 ) -> dict[str, int]:
-    """What would be written, for a dry run."""
+    """Return what would be written, for a dry run."""
     kept, itemsize = corpus.stores[0].manifest.tokenizer_files, corpus.dtype.itemsize + corpus.has_loss
     budget = replace(budget, engine=Threads(budget.engine.workers))
     with (

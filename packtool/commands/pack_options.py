@@ -18,7 +18,7 @@ from packtool.storage.token_store import Corpus
 
 
 def check_options(options: PackArguments) -> Strategy:
-    """The strategy, after a look at whether its options fit together.
+    """Check that options fit together; return the strategy.
 
     Raises:
         UsageError: they make no sense, do not fit together, or need a package that is not installed.
@@ -35,7 +35,7 @@ def check_options(options: PackArguments) -> Strategy:
 
 
 def conversations_whole(corpus: Corpus, options: PackArguments, chosen: Strategy) -> int | None:
-    """The tokens above which conversations are to be dropped; None to drop none.
+    """Return the length in tokens above which conversations are dropped; None to drop none.
 
     Raises:
         UsageError: the strategy would cut conversations, and that was not asked for; or there are none.
@@ -69,7 +69,7 @@ def conversations_whole(corpus: Corpus, options: PackArguments, chosen: Strategy
 
 
 def padding_id(token: str | int | None, tokenizer: TokenizerInfo) -> int:
-    """The id of the padding token: EOS unless one is given by id or by the text of an added token."""
+    """Return the id of the padding token: EOS unless another is given by id, or by the text of an added token."""
     if token is None:
         return tokenizer.eos_id
     if isinstance(token, str) and token in tokenizer.added_tokens:
@@ -90,7 +90,7 @@ def padding_id(token: str | int | None, tokenizer: TokenizerInfo) -> int:
 
 
 def describe(chosen: Strategy, options: PackArguments, pad_id: int) -> Options:
-    """The options that the output depends on, as the manifest has them: in full, so that no default is left to guess.
+    """Describe the options that the output depends on for the manifest, in full, so that no default is left to guess.
 
     An atom size that was not given is left out: atoms are rows.
     """

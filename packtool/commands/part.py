@@ -34,7 +34,7 @@ class Part:
 
 
 def engine_of(options: TokenizeArguments | MovingRows, command: str) -> Engine:
-    """What does the work of a command, or the share of it that `--task` names.
+    """Return the engine that does a command's work, or the share of it that `--task` names.
 
     Raises:
         UsageError: the share makes no sense; Dask is not installed.
@@ -44,7 +44,7 @@ def engine_of(options: TokenizeArguments | MovingRows, command: str) -> Engine:
 
 
 def _share_of(options: TokenizeArguments | MovingRows) -> Share | None:
-    """The share that `--task` names; None for all of the work.
+    """Return the share that `--task` names; None for all of the work.
 
     Raises:
         UsageError: it is not one, or it does not fit the other options.
@@ -84,7 +84,7 @@ def require_all(where: str, missing: Sequence[int], pieces: int, tasks: int) -> 
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Ascending numbers as Slurm takes them.
+    """Write ascending numbers as Slurm takes them.
 
     >>> ranges([1, 2, 3, 7, 9, 10])
     '1-3,7,9-10'

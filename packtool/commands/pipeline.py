@@ -56,7 +56,7 @@ class Stage:
     needs: tuple[Place, ...]
 
     def arguments(self) -> tuple[Any, ...]:
-        """The positional arguments of the command's function."""
+        """Return the positional arguments of the command's function."""
         many = self.name in ("tokenize", "pack")
         source = list(self.inputs) if many else self.inputs[0]
         return (source,) if self.output is None else (source, self.output)
@@ -97,7 +97,7 @@ def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Place = ".
 
 
 def place_in(root: Place, name: str) -> Place:
-    """What a name means in a directory, or below a URL.
+    """Resolve a name in a directory, or below a URL.
 
     >>> place_in("s3://bucket/run", "packed"), place_in("data", "packed"), place_in("data", "s3://bucket/packed")
     ('s3://bucket/run/packed', PosixPath('data/packed'), 's3://bucket/packed')
@@ -123,7 +123,7 @@ def _output(table: Table, alone: bool, root: Place) -> Place | None:
 
 
 def _inputs(table: Table, given: Sequence[str], done: Sequence[Stage], alone: bool, root: Place) -> list[str]:
-    """What the stage reads: what it names, else what was made before, else what the command line gives."""
+    """List what a stage reads: the inputs it names, else what was made before, else those on the command line."""
     if table.stage == "tokenize" and given:
         if not alone:
             raise _ambiguous(table, "one of several [[tokenize]] tables", "leave --input out, and name it in each")
@@ -147,7 +147,7 @@ def _inputs(table: Table, given: Sequence[str], done: Sequence[Stage], alone: bo
 
 
 def _is_made(root: Place, name: str, made: Container[str]) -> bool:
-    """Whether a name is that of an earlier table's output; a URL may be of any other kind."""
+    """Return whether a name is that of an earlier table's output; a URL may be of any other kind."""
     try:
         return str(place_in(root, name)) in made
     except UsageError:
@@ -155,7 +155,7 @@ def _is_made(root: Place, name: str, made: Container[str]) -> bool:
 
 
 def _before(table: Table, done: Sequence[Stage]) -> Iterator[Stage]:
-    """The stages whose outputs a table reads unless it says otherwise."""
+    """List the stages whose outputs a table reads unless it says otherwise."""
     made = {name: [stage for stage in done if stage.name == name] for name in DEFAULT_OUTPUT}
     reads_store = table.values.get("method") == "partial" or "compare" in table.values
     if table.stage == "pack" or reads_store:

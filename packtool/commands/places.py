@@ -108,7 +108,7 @@ def claim_output(
 
 
 def _staging_cache(options: Written, stores: Sequence[Place]) -> Cache:
-    """Where the inputs of a command are copied to, until it ends."""
+    """Make the directory that a command's inputs are copied to, until it ends."""
     root = cache_directory() if options.staging is None else Path(options.staging)
     directory = root / "inputs" / xxhash.xxh3_64_hexdigest("\n".join(sorted(map(str, stores))).encode())
     if isinstance(options, ExportArguments):
@@ -130,7 +130,7 @@ def fetch_inputs(inputs: Sequence[Place], *, quiet: bool) -> None:
 
 
 def in_part(inputs: Sequence[Place]) -> bool:
-    """Whether some inputs lie in stores and there is no room for all of them here."""
+    """Return whether some inputs lie in stores and there is no room for all of them here."""
     places = [each for each in inputs if isinstance(each, CachedPlace)]
     limits = [place.cache.limit for place in places if place.cache.limit is not None]
     return bool(limits) and sum(entry.bytes for place in places for entry in _arrays(place)) > min(limits)
@@ -147,10 +147,10 @@ def result_path(typed: Typed) -> Path | str:
 
 
 def state_at(place: Typed) -> State | None:
-    """Which command works on an output, or worked; None if that can't be told, or nothing is there."""
+    """Tell which command works on an output, or did; None if nothing is there, or that can't be told."""
     return look(place_of(place)).state
 
 
 def is_occupied(place: Typed) -> bool:
-    """Whether something lies at an output."""
+    """Return whether something lies at an output."""
     return bool(look(place_of(place)).names)

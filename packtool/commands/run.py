@@ -86,7 +86,7 @@ def run(options: RunArguments) -> list[StageResult]:
 
 
 def _stages(planned: Sequence[Stage], options: RunArguments, scheduler: str | None) -> list[StageResult]:
-    """What becomes of each stage; all of them use the same scheduler."""
+    """Run each stage; all of them use the same scheduler."""
     given = replace(options, scheduler=scheduler)
     results: list[StageResult] = []
     for number, stage in enumerate(planned, 1):
@@ -163,7 +163,7 @@ def _check_inputs(given: PackArguments, inputs: Sequence[str], stores: Mapping[s
 
 
 def _tokenizer(store: str, stage: Stage | None) -> TokenizerInfo:
-    """The tokenizer of a store, or the one that a stage will use to make it."""
+    """Return the tokenizer of a store, or the one that an earlier stage will make it with."""
     if stage is None:
         return TokenStore(store).manifest.tokenizer
     names = ("revision", "eos_token", "bos", "bos_token")
@@ -210,7 +210,7 @@ def _wall(clock: Clock) -> float:
 
 
 def _preview(stage: Stage, options: dict[str, Any], before: Sequence[StageResult], overwrite: bool) -> StageResult:
-    """What would become of a stage, as far as it can be told before the stages it needs have run."""
+    """Preview a stage, as far as that is possible before the stages it needs have run."""
     changing = [r.stage.output for r in before if r.state != "would keep"]
     if stage.output is None:
         return StageResult(stage, "would do")

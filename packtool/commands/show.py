@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @takes(ShowArguments)
 def show(options: ShowArguments) -> Row:
-    """One row of a packed dataset.
+    """Show one row of a packed dataset.
 
     Raises:
         UsageError: no such row or bucket, or another tokenizer.
@@ -55,7 +55,7 @@ def _row(dataset: PackedDataset, stores: Sequence[Place], options: ShowArguments
 
 
 def _origins(dataset: PackedDataset, stores: Sequence[Place]) -> tuple[Origins | None, list[str]]:
-    """Where documents came from, as far as that can be told; else the names of the stores that would tell."""
+    """Find where documents came from, as far as that can be told; else name the stores that would tell."""
     if not dataset.manifest.index_only and (stores or not dataset.has_segments):
         return (Origins(dataset, stores) if stores else None), []
     beside = stores_of(dataset, stores) if dataset.manifest.index_only else stores_beside(dataset)
@@ -153,7 +153,7 @@ def _segments(
 
 
 def _runs(tokens: list[int], loss: npt.NDArray[np.uint8] | None, decode: _Decoder) -> list[Run]:
-    """Consecutive tokens that train, and that do not, in turn; none where all train."""
+    """Return the runs of tokens that train and that do not, in turn; none if all train."""
     if loss is None:
         return []
     cuts = [0, *(np.flatnonzero(np.diff(loss)) + 1).tolist(), len(tokens)]

@@ -90,7 +90,7 @@ def _check_ranks(options: ShuffleArguments) -> None:
 
 
 def _seed(given: int | None, manifest: Manifest) -> int:
-    """The seed given, else the dataset's own: an epoch is another order of the same seed."""
+    """Return the seed given, else the dataset's own: an epoch is another order of the same seed."""
     if given is not None:
         return given
     return manifest.seed if isinstance(manifest, PackedManifest) else DEFAULT_SEED

@@ -87,7 +87,7 @@ def require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:
 def with_batches(
     dataset: PackedDataset, record: Shuffle, batch_tokens: int, *, keep_rest: bool
 ) -> tuple[Shuffle, npt.NDArray[Any]]:
-    """The batches of the bucket shuffle, and its record with what they leave out."""
+    """Make the batches of the bucket shuffle, and add the rows they leave out to its record."""
     if stored_atom_size(dataset) is not None:
         raise UsageError(
             "one-bucket",
@@ -106,7 +106,7 @@ def with_batches(
 
 
 def _shuffles(plans: Sequence[StoredPlan], before: Shuffle | None, after: Shuffle) -> list[AtomShuffle]:
-    """What each bucket goes through, from the order that it is stored in."""
+    """List the shuffles of each bucket, beginning with the order that it is stored in."""
     wanted = atom_shuffles(plans, seed=after.seed, epoch=after.epoch)
     if before is None:
         return wanted
@@ -153,7 +153,7 @@ def _dealt(parts: Iterator[I64], plan: StoredPlan, record: Shuffle) -> Iterator[
 
 
 def _require_rows(dataset: PackedDataset, plans: Sequence[StoredPlan]) -> None:
-    """Only whole rows that move one by one can be dealt, and their segments tell what they cost."""
+    """Require whole rows that move one by one, since only these can be dealt, and segments, which tell their cost."""
     where = str(dataset.place)
     if len(plans) > 1 or any(plan.unit != plan.sequence_length or plan.movable_atoms < plan.rows - 1 for plan in plans):
         what = "its rows do not move one by one, so an order can't deal them to ranks"
@@ -163,7 +163,7 @@ def _require_rows(dataset: PackedDataset, plans: Sequence[StoredPlan]) -> None:
 
 
 def _require_sound_atoms(job: DatasetJob, dataset: PackedDataset) -> None:
-    """What an order is made of, beside the numbers in the manifest, are the files that list atoms.
+    """Check the files that list atoms: beside the numbers in the manifest, an order is made of them alone.
 
     Raises:
         DataError: one is not what the manifest says.
@@ -247,7 +247,7 @@ def write_rows(
 
 
 def _bytes_written(dataset: PackedDataset, *, index_only: bool) -> int:
-    """About how many bytes the rows of a dataset take, with their tokens or without."""
+    """Estimate how many bytes the rows of a dataset take, with or without their tokens."""
     held = sum(file.bytes for file in listed(dataset.manifest)) + REST_BYTES
     shards = [shard for bucket in dataset.buckets for shard in bucket.entry.shards]
     held -= sum(entry.bytes for shard in shards for entry in (shard.tokens, shard.loss) if entry)
@@ -256,12 +256,12 @@ def _bytes_written(dataset: PackedDataset, *, index_only: bool) -> int:
 
 
 def _files_read(dataset: PackedDataset, *, index_only: bool) -> Iterator[MappedFile]:
-    """The files that rows depend on: tokens where they are written."""
+    """List the files that rows depend on; tokens only if they are written."""
     return (file for file in dataset.files() if not index_only or not file.entry.name.startswith(("tokens", "loss")))
 
 
 def _counted(table: npt.NDArray[Any] | None) -> dict[str, int]:
-    """How many batches there are, where there are any."""
+    """Count the batches, if there are any."""
     return {} if table is None else {"batches": len(table)}
 
 
@@ -270,7 +270,7 @@ def _named(entry: FileEntry, directory: str) -> FileEntry:
 
 
 def _require_same(ledger: Ledger, tallies: Sequence[Tally], where: str) -> None:
-    """A shuffle moves tokens and changes none of their accounts.
+    """Require that a shuffle, which moves tokens, has changed none of their accounts.
 
     Raises:
         DataError: the rows hold something else than the ledger of the source says.
@@ -298,7 +298,7 @@ def _report(
     tallies: Sequence[Tally],
     mix: Sequence[BatchMix],
 ) -> PackedReport:
-    """The report of the shuffled rows.
+    """Make the report of the shuffled rows.
 
     Without segments nothing can be counted anew, but where whole rows moved the counts are what they were.
     """

@@ -26,7 +26,7 @@ _FILE = re.compile(r"(.*?)[a-z_]+(-\d+)\.npy")
 
 
 def limit_of(places: Sequence[Place], root: Path, given: str | int | None, workers: int, *, shared: bool) -> int | None:
-    """Decide how much of a command's inputs is kept at a time; None for all of them, which are fetched whole.
+    """Decide how much of a command's inputs to keep at a time; None for all of them, which are fetched whole.
 
     Args:
         places: of the inputs.
@@ -76,7 +76,7 @@ def warn_of_scatter(corpus: Corpus, plans: Sequence[Plan]) -> None:
 
 
 def _spread(corpus: Corpus, plan: Plan) -> int:
-    """How far the documents of units that follow each other lie apart, in tokens: of some samples, the most."""
+    """Measure how far apart the documents of consecutive units lie, in tokens: the largest distance in some samples."""
     most = 0
     for first in np.linspace(0, max(0, plan.units - _SAMPLE), 8).astype(np.int64).tolist():
         document = plan.segments(np.arange(first, min(first + _SAMPLE, plan.units))).document

@@ -157,7 +157,7 @@ def _measure(
 
 
 def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> CorpusReport:
-    """The report of text files."""
+    """Report on text files."""
     found = corpus_lengths(location, options, engine, tokens=bool(tried))
     words = lengths_of(LengthCounts.of(found.words), "words")
     comparison = None
@@ -182,7 +182,7 @@ def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArgu
 def _chosen_of_corpus(
     location: str, tried: Sequence[Candidate], options: StatsArguments, engine: Engine
 ) -> StoreReport:
-    """The report of documents that are chosen of text files.
+    """Report on the documents that are chosen of text files.
 
     They are chosen by lengths in tokens, hashes of texts and places in files, all of which a token store has: one is
     made for as long as it takes, called as in the command that is advised.
@@ -197,14 +197,14 @@ def _chosen_of_corpus(
 
 
 def _tokenize(location: str, options: StatsArguments) -> str:
-    """How text files would be tokenized."""
+    """Settle how text files would be tokenized."""
     return shlex.join(["packtool", "tokenize", location, "-o", _STORE, *as_flags(options, _TEXT)])
 
 
 def _store_report(
     places: Sequence[Place], tried: Sequence[Candidate], options: StatsArguments, engine: Engine, before: str = ""
 ) -> StoreReport:
-    """The report of one or more token stores, or of the documents that are chosen of them, as `pack` takes them.
+    """Report on one or more token stores, or on the documents that are chosen of them, as `pack` takes them.
 
     Args:
         before: what is to be run before they can be packed.
@@ -236,7 +236,7 @@ def _store_report(
 
 
 def _pass_by_pass(lengths: Ints, chosen: Chosen | None) -> PassByPass | None:
-    """The documents in the order in which `pack` plans them, where some come several times."""
+    """Return the documents in the order in which `pack` plans them, if some come several times."""
     if chosen is None or all(each.number < 2 for each in chosen.passes):
         return None
     order, ends = by_pass(chosen.passes)
@@ -244,7 +244,7 @@ def _pass_by_pass(lengths: Ints, chosen: Chosen | None) -> PassByPass | None:
 
 
 def _stored_sources(corpus: Corpus, counts: LengthCounts) -> list[StoredSourceFigures]:
-    """The stores one by one; `counts` is of all their lengths."""
+    """Count the stores one by one; `counts` is of all their lengths."""
     stores, lengths, ends = corpus.stores, corpus.lengths(), np.cumsum(corpus.store_documents)
     firsts = None
     if all(store.has_origins for store in stores):
@@ -279,7 +279,7 @@ def _comparison(
     engine: Engine,
     passes: PassByPass | None = None,
 ) -> Comparison | None:
-    """What each candidate would make of documents; `command` is how they would be packed."""
+    """Compare what each candidate would make of documents; `command` is how they would be packed."""
     if not tried:
         return None
     left_out = [each.strategy for each in tried if not affordable(each, len(lengths))]
@@ -297,7 +297,7 @@ def _comparison(
 
 
 def _packed_report(place: Place, options: StatsArguments, engine: Engine) -> MeasuredReport:
-    """The report of a packed dataset, counted from its segment table, and how well mixed its rows are."""
+    """Report on a packed dataset, counted from its segment table, and on how well mixed its rows are."""
     dataset = PackedDataset(place)
     manifest = dataset.manifest
     shuffle = manifest.shuffle
@@ -356,7 +356,7 @@ def _packed_report(place: Place, options: StatsArguments, engine: Engine) -> Mea
 def _waiting(
     dataset: PackedDataset, sources: Sequence[PackedBucket | Layout], options: StatsArguments
 ) -> list[Waiting]:
-    """How long ranks wait, for each row length: a global batch has as many tokens as its rows of the longest have."""
+    """Measure how long ranks wait, for each row length; a global batch has the tokens of its rows of the longest."""
     ranks, batch = options.ranks, options.global_batch
     if ranks is None or batch is None:
         return []
@@ -382,7 +382,7 @@ def _check_ranks(options: StatsArguments) -> None:
 
 
 def _packed_sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
-    """The stores whose documents were packed, counted anew where boundaries are known."""
+    """Count the stores whose documents were packed, anew if boundaries are known."""
     manifest, names = dataset.manifest, input_names(dataset.place, dataset.manifest.inputs)
     if dataset.has_segments:
         lengths, trained = dataset.lengths(), manifest.ledger.trained_stored
@@ -392,7 +392,7 @@ def _packed_sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
 
 
 def _candidates(options: StatsArguments) -> list[Candidate]:
-    """Every strategy to try, with every combination of the options to try."""
+    """List every strategy to try, with every combination of the options to try."""
     grid = {name: _listed(getattr(options, name)) for name in ("sequence_length", *_GRID)}
     if options.compare is None:
         _refuse(options, list(grid), "only strategies take this option", "add --compare all")
@@ -414,7 +414,7 @@ def _refuse(options: StatsArguments, names: Sequence[str], what: str, remedy: st
 
 
 def _is_dataset(typed: Typed) -> bool:
-    """Whether a directory is what a packtool command wrote, finished or not."""
+    """Return whether a directory is what a packtool command wrote, finished or not."""
     if isinstance(typed, Place):
         return True
     if is_remote(as_typed(typed)):
@@ -448,7 +448,7 @@ def _check_page(html: Path) -> None:
 
 
 def _parameters(given: str | int) -> int:
-    """The size of a model.
+    """Parse the size of a model.
 
     >>> _parameters("1.3B"), _parameters("124M"), _parameters(7_000_000)
     (1300000000, 124000000, 7000000)

@@ -165,7 +165,7 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
 
 
 def _encoder(options: TokenizeArguments, files: Sequence[CorpusFile], loaded: load.LoadedTokenizer) -> tuple[str, str]:
-    """The encoder, and why it is this one."""
+    """Choose the encoder; say why."""
     name, why = choose(loaded.spec, options.encoder)
     if options.encoder == "auto" and not any(file.compression or file.format == "parquet" for file in files):
         name, why = reference_if_small(name, why, sum(file.bytes for file in files), len(loaded.data))
@@ -183,7 +183,7 @@ def _job(
     options: TokenizeArguments,
     engine: Engine,
 ) -> Job:
-    """The blocks that there are to do, and what all of them have in common."""
+    """List the blocks to tokenize, and make the job they have in common."""
     out.share(out.scratch / TOKENIZER, loaded.data)
     context = tasks.Context(
         scratch=str(out.scratch.absolute()),
@@ -227,12 +227,13 @@ def _run(job: Job, fallback: Pieces[str], encoder: str, why: str) -> str:
 
 
 def _read(inputs: Sequence[Path | str], found: Sequence[Sequence[CorpusFile] | None]) -> list[str]:
-    """What was named, and what it led to, perhaps through links."""
+    """Record what was named, and what it led to, perhaps through links."""
     return [*map(str, inputs), *(file.location for files in found for file in files or ())]
 
 
 def _hold_conversations(options: TokenizeArguments, files: Sequence[CorpusFile], records: Any) -> tuple[bool, Any]:
-    """Whether the input holds conversations, as it is told or its first record says; and the records of a program."""
+    """Tell whether the input holds conversations, as given or by its first record; return that, and a program's
+    records."""
     if options.conversations is not None or options.ids_field is not None:
         return options.conversations is not None, records
     if records is not None:
@@ -241,7 +242,7 @@ def _hold_conversations(options: TokenizeArguments, files: Sequence[CorpusFile],
 
 
 def _fields(options: TokenizeArguments, *, chats: bool) -> Fields:
-    """What is read of a record; the id first of what is kept."""
+    """List the fields to read of a record; the id first of what is kept."""
     columns = dict.fromkeys([*([options.id_field] if options.id_field else []), *options.columns])
     text = options.ids_field or options.text_field
     if chats:
@@ -250,7 +251,7 @@ def _fields(options: TokenizeArguments, *, chats: bool) -> Fields:
 
 
 def _special_ids(loaded: load.LoadedTokenizer) -> tuple[int, ...]:
-    """Of the tokens that are marked as special, ascending."""
+    """List the ids of the tokens that are marked as special, ascending."""
     known = loaded.info.added_tokens
     return tuple(sorted({known[text] for text in marked(loaded.spec) if text in known}))
 
@@ -283,12 +284,12 @@ def _check_options(inputs: Sequence[Path | str], options: TokenizeArguments, str
 
 
 def _identity(files: Sequence[CorpusFile] | None) -> list[tuple[str, int, int]] | None:
-    """What must not change between an interrupted run and the one that goes on."""
+    """Return what must not change between an interrupted run and the one that resumes it."""
     return None if files is None else [(file.name, file.bytes, file.modified) for file in files]
 
 
 def _seen(file: CorpusFile, fields: Fields, *, look: bool) -> SeenFile:
-    """A file, with the documents in its first bytes."""
+    """Describe a file, with the documents in its first bytes."""
     known = (file.name, file.format, file.compression, file.bytes)
     if not look:
         return SeenFile(*known, 0, whole=False, problem=file.problem)
@@ -314,7 +315,7 @@ def _preview(
     fields: Fields,
     chat: Chat | None,
 ) -> TokenizeResult:
-    """What there is to read, and about what will be written, from samples of it."""
+    """Preview what there is to read, and estimate from samples what will be written."""
     tokenizer = None if fields.ids else reference_tokenizer(loaded.data)
     about = estimate(files, tokenizer, fields, filters, None if chat is None else renderer_of(chat))
     figures = {

@@ -122,7 +122,7 @@ def _check_content(
 
 
 def _attempt(check: Callable[[], None]) -> list[PacktoolError]:
-    """The problem that a check stops at."""
+    """Run a check; return the problem that it stops at."""
     try:
         check()
     except DataError as problem:
@@ -170,7 +170,7 @@ def _check_store(place: Place) -> tuple[int, list[PacktoolError]]:
 
 
 def _check_loss(store: TokenStore) -> None:
-    """Every token trains or does not, and as many do as the manifest says."""
+    """Check that every token trains or does not, and that as many do as the manifest says."""
     trained = 0
     for number, loss in enumerate(store.loss or ()):
         trained += count_trained(loss, store.place.where(shard_file("loss", number)))
@@ -180,7 +180,7 @@ def _check_loss(store: TokenStore) -> None:
 
 
 def _check_column(store: TokenStore, name: str) -> None:
-    """There is one value for each document."""
+    """Check that there is one value for each document."""
     store.column(name)
 
 
@@ -242,7 +242,7 @@ def _check_packed(dataset: PackedDataset, stores: Sequence[Typed]) -> None:
 
 
 def _check_trained(dataset: PackedDataset) -> None:
-    """As many tokens train as the ledger says, of rows whose segments are not known."""
+    """Check that as many tokens train as the ledger says, in rows whose segments are not known."""
     columns = [bucket.loss for bucket in dataset.buckets if bucket.loss is not None]
     found = sum(count_trained(loss, str(column.place)) for column in columns for loss in column.shards)
     if columns and found != dataset.manifest.ledger.trained:
@@ -251,7 +251,7 @@ def _check_trained(dataset: PackedDataset) -> None:
 
 
 def _check_report(dataset: PackedDataset) -> None:
-    """The report repeats what the manifest says."""
+    """Check that the report repeats what the manifest says."""
     manifest = dataset.manifest
     report = read_report(dataset.place, manifest)
     for name in ("strategy", "options", "shuffle", "ledger"):
@@ -262,7 +262,7 @@ def _check_report(dataset: PackedDataset) -> None:
 
 
 def _check_sources(dataset: PackedDataset) -> None:
-    """What the report says of each store follows from the manifest and the lengths."""
+    """Check that what the report says of each store follows from the manifest and the lengths."""
     manifest = dataset.manifest
     reported = read_report(dataset.place, manifest).sources
     expected = packed_sources(
@@ -294,7 +294,7 @@ def _corpus(dataset: PackedDataset, stores: Sequence[Typed]) -> Corpus:
 
 
 def _batches(dataset: PackedDataset) -> Iterator[tuple[PackedBucket, int, Segments]]:
-    """All rows: bucket, first row and their segments, a few million tokens at a time."""
+    """Yield all rows, a few million tokens at a time: bucket, first row and their segments."""
     for bucket in dataset.buckets:
         step = max(1, BATCH_TOKENS // bucket.sequence_length)
         for first in range(0, bucket.rows, step):
@@ -303,7 +303,7 @@ def _batches(dataset: PackedDataset) -> Iterator[tuple[PackedBucket, int, Segmen
 
 
 def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
-    """The rows against their segments, and what they add up to against the ledger."""
+    """Check rows against their segments, and their sums against the ledger."""
     manifest, lengths = dataset.manifest, dataset.lengths()
     tallies = {bucket.sequence_length: Tally(lengths, bucket.sequence_length) for bucket in dataset.buckets}
     gather = gather_loss = None
@@ -372,7 +372,7 @@ def _check_loss_of_rows(bucket: PackedBucket, first: int, rows: Segments, loss: 
 
 
 def _check_once(dataset: PackedDataset) -> None:
-    """No token of any document is placed twice, and what is marked as repeated is placed elsewhere.
+    """Check that no token of any document is placed twice, and that what is marked as repeated is placed elsewhere.
 
     The documents' tokens, one after the other, are a line, and segments are intervals of it: no two may overlap. They
     are compared some millions at a time, so memory stays bounded and the segment table is read again.
@@ -388,7 +388,7 @@ def _check_once(dataset: PackedDataset) -> None:
 
 
 def _check_stretch(dataset: PackedDataset, starts: I64, low: int, high: int) -> None:
-    """`_check_once` for the places from `low` up to `high`."""
+    """Apply `_check_once` to the places from `low` up to `high`."""
     fresh_parts: tuple[list[I64], list[I64]] = [], []
     again_parts: tuple[list[I64], list[I64]] = [], []
     for _, _, rows in _batches(dataset):
@@ -412,7 +412,7 @@ def _check_stretch(dataset: PackedDataset, starts: I64, low: int, high: int) -> 
 
 
 def _before(place: I64, begin: I64, end: I64, covered: I64) -> I64:
-    """How many places before each of these are covered by the stretches ``begin:end``, which do not overlap."""
+    """Count the places before each of these that the stretches ``begin:end`` cover, which do not overlap."""
     at = np.searchsorted(begin, place, side="right")
     over: Ints = np.where(at > 0, np.maximum(end[np.maximum(at, 1) - 1] - place, 0), 0) if len(end) else at
     return covered[at] - over

@@ -119,7 +119,7 @@ def write_corpus(
 
 
 def index_fields(stores: Sequence[Place] | None, output: Output, *, has_loss: bool) -> dict[str, Any]:
-    """The version of a manifest, and where the stores of a dataset without tokens are, where there are such stores."""
+    """Return the version of a manifest, and where the stores of a dataset without tokens are, if it has any."""
     version = packed_version(index_only=stores is not None, has_loss=has_loss)
     return {
         "format_version": version,
@@ -128,13 +128,12 @@ def index_fields(stores: Sequence[Place] | None, output: Output, *, has_loss: bo
 
 
 def _files_read(corpus: Corpus, *, index_only: bool) -> Iterator[MappedFile]:
-    """The files of the stores that rows depend on: without tokens, those that say how long documents are and what
-    trains."""
+    """List the stores' files that rows depend on: without tokens, those of lengths and loss."""
     return (file for file in corpus.files() if not index_only or file.entry.name.startswith(("offsets", "loss")))
 
 
 def _choice(output: Output, corpus: Corpus, choice: Choice | None, with_segments: bool) -> Choice | None:
-    """The choice with its file, which says where the documents of the segment table come from."""
+    """Return the choice with its file, which says where the documents of the segment table come from."""
     if choice is None or not with_segments:
         return choice
     assert corpus.chosen is not None
@@ -142,7 +141,7 @@ def _choice(output: Output, corpus: Corpus, choice: Choice | None, with_segments
 
 
 def _tokenizer_files(corpus: Corpus, output: Output) -> list[InputEntry]:
-    """The tokenizer of the stores, from the first that has its files: all of them have the same."""
+    """Copy the tokenizer of the stores from the first that has its files: all of them have the same one."""
     for store in corpus.stores:
         if entries := store.manifest.tokenizer_files:
             return copy_tokenizer(store.place, entries, output.staged)
@@ -150,7 +149,7 @@ def _tokenizer_files(corpus: Corpus, output: Output) -> list[InputEntry]:
 
 
 def copied_choice(dataset: PackedDataset, output: Output) -> Choice | None:
-    """The choice of a packed dataset for another order of its rows."""
+    """Copy the choice of a packed dataset for another order of its rows."""
     choice, chosen = dataset.manifest.choice, dataset.chosen()
     if choice is None or chosen is None:
         return choice

@@ -20,7 +20,7 @@ def block_bytes(files: Sequence[CorpusFile]) -> int:
 
 
 def plan(files: Sequence[CorpusFile], size: int | None = None) -> list[Block]:
-    """Blocks in the order of the files.
+    """Divide the files into blocks, in the order of the files.
 
     Uncompressed lines are divided into equal byte ranges, Parquet files at row groups; a compressed file and a text
     file are one span each. Neighbouring small files share a block.
@@ -70,7 +70,7 @@ def _divide(number: int, file: CorpusFile, size: int) -> list[Span]:
 
 
 def _group_bounds(file: CorpusFile, size: int) -> list[int]:
-    """First row group of each span; a span ends once it holds `size` uncompressed bytes."""
+    """Return the first row group of each span; a span ends once it holds `size` uncompressed bytes."""
     raw = open_raw(file.location)
     try:
         groups = row_groups(raw)

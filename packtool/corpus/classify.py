@@ -43,7 +43,7 @@ _ARRAY = re.compile(rb"\s*\[\s*\{")
 
 
 def suffix_format(name: str) -> str | None:
-    """The format that a name's suffix tells, or None.
+    """Return the format that a name's suffix tells, or None.
 
     >>> suffix_format("a/b.jsonl.gz"), suffix_format("README.md"), suffix_format("dataset_info.json")
     ('jsonl', None, None)
@@ -55,7 +55,7 @@ def suffix_format(name: str) -> str | None:
 
 
 def _suffix(name: str) -> str:
-    """The last suffix that is not one of a compression."""
+    """Return the last suffix that does not name a compression."""
     path = PurePosixPath(name)
     while path.suffix.lower() in SUFFIXES:
         path = path.with_suffix("")
@@ -103,7 +103,7 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
 
 
 def _first(stream: Readable) -> bytes:
-    """The first `_HEAD` bytes, or all there are."""
+    """Read the first `_HEAD` bytes, or all there are."""
     head = b""
     while len(head) < _HEAD and (data := stream.read(_HEAD - len(head))):
         head += data
@@ -111,7 +111,7 @@ def _first(stream: Readable) -> bytes:
 
 
 def _stat(location: str) -> tuple[int, int, int]:
-    """Bytes, modification time and inode."""
+    """Return bytes, modification time and inode."""
     if is_remote(location):
         place, name = in_store(location)
         size, modified = place.modified(name) or (0, 0)
@@ -128,7 +128,7 @@ def _stat(location: str) -> tuple[int, int, int]:
 
 
 def format_of(name: str, head: bytes) -> str:
-    """The format of a file. Its content decides where that is plain, its name where it is not.
+    """Recognise the format of a file: by its content where that is plain, by its name where it is not.
 
     A file of records must not pass for one long document because its suffix is unusual; whoever wants just that names
     the format.
@@ -154,7 +154,7 @@ def format_of(name: str, head: bytes) -> str:
 
 
 def looks_like_jsonl(head: bytes) -> bool:
-    """Whether every line is a JSON object; of a first line that is longer than `head`, whether it begins like one.
+    """Return whether every line is a JSON object; for a first line longer than `head`, whether it begins like one.
 
     >>> looks_like_jsonl(b'{"a": 1}'), looks_like_jsonl(b'{\\n "a": 1\\n}'), looks_like_jsonl(b'{"a": 1}\\n{% if %}\\n')
     (True, False, False)
@@ -176,7 +176,7 @@ def _is_object(line: bytes, *, whole: bool) -> bool:
 
 
 def looks_like_table(head: bytes, delimiter: str) -> bool:
-    """Whether a header of two or more names is followed by rows with as many values each.
+    """Return whether a header of two or more names is followed by rows with as many values each.
 
     A name is a word, in quotes or not: lines of prose with a comma in each are no table.
 

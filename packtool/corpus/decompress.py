@@ -37,7 +37,7 @@ class Members:
         self.whole_in = self.whole_out = 0
 
     def read(self, size: int) -> bytes:
-        """At most `size` bytes; none at the end.
+        """Read at most `size` bytes; none at the end.
 
         Raises:
             EOFError, OSError, zlib.error, lzma.LZMAError: damaged.

@@ -40,7 +40,7 @@ class FoundFiles(msgspec.Struct, frozen=True):
 def find(
     location: Path | str, format: str | None = None, *, include: Sequence[str] = (), exclude: Sequence[str] = ()
 ) -> FoundFiles:
-    """The files that one argument stands for.
+    """Find the files that one argument stands for.
 
     Directories are searched to their depths; hidden files and those whose name begins with `_` are left out. Of the
     others, those are read whose suffix is known, or that `include` names.
@@ -76,7 +76,7 @@ def find(
 
 
 def copy_stdin(directory: Path, format: str | None = None) -> CorpusFile:
-    """Standard input, copied to a file so that it can be read in blocks like any other."""
+    """Copy standard input to a file, so that it can be read in blocks like any other."""
     target = directory / "stdin"
     with target.open("wb") as out:
         shutil.copyfileobj(sys.stdin.buffer, out, 1 << 20)
@@ -98,7 +98,7 @@ def _nothing(where: str, any_there: bool, skipped: Sequence[str]) -> DataError:
 
 
 def _local(location: str) -> tuple[list[Entry], bool, list[str]]:
-    """The entries that a local argument stands for, whether a directory was searched, and repeated directories."""
+    """List the entries that a local argument stands for, whether a directory was searched, and repeated directories."""
     path = Path(location)
     if path.is_dir():
         entries, repeated = walk.local(location)

@@ -41,7 +41,7 @@ class Fields(msgspec.Struct, frozen=True):
         return (*((self.text,) if self.text else CONVERSATION), TOOLS)
 
     def conversation(self, found: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What is read of a record with a conversation; None where it has none.
+        """Extract the conversation of a record; None if it has none.
 
         Args:
             found: the values of `document`, whichever the record has.
@@ -56,7 +56,7 @@ class Fields(msgspec.Struct, frozen=True):
 
 
 def no_conversation(fields: Fields) -> str:
-    """What a record lacks.
+    """Say what a record lacks.
 
     >>> no_conversation(Fields("", chat=True))
     'no conversation: neither messages, conversations, nor prompt and completion'
@@ -74,7 +74,7 @@ class Literal(str):
 
 
 def scalar(value: Any, name: str) -> str | None:
-    """A scalar as it is kept: text as it is, other values as JSON writes them.
+    """Return a scalar as it is kept: text as it is, other values as JSON writes them.
 
     Raises:
         UnusableFieldError: it is no scalar.
@@ -97,7 +97,7 @@ def scalar(value: Any, name: str) -> str | None:
 
 
 def record_type(fields: Fields) -> tuple[Any, list[Callable[[Any], Any]]] | None:
-    """A msgspec type for objects with these fields, and what gets each of them, the text first.
+    """Make a msgspec type for objects with these fields, and list what gets each of them, the text first.
 
     None where a field lies inside another one: then every record takes the slow way.
     """
@@ -134,7 +134,7 @@ def _conversation_type(fields: Fields) -> tuple[Any, list[Callable[[Any], Any]]]
 
 
 def _struct(tree: dict[str, Any], text: Any) -> tuple[Any, bool]:
-    """The type of objects of one level, and whether the text is among their fields."""
+    """Make the type of objects of one level, and tell whether the text is among their fields."""
     members: list[Any] = []
     has_text = False
     for number, node in enumerate(tree.values()):

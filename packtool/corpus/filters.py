@@ -56,7 +56,7 @@ class Filters(msgspec.Struct, frozen=True):
         return self.min_tokens is not None or self.max_tokens is not None
 
     def fit(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Which documents of so many tokens pass; one without any is left to be counted as empty.
+        """Mark the documents of so many tokens that pass; one without any is left to be counted as empty.
 
         >>> Filters(max_tokens=3).fit(np.array([0, 3, 4])).tolist()
         [True, True, False]
@@ -67,7 +67,7 @@ class Filters(msgspec.Struct, frozen=True):
         return fits
 
     def keeps(self, text: Document) -> bool:
-        """Whether a document passes every filter."""
+        """Return whether a document passes every filter."""
         if isinstance(text, str):
             if self.min_chars is not None and len(text) < self.min_chars:
                 return False
@@ -83,14 +83,14 @@ class Filters(msgspec.Struct, frozen=True):
         )
 
     def kept(self, texts: Sequence[Document]) -> list[int] | None:
-        """Places of the documents that words and characters leave; None where these do not decide."""
+        """Return the places of the documents that words and characters leave; None if these do not decide."""
         if self.min_words is None and self.min_chars is None and self.max_chars is None:
             return None
         return [place for place, text in enumerate(texts) if self.keeps(text)]
 
 
 def size(text: Document) -> tuple[int, int]:
-    """Words and characters of a document.
+    """Count words and characters of a document.
 
     >>> size("one  two")
     (2, 8)

@@ -17,7 +17,7 @@ _FILES = 10
 
 
 def begins_with_conversation(files: Sequence[CorpusFile], text: str) -> bool:
-    """Whether the first record has a conversation, and no text.
+    """Return whether the first record has a conversation, and no text.
 
     Args:
         files: of the corpus.
@@ -34,7 +34,7 @@ def begins_with_conversation(files: Sequence[CorpusFile], text: str) -> bool:
 
 
 def _first(file: CorpusFile, fields: Fields) -> RecordBatch | None:
-    """The first batch with anything in it: of lines, the first line alone."""
+    """Return the first batch with anything in it: of lines, the first line alone."""
     try:
         batches: Any = iter(SpanReader(file, Span(0, 0, 1), fields, salvage=False))
         with closing(batches):
@@ -44,7 +44,7 @@ def _first(file: CorpusFile, fields: Fields) -> RecordBatch | None:
 
 
 def begin_with_conversation(records: Iterable[Any], text: str) -> tuple[bool, Iterable[Any]]:
-    """The same of records that a program gives, and these records with none of them lost.
+    """Return whether the first record that a program gives has a conversation; and all records, the first included.
 
     >>> begin_with_conversation(iter([{"messages": []}]), "text")[0]
     True

@@ -22,7 +22,7 @@ _SMALL = 1 << 18
 
 @contextmanager
 def same_depth() -> Iterator[None]:
-    """The same nesting is too deep, however deep the call that reads: results must not depend on who calls."""
+    """Allow the same depth of nesting however deep the call that reads: results must not depend on who calls."""
     before = sys.getrecursionlimit()
     depth, frame = 0, sys._getframe()
     while frame.f_back is not None:
@@ -35,7 +35,7 @@ def same_depth() -> Iterator[None]:
 
 
 def require_whole(text: str, what: str) -> str:
-    """A text without lone surrogates."""
+    """Return a text that has no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -44,7 +44,7 @@ def require_whole(text: str, what: str) -> str:
 
 
 def ids_of(value: Any, name: str) -> list[int]:
-    """A list of ids."""
+    """Read a list of ids."""
     if isinstance(value, list) and all(isinstance(each, Literal) and len(each) < 20 for each in value):
         return [int(each) for each in value]
     what = f"is {kind_of(value)}" if not isinstance(value, list) else "holds something else than whole numbers"
@@ -52,7 +52,7 @@ def ids_of(value: Any, name: str) -> list[int]:
 
 
 def is_utf8(data: bytes | bytearray | memoryview) -> bool:
-    """Whether all of it is valid UTF-8. Parsers look only at what they need."""
+    """Return whether all of it is valid UTF-8. Parsers look only at what they need."""
     if not isinstance(data, memoryview) and data.isascii():
         return True
     if len(data) < _SMALL:
@@ -72,13 +72,13 @@ def is_utf8(data: bytes | bytearray | memoryview) -> bool:
 
 
 def ending(line: memoryview) -> int:
-    """Bytes of the line's end."""
+    """Count the bytes of the line's end."""
     tail = bytes(line[-2:])
     return 2 if tail == b"\r\n" else int(tail[-1:] == b"\n")
 
 
 def fields_of(record: dict[str, Any]) -> str:
-    """The fields of a record, for those who looked for another."""
+    """List the fields of a record, for those who looked for another."""
     names = [name[:40] for name in list(record)[:12]]
     return f"there are {', '.join(names)}{' and others' * (len(record) > 12)}" if names else "the object is empty"
 
@@ -101,7 +101,7 @@ def _raw_struct(field: str) -> type[Any]:
 
 
 def raw_field(line: memoryview, path: list[str]) -> Any:
-    """The raw JSON of a field, or None where there is none. Copies nothing."""
+    """Return the raw JSON of a field without a copy, or None if there is none."""
     raw: Any = line
     for name in path:
         raw = msgspec.json.decode(raw, type=_raw_struct(name)).value

@@ -40,7 +40,7 @@ _BLANK = re.compile(rb"(?:[ \t\r]*+\n)++")
 def read_jsonl(
     stream: Readable, fields: Fields | str, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
 ) -> Iterator[RecordBatch]:
-    """Documents of the lines that begin in bytes [start, stop).
+    """Read the documents of the lines that begin in bytes [start, stop).
 
     Args:
         stream: uncompressed bytes.
@@ -76,7 +76,7 @@ class _Parser:
             self._decoder = msgspec.json.Decoder(kind)
 
     def fast(self, lines: bytes | bytearray) -> RecordBatch | None:
-        """All lines at once, or None if any of them needs a closer look.
+        """Parse all lines at once; None if any of them needs a closer look.
 
         Where every line begins with { and ends with }, no object can go on over a newline; so an equal number of
         objects means one on each line.
@@ -110,7 +110,7 @@ class _Parser:
         return RecordBatch(documents, range(1, len(records) + 1), columns, records=len(records))
 
     def slow(self, lines: bytes | bytearray) -> Iterator[RecordBatch]:
-        """One line after another, with the reason for each that can't be used."""
+        """Parse one line after another, with the reason for each that can't be used."""
         batch, numbers = self._empty(), list[int]()
         view = memoryview(lines)
         at = 0
@@ -147,7 +147,7 @@ class _Parser:
         return RecordBatch(columns=[[] for _ in self._fields.columns])
 
     def _line(self, line: memoryview) -> _Found | None:
-        """The text of a line, and what is kept beside it; None for a blank one."""
+        """Parse the text of a line, and what is kept beside it; None for a blank one."""
         if len(line) > self._limit:
             size = len(line) - ending(line)
             if size > self._limit:
@@ -172,7 +172,7 @@ class _Parser:
         return self._judge(line)
 
     def _judge(self, line: bytes) -> _Found:
-        """What the standard library's more lenient parser finds in a line that the quick one refused.
+        """Judge a line that the quick parser refused by the standard library's more lenient one.
 
         That one takes NaN, and lone surrogates in fields that are not asked for.
         """
@@ -211,7 +211,7 @@ class _Parser:
         return require_whole(value, f"{name} {self._field!r}")
 
     def _kept(self, record: dict[str, Any]) -> list[str | None]:
-        """The scalars that are kept beside the text."""
+        """Return the scalars that are kept beside the text."""
         kept: list[str | None] = []
         for name in self._fields.columns:
             value = self._at(record, name)
@@ -224,7 +224,7 @@ class _Parser:
 
     @staticmethod
     def _at(record: dict[str, Any], name: str) -> Any:
-        """A field by its path, or by its dotted name."""
+        """Return a field by its path, or by its dotted name."""
         value: Any = record
         for part in name.split("."):
             if not isinstance(value, dict) or part not in value:
@@ -233,7 +233,7 @@ class _Parser:
         return value
 
     def _long(self, line: memoryview) -> _Found | None:
-        """As `_text`, without a copy of the line where nothing is wrong with it."""
+        """Read a text as `_text` does, without a copy of the line if nothing is wrong with it."""
         if not self._fields.ids and not self._fields.chat and not self._fields.columns and is_utf8(line):
             try:
                 raw = raw_field(line, self._path) or raw_field(line, [self._field])

@@ -23,7 +23,7 @@ class LongLine(NamedTuple):
 def line_chunks(
     stream: Readable, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
 ) -> Iterator[bytes | bytearray | LongLine]:
-    """Chunks of whole lines: every line that begins in [start, stop), with its newline.
+    """Yield chunks of whole lines: every line that begins in [start, stop), with its newline.
 
     A line longer than `CHUNK` comes in a chunk of about its own size. The last line of the stream may lack its
     newline. Memory is that of the longest line, once. Lines that are much longer than `limit` are not held at all;
@@ -63,7 +63,7 @@ def line_chunks(
 
 
 def _pass_over(stream: Readable, begun: bytes | bytearray) -> tuple[LongLine, bytes]:
-    """The rest of a line, not held; and what was read after it."""
+    """Skip the rest of a line without holding it; return what was read after it."""
     size, last = len(begun), begun[-1:]
     excerpt = bytes(begun[:EXCERPT])
     while data := stream.read(CHUNK):
@@ -76,13 +76,13 @@ def _pass_over(stream: Readable, begun: bytes | bytearray) -> tuple[LongLine, by
 
 
 def too_long(line: LongLine, limit: int) -> Reject:
-    """Why a line above the limit can't be used."""
+    """Say why a line above the limit can't be used."""
     size = line.size - line.ending
     return reject(1, "record-too-large", too_large(size, limit), line.excerpt, size)
 
 
 def _first_line(stream: Readable, start: int, stop: int) -> tuple[int, bytes]:
-    """The first offset from `start` on where a line begins, and what was read from there on."""
+    """Find the first offset from `start` on where a line begins; return it, and what was read from there on."""
     at = start - 1
     stream.seek(at)
     while data := stream.read(CHUNK):
@@ -106,7 +106,7 @@ def _joined(pending: bytes | bytearray, data: bytes) -> bytes | bytearray:
 
 
 def _cut(pending: bytes | bytearray, size: int) -> bytes | bytearray:
-    """The first bytes, in place where they may be many: there must be no second copy of a very long line."""
+    """Cut off the first bytes, in place where they may be many: there must be no second copy of a very long line."""
     if isinstance(pending, bytes):
         return pending[:size]
     del pending[size:]
@@ -114,7 +114,7 @@ def _cut(pending: bytes | bytearray, size: int) -> bytes | bytearray:
 
 
 def lines_before(stream: Readable, start: int) -> int:
-    """Lines that begin before byte `start`: what turns a line number within a range into one within the file.
+    """Count the lines that begin before byte `start`, to number the lines of a range as those of the file.
 
     >>> import io
     >>> [lines_before(io.BytesIO(b"a\\nbc\\n"), start) for start in range(6)]

@@ -35,7 +35,7 @@ _UNITS = re.compile(
 
 
 def _cut(raw: memoryview, at: int, limit: int, end: int) -> int:
-    """A place up to `limit`, the last but a few, that splits neither escape, nor surrogate pair, nor character."""
+    """Find a place up to `limit`, the last but a few, that splits neither escape, nor surrogate pair, nor character."""
     if limit == end:
         return end
     space = bytes(raw[at:limit]).rfind(b" ")  # no escape has one

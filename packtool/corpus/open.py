@@ -41,7 +41,7 @@ class Readable(Protocol):
 
 
 def sniff(head: bytes) -> str:
-    """The compression that the first bytes of a file announce, or "".
+    """Return the compression that the first bytes of a file announce, or "".
 
     >>> sniff(b"\\x1f\\x8b\\x08"), sniff(b"{}")
     ('gzip', '')
@@ -57,7 +57,7 @@ def _skippable_zstd(head: bytes) -> bool:
 
 
 def open_raw(location: str) -> Any:
-    """A file's own bytes, seekable."""
+    """Open a file's own bytes, seekable."""
     if not is_remote(location):
         return io.FileIO(location)
     place, name = in_store(location)
@@ -65,7 +65,7 @@ def open_raw(location: str) -> Any:
 
 
 def in_store(location: str) -> tuple[StorePlace, str]:
-    """The bucket of a URL, and the name of what it means there.
+    """Split a URL into its bucket and the name of what it means there.
 
     Raises:
         UsageError: the URL holds credentials.
@@ -111,7 +111,7 @@ class StoreFile(io.RawIOBase):
         return self._at
 
     def read(self, size: int = -1, /) -> bytes:
-        """As of any file; at the end, nothing."""
+        """Read as of any file; nothing at the end."""
         left = max(self._size - self._at, 0)
         count = left if size < 0 else min(size, left)
         if not count:
@@ -127,7 +127,7 @@ class StoreFile(io.RawIOBase):
 
 
 def open_stream(raw: Any, compression: str) -> Any:
-    """A file's bytes, decompressed. Streams of several members are read to their end.
+    """Open a file's bytes, decompressed. Streams of several members are read to their end.
 
     `read` raises UnusableFileError where the stream is damaged.
     """
@@ -149,7 +149,7 @@ class DecompressedStream:
         self._damage: UnusableFileError | None = None
 
     def read(self, size: int, /) -> bytes:
-        """At most `size` bytes; none at the end."""
+        """Read at most `size` bytes; none at the end."""
         if self._damage is not None:
             raise self._damage
         parts: list[bytes] = []
@@ -171,11 +171,11 @@ class DecompressedStream:
         return self._source.whole_in, self._source.whole_out
 
     def seek(self, offset: int, /) -> object:
-        """Not possible."""
+        """Refuse to seek."""
         raise io.UnsupportedOperation("compressed streams are read from start to end")
 
     def compressed_position(self) -> int:
-        """How far the file itself was read."""
+        """Return how far the compressed file was read."""
         position: int = self._raw.tell()
         return position
 
@@ -190,5 +190,5 @@ class DecompressedStream:
 
 
 def looks_like_utf16(head: bytes) -> bool:
-    """Whether a file begins with a UTF-16 (or UTF-32) byte order mark."""
+    """Return whether a file begins with a UTF-16 (or UTF-32) byte order mark."""
     return head.startswith(_UTF16)

@@ -17,7 +17,7 @@ Origins = npt.NDArray[Any]
 
 
 def content_hashes(documents: Sequence[Document], utf8: Sequence[bytes | None]) -> npt.NDArray[np.uint64]:
-    """xxh3-64 of each document's UTF-8 text: the same for the same text, however it is encoded or divided.
+    """Hash each document's UTF-8 text with xxh3-64: the same for the same text, however it is encoded or divided.
 
     Args:
         documents: texts, or their parts.
@@ -42,7 +42,7 @@ def content_hashes(documents: Sequence[Document], utf8: Sequence[bytes | None]) 
 def origins(
     file: int, before: int, numbers: Sequence[int], documents: Sequence[Document], utf8: Sequence[bytes | None]
 ) -> Origins:
-    """Origins of consecutive documents of one file.
+    """Return the origins of consecutive documents of one file.
 
     Args:
         file: its number.

@@ -37,14 +37,14 @@ class Pages:
         return self._hashes.setdefault(page, found) == found
 
     def packed(self) -> Packed:
-        """All of it, for `agree`."""
+        """Pack all of it for `agree`."""
         seen = np.empty(len(self._hashes), _SEEN)
         seen["page"], seen["hash"] = list(self._hashes), np.array(list(self._hashes.values()), np.uint64)
         return seen.tobytes()
 
 
 def agree(whole: Packed, parts: Packed) -> bool:
-    """Whether pages that were read hold what the whole file did when it was read.
+    """Return whether pages that were read hold what the whole file did when it was read.
 
     Args:
         whole: packed pages of all of the file, in order.
@@ -75,11 +75,11 @@ class PagedFile(io.RawIOBase):
         self._held = b""
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
@@ -88,11 +88,11 @@ class PagedFile(io.RawIOBase):
         return self._at
 
     def tell(self) -> int:
-        """How far it was read."""
+        """Return how far it was read."""
         return self._at
 
     def read(self, size: int = -1, /) -> bytes:
-        """The next bytes, at most `size`."""
+        """Read the next bytes, at most `size`."""
         if size < 0:
             size = max(self._raw.seek(0, io.SEEK_END) - self._at, 0)
         here = self._at - self._first
@@ -120,7 +120,7 @@ class PagedFile(io.RawIOBase):
         self._raw.close()
 
     def _all(self, size: int) -> bytes:
-        """Exactly so many bytes, unless the file ends before."""
+        """Read exactly so many bytes, unless the file ends before."""
         data: bytes = self._raw.read(size)
         if len(data) == size or not data:
             return data

@@ -17,7 +17,7 @@ _SLICE_ROWS = 4096
 
 
 def open_parquet(file: IO[bytes]) -> Any:
-    """A `pyarrow.parquet.ParquetFile`.
+    """Open a file as a `pyarrow.parquet.ParquetFile`.
 
     Raises:
         UnusableFileError: damaged or not Parquet.
@@ -37,13 +37,13 @@ def _damaged(error: Exception) -> UnusableFileError:
 
 
 def row_groups(file: IO[bytes]) -> list[int]:
-    """Uncompressed bytes of each row group."""
+    """Return the uncompressed bytes of each row group."""
     meta = open_parquet(file).metadata
     return [meta.row_group(number).total_byte_size for number in range(meta.num_row_groups)]
 
 
 def rows_before(file: IO[bytes], group: int) -> int:
-    """Rows in the row groups before `group`."""
+    """Count the rows in the row groups before `group`."""
     meta = open_parquet(file).metadata
     return sum(meta.row_group(number).num_rows for number in range(group))
 
@@ -51,7 +51,7 @@ def rows_before(file: IO[bytes], group: int) -> int:
 def read_parquet(
     file: IO[bytes], fields: Fields | str, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
 ) -> Iterator[RecordBatch]:
-    """Documents of row groups [start, stop).
+    """Read the documents of row groups [start, stop).
 
     Args:
         file: the Parquet file.
@@ -98,7 +98,7 @@ def read_parquet(
 
 
 def require_column(schema: Any, column: str, *, ids: bool = False) -> list[str]:
-    """The path to the column with the texts, or the lists of ids.
+    """Return the path to the column with the texts, or the lists of ids.
 
     Raises:
         UnusableFileError: it is not there, or holds something else.
@@ -118,7 +118,7 @@ def require_column(schema: Any, column: str, *, ids: bool = False) -> list[str]:
 
 
 def _conversation_columns(schema: Any, fields: Fields) -> tuple[str, ...]:
-    """The columns of a conversation that there are.
+    """List the columns of a conversation that exist.
 
     Raises:
         UnusableFileError: there is none.
@@ -133,7 +133,7 @@ def _conversation_columns(schema: Any, fields: Fields) -> tuple[str, ...]:
 
 
 def require_scalar(schema: Any, column: str) -> list[str]:
-    """The path to a column of scalars.
+    """Return the path to a column of scalars.
 
     Raises:
         UnusableFileError: it is not there, or holds something else.
@@ -169,7 +169,7 @@ def _descend(table: Any, path: list[str]) -> Any:
 
 
 def batch_of(table: Any, fields: Fields, path: list[str], others: list[list[str]], limit: int) -> RecordBatch:
-    """The documents of a record batch, with the scalars beside them.
+    """Extract the documents of a record batch, with the scalars beside them.
 
     Args:
         path: to the text; of conversations nothing.
@@ -201,7 +201,7 @@ def batch_of(table: Any, fields: Fields, path: list[str], others: list[list[str]
 
 
 def _scalars(array: Any) -> list[Any]:
-    """The values of a column of scalars.
+    """Return the values of a column of scalars.
 
     Arrow writes those that Python would round: times of nanoseconds, and numbers of less than 64 bits. Times are ISO
     8601, with a Z where the column has a time zone; durations are counted in the column's unit.
@@ -272,7 +272,7 @@ def _texts(array: Any, column: str, limit: int) -> RecordBatch:
 
 
 def _text(scalar: Any, limit: int) -> Document | Reject | None:
-    """The text of one value; why it can't be used where it is too long or not UTF-8."""
+    """Return the text of one value, or why it can't be used: too long, or not UTF-8."""
     import pyarrow as pa
 
     value = scalar.value if isinstance(scalar, pa.DictionaryScalar) else scalar

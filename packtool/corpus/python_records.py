@@ -20,7 +20,7 @@ NAME = "records"
 
 
 def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> CorpusFile:
-    """Records, one after another, as a file of JSON Lines with the fields that are read.
+    """Copy records, one after another, to a file of JSON Lines with the fields that are read.
 
     Args:
         records: texts, or mappings with the fields; a `Dataset` or `IterableDataset` of Hugging Face, too.
@@ -47,7 +47,7 @@ def copy_records(records: Iterable[Any], directory: Path, fields: Fields) -> Cor
 
 
 def _narrowed(records: Any, names: list[str]) -> Iterable[Any]:
-    """A dataset with the columns that are read alone, so that images and the like are not decoded for nothing."""
+    """Select the columns of a dataset that are read, so that images and the like are not decoded for nothing."""
     known = getattr(records, "column_names", None)
     if isinstance(known, list) and hasattr(records, "select_columns") and (wanted := [n for n in names if n in known]):
         narrowed: Iterable[Any] = records.select_columns(wanted)

@@ -143,7 +143,7 @@ class _Beginning:
 
 
 def _certain(file: CorpusFile, pages: Pages | None) -> tuple[UnusableFileError | None, int]:
-    """The damage in an archive, and how many decompressed bytes before it are whole lines of whole members."""
+    """Return the damage in an archive, and how many decompressed bytes before it are whole lines of whole members."""
     source = FileBytes(file, pages=pages)
     stream = open_stream(source, file.compression)
     assert isinstance(stream, DecompressedStream)
@@ -170,7 +170,7 @@ def _certain(file: CorpusFile, pages: Pages | None) -> tuple[UnusableFileError |
 
 
 def records_before(file: CorpusFile, span: Span) -> int:
-    """Lines or rows of the file before the span: reads what lies before it."""
+    """Count the lines or rows of the file before the span by reading them."""
     if not span.start:
         return 0
     raw = open_raw(file.location)
@@ -181,7 +181,7 @@ def records_before(file: CorpusFile, span: Span) -> int:
 
 
 def file_digest(file: CorpusFile, pages: Pages | None = None) -> str:
-    """xxh3-128 (hex) of a file as it lies there.
+    """Hash a file as it lies there: xxh3-128, hex.
 
     Args:
         file: the file.

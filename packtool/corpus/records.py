@@ -99,7 +99,7 @@ class Reject(msgspec.Struct, frozen=True):
 
 
 def reject(record: int, code: str, reason: str, raw: bytes | bytearray | memoryview, size: int = 0) -> Reject:
-    """A record that can't be used, with an excerpt of its bytes.
+    """Reject a record, with an excerpt of its bytes.
 
     Args:
         raw: its bytes, or the first of `size`.
@@ -110,7 +110,7 @@ def reject(record: int, code: str, reason: str, raw: bytes | bytearray | memoryv
 
 
 def too_large(size: int, limit: int) -> str:
-    """Why a record of `size` bytes is refused.
+    """Say why a record of `size` bytes is refused.
 
     >>> too_large(3_000_000, 1_000_000)
     'a record of 3,000,000 bytes, above the limit of 1,000,000'

@@ -50,7 +50,7 @@ class FileBytes:
             raise
 
     def read(self, size: int = -1, /) -> bytes:
-        """The next bytes, at most `size`."""
+        """Read the next bytes, at most `size`."""
         data: bytes = self.raw.read(size)
         if self._hash is not None:
             self._hash.update(data)
@@ -62,12 +62,12 @@ class FileBytes:
         return self.raw.seek(offset)
 
     def tell(self) -> int:
-        """How far it was read."""
+        """Return how far it was read."""
         position: int = self.raw.tell()
         return position
 
     def digest(self) -> str:
-        """xxh3-128 (hex) of the whole file: what was read, and what readers left."""
+        """Hash the whole file, what was read and what readers left: xxh3-128, hex."""
         assert self._hash is not None
         while self.read(_DRAIN):
             pass
@@ -100,7 +100,7 @@ class FileBytes:
 
 
 def changed(file: CorpusFile, what: str) -> DataError:
-    """The error for a file that somebody writes to."""
+    """Return the error for a file that is being written to."""
     return DataError(
         "input-changed",
         f"changed while the command was at work: {what}",

@@ -20,7 +20,7 @@ _HEADER_BYTES = 1 << 16
 
 
 def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
-    """Documents of the rows of a table, numbered from 1 below the header.
+    """Read the documents of the rows of a table, numbered from 1 below the header.
 
     Fields may be quoted, and then hold newlines; a quote inside is doubled. Every value is text as it stands, an empty
     one too. Rows with another number of values than the header are rejected.
@@ -78,7 +78,7 @@ def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int = RE
 
 
 def header(head: bytes, delimiter: str) -> list[str]:
-    """The names in the first row of a table.
+    """Read the names in the first row of a table.
 
     Args:
         head: the first bytes of the file.
@@ -92,7 +92,7 @@ def header(head: bytes, delimiter: str) -> list[str]:
 
 
 def _numbered(batch: RecordBatch, rows: int, wrong: dict[int, str], before: int) -> RecordBatch:
-    """The batch with its rows numbered among those that were rejected; takes what it needs of them from `wrong`."""
+    """Number the rows of a batch among those that were rejected; take what it needs of them from `wrong`."""
     places: list[int] = []
     at = 0
     while len(places) < rows:

@@ -14,7 +14,7 @@ LONG = 1 << 23
 
 
 def read_lines(stream: Readable, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
-    """One document for each line that begins in bytes [start, stop), without its line end. Blank lines are not
+    """Read one document from each line that begins in bytes [start, stop), without its line end. Blank lines are no
     documents; lines of more than `limit` bytes are rejected."""
     first = start == 0
     for chunk in line_chunks(stream, start, stop, limit):
@@ -66,7 +66,7 @@ class LongStream:
 
 
 def read_file(stream: Readable, reopen: Callable[[], Readable], limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
-    """The whole file as one document.
+    """Read the whole file as one document.
 
     Args:
         stream: the file.

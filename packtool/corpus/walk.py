@@ -27,7 +27,8 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def shown(path: str) -> str:
-    """A path as messages and manifests have it: the same in every locale, and text even where its bytes are not UTF-8.
+    """Write a path as messages and manifests have it: the same in every locale, and text even if its bytes are not
+    UTF-8.
 
     >>> shown("caf\\udce9.txt")
     'caf\\\\xe9.txt'
@@ -36,7 +37,7 @@ def shown(path: str) -> str:
 
 
 def local(top: str) -> tuple[list[Entry], list[str]]:
-    """Files under a local directory, to its depths; hidden ones and those whose name begins with `_` are left out.
+    """List the files under a local directory, to its depths, without hidden ones and those whose name begins with `_`.
 
     Links are followed. Each directory is entered once, by its own name rather than by a link's.
 
@@ -91,7 +92,7 @@ def _unreadable(error: OSError, place: str) -> DataError:
 
 
 def remote(base: str, *, also_hidden: bool) -> list[Entry]:
-    """Files under a URL, sorted by name; the file itself where it is one.
+    """List the files under a URL, sorted by name; the file itself if it is one.
 
     Args:
         base: without a pattern.
@@ -109,5 +110,5 @@ def remote(base: str, *, also_hidden: bool) -> list[Entry]:
 
 
 def hidden(name: str) -> bool:
-    """Whether searches leave out a file or folder of this name."""
+    """Return whether searches leave out a file or folder of this name."""
     return name[0] in "._"

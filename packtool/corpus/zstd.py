@@ -32,7 +32,7 @@ class Zstd:
         self.whole_out = 0
 
     def read(self, size: int) -> bytes:
-        """At most `size` bytes; none at the end.
+        """Read at most `size` bytes; none at the end.
 
         Raises:
             EOFError, OSError: damaged.
@@ -84,7 +84,7 @@ class _File:
         self.position = 0
 
     def take(self, size: int, *, may_end: bool = False) -> bytes:
-        """Exactly `size` bytes."""
+        """Read exactly `size` bytes."""
         parts: list[bytes] = []
         left = size
         while left and (data := self._raw.read(left)):
@@ -114,7 +114,7 @@ class _Frame:
         self._ended = False
 
     def read(self, size: int = -1) -> bytes:
-        """Some of the next bytes, at most `size`; none at the end of the frame."""
+        """Read some of the next bytes, at most `size`; none at the end of the frame."""
         while not self._ready and not self._ended:
             if self._left:
                 self._ready = self._take(min(self._left, 1 << 16))
@@ -138,9 +138,9 @@ class _Frame:
         return header
 
     def require_end(self) -> None:
-        """The decompressor is done: so must the frame be."""
+        """Require the frame to end where the decompressor is done."""
         if not (self._ended and not self._ready):
             raise OSError("a frame that goes on after its end")
 
     def close(self) -> None:
-        """Nothing to close: the file belongs to the reader."""
+        """Leave the file open: it belongs to the reader."""

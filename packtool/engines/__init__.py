@@ -23,7 +23,7 @@ __all__ = ["Cluster", "Engine", "Processes", "Share", "Threads", "Worker", "avai
 
 
 def available_cpus() -> int:
-    """Processors this process may use."""
+    """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -36,7 +36,7 @@ def engine_for(
     share: Share | None = None,
     at_end: Callable[[], object] | None = None,
 ) -> Engine:
-    """The engine that a command's options ask for.
+    """Return the engine that a command's options ask for.
 
     Args:
         scheduler: of a cluster; None for threads of this process.

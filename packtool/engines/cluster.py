@@ -133,7 +133,7 @@ class OnWorker(Generic[Task, Result]):
         self._version = __version__
 
     def __call__(self, task: Task) -> tuple[Result, int]:
-        """The result, and how much the task reported through `Worker.advance`."""
+        """Run the task; return its result, and the progress it reported through `Worker.advance`."""
         from distributed import get_worker
 
         here = f"the worker on {os.uname().nodename}"
@@ -152,7 +152,7 @@ class OnWorker(Generic[Task, Result]):
 
 @contextmanager
 def started(scheduler: str, workers: int) -> Iterator[str]:
-    """The address of a scheduler; with `LOCAL`, of one that is started for as long as the block runs.
+    """Yield the address of a scheduler; with `LOCAL`, start one that runs as long as the block.
 
     Raises:
         UsageError: `missing-extra`.
@@ -173,7 +173,7 @@ def started(scheduler: str, workers: int) -> Iterator[str]:
 
 @contextmanager
 def _client(scheduler: str) -> Iterator[Client]:
-    """A client of a scheduler.
+    """Connect a client to a scheduler for the block.
 
     Raises:
         PacktoolError: `no-cluster`.
@@ -197,7 +197,7 @@ def _client(scheduler: str) -> Iterator[Client]:
 
 @contextmanager
 def _named(client: Client, label: str) -> Iterator[_Named]:
-    """A pool of tasks; those that nobody waits for any more are taken back in the end."""
+    """Submit a pool of tasks; cancel those that are still running when the block ends."""
     named = _Named(client, f"{label}-{uuid.uuid4().hex[:8]}")
     try:
         yield named

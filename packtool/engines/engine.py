@@ -141,7 +141,7 @@ def submit(
     at_once: int,
     starting: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Iterator[tuple[int, Result]]:
-    """Hand tasks to a pool, so many at once, and yield (number, result) as they finish; see `Engine.run`.
+    """Submit tasks to a pool, a limited number at once, and yield (number, result) as they finish; see `Engine.run`.
 
     Args:
         starting: entered around whatever may start a process.

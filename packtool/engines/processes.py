@@ -155,7 +155,7 @@ def _serve(
 
 
 def _worker_died() -> PacktoolError:
-    """The error for a process that somebody killed."""
+    """Return the error for a process that was killed from outside."""
     return PacktoolError(
         "worker-died",
         "a worker process ended abruptly, most likely killed because memory ran out",
@@ -165,7 +165,8 @@ def _worker_died() -> PacktoolError:
 
 @contextmanager
 def _starting() -> Iterator[None]:
-    """Around the start of a process, which then never gets Ctrl-C or SIGTERM, not even while it imports."""
+    """Start a process in the block with Ctrl-C and SIGTERM blocked, so that it never gets them, not even while it
+    imports."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         with without_script():
@@ -176,7 +177,7 @@ def _starting() -> Iterator[None]:
 
 @contextmanager
 def _listening(context: SpawnContext, on_advance: Advance | None) -> Iterator[Connection]:
-    """The end of a pipe on which workers send how far they are, while a thread listens at the other."""
+    """Yield the end of a pipe to which workers report progress; a thread listens at the other end."""
     receiver, sender = context.Pipe(duplex=False)
     listener = threading.Thread(target=_listen, args=(receiver, on_advance), daemon=True)
     listener.start()
@@ -203,7 +204,7 @@ _this_worker: list[Worker] = []
 
 
 def _start_worker(lifeline: Connection, progress: Connection) -> None:
-    """Ctrl-C and SIGTERM are the parent's business; a worker ends when the parent lets go of the lifeline or dies."""
+    """Set up a worker: leave Ctrl-C and SIGTERM to the parent, and exit when the parent closes the lifeline or dies."""
     _this_worker[:] = [Worker(partial(_send, progress))]
     _watch(lifeline)
 

@@ -34,7 +34,7 @@ class Share:
         return self.number == 0
 
     def has(self, piece: int) -> bool:
-        """Whether this task does a piece.
+        """Return whether a piece belongs to this task.
 
         >>> [piece for piece in range(8) if Share(2, 3).has(piece)]
         [1, 4, 7]
@@ -46,7 +46,7 @@ class Share:
 
 
 def parse_share(text: str) -> Share:
-    """A share as `--task` takes it.
+    """Parse a share in the form that `--task` takes.
 
     Raises:
         UsageError: it is something else.
@@ -65,7 +65,7 @@ def parse_share(text: str) -> Share:
 
 
 def tasks_of(pieces: Iterable[int], count: int) -> list[int]:
-    """The numbers of the tasks whose share has one of these pieces.
+    """Return the numbers of the tasks whose share holds one of these pieces.
 
     >>> tasks_of([1, 4, 5], 3)
     [2, 3]

@@ -23,7 +23,7 @@ FORMATS: dict[str, Format] = {
 
 
 def exporter(name: str) -> Format:
-    """The format of this name, to be written.
+    """Return the format of this name, for writing.
 
     Raises:
         UsageError: there is none; lists those there are.
@@ -32,7 +32,7 @@ def exporter(name: str) -> Format:
 
 
 def importer(name: str) -> Format:
-    """The format of this name, to be read.
+    """Return the format of this name, for reading.
 
     Raises:
         UsageError: there is none; lists those there are.

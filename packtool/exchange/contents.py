@@ -58,7 +58,7 @@ def contents_of(place: Typed, documents: I64 | None = None, stores: Typed | Sequ
 
 
 def _stored(store: TokenStore) -> Contents:
-    """All documents, a part for each shard."""
+    """Yield all documents, one part for each shard."""
     sizes = [(len(offsets) - 1, len(tokens)) for offsets, tokens in zip(store.offsets, store.shards, strict=True)]
 
     def blocks(part: Part) -> Iterator[Block]:
@@ -82,7 +82,7 @@ def _stored(store: TokenStore) -> Contents:
 
 
 def _chosen(store: TokenStore, documents: I64) -> Contents:
-    """Some documents, in the order given; a part for each `PART_TOKENS`."""
+    """Yield some documents in the order given, one part for each `PART_TOKENS`."""
     lengths = np.asarray(store.lengths(), np.int64)[documents]
     ends = np.cumsum(lengths)
     cuts = np.unique(np.searchsorted(ends, np.arange(PART_TOKENS, ends[-1] + PART_TOKENS, PART_TOKENS))).tolist()
@@ -112,7 +112,7 @@ def _chosen(store: TokenStore, documents: I64) -> Contents:
 
 
 def _stretches(store: TokenStore, documents: I64) -> Iterator[tuple[int, int, int]]:
-    """Shard, begin and end of the tokens of documents; those that lie side by side together."""
+    """List shard, begin and end of the documents' tokens, with those that lie side by side merged."""
     shard = np.searchsorted(store.first_documents, documents, side="right") - 1
     breaks = 1 + np.flatnonzero((np.diff(documents) != 1) | (np.diff(shard) != 0))
     for first, last in pairwise([0, *breaks.tolist(), len(documents)]):
@@ -200,7 +200,7 @@ def _rows(dataset: PackedDataset) -> Contents:
 
 
 def _shards(dataset: PackedDataset) -> list[list[_Run]]:
-    """The rows as they are stored, a part for each shard."""
+    """Yield the rows as they are stored, one part for each shard."""
     return [
         [_Run(bucket, first, last)]
         for bucket in dataset.buckets
@@ -209,7 +209,7 @@ def _shards(dataset: PackedDataset) -> list[list[_Run]]:
 
 
 def _batches(dataset: PackedDataset, table: npt.NDArray[Any]) -> list[list[_Run]]:
-    """The rows batch by batch, then those that are in none; a part for each `PART_TOKENS` or a little more."""
+    """Yield the rows batch by batch, then those in none, one part for each `PART_TOKENS` or a little more."""
     buckets = {bucket.sequence_length: bucket for bucket in dataset.buckets}
     runs = [_Run(buckets[length], first, first + rows) for length, first, rows in table.tolist()]
     for length, bucket in buckets.items():
@@ -221,7 +221,7 @@ def _batches(dataset: PackedDataset, table: npt.NDArray[Any]) -> list[list[_Run]
 
 
 def _cut(runs: Iterable[_Run]) -> Iterator[_Run]:
-    """The same rows in runs of at most `BLOCK_TOKENS`, or one row."""
+    """Cut rows into runs of at most `BLOCK_TOKENS`, or of one row."""
     for run in runs:
         step = max(1, BLOCK_TOKENS // run.bucket.sequence_length)
         for first in range(run.first, run.last, step):
@@ -229,7 +229,7 @@ def _cut(runs: Iterable[_Run]) -> Iterator[_Run]:
 
 
 def _joined(runs: Iterable[_Run], tokens: int = BLOCK_TOKENS) -> Iterator[list[_Run]]:
-    """Consecutive runs of at most so many tokens together, or one that is longer."""
+    """Join consecutive runs up to so many tokens; a longer one stays alone."""
     some: list[_Run] = []
     held = 0
     for run in runs:

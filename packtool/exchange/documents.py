@@ -41,7 +41,7 @@ class Counts:
 
 
 def documents(found: Iterator[Found], eos_id: int, vocab_size: int, counts: Counts, where: str) -> Iterator[Documents]:
-    """Whole documents, each ended by EOS.
+    """Return whole documents, each ended by EOS.
 
     Where boundaries are not known, a document ends with each EOS.
 
@@ -71,13 +71,13 @@ def documents(found: Iterator[Found], eos_id: int, vocab_size: int, counts: Coun
 
 
 def rows_not_documents(what: str, where: str) -> DataError:
-    """Packed rows, where whole documents are wanted."""
+    """Return the error for packed rows where whole documents are wanted."""
     remedy = "import the documents that were packed, or give --ids-only to take each row for one document"
     return DataError("import-loses", f"{what}, not whole documents", remedy=remedy, where=where)
 
 
 def _ended(ids: Ids, lengths: I64, eos_id: int, counts: Counts, loss: npt.NDArray[np.uint8] | None = None) -> Documents:
-    """The documents that have tokens, each with an EOS at its end; one that is added trains if the document does.
+    """End each document that has tokens with an EOS; one that is added trains if the document does.
 
     >>> counts = Counts()
     >>> found = _ended(np.array([5, 6, 0, 7]), np.array([3, 0, 1]), 0, counts, np.array([0, 1, 0, 1], np.uint8))

@@ -17,7 +17,7 @@ SAMPLE_TOKENS = 1 << 20
 def estimate(
     files: Sequence[Path], chosen: Format, options: ReadOptions, eos_id: int, vocab_size: int
 ) -> tuple[int, int]:
-    """Documents and tokens of the store that an import would make; exact where files are short.
+    """Estimate documents and tokens of the store that an import would make; exact for short files.
 
     Raises:
         DataError: what was looked at is damaged, or not of this format.

@@ -44,7 +44,7 @@ class FileWriter:
         self._file.flush()
 
     def close(self) -> None:
-        """Called by libraries; the file is finished by `finish`."""
+        """Do nothing: libraries call it, and `finish` finishes the file."""
 
     def finish(self, sequences: int = 0, tokens: int = 0) -> Written:
         """Make it durable under its name."""
@@ -72,7 +72,7 @@ class Place:
 
     @contextmanager
     def create(self, name: str) -> Iterator[FileWriter]:
-        """A file that is there once `finish` was called, and removed if anything fails."""
+        """Create a file that is there once `finish` was called, and removed if anything fails."""
         writer = FileWriter(self.path / name)
         try:
             yield writer
@@ -82,7 +82,7 @@ class Place:
 
     @contextmanager
     def region(self, name: str, first: int) -> Iterator[RegionWriter]:
-        """A place, from byte `first`, in a file that several parts fill; durable when it is left."""
+        """Open a place, from byte `first`, in a file that several parts fill; make it durable in the end."""
         handle = os.open(self._unfinished(name), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         with os.fdopen(handle, "r+b") as file:
             file.seek(first)
@@ -91,7 +91,7 @@ class Place:
             os.fsync(file.fileno())
 
     def holds(self, written: Written, first: int | None) -> bool:
-        """Whether a finished file, or a region from byte `first`, is what was written."""
+        """Return whether a finished file, or a region from byte `first`, is what was written."""
         path = self.path / written.name if first is None else self._unfinished(written.name)
         try:
             if first is None and path.stat().st_size != written.bytes:
@@ -133,17 +133,17 @@ class RegionWriter:
         self._bytes += view.nbytes
 
     def written(self, sequences: int, tokens: int) -> Written:
-        """What was written so far."""
+        """Describe what was written so far."""
         return Written(self._name, self._bytes, self._hash.hexdigest(), sequences, tokens)
 
 
 def as_stored(tokens: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Tokens as a format stores them; every id fits, since formats are checked against the vocabulary."""
+    """Convert tokens to what a format stores; every id fits, since formats are checked against the vocabulary."""
     return tokens.astype(dtype, copy=False)
 
 
 def digest(path: Path, first: int, size: int) -> str:
-    """xxh3-128 (hex) of `size` bytes of a file from byte `first`."""
+    """Hash `size` bytes of a file from byte `first`: xxh3-128, hex."""
     hashed = xxhash.xxh3_128()
     with path.open("rb") as file:
         file.seek(first)

@@ -171,11 +171,11 @@ class Format:
     says_loss: Callable[[Path, ReadOptions], bool] | None = None
 
     def read_with(self, path: Path) -> list[Path]:
-        """A file that is read, and those that lie beside it."""
+        """List a file that is read, and those that lie beside it."""
         return [path, *(other for other in (self.beside(path) if self.beside else []) if other.is_file())]
 
     def dtype(self, contents: Contents) -> np.dtype[Any]:
-        """What tokens are stored as."""
+        """Return the type that tokens are stored as."""
         return np.dtype(self.dtypes[contents.dtype.itemsize])
 
     def check(self, contents: Contents) -> None:
@@ -194,7 +194,7 @@ class Format:
         raise UsageError("format-too-small", what, remedy="choose another format", where="--format")
 
     def lost(self, contents: Contents) -> list[str]:
-        """What of the contents the format does not keep, in words."""
+        """Say what the format does not keep of the contents."""
         lost = []
         if contents.kind == "documents" and not self.documents:
             lost.append("where documents end, except for the EOS after each")

@@ -67,5 +67,5 @@ def store_file(
 
 
 def files_of(done: ImportedFile) -> list[FileEntry]:
-    """The files of an input's shards."""
+    """List the files of an input's shards."""
     return [file for shard in done.shards for file in shard]

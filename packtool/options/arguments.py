@@ -34,7 +34,7 @@ _PERHAPS_PATHS = ("tokenizer",)
 
 
 def plain_arguments(arguments: object) -> dict[str, Any]:
-    """The arguments that what is written depends on, but for defaults; local paths are absolute.
+    """Return the arguments that the output depends on, without defaults; local paths become absolute.
 
     >>> from packtool.options.pack import PackArguments
     >>> plain_arguments(PackArguments(["/a", "/b"], "c", strategy="bfd", max_repetition=0.5, workers=3))
@@ -54,7 +54,7 @@ def plain_arguments(arguments: object) -> dict[str, Any]:
 
 
 def as_flags(arguments: object, names: Sequence[str]) -> list[str]:
-    """Some of the arguments as they are typed, but for defaults.
+    """Write some of the arguments as they are typed, without defaults.
 
     >>> from packtool.options.pack import PackArguments
     >>> given = PackArguments("a", "b", strategy="bfd", mix=["a=2"], shuffle=False, holdout="5%")
@@ -71,7 +71,7 @@ def as_flags(arguments: object, names: Sequence[str]) -> list[str]:
 
 
 def command_line(command: str, given: Mapping[str, Any], output: str) -> str:
-    """The command line of a call.
+    """Write a call as its command line.
 
     Args:
         command: one of `WRITING`.

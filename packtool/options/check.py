@@ -19,7 +19,7 @@ Arguments = TypeVar("Arguments")
 
 
 def checked(arguments: Arguments) -> Arguments:
-    """The arguments with every value as its kind parses it.
+    """Return the arguments with every value parsed as its kind says.
 
     Raises:
         UsageError: a value is of the wrong kind, out of range or not among the choices; naming the option.
@@ -92,7 +92,7 @@ def check_taken(arguments: object, chooser: str, chosen: str) -> None:
 
 
 def suggest(word: str, known: Sequence[str]) -> str:
-    """What was meant, or what there is.
+    """Suggest what was meant, or list what there is.
 
     >>> suggest("sed", ["seed", "epoch"]), suggest("xyz", ["seed", "epoch"])
     ('did you mean seed?', 'choose one of seed, epoch')
@@ -102,7 +102,7 @@ def suggest(word: str, known: Sequence[str]) -> str:
 
 
 def out_of_range(name: str, value: object, low: int, high: int | None) -> UsageError:
-    """The error for a number that is too small or too large."""
+    """Return the error for a number that is too small or too large."""
     span = f"{low} or more" if high is None else f"a number from {low} to {_round(high)}"
     return UsageError("bad-option", f"{value} is out of range", remedy=f"give {span}", where=name)
 
@@ -125,7 +125,7 @@ def _check_value(each: Declared, value: Any) -> None:
 
 
 def _round(high: int) -> str:
-    """A bound as people know it.
+    """Write a bound as people know it.
 
     >>> _round(100), _round(2**64 - 1)
     ('100', '2^64 - 1')
@@ -135,5 +135,5 @@ def _round(high: int) -> str:
 
 
 def _same_as(each: Declared, given: dict[str, Any]) -> Any:
-    """Atoms of one row are what strategies without atoms have."""
+    """Give strategies without atoms the atoms they have in effect: one row each."""
     return given["sequence_length"] if each.name == "atom_size" else each.default

@@ -140,13 +140,13 @@ class Declared:
         return f"{', '.join(self.option.taken_by)}: {text[:1].lower() + text[1:]}"
 
     def taken(self, chosen: str) -> bool:
-        """Whether a strategy or method takes it."""
+        """Return whether a strategy or method takes the option."""
         names = self.option.taken_by
         return (not names or chosen in names) and chosen not in self.option.not_taken_by
 
 
 def declared(arguments: type[Any]) -> dict[str, Declared]:
-    """The options that a dataclass declares, by name: those that must be given first.
+    """List the options that a dataclass declares, by name: those that must be given first.
 
     >>> from packtool.options.pack import PackArguments
     >>> length = declared(PackArguments)["sequence_length"]
@@ -168,7 +168,7 @@ def _declared(arguments: Any) -> dict[str, Declared]:
 
 
 def accepted(arguments: type, chosen: str) -> frozenset[str]:
-    """Names of the options that are only for some strategies or methods, and for this one."""
+    """List the options that this strategy or method takes, and some others do not."""
     return frozenset(
         name
         for name, each in declared(arguments).items()
@@ -177,12 +177,12 @@ def accepted(arguments: type, chosen: str) -> frozenset[str]:
 
 
 def names_recorded(arguments: type, chosen: str = "") -> list[str]:
-    """Names of the options that the manifest records, of those that a strategy or method takes."""
+    """List the options that the manifest records, of those that a strategy or method takes."""
     return [name for name, each in declared(arguments).items() if each.option.recorded and each.taken(chosen)]
 
 
 def flag(name: str) -> str:
-    """The command-line spelling of an option's name.
+    """Return the command-line spelling of an option's name.
 
     >>> flag("atom_size")
     '--atom-size'

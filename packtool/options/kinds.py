@@ -48,14 +48,14 @@ class Kind:
 
 
 def parse_flag(value: object) -> bool:
-    """True or False; a text such as "no" is neither, and would count as true."""
+    """Parse True or False; refuse a text such as "no", which would count as true."""
     if isinstance(value, bool):
         return value
     raise ValueError(value)
 
 
 def parse_number(value: str | int) -> int:
-    """A whole number, or one in digits.
+    """Parse a whole number, or one in digits.
 
     >>> parse_number("-3"), parse_number(7)
     (-3, 7)
@@ -66,7 +66,7 @@ def parse_number(value: str | int) -> int:
 
 
 def parse_count(value: str | int) -> int:
-    """A whole number, also with one of the suffixes k, M and G, which count in powers of 1024 as row lengths do.
+    """Parse a whole number, which may have a suffix k, M or G, in powers of 1024 as row lengths have.
 
     >>> parse_count("2048"), parse_count("1.5k"), parse_count("256M"), parse_count(7)
     (2048, 1536, 268435456, 7)
@@ -79,7 +79,7 @@ def parse_count(value: str | int) -> int:
 
 
 def parse_amount(value: str | int) -> int:
-    """A number of tokens or documents; its suffixes count in powers of 1000, as corpora are counted.
+    """Parse a number of tokens or documents; its suffixes are powers of 1000, as corpora are counted.
 
     >>> parse_amount("1.5M"), parse_amount("300B"), parse_amount(7)
     (1500000, 300000000000, 7)
@@ -92,7 +92,7 @@ def parse_amount(value: str | int) -> int:
 
 
 def parse_share(value: Fraction | float | str) -> Fraction:
-    """A share, exactly as it is written: 1%, also 0.01 or 1/100. 0.3 is three tenths, not the binary number next to it.
+    """Parse a share exactly as written: 1%, 0.01 or 1/100. 0.3 is three tenths, not the binary number next to it.
 
     >>> parse_share("1%"), parse_share(0.3), parse_share("3/10")
     (Fraction(1, 100), Fraction(3, 10), Fraction(3, 10))
@@ -108,7 +108,7 @@ def parse_share(value: Fraction | float | str) -> Fraction:
 
 
 def exact(value: Fraction | float | str, where: str) -> Fraction:
-    """`parse_share`, for one option.
+    """Parse a share as `parse_share` does, for one option.
 
     >>> exact("30%", "--max-repetition")
     Fraction(3, 10)
@@ -124,7 +124,7 @@ def exact(value: Fraction | float | str, where: str) -> Fraction:
 
 
 def parse_temperature(value: Decimal | float | str) -> Decimal:
-    """A temperature, as exact as it is written."""
+    """Parse a temperature as exactly as it is written."""
     try:
         found = Decimal(str(value))
     except InvalidOperation:
@@ -153,7 +153,7 @@ class Part:
 
 
 def parse_part(value: Part | float | str) -> Part:
-    """A part to hold out. A number without a unit is a number of documents, below 1 a share.
+    """Parse a part to hold out. A number without a unit is a number of documents; below 1 it is a share.
 
     >>> parse_part("0.5%").share, parse_part("2k tokens").tokens, parse_part(30).documents, parse_part(0.1).share
     (Fraction(1, 200), 2000, 30, Fraction(1, 10))
@@ -171,7 +171,7 @@ def parse_part(value: Part | float | str) -> Part:
 
 
 def parse_shard(value: str) -> str:
-    """One of several equal parts, counted from 1.
+    """Parse one of several equal parts, counted from 1.
 
     >>> parse_shard("1/8")
     '1/8'
@@ -183,7 +183,7 @@ def parse_shard(value: str) -> str:
 
 
 def _items(value: Any, divider: str = ",") -> list[Any]:
-    """The values of a list, as it is or divided by commas; one value is a list of one."""
+    """Return the values of a list, as it is or separated by commas; one value makes a list of one."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(divider)]
     return list(value) if isinstance(value, Iterable) else [value]
@@ -194,19 +194,19 @@ def _each(parse: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
 
 
 def _parse_switch(value: Any) -> bool:
-    """A flag in a list: yes or no."""
+    """Parse a flag in a list: yes or no."""
     return {"yes": True, "no": False}[value] if value in ("yes", "no") else parse_flag(value)
 
 
 def _parse_weights(value: Any) -> list[str]:
-    """NAME=WEIGHT of each store, also from a table."""
+    """Parse NAME=WEIGHT of each store, also from a table."""
     if isinstance(value, Mapping):
         return [f"{name}={weight}" for name, weight in value.items()]
     return [str(each) for each in _items(value)]
 
 
 def _parse_lists(value: Any) -> list[tuple[int, ...]]:
-    """Lists of row lengths: one list of numbers, or several, divided by a slash where they are written as text.
+    """Parse lists of row lengths: one list of numbers, or several, separated by a slash in text.
 
     >>> _parse_lists("1k/2k,4k"), _parse_lists([2048, 4096]), _parse_lists(["512,1024", [2048]])
     ([(1024,), (2048, 4096)], [(2048, 4096)], [(512, 1024), (2048,)])
@@ -222,7 +222,7 @@ def _several(value: Any) -> list[Any]:
 
 
 def names_files(value: Any) -> bool:
-    """Whether what `tokenize` is given names files, as a string or a list of strings does; else it gives records.
+    """Return whether `tokenize` is given names of files, as a string or a list of strings, rather than records.
 
     >>> names_files("a.jsonl"), names_files(["a.jsonl"]), names_files([{"text": "a"}]), names_files(iter(["a"]))
     (True, True, False, False)

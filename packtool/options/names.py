@@ -85,7 +85,7 @@ OTHER_STRATEGIES = {
 
 
 def meant_strategy(word: str, meanings: Mapping[str, str]) -> str:
-    """The strategy that was meant, with what it does; or all there are.
+    """Suggest the strategy that was meant, with what it does; or list all there are.
 
     Args:
         word: what was given.
@@ -108,7 +108,7 @@ def meant_strategy(word: str, meanings: Mapping[str, str]) -> str:
 
 
 def listed(names: tuple[str, ...]) -> str:
-    """Names as a sentence lists them.
+    """List names as a sentence does.
 
     >>> listed(METHODS)
     'atom, partial or bucket'

@@ -209,7 +209,7 @@ class PackOptions:
         return min(given, self.row_length - 1) if given == EXTRA_CAPACITY else given
 
     def in_effect(self, name: str) -> Any:
-        """The value that a strategy goes by, as the manifest records it."""
+        """Return the value that a strategy goes by, as the manifest records it."""
         return self.extra if name == "extra_capacity" else getattr(self, name)
 
 

@@ -57,7 +57,7 @@ def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P,
 
 
 def signature(arguments: type, function: Callable[..., Any]) -> inspect.Signature:
-    """The signature that a function of these arguments has, without their declarations."""
+    """Return the signature of a function with these arguments, without their declarations."""
     options = declared(arguments)
     plain = inspect.signature(arguments)
     parameters = [each.replace(annotation=options[name].type) for name, each in plain.parameters.items()]
@@ -65,7 +65,7 @@ def signature(arguments: type, function: Callable[..., Any]) -> inspect.Signatur
 
 
 def with_arguments(doc: str, arguments: type) -> str:
-    """A docstring with the list of arguments before what it returns and raises."""
+    """Insert the list of arguments into a docstring, before what it returns and raises."""
     lines = ["Args:"]
     for each in declared(arguments).values():
         lines += textwrap.wrap(
@@ -80,7 +80,7 @@ def with_arguments(doc: str, arguments: type) -> str:
 
 
 def describe(each: Declared) -> str:
-    """An option in words, for Python: what it does, its unit and its default."""
+    """Describe an option in words, for Python: what it does, its unit and its default."""
     text = each.help
     if each.option.unit and each.option.unit not in text.lower():
         text += f" In {each.option.unit}."

@@ -35,7 +35,7 @@ _SEVERAL = {COUNT: COUNTS, COUNTS: COUNT_LISTS, SHARE: SHARES, FLAG: FLAGS}
 
 
 def _to_try(name: str) -> Option:
-    """An option of plans, with several values to try."""
+    """Declare an option of plans that may have several values to try."""
     one = declared(PackOptions)[name].option
     text = f"{one.help[:-1]}; one or several to try."
     return replace(

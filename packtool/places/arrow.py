@@ -111,7 +111,7 @@ class ArrowBucket(Bucket):
 
 
 def s3_options() -> dict[str, Any]:
-    """Where `pyarrow` finds the store that the environment and the AWS files name."""
+    """Return what tells `pyarrow` where the store is that the environment and the AWS files name."""
     options: dict[str, Any] = {"background_writes": False}
     if region := setting("region", "AWS_REGION", "AWS_DEFAULT_REGION"):
         options["region"] = region

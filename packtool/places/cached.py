@@ -120,7 +120,8 @@ class Cache:
                 os.close(handle)
 
     def _make_room(self, size: int) -> bool:
-        """Whether there is room for so many bytes now; a file larger than all of it waits until it is alone."""
+        """Free space in the cache; return whether so many bytes fit now. A file larger than the limit waits until it is
+        alone."""
         kept, coming = [], 0
         for file in self.directory.iterdir():
             with suppress(FileNotFoundError):

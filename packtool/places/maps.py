@@ -22,7 +22,7 @@ _FAILED = ctypes.c_void_p(-1).value
 
 
 def mapped(handle: int, size: int, *, writable: bool = False) -> npt.NDArray[np.uint8]:
-    """The first bytes of an open file, which may be closed at once.
+    """Map the first bytes of an open file, which may be closed right away.
 
     Args:
         size: how many, at least one.

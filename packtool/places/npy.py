@@ -53,7 +53,7 @@ def header_problem(header: bytes, size: int, dtype: np.dtype[Any], shape: tuple[
 
 
 def _difference(header: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
-    """Why a header is not the one expected, as far as NumPy can read it."""
+    """Explain how a header differs from the expected one, as far as NumPy can read it."""
     try:
         read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         stream = io.BytesIO(header)

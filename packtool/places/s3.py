@@ -151,7 +151,7 @@ def _translated() -> Iterator[None]:
 
 
 def credentials() -> dict[str, Any]:
-    """What `obstore` does not find out by itself: a profile of the AWS files.
+    """Return the settings that `obstore` does not find by itself: those of a profile in the AWS files.
 
     Raises:
         UsageError: the profile asks for what only `boto3` can do, which is not installed.

@@ -150,7 +150,7 @@ class StorePlace(Place):
         file.unlink()
 
     def send(self, name: str, file: Path, xxh3_128: str | None = None, stop: Event | None = None) -> None:
-        """As `put`; the local file stays."""
+        """Upload a file as `put` does, but keep the local one."""
         size = file.stat().st_size
         sent: list[str] = []
 
@@ -274,13 +274,13 @@ class StorePlace(Place):
 
 
 def _settings() -> frozenset[tuple[str, str]]:
-    """What in the environment tells clients where to go."""
+    """Return the environment variables that tell clients where to connect."""
     return frozenset(item for item in os.environ.items() if item[0].startswith(("AWS_", "GOOGLE_", "CLOUD_", "HF_")))
 
 
 @lru_cache(64)
 def _client(scheme: str, name: str, settings: frozenset[tuple[str, str]]) -> Callable[[], Bucket]:
-    """The client of a bucket: making one costs connections, so that all places of a process share it."""
+    """Return the client of a bucket. Making one costs connections, so all places of a process share it."""
     del settings
     return _Shared(scheme, name)
 

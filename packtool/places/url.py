@@ -12,7 +12,7 @@ SCHEMES = ("s3", "gs")
 
 
 def is_remote(location: str) -> bool:
-    """Whether it is a URL of an object store rather than a local path.
+    """Return whether a location is a URL of an object store rather than a local path.
 
     >>> is_remote("s3://bucket/a.jsonl"), is_remote("a.jsonl")
     (True, False)
@@ -22,7 +22,7 @@ def is_remote(location: str) -> bool:
 
 
 def as_typed(location: object) -> str:
-    """A location as it was given, though it may have become a path on the way, which has one slash less.
+    """Return a location as it was typed: one that became a `Path` on the way has lost a slash.
 
     >>> from pathlib import Path
     >>> as_typed(Path("s3://bucket/packed")), as_typed("a/b")
@@ -49,7 +49,7 @@ def require_no_secret(url: str) -> None:
 
 
 def dataset_url(given: str) -> str:
-    """The URL of a dataset, without a slash at its end.
+    """Return the URL of a dataset without a trailing slash.
 
     Raises:
         UsageError: no store that datasets can lie in, no bucket or name, or something beside them.

@@ -17,7 +17,7 @@ _ALIKE = 0.5
 
 
 def advise(counts: LengthCounts, entries: Sequence[Trial]) -> list[Advice]:
-    """Advice for documents of these lengths.
+    """Give advice for documents of these lengths.
 
     Args:
         counts: document lengths in tokens.

@@ -36,7 +36,7 @@ def comparison_of(
     parameters: int | None = None,
     left_out: Sequence[str] = (),
 ) -> Comparison:
-    """What each candidate would make of a corpus.
+    """Compare what each candidate would make of a corpus.
 
     Args:
         outcomes: of `packtool.comparing.compare`.
@@ -66,7 +66,7 @@ def comparison_of(
 
 
 def baseline_length(outcomes: Sequence[Outcome]) -> int:
-    """The row length that attention is given relative to: the shortest that was asked for, else the longest bucket."""
+    """Return the row length that attention is given relative to: the shortest asked for, else the longest bucket."""
     asked = [outcome.candidate.options.sequence_length for outcome in outcomes]
     return min(
         (size for size in asked if size is not None),
@@ -101,7 +101,7 @@ def _trial(
 
 
 def _options(candidate: Candidate) -> Options:
-    """The options that the strategy takes, as it was tried, defaults included."""
+    """Return the options that the strategy takes, as it was tried, defaults included."""
     strategy, given = STRATEGIES[candidate.strategy], candidate.options
     settled: dict[str, Callable[[], Any]] = {
         "atom_size": lambda: given.atom,

@@ -33,7 +33,7 @@ _REST = (
 
 
 def strategies_table(comparison: Comparison) -> Table[Trial]:
-    """What strategies do to documents, by row length."""
+    """Tabulate what strategies do to documents, by row length."""
     columns: list[Column[Trial]] = [
         Column("strategy", lambda entry: entry.label, words=True),
         *(_figure(key, lambda entry: entry) for key in _BRIEF),
@@ -45,7 +45,7 @@ def strategies_table(comparison: Comparison) -> Table[Trial]:
 
 
 def waits_table(comparison: Comparison) -> Table[tuple[Trial, Waiting]]:
-    """How long ranks wait for the slowest, with the rows of each strategy."""
+    """Tabulate how long ranks wait for the slowest, with the rows of each strategy."""
     waits = [(entry, each) for entry in comparison.entries for each in entry.waiting]
     columns: list[Column[tuple[Trial, Waiting]]] = [
         Column("strategy", lambda pair: pair[0].label, words=True),
@@ -62,7 +62,7 @@ def waits_table(comparison: Comparison) -> Table[tuple[Trial, Waiting]]:
 
 
 def costs_table(comparison: Comparison) -> Table[Spent]:
-    """What training on the rows costs, and what planning them did."""
+    """Tabulate what training on the rows costs, and what planning them did."""
     spent = list(zip(comparison.entries, comparison.timings, strict=True))
     first, base = comparison.entries[0], count(comparison.attention_baseline)
     keys = [key for key in ("row_excess", "steps_per_epoch") if FIGURES[key].of(first.metrics) is not None]
@@ -95,7 +95,7 @@ def costs_table(comparison: Comparison) -> Table[Spent]:
 
 
 def sliding_table(forecast: SlidingForecast) -> Table[Sliding]:
-    """What `seamless` can do with documents longer than a row."""
+    """Tabulate what `seamless` can do with documents longer than a row."""
     total = forecast.longer_tokens or 1
     columns: list[Column[Sliding]] = [
         Column("r_max", lambda step: step.max_repetition, "{:.2f}".format, "repeated tokens / tokens, at most"),
@@ -116,18 +116,18 @@ def sliding_table(forecast: SlidingForecast) -> Table[Sliding]:
 
 
 def bucket_tables(entries: Sequence[Trial]) -> list[Table[BucketFigures]]:
-    """Rows and tokens by row length, for strategies of several."""
+    """Tabulate rows and tokens by row length, for strategies of several."""
     several = [entry for entry in entries if len(entry.buckets) > 1]
     return [buckets_table(entry.buckets, f"{_titled(entry)} by row length") for entry in several]
 
 
 def name_of(length: int | None) -> str:
-    """The heading of what has rows of this length."""
+    """Return the heading of what has rows of this length."""
     return "Rows of several lengths" if length is None else f"Rows of {count(length)} tokens"
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """What was estimated and from what, what was not tried, and what no packing would cost."""
+    """Note what was estimated and from what, what was not tried, and what no packing would cost."""
     found = (_estimated(comparison.entries), _left_out(comparison.left_out), _unpacked(comparison.unpacked))
     return [note for note in found if note]
 

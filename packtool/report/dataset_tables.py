@@ -57,7 +57,7 @@ class Fact(NamedTuple):
 
 
 def headline(report: PackedReport) -> tuple[str, str]:
-    """Strategy, and row lengths with the order. Slashes stand between lengths, whose digits have commas."""
+    """Write strategy, row lengths and order. Slashes separate the lengths, whose digits have commas."""
     lengths = " / ".join(count(bucket.sequence_length) for bucket in report.buckets)
     order, shuffle = "corpus order", report.shuffle
     if shuffle is not None:
@@ -68,7 +68,7 @@ def headline(report: PackedReport) -> tuple[str, str]:
 
 
 def ledger_table(ledger: Ledger) -> Table[Account]:
-    """Where every token went."""
+    """Tabulate where every token went."""
     stored, text, output = ledger.stored, ledger.input, ledger.output
     changes = {"inserted": ledger.eos_inserted, "left out": ledger.eos_omitted}
     eos = ", ".join(f"{count(tokens)} {what}" for what, tokens in changes.items() if tokens)
@@ -109,7 +109,7 @@ def ledger_table(ledger: Ledger) -> Table[Account]:
 
 
 def metrics_table(report: PackedReport) -> Table[Fact]:
-    """Every metric with its meaning; empty where boundaries are not known."""
+    """Tabulate every metric with its meaning; empty if boundaries are not known."""
     metrics, slid = report.metrics, report.sliding
     if metrics is None:
         return facts_table("Metrics", [])
@@ -130,7 +130,7 @@ def metrics_table(report: PackedReport) -> Table[Fact]:
 
 
 def facts_table(title: str, facts: Sequence[Fact]) -> Table[Fact]:
-    """Names, values and what they mean."""
+    """Tabulate names, values and what they mean."""
     columns: list[Column[Fact]] = [
         Column("metric", lambda fact: fact.name, words=True),
         Column("", lambda fact: fact.value),
@@ -140,7 +140,7 @@ def facts_table(title: str, facts: Sequence[Fact]) -> Table[Fact]:
 
 
 def training_table(cost: TrainingCost) -> Table[Fact]:
-    """What an epoch costs."""
+    """Tabulate what an epoch costs."""
     shape = f"{short(cost.parameters)} parameters, {count(cost.layers)} layers of width {count(cost.width)}"
     operations = [
         ("linear layers", cost.linear, f"floating-point operations of an epoch of a decoder of {shape}"),
@@ -152,12 +152,12 @@ def training_table(cost: TrainingCost) -> Table[Fact]:
 
 
 def buckets_table(buckets: Sequence[BucketFigures], title: str = "Row lengths") -> Table[BucketFigures]:
-    """Rows and tokens of each row length."""
+    """Tabulate rows and tokens of each row length."""
     return table_of(title, _BUCKETS, buckets)
 
 
 def mixing_table(mixing: Sequence[Mixed]) -> Table[Mixed]:
-    """How well mixed the rows are."""
+    """Tabulate how well mixed the rows are."""
     columns: list[Column[Mixed]] = [
         Column("row length", lambda m: m.sequence_length, count),
         Column("apart", lambda m: m.median_distance, short, "rows between neighbours, median"),
@@ -177,7 +177,7 @@ def mixing_table(mixing: Sequence[Mixed]) -> Table[Mixed]:
 
 
 def waiting_table(waiting: Sequence[Waiting]) -> Table[Waiting]:
-    """How long ranks wait for the slowest."""
+    """Tabulate how long ranks wait for the slowest."""
     columns: list[Column[Waiting]] = [
         Column("row length", lambda w: w.sequence_length, count),
         Column("ranks", lambda w: w.ranks, count),
@@ -195,7 +195,7 @@ def waiting_table(waiting: Sequence[Waiting]) -> Table[Waiting]:
 
 
 def source_tables(report: Report) -> list[Table[Any]]:
-    """What the inputs hold, what was asked of each and what came of it, how evenly batches hold them."""
+    """Tabulate what the inputs hold, what was asked of each and what came of it, and how evenly batches hold them."""
     if isinstance(report, StoreReport) and report.sources:
         return [_stores(report.sources)]
     if not isinstance(report, MeasuredReport) or not report.sources:
@@ -220,23 +220,23 @@ def source_tables(report: Report) -> list[Table[Any]]:
 
 
 def source_name(source: SourceFigures) -> str:
-    """What a store was called, else the beginning of its hash."""
+    """Return what a store was called, else the beginning of its hash."""
     return source.name or source.digest[:12]
 
 
 def trained_share(source: SourceFigures) -> float | None:
-    """The share of an input's tokens that train; None where it is not said."""
+    """Return the share of an input's tokens that train; None if it is not said."""
     return None if isinstance(source.trained_tokens, UnsetType) else ratio(source.trained_tokens, source.tokens)
 
 
 def _trained(sources: Sequence[SourceFigures]) -> list[Column[Any]]:
-    """What of each input trains, where that is known."""
+    """Say what trains of each input, where that is known."""
     known = any(trained_share(source) is not None for source in sources)
     return [Column("trained", trained_share, percent, "of its tokens")] if known else []
 
 
 def quantiles(lengths: Lengths) -> list[tuple[str, str]]:
-    """Names and values of the length distribution."""
+    """Return names and values of the length distribution."""
     names = {"min": "shortest", "p50": "median", "max": "longest"}
     keys = ("min", "p01", "p10", "p25", "p50", "p75", "p90", "p99", "max")
     known = [(names.get(key, key), short(getattr(lengths, key))) for key in keys]

@@ -14,7 +14,7 @@ Value = int | float | None
 
 
 def count(value: Value) -> str:
-    """A whole number with separators.
+    """Write a whole number with separators.
 
     >>> count(1234567)
     '1,234,567'
@@ -23,7 +23,7 @@ def count(value: Value) -> str:
 
 
 def short(value: Value) -> str:
-    """A number in at most five characters, its size by suffix.
+    """Write a number in at most five characters, its size by suffix.
 
     >>> short(7), short(1234), short(12345678), short(9_999_999_999)
     ('7', '1,234', '12.3M', '10.0G')
@@ -40,7 +40,7 @@ def short(value: Value) -> str:
 
 
 def percent(value: Value) -> str:
-    """A share in percent, never rounded to zero or to one hundred.
+    """Write a share in percent, never rounded to zero or to one hundred.
 
     >>> percent(0.1234), percent(0.0), percent(0.00001), percent(0.99999), percent(1.0)
     ('12.34%', '0', '<0.01%', '>99.99%', '100%')
@@ -59,7 +59,7 @@ def percent(value: Value) -> str:
 
 
 def number(value: Value) -> str:
-    """A number with about three significant figures.
+    """Write a number with about three significant figures.
 
     >>> number(3.14159), number(27.18), number(1234.5)
     ('3.14', '27.2', '1,234')
@@ -72,12 +72,12 @@ def number(value: Value) -> str:
 
 
 def seconds(value: float) -> str:
-    """CPU seconds."""
+    """Write CPU seconds."""
     return f"{value:.2f}"
 
 
 def times(value: Value) -> str:
-    """A multiple.
+    """Write a multiple.
 
     >>> times(1.5), times(None)
     ('1.50×', '–')
@@ -86,7 +86,7 @@ def times(value: Value) -> str:
 
 
 def times_random(found: Homogeneity) -> Value:
-    """How many times as alike rows are inside as random rows of the same segments would be."""
+    """Say how many times as alike rows are inside as random rows of the same segments would be."""
     return found.between_rows / found.random_rows if found.random_rows else None
 
 

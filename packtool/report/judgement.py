@@ -27,7 +27,7 @@ class Judgement:
 
 
 def judge(report: PackedReport) -> list[Judgement]:
-    """What the figures of a packed dataset say; nothing where boundaries are not known, or there are no documents."""
+    """Say what the figures of a packed dataset mean; nothing if boundaries are not known, or there are no documents."""
     metrics = report.metrics
     if metrics is None or not metrics.documents or not report.ledger.output:
         return []
@@ -48,7 +48,7 @@ def _waste(report: PackedReport, metrics: Metrics) -> Judgement:
 
 
 def _truncation(metrics: Metrics) -> Judgement:
-    """Documents longer than a row are cut by every strategy, so only the others count."""
+    """Judge truncation among documents that fit a row: longer ones are cut by every strategy."""
     avoidable = metrics.avoidably_truncated_documents
     cut = f"{percent(metrics.truncation_ratio)} of the documents are cut"
     if not metrics.truncated_documents:
@@ -66,7 +66,7 @@ def _truncation(metrics: Metrics) -> Judgement:
 
 
 def _mixing(report: PackedReport) -> Iterator[Judgement]:
-    """Only where rows could have been mixed; of several row lengths, those that are mixed least."""
+    """Judge mixing where rows could have been mixed; of several row lengths, by those that are mixed least."""
     mixable = "mix_rows" in STRATEGIES[report.strategy].accepts and not report.options.get("mix_rows")
     least = max(report.buckets, key=lambda b: b.homogeneity.between_rows - b.homogeneity.random_rows)
     found = least.homogeneity

@@ -44,7 +44,7 @@ def report_of_rows(
     source_mix: Sequence[BatchMix] = (),
     batch_size: int | None = None,
 ) -> PackedReport:
-    """The report of a packed dataset, as `report.json` holds it.
+    """Make the report of a packed dataset, as `report.json` holds it.
 
     Args:
         tallies: one for each bucket, in the order of the manifest; none where segments are not known, and then
@@ -74,7 +74,7 @@ def report_of_rows(
 
 
 def read_report(place: Typed, manifest: PackedManifest) -> PackedReport:
-    """The contents of a packed dataset's `report.json`.
+    """Read the contents of a packed dataset's `report.json`.
 
     Raises:
         DataError: it is missing, or not what was written.
@@ -83,7 +83,7 @@ def read_report(place: Typed, manifest: PackedManifest) -> PackedReport:
 
 
 def lengths_of(counts: LengthCounts, unit: str) -> Lengths:
-    """The length distribution; `unit` is tokens, words or characters."""
+    """Describe a length distribution; `unit` is tokens, words or characters."""
     return Lengths(
         unit=unit,
         documents=counts.documents,
@@ -100,7 +100,7 @@ def lengths_of(counts: LengthCounts, unit: str) -> Lengths:
 
 
 def row_figures(tallies: Sequence[Tally], batch_size: int | None) -> RowFigures:
-    """Metrics in total and for each bucket, and what the charts of the rows need."""
+    """Compute metrics in total and for each bucket, and what the charts of the rows need."""
     if not tallies:
         return RowFigures(metrics=None, buckets=[], documents_per_row=[], context=[])
     rows = sum(tally.rows for tally in tallies)
@@ -114,7 +114,7 @@ def row_figures(tallies: Sequence[Tally], batch_size: int | None) -> RowFigures:
 
 
 def _bucket(tally: Tally, rows: int, tokens: int) -> BucketFigures:
-    """One bucket of a dataset of so many rows, and tokens without padding."""
+    """Describe one bucket of a dataset: its rows, and tokens without padding."""
     alone = measure([tally])
     return BucketFigures(
         sequence_length=tally.sequence_length,
@@ -141,7 +141,7 @@ def _tokens(tally: Tally) -> int:
 
 
 def _documents_per_row(rows: I64) -> list[DocumentsBin]:
-    """Rows by their number of documents, in bins of equal width."""
+    """Count rows by their number of documents, in bins of equal width."""
     present = np.flatnonzero(rows)
     if not len(present):
         return []

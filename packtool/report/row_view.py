@@ -87,12 +87,12 @@ def _content(segment: RowSegment, style: str, *, ids: bool) -> Text:
 
 
 def _end(segment: RowSegment) -> int:
-    """The document's token after the segment's last."""
+    """Return the document's token after the segment's last."""
     return (segment.start or 0) + len(segment.tokens)
 
 
 def visible(text: str) -> str:
-    """Control characters as pictures, so that a document can't steer the terminal.
+    """Show control characters as pictures, so that a document can't steer the terminal.
 
     >>> visible("a\\x1b[31mb\\n")
     'a␛[31mb\\n'

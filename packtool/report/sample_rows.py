@@ -7,7 +7,7 @@ from packtool.report.schema import SampleRow, SampleSegment
 
 
 def sample_rows(rows: Segments, lengths: Ints) -> list[SampleRow]:
-    """Rows to draw.
+    """Choose rows to draw.
 
     Args:
         rows: a few whole rows.

@@ -23,7 +23,7 @@ def packed_sources(
     names: Sequence[str] | None = None,
     trained: Sequence[int] | UnsetType = UNSET,
 ) -> list[PackedSourceFigures]:
-    """The sources of a packed dataset.
+    """Describe the sources of a packed dataset.
 
     Args:
         inputs: the stores, as the manifest has them.
@@ -63,7 +63,7 @@ def packed_sources(
 
 
 def _whole(documents: int, tokens: int) -> ChosenSource:
-    """Each document once."""
+    """Describe a source of which each document is chosen once."""
     return ChosenSource(
         documents=documents,
         tokens=tokens,

@@ -75,7 +75,7 @@ class Table(Generic[Row]):
         return any(heading for heading, _ in self.groups)
 
     def cells(self, columns: Sequence[Column[Row]]) -> Iterator[tuple[str, list[list[Cell]]]]:
-        """Headings of the groups with the cells of their rows.
+        """Yield the headings of the groups with the cells of their rows.
 
         >>> table = Table("", [Column("n", len), Column("word", str, words=True)], [("", ["a", "bb"])])
         >>> [[cell.text for cell in row] for _, rows in table.cells(table.columns) for row in rows]
@@ -88,12 +88,12 @@ class Table(Generic[Row]):
 
 
 def table_of(title: str, columns: Sequence[Column[Row]], rows: Sequence[Row], *notes: str) -> Table[Row]:
-    """A table of one group without a heading."""
+    """Make a table of one group without a heading."""
     return Table(title, columns, [("", rows)], notes=notes)
 
 
 def _best(column: Column[Row], rivals: Sequence[Row]) -> float | None:
-    """The best figure of a column; None where none is better or all are equal."""
+    """Find the best figure of a column; None if none is better or all are equal."""
     known = [value for value in map(column.of, rivals) if value is not None] if column.better else []
     if not known or min(known) == max(known):
         return None

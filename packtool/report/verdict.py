@@ -49,7 +49,8 @@ _OPTIMIZING = (
 
 
 def verdicts(entries: Sequence[Trial], counts: LengthCounts) -> list[Verdict]:
-    """A verdict for each row length that was tried; of strategies of several lengths alone, one for all of these.
+    """Choose a strategy for each row length that was tried; of strategies of several lengths alone, one for all of
+    these.
 
     Args:
         entries: what the strategies make of the documents.
@@ -65,7 +66,7 @@ def verdicts(entries: Sequence[Trial], counts: LengthCounts) -> list[Verdict]:
 
 
 def padding_waste(buckets: Sequence[BucketFigures], output: int) -> float:
-    """Padding as a share of the output, without a remainder: less than one row for each row length.
+    """Return padding as a share of the output, without a remainder: less than one row for each row length.
 
     A remainder is the same on a sample of thirty rows and on a corpus of a million, so it says nothing of a strategy.
     """
@@ -73,20 +74,21 @@ def padding_waste(buckets: Sequence[BucketFigures], output: int) -> float:
 
 
 def waste(entry: Trial) -> float:
-    """Tokens that train nothing new or are lost: padding and repeats of the output, what is dropped of the text."""
+    """Count the tokens that train nothing new or are lost: padding and repeats of the output, what is dropped of the
+    text."""
     return (
         padding_waste(entry.buckets, entry.ledger.output) + entry.metrics.repeated_ratio + entry.metrics.dropped_ratio
     )
 
 
 def avoidably_cut(entry: Trial) -> float:
-    """Documents that would fit a row but are cut, as a share of all documents."""
+    """Return the documents that would fit a row but are cut, as a share of all documents."""
     documents = entry.metrics.documents
     return entry.metrics.avoidably_truncated_documents / documents if documents else 0.0
 
 
 def degenerate(entry: Trial) -> bool:
-    """Whether an entry buys its good figures at a price that nobody pays, so that none of them is worth marking."""
+    """Return whether an entry buys its good figures at a price that nobody pays, so that none of them is worth marking."""
     padding = padding_waste(entry.buckets, entry.ledger.output)
     return entry.metrics.avoidable_truncation_ratio > DEGENERATE_CUT or padding > DEGENERATE_PADDING
 
@@ -106,7 +108,7 @@ def _judge(size: int | None, entries: Sequence[Trial], several: Sequence[Trial],
 
 
 def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
-    """The choice among entries of one row length, and why."""
+    """Choose among entries of one row length, and say why."""
     one_length = [e for e in entries if not STRATEGIES[e.strategy].multi_bucket] or entries
     # One stream is the baseline, so it is never out.
     contest = [e for e in one_length if e.strategy == "concat" or not degenerate(e)] or one_length
@@ -130,13 +132,13 @@ def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
 
 
 def _least(entries: Sequence[Trial], figure: Callable[[Trial], float], same: float) -> list[Trial]:
-    """The entries whose figure is least, or differs from the least by no more than `same`."""
+    """Return the entries whose figure is least, or differs from the least by no more than `same`."""
     least = min(map(figure, entries))
     return [entry for entry in entries if figure(entry) <= least + same]
 
 
 def _unevenness(entry: Trial) -> float:
-    """Variance between rows beyond that of random ones."""
+    """Return the variance between rows beyond that of random ones."""
     found = entry.metrics.homogeneity
     return max(0.0, found.between_rows - found.random_rows)
 
@@ -149,7 +151,7 @@ def _simplest(entries: Sequence[Trial]) -> Trial:
 def _alternatives(
     winner: Trial, rivals: dict[str, Trial], size: int | None, counts: LengthCounts
 ) -> Iterator[ChosenStrategy]:
-    """What another aim or another trainer would choose, and when; the most likely first."""
+    """Say what another aim or another trainer would choose, and when; the most likely first."""
     longer = counts.tokens_over(size) / counts.tokens if size is not None else 0.0
     spread = counts.quantile(0.99) / max(1, counts.quantile(0.5))
     if "seamless" in rivals and longer >= MUCH and winner.strategy in (*_WHOLE, "concat"):
@@ -192,7 +194,7 @@ def _chosen(entry: Trial, reason: str, source: str | None = None) -> ChosenStrat
 
 
 def _cost(entry: Trial) -> str:
-    """What an entry costs, in a sentence."""
+    """Say in a sentence what an entry costs."""
     metrics = entry.metrics
     remainder = "" if padding_waste(entry.buckets, entry.ledger.output) else ", less than a row in all"
     shares = [
@@ -206,7 +208,7 @@ def _cost(entry: Trial) -> str:
 
 
 def _cuts(entry: Trial) -> str:
-    """The documents that an entry cuts though they would fit a row."""
+    """Say how many documents an entry cuts though they would fit a row."""
     share = entry.metrics.avoidable_truncation_ratio
     if not share:
         return "no document that fits a row"

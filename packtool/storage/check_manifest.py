@@ -66,7 +66,7 @@ def require_consistent(manifest: Manifest, where: str) -> None:
 
 
 def contradictions(manifest: Manifest) -> Iterator[str]:
-    """Everything in a manifest that contradicts the rest of it."""
+    """Yield each contradiction between one part of a manifest and another."""
     if not isinstance(manifest, OrderManifest):
         yield from _tokenizer_files(manifest.tokenizer_files)
     if isinstance(manifest, StoreManifest):

@@ -98,7 +98,7 @@ def prepare(
 
 
 def not_shared() -> UsageError:
-    """The error of tasks whose output or input lies in an object store."""
+    """Return the error for tasks whose output or input lies in an object store."""
     what = "tasks of one command share local directories, not those of an object store"
     remedy = "give directories on a shared file system, and copy the result"
     return UsageError("unsupported-store", what, remedy=remedy, where="--task")
@@ -141,7 +141,7 @@ def _claim_store(
     *,
     quiet: bool,
 ) -> Output:
-    """An output that is made in a local directory, which holds what is on its way to the store and what work needs."""
+    """Claim an output in an object store. A local directory holds what is about to be uploaded, and scratch files."""
     found = look(place)
     resumed, finished = _decide(place, found, state, overwrite=overwrite, resume=resume)
     if finished:
@@ -182,8 +182,7 @@ def _empty(path: Path) -> None:
 def _claim_directory(
     output: Output, overwrite: bool, resume: bool, share: Share | None, arguments: Mapping[str, Any]
 ) -> Output:
-    """An output in its directory, which this run alone writes to, or tasks that share it; without a lock where nothing
-    is left to do."""
+    """Claim an output directory for one run, or for the tasks that share it. If nothing is left to do, take no lock."""
     state, shared = output.state, share is not None
     options = {"overwrite": overwrite, "resume": resume or shared, "shared": shared}
     task = 0 if share is None else share.number
@@ -204,7 +203,7 @@ def _claim_directory(
 
 
 def _go_on(output: Output, arguments: Mapping[str, Any], *, overwrite: bool, resume: bool, shared: bool) -> None:
-    """What a run does that has the lock."""
+    """Resume or start the output of a run that holds its lock alone."""
     path = output.path
     if is_staged(path) and (overwrite or resume):  # a run was killed between its last file and its manifest
         publish(path)
@@ -228,7 +227,7 @@ def _go_on(output: Output, arguments: Mapping[str, Any], *, overwrite: bool, res
 
 
 def _join(output: Output, share: Share, arguments: Mapping[str, Any]) -> None:
-    """What a task does that shares the lock."""
+    """Join the other tasks that share the lock of an output."""
     path = output.path
     if is_staged(path):
         what = "all tasks are done, and a merge was interrupted"
@@ -258,7 +257,7 @@ def _look_and_decide(output: Output, *, overwrite: bool, resume: bool, shared: b
 def _decide(
     place: Place, found: Found, state: State, *, overwrite: bool, resume: bool, shared: bool = False
 ) -> tuple[bool, bool]:
-    """Whether a run goes on with what an earlier one left, and whether that one had finished.
+    """Decide whether a run resumes what an earlier one left; return that, and whether the earlier one had finished.
 
     Raises:
         PacktoolError: it may not write there at all.

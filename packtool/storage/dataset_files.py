@@ -19,7 +19,7 @@ class Listed:
 
 
 def listed(manifest: Manifest) -> Iterator[Listed]:
-    """Every file that a manifest lists, in its order."""
+    """Yield every file that a manifest lists, in its order."""
     for directory, entry in _entries(manifest):
         if entry is not None:
             name = f"{directory}/{entry.name}" if directory else entry.name

@@ -34,7 +34,7 @@ class Delivery(ABC):
 
     @abstractmethod
     def attempt(self, beside: Path, prefix: str) -> AbstractContextManager[Path]:
-        """A new directory for one attempt at a task, gone after the block.
+        """Make a directory for one attempt at a task; remove it after the block.
 
         Args:
             beside: directory to make it in, where the worker sees those of this machine.
@@ -106,7 +106,7 @@ class ToStore(Delivery):
     sends = True
 
     def name(self, file: Path) -> str:
-        """What a file in the local directory is called in the store."""
+        """Return the name in the store of a file in the local directory."""
         name = file.relative_to(self.work).as_posix()
         if name.startswith(f"{STAGED}/") and not self.replacing:
             return name.removeprefix(f"{STAGED}/")

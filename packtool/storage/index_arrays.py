@@ -21,7 +21,7 @@ _AGAIN = "make the dataset again, or copy it again"
 
 
 def document_lengths(offsets: npt.NDArray[np.int64], tokens: int, where: str) -> I64:
-    """Tokens of each document, from the offsets of a shard of a token store.
+    """Compute the length of each document, in tokens, from the offsets of a shard of a token store.
 
     Args:
         offsets: documents + 1.

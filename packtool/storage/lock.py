@@ -83,7 +83,7 @@ def take(directory: Path, command: str, task: int = 0) -> Lock:
 
 
 def _take(path: Path, kind: int) -> int:
-    """An open file that holds a lock of this kind."""
+    """Open a file, and take a lock of this kind on it."""
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -133,7 +133,7 @@ def _in_use(handle: int, path: Path, kind: int) -> DataError:
 
 
 def _tasks_at_work(directory: Path) -> list[Holder]:
-    """Those that share the lock of a directory."""
+    """List the tasks that share the lock of a directory."""
     found = []
     for path in sorted(directory.glob(_OF_TASK.format(0).replace("00000", "*"))):
         with suppress(OSError):

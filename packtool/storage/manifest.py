@@ -97,12 +97,12 @@ class _Kind(msgspec.Struct):
 
 
 def encode(value: Any) -> bytes:
-    """Stable, readable JSON."""
+    """Encode a record as stable, readable JSON."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
 def sealed(manifest: Manifest | dict[str, Any]) -> bytes:
-    """A manifest as it is written: with the hash of all bytes before its last field in that field.
+    """Encode a manifest with its seal: the last field holds the hash of all bytes before it.
 
     >>> print(sealed({"format": "example"}).decode(), end="")
     {
@@ -115,7 +115,7 @@ def sealed(manifest: Manifest | dict[str, Any]) -> bytes:
 
 
 def describe(manifest: Manifest) -> str:
-    """What a directory with this manifest is, in a sentence."""
+    """Describe a directory with this manifest in one sentence."""
     return _DESCRIPTIONS[manifest.format]
 
 
@@ -179,7 +179,7 @@ def input_names(place: Typed, inputs: Sequence[DatasetEntry]) -> list[str]:
 
 
 def kind_at(place: Place) -> str:
-    """What is finished at a place, such as "token store"; "dataset" where its manifest can't be read."""
+    """Name what is finished at a place, such as "token store"; "dataset" if its manifest can't be read."""
     try:
         return msgspec.json.decode(place.read(MANIFEST), type=_Kind).format.removeprefix("packtool ")
     except (OSError, msgspec.MsgspecError):
@@ -229,7 +229,7 @@ def read(place: Typed, name: str = MANIFEST) -> Manifest:
 
 
 def _no_manifest(place: Place) -> DataError:
-    """The error of a place without a manifest."""
+    """Return the error for a place without a manifest."""
     if (absent := place.absent()) is not None:
         return absent
     if place.below(UNFINISHED).absent() is None:

@@ -35,7 +35,7 @@ xxh3-64 of its UTF-8 text."""
 
 
 def token_dtype(vocab_size: int) -> np.dtype[Any]:
-    """The smallest of uint16 and uint32 that holds every id below `vocab_size`.
+    """Return the smaller of uint16 and uint32 that holds every id below `vocab_size`.
 
     >>> token_dtype(65536).str, token_dtype(65537).str
     ('<u2', '<u4')
@@ -82,7 +82,7 @@ EXPORTED = (
 
 
 def is_exported(name: str) -> bool:
-    """Whether an export may have a file of this name.
+    """Return whether an export may have a file of this name.
 
     >>> is_exported("train-00000.parquet"), is_exported("../train-00000.parquet")
     (True, False)

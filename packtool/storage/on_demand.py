@@ -48,7 +48,7 @@ class OnDemand(Sequence[_Content]):
         return made
 
     def made(self) -> list[_Content]:
-        """Those that are kept."""
+        """Return the contents that are kept now."""
         return list(self._made.values())
 
 
@@ -69,7 +69,7 @@ def open_all(
 
 
 def joined(parts: Sequence[Sequence[_Content]]) -> Sequence[_Content]:
-    """Those of several datasets, one after the other."""
+    """Join the contents of several datasets, one after another."""
     if all(_is_held(part) for part in parts):
         return [each for part in parts for each in part]
     places = [(part, number) for part in parts for number in range(len(part))]
@@ -77,7 +77,7 @@ def joined(parts: Sequence[Sequence[_Content]]) -> Sequence[_Content]:
 
 
 def flat(arrays: Sequence[npt.NDArray[Any]], width: int) -> Sequence[npt.NDArray[Any]]:
-    """The items of arrays of so many columns, one after the other."""
+    """Flatten arrays of so many columns, one after another."""
     if _is_held(arrays):
         return [array.reshape(-1) for array in arrays]
     return OnDemand([size * width for size in sizes_of(arrays)], lambda n: arrays[n].reshape(-1), keep=0)
@@ -88,10 +88,10 @@ def _is_held(arrays: Sequence[Any]) -> bool:
 
 
 def sizes_of(arrays: Sequence[Any]) -> Sequence[int]:
-    """Items of each of these arrays, which may not be there yet."""
+    """Return the length of each array, without opening it."""
     return arrays.sizes if isinstance(arrays, OnDemand) else [len(array) for array in arrays]
 
 
 def held(arrays: Sequence[_Content]) -> Sequence[_Content]:
-    """Those of `open_all` that are open."""
+    """Return those arrays of `open_all` that are open now."""
     return arrays.made() if isinstance(arrays, OnDemand) else arrays

@@ -20,7 +20,7 @@ from packtool.storage.names import OFFSET, ORDER_FILE
 
 
 def read_order(place: Typed, base: Typed) -> tuple[OrderManifest, list[I64]]:
-    """The manifest of an order, and for each bucket of its base the movable atom at each place.
+    """Read the manifest of an order, and for each bucket of its base the movable atom at each place.
 
     Raises:
         UsageError: not an order.
@@ -61,7 +61,7 @@ def require_orders(place: Place, manifest: OrderManifest, orders: Sequence[I64],
 
 
 def read_batches(place: Place, entry: FileEntry, buckets: Sequence[Bucket]) -> npt.NDArray[Any]:
-    """The batches of the ``bucket`` shuffle, of `BATCH`, from a dataset or an order.
+    """Read the batches of the ``bucket`` shuffle, of `BATCH`, from a dataset or an order.
 
     Raises:
         DataError: they name rows that are not there, or a row twice.

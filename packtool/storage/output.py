@@ -78,7 +78,7 @@ class Output:
             directory.mkdir(parents=True, exist_ok=True)
 
     def delivery(self, engine: Engine, *, far: bool = False) -> Delivery:
-        """How the workers of an engine deliver what they finish.
+        """Return how the workers of an engine deliver the files they finish.
 
         Args:
             far: what they finish is not to stay on local disks, where it need not.
@@ -86,7 +86,7 @@ class Output:
         return ToDirectory()
 
     def holds(self, directory: Path, entry: Entry) -> bool:
-        """Whether a file that a record names is still as it was written."""
+        """Return whether a file that a record names is still as it was written."""
         return LocalPlace(directory).problem(entry) is None
 
     def sound(self, files: Mapping[int, tuple[Path, Sequence[Entry]]], engine: Engine) -> set[int]:
@@ -189,7 +189,7 @@ class Output:
 
 
 def _holds(files: tuple[str, Sequence[Entry]], worker: Worker) -> bool:
-    """Whether files of a directory have their sizes and checksums."""
+    """Return whether the files of a directory have the recorded sizes and checksums."""
     directory, entries = files
     worker.advance(0)
     return all(LocalPlace(directory).problem(each) is None for each in entries)

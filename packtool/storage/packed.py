@@ -49,10 +49,10 @@ class Gather(Protocol):
     """What brings the tokens of rows from token stores."""
 
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
-        """The tokens of all segments, in order, as one array."""
+        """Gather the tokens of all segments, in order, into one array."""
 
     def files(self) -> Iterator[MappedFile]:
-        """Every file that they are brought from."""
+        """Yield every file that tokens are gathered from."""
 
     def release(self) -> None:
         """Give back the memory that maps what was read."""
@@ -137,7 +137,7 @@ class PackedBucket:
         return [0 if s.segments is None else s.segments.shape[0] for s in self.entry.shards]
 
     def tokens(self, first: int, last: int) -> npt.NDArray[Any]:
-        """Rows ``first:last``, (rows, sequence_length); a view where they lie in one shard."""
+        """Return rows ``first:last``, (rows, sequence_length): a view if they lie in one shard."""
         if self.index_only:
             return self.gathered(self.segments(first, last))
         parts = [shard[a:b] for shard, a, b in self._split(first, last)]
@@ -206,7 +206,7 @@ class PackedBucket:
         return from_table(out, begins)
 
     def segments(self, first: int, last: int) -> Segments:
-        """The segments of rows ``first:last``.
+        """Return the segments of rows ``first:last``.
 
         Raises:
             UsageError: the dataset was written with ``--no-segments``.
@@ -233,7 +233,7 @@ class PackedBucket:
     def _segments(
         self, number: int, first: int, table: npt.NDArray[Any], near: npt.NDArray[np.int64]
     ) -> npt.NDArray[Any]:
-        """The segments of the rows of a shard that these offsets belong to, checked."""
+        """Read and check the segments of the rows of a shard that these offsets belong to."""
         row = int(self.first_rows[number]) + first
         require_rows(near, len(table), row, str(self.place))
         part = table[near[0] : near[-1]]
@@ -251,7 +251,7 @@ class PackedBucket:
             release(tables)
 
     def atom_offsets(self) -> I64 | None:
-        """First row of each atom, then the number of rows; None where atoms are uniform."""
+        """Return the first row of each atom, then the number of rows; None if atoms are uniform."""
         if self.entry.atom_units:
             return None
         begins = [np.empty(0, np.int64)]
@@ -263,7 +263,7 @@ class PackedBucket:
         return np.concatenate([*begins, [self.rows]]).astype(np.int64)
 
     def files(self) -> Iterator[MappedFile]:
-        """Every file of the bucket."""
+        """Yield every file of the bucket."""
         for number, entry in enumerate(self.entry.shards):
             if entry.tokens is not None:
                 yield MappedFile(self.place, entry.tokens, self.shards[number])
@@ -276,7 +276,7 @@ class PackedBucket:
         yield from self.atom_files()
 
     def atom_files(self) -> Iterator[MappedFile]:
-        """Those of its files that list atoms."""
+        """Yield the files of the bucket that list atoms."""
         for entry in self.entry.shards:
             if entry.atoms is not None:
                 atoms = self.place.array(entry.atoms, OFFSET)
@@ -302,7 +302,7 @@ class PackedBucket:
         return table, self.place.array(shard.segment_offsets, OFFSET)
 
     def _ranges(self, first: int, last: int) -> list[tuple[int, int, int]]:
-        """(shard, first, last row in it) of the shards that rows ``first:last`` touch."""
+        """List (shard, first, last row in it) of the shards that rows ``first:last`` touch."""
         out = []
         number = int(np.searchsorted(self.first_rows, first, side="right")) - 1
         while first < last:
@@ -314,7 +314,7 @@ class PackedBucket:
         return out
 
     def _grouped(self, rows: I64) -> list[tuple[int, I64, I64]]:
-        """For each shard that holds any of these rows: its number, the rows counted in it, their places."""
+        """Group rows by shard: for each, its number, the rows counted within it, and their places."""
         shards = np.searchsorted(self.first_rows, rows, side="right") - 1
         order = np.argsort(shards, kind="stable")
         cuts = np.flatnonzero(np.diff(shards[order])) + 1
@@ -377,7 +377,7 @@ class PackedDataset:
         return self.manifest.lengths is not None
 
     def lengths(self) -> Ints:
-        """Length of each document of the corpus, EOS included, in tokens.
+        """Return the length of each document of the corpus in tokens, EOS included.
 
         Raises:
             UsageError: the dataset was written with ``--no-segments``.
@@ -389,7 +389,7 @@ class PackedDataset:
         return self._lengths
 
     def files(self) -> Iterator[MappedFile]:
-        """Every array that rows are made of; none of those that are fetched, and checked then."""
+        """Yield every array that rows are made of, except those that are fetched, which are checked on arrival."""
         if self.place.sound:
             return
         for bucket in self.buckets:
@@ -406,12 +406,12 @@ class PackedDataset:
             yield MappedFile(self.place, entry, self.place.array(entry, OFFSET))
 
     def atom_files(self) -> Iterator[MappedFile]:
-        """The files that list atoms."""
+        """Yield the files that list atoms."""
         for bucket in self.buckets:
             yield from bucket.atom_files()
 
     def chosen(self) -> list[I64] | None:
-        """For each store, the stored document behind each of its documents; None where each is packed once.
+        """Return, for each store, the stored document behind each of its documents; None if each is packed once.
 
         Raises:
             DataError: they are not documents of the stores.
@@ -429,6 +429,6 @@ class PackedDataset:
         return parts
 
     def batches(self) -> npt.NDArray[Any] | None:
-        """The batches that the ``bucket`` shuffle made, of `BATCH`; None where it made none."""
+        """Return the batches that the ``bucket`` shuffle made, of `BATCH`; None if it made none."""
         manifest = self.manifest
         return None if manifest.batches is None else read_batches(self.place, manifest.batches, manifest.buckets)

@@ -31,7 +31,7 @@ Task = TypeVar("Task")
 
 
 def nothing(number: int, done: Any) -> tuple[Path, Sequence[Entry]]:
-    """The files of pieces that leave no more than a record."""
+    """Name no files: for pieces that leave only a record."""
     return Path(), ()
 
 
@@ -102,11 +102,11 @@ class Pieces(Generic[Done]):
         return {number: each for number, each in records.items() if number in sound}
 
     def numbers(self) -> list[int]:
-        """Of the pieces that have a record."""
+        """List the numbers of the pieces that have a record."""
         return sorted(int(file.stem) for file in self.path(0).parent.glob("*.json"))
 
     def recorded(self, numbers: Iterable[int]) -> dict[int, Done]:
-        """The records that are there, whatever became of their files."""
+        """Return the records that exist, whatever happened to their files."""
         found = {}
         for number in numbers:
             try:
@@ -126,5 +126,5 @@ class Pieces(Generic[Done]):
         self.output.forget(self.path(number))
 
     def path(self, number: int) -> Path:
-        """The file of a record."""
+        """Return the path of a record."""
         return self.output.work / RECORDS / self.kind / f"{number:05d}.json"

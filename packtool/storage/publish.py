@@ -48,7 +48,7 @@ _OF_WORK = re.compile(
 
 
 def is_ours(name: str) -> bool:
-    """Whether packtool may have written a file of this name in an output.
+    """Return whether packtool may have written a file of this name in an output.
 
     >>> is_ours("tokens-00000.npy"), is_ours("unfinished/state.json"), is_ours("notes.txt")
     (True, True, False)
@@ -91,12 +91,12 @@ def publish(path: Path) -> None:
 
 
 def is_staged(path: Path) -> bool:
-    """Whether a whole dataset lies in `unfinished/`, ready to be put in its place."""
+    """Return whether a whole dataset lies in `unfinished/`, ready to be put in its place."""
     return (path / UNFINISHED / WHOLE).exists()
 
 
 def files_of(directory: Path, manifest: str = manifests.MANIFEST) -> list[str]:
-    """The files of a finished dataset, beside its manifest.
+    """List the files of a finished dataset, except its manifest.
 
     Raises:
         DataError: its manifest is damaged.
@@ -179,12 +179,12 @@ def remove_work(path: Path) -> None:
 
 
 def _walk(path: Path) -> Iterator[str]:
-    """Names of all files and symbolic links below a directory, which are not followed."""
+    """Yield the names of all files and symbolic links below a directory. Links are not followed."""
     for directory, names, files in os.walk(path):
         for name in (*files, *(name for name in names if Path(directory, name).is_symlink())):
             yield str(Path(directory, name).relative_to(path))
 
 
 def _directories(path: Path, files: Iterable[str]) -> list[Path]:
-    """The dataset's own directory, and those of its buckets."""
+    """List the directories of a dataset: its own, and those of its buckets."""
     return [path, *(LocalPlace(path).below(name).path for name in sorted({str(Path(f).parent) for f in files} - {"."}))]

@@ -16,7 +16,7 @@ _Content = TypeVar("_Content")
 
 
 def decode(raw: bytes, kind: type[_Content]) -> _Content:
-    """The value that JSON holds.
+    """Decode a value from JSON.
 
     Raises:
         ValueError: it is not JSON, not UTF-8, nested too deeply, or of another type; with the reason.
@@ -66,5 +66,5 @@ class MappedFile:
 
 
 def _map_again(place: Place, entry: FileEntry, dtype: np.dtype[Any]) -> MappedFile:
-    """The same file, in another process."""
+    """Map the same file again, in another process."""
     return MappedFile(place, entry, place.array(entry, dtype))

@@ -29,7 +29,7 @@ def write_columns(path: Path, names: Sequence[str], columns: Sequence[Sequence[s
 
 
 def read_column(place: Place, entry: InputEntry, name: str) -> Any:
-    """One column of a shard, as a `pyarrow.ChunkedArray` of strings.
+    """Read one column of a shard as a `pyarrow.ChunkedArray` of strings.
 
     Raises:
         DataError: the file is missing, or not what was written.

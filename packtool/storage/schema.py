@@ -249,7 +249,7 @@ class Choice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     documents: FileEntry | None
 
     def text(self) -> ChosenText:
-        """Text tokens of the stores, and those that were left out or are packed again: without the EOS of each."""
+        """Return the text tokens of the stores, and of the documents that were left out or packed again, without EOS."""
         left_out = [each for source in self.sources for each in source.left_out.values()]
         return ChosenText(
             stored=sum(source.tokens - source.documents for source in self.sources),
@@ -375,7 +375,7 @@ class ExportManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def packed_version(*, index_only: bool, has_loss: bool) -> int:
-    """The format version of a packed dataset: the first that knows all of what it has."""
+    """Return the format version of a packed dataset: the first one that knows all its features."""
     return LOSS_VERSION if has_loss else INDEX_VERSION if index_only else FORMAT_VERSION
 
 

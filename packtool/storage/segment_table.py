@@ -14,7 +14,7 @@ from packtool.storage.names import SEGMENT
 
 
 def to_table(rows: Segments) -> npt.NDArray[Any]:
-    """The segments as stored, without their offsets."""
+    """Convert segments to a table as it is stored, without offsets."""
     table = np.empty(len(rows), SEGMENT)
     for name in SEGMENT.names or ():
         table[name] = getattr(rows, name)
@@ -22,7 +22,7 @@ def to_table(rows: Segments) -> npt.NDArray[Any]:
 
 
 def from_table(table: npt.NDArray[Any], offsets: Ints) -> Segments:
-    """Stored segments as columns; `offsets` (rows + 1) are relative to the table's first."""
+    """Convert stored segments to columns; `offsets` (rows + 1) are relative to the first row of the table."""
     return Segments(
         table["document"].astype(np.int64),
         table["start"].astype(np.int64),
@@ -33,7 +33,7 @@ def from_table(table: npt.NDArray[Any], offsets: Ints) -> Segments:
 
 
 def no_segments(place: Place) -> UsageError:
-    """The error of a dataset whose segment table is needed, and was not written."""
+    """Return the error for a dataset that was written without the segment table that is needed."""
     return UsageError(
         "no-segments",
         "the dataset was written with --no-segments, so its document boundaries are not known",

@@ -71,7 +71,7 @@ class Found:
 
 
 def key_of(*parts: Any) -> str:
-    """A hash of anything msgspec can write as JSON: options and inputs, for `prepare`."""
+    """Hash options and inputs, which msgspec can write as JSON, into the key for `prepare`."""
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode(parts, order="deterministic"))
 
 
@@ -97,7 +97,7 @@ def _read(place: Place, name: str, kind: type[Any]) -> Any:
 
 
 def lies_at(place: Place, command: str, key: str) -> str:
-    """What lies at a place, without touching it.
+    """Tell what lies at a place, without touching it.
 
     Returns:
         ``nothing``; ``finished`` or ``unfinished`` work of this command with this key; ``other``: anything else.

@@ -128,7 +128,7 @@ class TokenStore:
             )
 
     def lengths(self, arrays: Arrays = IN_MEMORY) -> Ints:
-        """Length of each document with its EOS, in tokens: uint32, in document order.
+        """Return the length of each document with its EOS, in tokens: uint32, in document order.
 
         Raises:
             DataError: the offsets of a shard do not divide its tokens into documents.
@@ -143,7 +143,7 @@ class TokenStore:
         return out
 
     def origins(self, arrays: Arrays = IN_MEMORY) -> np.ndarray[Any, Any]:
-        """Where each document came from: of `ORIGIN`, `record` counted in the whole file, in document order.
+        """Return where each document came from: of `ORIGIN`, `record` counted in the whole file, in document order.
 
         Raises:
             UsageError: the store was made with `--no-provenance`.
@@ -167,7 +167,7 @@ class TokenStore:
         return all(shard.documents is not None for shard in self.manifest.shards)
 
     def origin(self, number: int) -> str:
-        """`file:record` of one document.
+        """Return `file:record` of one document.
 
         Raises:
             UsageError: the store was made with `--no-provenance`.
@@ -196,7 +196,7 @@ class TokenStore:
         return [str(name) for name in dict.fromkeys([options.get("id_field"), *options.get("columns", ())]) if name]
 
     def column(self, name: str) -> Any:
-        """A field that was kept beside the tokens, as a `pyarrow.ChunkedArray` of strings, one for each document.
+        """Return a field that was kept beside the tokens: a `pyarrow.ChunkedArray` of strings, one for each document.
 
         Raises:
             DataError: it was not kept, or is damaged.
@@ -211,7 +211,7 @@ class TokenStore:
         return out
 
     def with_ids(self, ids: Sequence[str]) -> I64:
-        """Documents with one of these ids, ascending; none where ids were not kept."""
+        """Return the documents with one of these ids, ascending; none if ids were not kept."""
         if self.id_field is None:
             return np.empty(0, np.int64)
         import pyarrow as pa
@@ -224,7 +224,7 @@ class TokenStore:
         return self.place.where(self.manifest.shards[shard].offsets.name)
 
     def files(self) -> Iterator[MappedFile]:
-        """Every file of tokens, offsets and loss, and those of origins if they were read; none that were checked
+        """Yield every file of tokens, offsets and loss, and of origins if those were read; skip files that were checked
         already."""
         if self.place.sound:
             return
@@ -237,7 +237,7 @@ class TokenStore:
             yield MappedFile(self.place, entry.loss, loss)
 
     def trained(self, documents: I64 | None = None) -> int:
-        """Tokens that train, EOS included.
+        """Count the tokens that train, EOS included.
 
         Args:
             documents: to count in, as often as they are named; None for all of them.
@@ -260,7 +260,7 @@ class TokenStore:
         release([*held(self.shards), *held(self.offsets), *held(self.loss or ())])
 
     def document(self, number: int) -> np.ndarray[Any, Any]:
-        """The tokens of one document, EOS last."""
+        """Return the tokens of one document, EOS last."""
         shard = int(np.searchsorted(self.first_documents, number, side="right")) - 1
         a, b = self.offsets[shard][number - self.first_documents[shard] :][:2].tolist()
         document_lengths(np.array([0, b - a]), min(b, len(self.shards[shard])) - max(a, 0), self._at(shard))
@@ -296,7 +296,8 @@ class Corpus:
         return joined([store.shards for store in self.stores])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By where the stores are, which another process opens itself, and what was worked out of their offsets."""
+        """Pickle the places of the stores, which the other process opens itself, and what was computed from their
+        offsets."""
         known = ("documents", "tokens", "store_documents", "chosen", "_stored", "_behind", "_lengths", "_starts")
         where = [(store.place, seal_of(store.manifest)) for store in self.stores]
         return _again, (where,), {name: getattr(self, name) for name in known}
@@ -321,13 +322,13 @@ class Corpus:
         return any(store.loss is not None for store in self.stores)
 
     def trained(self) -> list[int]:
-        """Tokens of the documents of each store that train, EOS included."""
+        """Count the tokens of each store's documents that train, EOS included."""
         ends = np.cumsum(self.store_documents)[:-1]
         chosen = [None] * len(self.stores) if self.chosen is None else np.split(self.chosen, ends)
         return [store.trained(documents) for store, documents in zip(self.stores, chosen, strict=True)]
 
     def lengths(self) -> Ints:
-        """Length of each document with its EOS, in tokens: uint32, in document order."""
+        """Return the length of each document with its EOS, in tokens: uint32, in document order."""
         if self._lengths is None:
             stored, behind = self.stored_lengths(), self._behind
             self._lengths = stored
@@ -336,12 +337,12 @@ class Corpus:
         return self._lengths
 
     def files(self) -> Iterator[MappedFile]:
-        """Every file of every store that was read or is going to be."""
+        """Yield every file of every store that was read or will be."""
         for store in self.stores:
             yield from store.files()
 
     def stored_lengths(self) -> Ints:
-        """As `lengths`, of all documents of the stores, whatever was chosen of them."""
+        """Return the lengths of all documents of the stores, whichever of them were chosen."""
         if self._stored is None:
             found = [store.lengths(self._arrays) for store in self.stores]
             self._stored = (
@@ -350,7 +351,7 @@ class Corpus:
         return self._stored
 
     def choose(self, documents: Sequence[I64]) -> None:
-        """From now on be these documents of each store, in this order, and as often as they are named."""
+        """Restrict the corpus to these documents of each store, in this order, each as often as it is named."""
         firsts = offsets_of(np.array([store.documents for store in self.stores], np.int64))[:-1].tolist()
         self.store_documents = [len(each) for each in documents]
         self.chosen = self._arrays.concatenated(documents, np.int64, [0] * len(firsts))
@@ -377,7 +378,7 @@ class Corpus:
 
 
 def _again(where: Sequence[tuple[Place, str]]) -> Corpus:
-    """The same stores, opened in another process."""
+    """Open the same stores in another process."""
     corpus = Corpus([place for place, _ in where])
     for store, (_, seal) in zip(corpus.stores, where, strict=True):
         require_unchanged(store.place, store.manifest, seal)

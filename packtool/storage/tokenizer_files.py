@@ -17,12 +17,12 @@ from packtool.storage.schema import InputEntry, TokenizerInfo
 
 
 def default_tokenizer() -> bytes:
-    """The tokenizer.json of the small byte-level BPE that comes with packtool."""
+    """Return the tokenizer.json of the small byte-level BPE that comes with packtool."""
     return (resources.files("packtool") / "assets" / TOKENIZER).read_bytes()
 
 
 def describe_tokenizer(info: TokenizerInfo) -> str:
-    """Which tokenizer it is, by its checksum; the one that comes with packtool by what it is for."""
+    """Describe a tokenizer by its checksum; the one that comes with packtool, by its purpose."""
     if info.sha256 == hashlib.sha256(default_tokenizer()).hexdigest():
         return "packtool's own small one, for trying things out: give --tokenizer to train a model"
     return f"sha256 {info.sha256[:12]}"

@@ -45,7 +45,7 @@ _STATE = f"{UNFINISHED}/{STATE}"
 
 
 def directory_for(url: str, staging: Path) -> Path:
-    """The local directory that stands for an output, in the staging directory; it is called as the dataset is."""
+    """Return the local directory, in the staging directory, that stands for an output; it is named after the dataset."""
     return staging.absolute() / "outputs" / xxhash.xxh3_64_hexdigest(f"{url} ".encode()) / url.rpartition("/")[2]
 
 
@@ -306,6 +306,6 @@ def tidy(place: StorePlace, manifest: Manifest) -> None:
 
 
 def _with_resume(error: PacktoolError) -> PacktoolError:
-    """What is uploaded stays so."""
+    """Add to an error that `--resume` continues: what was uploaded stays."""
     remedy = f"{error.remedy.removesuffix(', then run the command again')}, then run the command again with --resume"
     return type(error)(error.code, error.what, remedy=remedy, where=error.where)

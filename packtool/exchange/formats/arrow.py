@@ -27,7 +27,7 @@ def part(place: Place, contents: Contents, part: Part) -> list[Written]:
 
 
 def finish(place: Place, contents: Contents, written: list[list[Written]]) -> list[Written]:
-    """What `datasets.load_from_disk` needs beside the files: their names, and the columns."""
+    """Write what `datasets.load_from_disk` needs beside the files: their names, and the columns."""
     files = [file for each in written for file in each]
     column = {"feature": {"dtype": "int32", "_type": "Value"}, "_type": "Sequence"}
     about = {"features": dict.fromkeys(tables.schema(contents).names, column)}

@@ -13,7 +13,7 @@ FILE_BYTES = 1 << 26
 
 
 def cut(blocks: Iterator[Block], itemsize: int) -> Iterator[Block]:
-    """Consecutive sequences of at most `FILE_BYTES` of ids, or one that is longer.
+    """Cut into runs of consecutive sequences with at most `FILE_BYTES` of ids; a longer sequence stays alone.
 
     A block is never joined with the next, so the cuts depend on the blocks alone.
     """

@@ -39,7 +39,7 @@ def part(place: Place, contents: Contents, part: Part) -> list[Written]:
 
 
 def _ends(block: Block) -> I64:
-    """Where documents end, or segments of them with the EOS that the strategy inserted."""
+    """Return where documents end, or segments of them with the EOS that the strategy inserted."""
     if block.segments is None:
         return np.cumsum(block.lengths)
     ends = np.cumsum(block.segments.length)

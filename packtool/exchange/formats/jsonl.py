@@ -21,7 +21,7 @@ _DECODER = msgspec.json.Decoder(dict[str, Any])
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
-    """The documents of a file, plain or gzip."""
+    """Read the documents of a file, plain or gzip."""
     held: list[_Document] = []
     masks: list[str] | None = None
     tokens = 0
@@ -46,7 +46,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
 
 
 def says_loss(path: Path, options: ReadOptions) -> bool:
-    """Whether the first record says which tokens train; all others must, then, and none else."""
+    """Return whether the first record says which tokens train; all others must agree with it."""
     try:
         with path.open("rb") as raw, gzip.open(raw) if path.suffix == ".gz" else raw as file:
             first = next((line for line in file if line.strip()), None)

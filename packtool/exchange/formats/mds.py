@@ -20,7 +20,7 @@ from packtool.plan import offsets_of
 
 
 def _columns(contents: Contents) -> dict[str, Any]:
-    """The columns as a shard and the index say them."""
+    """Describe the columns as a shard and the index do."""
     name = contents.dtype.name
     columns: dict[str, tuple[str, int | None]] = {}
     if contents.kind == "rows" and contents.bounded:
@@ -61,7 +61,7 @@ def part(place: Place, contents: Contents, part: Part) -> list[Written]:
 
 
 def _sequences(block: Block, contents: Contents) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]:
-    """The tokens of each sequence, and the lengths of the segments in it."""
+    """Yield the tokens of each sequence, and the lengths of its segments."""
     tokens = as_stored(block.tokens, contents.dtype)
     rows = np.split(tokens, np.cumsum(block.lengths)[:-1])
     if block.segments is None:

@@ -34,7 +34,7 @@ def part(place: Place, contents: Contents, part: Part) -> list[Written]:
 
 
 def finish(place: Place, contents: Contents, written: list[list[Written]]) -> list[Written]:
-    """The index comes last: without it, Megatron finds no dataset."""
+    """Write the index last: without it, Megatron finds no dataset."""
     dtype, count = FORMAT.dtype(contents), contents.sequences
     ids = place.publish("tokens.bin", written)
     code = next(code for code, name in _CODES.items() if name == dtype.str)
@@ -51,7 +51,7 @@ def finish(place: Place, contents: Contents, written: list[list[Written]]) -> li
 
 
 def read(path: Path, _: ReadOptions) -> Iterator[Found]:
-    """The documents of an index and the ids beside it."""
+    """Read the documents of an index and the ids beside it."""
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(_HEAD.size)
@@ -92,7 +92,7 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
 
 
 def _groups(first: np.ndarray, ends: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Ranges of documents of about `READ_TOKENS` tokens."""
+    """Yield ranges of documents of about `READ_TOKENS` tokens."""
     ends = ends[first] if len(first) else ends[:1]
     begin = 0
     while begin < len(ends) - 1:

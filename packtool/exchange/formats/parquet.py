@@ -49,7 +49,7 @@ def says_loss(path: Path, options: ReadOptions) -> bool:
 
 
 def _ids(metadata: Any, column: str) -> int:
-    """Ids in a column, as the file's metadata count them; an empty list counts as one."""
+    """Count the ids in a column from the file's metadata; an empty list counts as one."""
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     columns = [group.column(number) for group in groups for number in range(group.num_columns)]
     return sum(each.num_values for each in columns if each.path_in_schema.partition(".")[0] == column)

@@ -34,7 +34,7 @@ def write_ids(out: FileWriter | RegionWriter, blocks: Iterable[Block], dtype: np
 
 
 def ids_in(path: Path, dtype: np.dtype[Any], first: int = 0) -> Iterator[Found]:
-    """Ids from byte `first` of a file without boundaries.
+    """Read ids from byte `first` of a file without boundaries.
 
     Raises:
         DataError: it does not hold a whole number of ids.

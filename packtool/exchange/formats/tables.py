@@ -31,7 +31,7 @@ _ROWS = ("seq_lengths", "seq_start_id", "position_ids", "cu_seqlens")
 
 
 def schema(contents: Contents) -> pa.Schema:
-    """The columns of what is exported."""
+    """Return the columns of what is exported."""
     names = ["input_ids"]
     if contents.kind == "rows" and contents.bounded:
         names += ["position_ids", "seq_lengths", "labels"]
@@ -41,7 +41,7 @@ def schema(contents: Contents) -> pa.Schema:
 
 
 def columns_of_tokens(contents: Contents) -> int:
-    """How many of the columns have an entry for each token."""
+    """Count the columns that have an entry for each token."""
     return len(schema(contents)) - ("seq_lengths" in schema(contents).names)
 
 
@@ -76,13 +76,13 @@ def _columns(block: Block) -> list[pa.Array]:
 
 
 def described(block: Block) -> tuple[npt.NDArray[Any], ...]:
-    """Of rows with segments: positions and labels of tokens, lengths of sequences, how many of these each row has."""
+    """Describe rows with segments: positions and labels of tokens, lengths of sequences, number of these in each row."""
     parts = [_made(*part) for part in _of_one_length(block)]
     return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
 
 
 def _of_one_length(block: Block) -> Iterator[tuple[npt.NDArray[Any], Segments, npt.NDArray[Any] | None]]:
-    """Consecutive rows of one length, (rows, length), their segments, and whether their tokens train."""
+    """Yield runs of rows of one length, (rows, length), with their segments, and whether their tokens train."""
     assert block.segments is not None
     ends = offsets_of(block.lengths)
     changes = np.flatnonzero(np.diff(block.lengths)) + 1
@@ -93,7 +93,7 @@ def _of_one_length(block: Block) -> Iterator[tuple[npt.NDArray[Any], Segments, n
 
 
 def _made(tokens: npt.NDArray[Any], segments: Segments, loss: npt.NDArray[Any] | None) -> tuple[npt.NDArray[Any], ...]:
-    """Positions and labels of some rows; the lengths of their sequences, and how many each row has."""
+    """Compute positions and labels of some rows, the lengths of their sequences, and their number in each row."""
     batch = make_batch(tokens, segments, labels="same")
     begins = batch["cu_seqlens"][:-1].astype(np.int64)
     counts = np.bincount(begins // tokens.shape[1], minlength=len(tokens))
@@ -105,7 +105,7 @@ def _made(tokens: npt.NDArray[Any], segments: Segments, loss: npt.NDArray[Any] |
 
 
 def lists(values: npt.NDArray[Any], lengths: I64, dtype: type[Any] = np.int32) -> pa.Array:
-    """An Arrow array of lists of these lengths.
+    """Make an Arrow array of lists of these lengths.
 
     >>> lists(np.array([1, 2, 3]), np.array([2, 1])).to_pylist()
     [[1, 2], [3]]
@@ -120,7 +120,7 @@ def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def found(batch: pa.RecordBatch, before: int, name: str, where: str) -> Found:
-    """The documents of a record batch, as if it were the last of its file, and which of their tokens train.
+    """Return the documents of a record batch, as if it were the last of its file, and which of their tokens train.
 
     Args:
         batch: with the column of ids, and all that say which tokens train.
@@ -142,7 +142,7 @@ def found(batch: pa.RecordBatch, before: int, name: str, where: str) -> Found:
 
 
 def read_columns(names: list[str], options: ReadOptions, where: str) -> list[str]:
-    """The columns to read: that of ids first.
+    """List the columns to read, that of ids first.
 
     Raises:
         DataError: as `column`.
@@ -152,7 +152,7 @@ def read_columns(names: list[str], options: ReadOptions, where: str) -> list[str
 
 
 def _listed(batch: pa.RecordBatch, before: int, name: str, where: str) -> tuple[npt.NDArray[Any], I64]:
-    """The values of a column of lists of integers, booleans or floats of masks, and the length of each list."""
+    """Return the values of a column of lists of integers, booleans or floats of masks, and the length of each list."""
     lists = batch.column(name)
     if not (
         pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type) or pa.types.is_fixed_size_list(lists.type)
@@ -176,7 +176,7 @@ def _listed(batch: pa.RecordBatch, before: int, name: str, where: str) -> tuple[
 
 
 def column(names: list[str], options: ReadOptions, where: str) -> str:
-    """The column of ids.
+    """Find the column of ids.
 
     Raises:
         DataError: there is none, or not the one that was asked for; or others say that these are packed rows.

@@ -36,12 +36,12 @@ class Scale:
 
 
 def horizontal(low: float, high: float, bend: Callable[[float], float] = float) -> Scale:
-    """A scale from left to right."""
+    """Make a scale from left to right."""
     return Scale(low, high, LEFT, WIDTH - RIGHT, bend)
 
 
 def vertical(low: float, high: float, bend: Callable[[float], float] = float) -> Scale:
-    """A scale from bottom to top."""
+    """Make a scale from bottom to top."""
     return Scale(low, high, HEIGHT - BOTTOM, TOP, bend)
 
 
@@ -61,7 +61,7 @@ def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of two from `low` to `high`, at most seven, evenly spaced in their exponent."""
+    """Choose powers of two from `low` to `high`, at most seven, evenly spaced in their exponent."""
     first, last = math.ceil(math.log2(max(low, 1))), math.floor(math.log2(max(high, 1)))
     step = max(1, -(-(last - first + 1) // 7))
     return [float(2**i) for i in range(first, last + 1, step)]
@@ -78,7 +78,7 @@ class Axis:
 
 
 def frame(x: Axis, y: Axis) -> str:
-    """Grid lines, tick labels and axis labels."""
+    """Draw grid lines, tick labels and axis labels."""
     left, right, bottom = LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM
     parts = []
     for tick in y.ticks:
@@ -96,10 +96,10 @@ def frame(x: Axis, y: Axis) -> str:
 
 
 def text(x: float, y: float, words: str, *, anchor: str = "start", css: str = "tick") -> str:
-    """A line of text."""
+    """Draw a line of text."""
     return f'<text class="{css}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(words)}</text>'
 
 
 def drawing(title: str, body: str, height: float = HEIGHT) -> str:
-    """An SVG drawing that scales with its column; `title` is read out in its place."""
+    """Make an SVG drawing that scales with its column; `title` is read out in its place."""
     return f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(title, quote=True)}">{body}</svg>'

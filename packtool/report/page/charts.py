@@ -50,7 +50,7 @@ class Series:
 
 
 def tick_percent(value: float) -> str:
-    """A share at an axis, without needless digits.
+    """Write a share at an axis, without needless digits.
 
     >>> tick_percent(0.5), tick_percent(0.025)
     ('50%', '2.5%')
@@ -70,7 +70,7 @@ def histogram(
     write: Callable[[float], str] = short,
     tick: Callable[[float], str] = short,
 ) -> str:
-    """Bars over ranges of whole numbers.
+    """Draw bars over ranges of whole numbers.
 
     Args:
         bins: adjoining, ascending.
@@ -109,7 +109,7 @@ def histogram(
 
 
 def _mark(at: float, words: str, line: int) -> str:
-    """A line whose label stands to its right, each lower than the one before, so that none is crossed."""
+    """Draw a line whose label stands to its right, each lower than the one before, so that none is crossed."""
     top = TOP + 11 * line + 4
     return f'<line class="mark" x1="{at:g}" x2="{at:g}" y1="{top - 8:g}" y2="{HEIGHT - BOTTOM}"/>' + text(
         at + 4, top, words, css="mark-label"
@@ -126,7 +126,7 @@ def lines(
     y_write: Callable[[float], str] = tick_percent,
     top: float | None = None,
 ) -> str:
-    """Lines of several series, named in a legend below (`legend`)."""
+    """Draw several series as lines, named in a legend below (`legend`)."""
     xs = [x for s in series for x, _ in s.points]
     highest = top or max(y for s in series for _, y in s.points) * 1.08 or 1
     x, y = horizontal(min(xs), max(xs)), vertical(0, highest)
@@ -146,7 +146,7 @@ def lines(
 
 
 def context(series: Sequence[Series]) -> str:
-    """How many tokens see how much of their own document."""
+    """Draw how many tokens see how much of their own document."""
     return lines(
         "Share of tokens with at least so much context",
         series,
@@ -157,7 +157,7 @@ def context(series: Sequence[Series]) -> str:
 
 
 def dots(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, str, float]]]]) -> str:
-    """Shares, one line a row, on a square-root axis, so that small ones stay apart.
+    """Draw shares as dots, one line a row, on a square-root axis, so that small ones stay apart.
 
     Args:
         rows: (label, parts); a part is (name, style class, share).
@@ -177,7 +177,7 @@ def dots(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, str, float]]]
 
 
 def stacked(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, str, float]]]], unit: str) -> str:
-    """Horizontal bars of parts, one bar a row, all on one scale.
+    """Draw horizontal bars of parts, one bar a row, all on one scale.
 
     Args:
         rows: (label, parts); a part is (name, style class, value).
@@ -202,7 +202,7 @@ def stacked(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, str, float
 
 
 def whiskers(title: str, rows: Sequence[tuple[str, int, float, float, float]], label: str) -> str:
-    """One line a row: a dot at the mean, a whisker from the median to p99, on a logarithmic scale.
+    """Draw a dot at the mean and a whisker from the median to p99, one line a row, on a logarithmic scale.
 
     Args:
         rows: (label, colour, median, mean, p99).
@@ -223,7 +223,7 @@ def whiskers(title: str, rows: Sequence[tuple[str, int, float, float, float]], l
 
 
 def _ticks(x: Scale, ticks: Sequence[float], write: Callable[[float], str], rows: int) -> str:
-    """Upright grid lines behind rows, and their labels below."""
+    """Draw upright grid lines behind rows, and their labels below."""
     bottom = _STEP * rows + 2
     return "".join(
         f'<line class="grid" x1="{x(tick):g}" x2="{x(tick):g}" y1="0" y2="{bottom}"/>'
@@ -233,6 +233,6 @@ def _ticks(x: Scale, ticks: Sequence[float], write: Callable[[float], str], rows
 
 
 def legend(entries: Sequence[tuple[str, str]]) -> str:
-    """Names of series or parts: (name, style class of its swatch)."""
+    """Name series or parts beside their swatches: (name, style class of its swatch)."""
     items = "".join(f'<li><span class="swatch {css}"></span>{escape(name)}</li>' for name, css in entries)
     return f'<ul class="legend">{items}</ul>'

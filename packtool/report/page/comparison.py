@@ -35,7 +35,7 @@ _PICTURES = (
 
 
 def comparison_sections(comparison: Comparison, lengths: Sequence[str]) -> Iterator[str]:
-    """The sections of the page between its head and its configuration, but for the verdict.
+    """Write the sections of the page between its head and its configuration, except the verdict.
 
     Args:
         lengths: figures of the documents' lengths.
@@ -62,7 +62,7 @@ def comparison_sections(comparison: Comparison, lengths: Sequence[str]) -> Itera
 
 
 def verdict_section(verdicts: Sequence[Verdict]) -> str:
-    """What to do, for each row length, and why."""
+    """Say what to do, for each row length, and why."""
     items = []
     for verdict in verdicts:
         title = f"{name_of(verdict.sequence_length)}: <b>{escape(verdict.choice.strategy)}</b>"
@@ -98,7 +98,7 @@ def _pictures(entries: Sequence[Trial]) -> Iterator[str]:
 
 
 def _losses(entries: Sequence[Trial]) -> str:
-    """What each strategy pads and cuts, one line a strategy."""
+    """Chart what each strategy pads and cuts, one line a strategy."""
     kinds = (("padding", "padding_ratio", "c0"), ("avoidable truncation", "avoidable_truncation_ratio", "c1"))
     rows = [(e.label, [(name, css, getattr(e.metrics, key)) for name, key, css in kinds]) for e in entries]
     drawing = charts.dots("Padding and avoidable truncation", rows)
@@ -108,7 +108,7 @@ def _losses(entries: Sequence[Trial]) -> str:
 
 
 def _waits(entries: Sequence[Trial]) -> Iterator[str]:
-    """How long ranks wait, for each row length and both ways to meet, one line a strategy."""
+    """Chart how long ranks wait, for each row length and both ways to meet, one line a strategy."""
     ways = (
         ("Ranks that meet once a step", "dealt", "balanced"),
         ("Ranks that meet after every row", "turns_dealt", "turns_balanced"),

@@ -21,7 +21,7 @@ _TILES = ("padding_ratio", "truncation_ratio", "avoidable_truncation_ratio", "me
 
 
 def dataset_sections(report: MeasuredReport) -> Iterator[str]:
-    """The sections of the page between its head and its inputs."""
+    """Write the sections of the page between its head and its inputs."""
     metrics = report.metrics
     yield tiles(_packed_tiles(report))
     if judgements := judge(report):

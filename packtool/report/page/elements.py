@@ -18,7 +18,7 @@ _MARKS = 6
 
 
 def section(table: Table[Any]) -> str:
-    """A table under its heading, with what its columns mean, and notes; nothing where it has no rows."""
+    """Write a table under its heading, with what its columns mean, and notes; nothing if it has no rows."""
     if not any(rows for _, rows in table.groups):
         return ""
     known = [(column.title, column.meaning) for column in table.columns if column.meaning]
@@ -28,7 +28,7 @@ def section(table: Table[Any]) -> str:
 
 
 def html_table(table: Table[Any]) -> str:
-    """A table that scrolls sideways where it must; a click on a head sorts the rows of each of its groups."""
+    """Write a table that scrolls sideways where it must; a click on a head sorts the rows of each of its groups."""
     bodies = []
     for heading, rows in table.cells(table.columns):
         if heading:
@@ -60,35 +60,35 @@ def _classes(**given: bool) -> str:
 
 
 def figure(title: str, drawing: str, caption: str = "", legend: str = "") -> str:
-    """A chart with its heading, legend and caption."""
+    """Write a chart with its heading, legend and caption."""
     note = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
     return f"<figure><h3>{escape(title)}</h3>{drawing}{legend}{note}</figure>"
 
 
 def soft(words: str) -> str:
-    """A paragraph in small letters."""
+    """Write a paragraph in small letters."""
     return f"<p class='soft'>{escape(words)}</p>"
 
 
 def grid(drawings: Iterable[str]) -> str:
-    """Figures side by side where there is room."""
+    """Place figures side by side where there is room."""
     return f"<div class='charts'>{''.join(drawings)}</div>"
 
 
 def tiles(shown: Sequence[tuple[str, str]]) -> str:
-    """A few figures, large."""
+    """Show a few figures, large."""
     items = "".join(f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>" for label, value in shown)
     return f"<dl class='tiles'>{items}</dl>"
 
 
 def facts(known: Iterable[tuple[str, str]]) -> str:
-    """Names and values."""
+    """List names and values."""
     items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in known)
     return f"<dl class='facts'>{items}</dl>"
 
 
 def length_chart(lengths: Lengths, marks: Sequence[int]) -> str:
-    """The length distribution with row lengths marked."""
+    """Chart the length distribution with row lengths marked."""
     if not lengths.documents:
         return figure("Document length", "<p>No documents.</p>")
     unit = lengths.unit
@@ -113,5 +113,5 @@ def length_chart(lengths: Lengths, marks: Sequence[int]) -> str:
 
 
 def lengths_figure(lengths: Lengths) -> str:
-    """Quantiles of the length distribution."""
+    """Tabulate quantiles of the length distribution."""
     return figure(f"Lengths in {lengths.unit}", facts(quantiles(lengths)), "pNN: NN% have no more.")

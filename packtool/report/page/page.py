@@ -18,7 +18,7 @@ from packtool.report.schema import Lengths, MeasuredReport, Options, Report, Tri
 
 
 def page(report: Report) -> str:
-    """The page of whatever `packtool.stats` reports."""
+    """Write the page of whatever `packtool.stats` reports."""
     style, script = (_asset(name) for name in ("report.css", "report.js"))
     title = _title(report)
     return (
@@ -78,7 +78,7 @@ def _length_tiles(lengths: Lengths) -> list[tuple[str, str]]:
 
 
 def _configuration(report: Report) -> list[tuple[str, str]]:
-    """What was measured and how, in words."""
+    """Describe what was measured and how."""
     known = [("measured", report.path)]
     if isinstance(report, MeasuredReport):
         known.append(("packed with", f"{report.strategy}: {_listed(report.options)}"))
@@ -103,7 +103,7 @@ def _configuration(report: Report) -> list[tuple[str, str]]:
 
 
 def _tried(entries: Sequence[Trial]) -> list[tuple[str, str]]:
-    """The options that strategies were tried with, but the row length; once where they do not depend on it."""
+    """List the options that strategies were tried with, except the row length; once if they do not depend on it."""
     found = []
     for entry in entries:
         options = {k: v for k, v in entry.options.items() if k not in ("sequence_length", "atom_size")}
@@ -112,7 +112,7 @@ def _tried(entries: Sequence[Trial]) -> list[tuple[str, str]]:
 
 
 def _listed(options: Options) -> str:
-    """Options in words.
+    """List options in words.
 
     >>> _listed({"sequence_length": 2048, "mix_rows": True, "segments": False, "max_repetition": None})
     'sequence length 2,048, mix rows: yes, segments: no'

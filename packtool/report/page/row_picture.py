@@ -18,7 +18,7 @@ _SHADES = 8
 
 
 def row_picture(title: str, rows: Sequence[SampleRow]) -> str:
-    """An SVG drawing of rows, a strip each."""
+    """Draw rows as SVG, a strip each."""
     out = []
     for number, row in enumerate(rows):
         top, at = number * _STEP + 2, 0.0
@@ -35,13 +35,13 @@ def row_picture(title: str, rows: Sequence[SampleRow]) -> str:
 
 
 def picture_legend() -> str:
-    """What the colours mean."""
+    """Explain what the colours mean."""
     steps = [(f"to {4 ** (shade + 1):,}" if shade < _SHADES - 1 else "longer", f"l{shade}") for shade in range(_SHADES)]
     return legend([*steps, ("padding", "padding"), ("cut here", "cut")])
 
 
 def _blocks(row: SampleRow, whole: int) -> list[tuple[str, int, str, bool, bool]]:
-    """Colour, tokens, words and cut ends of each block."""
+    """Yield colour, tokens, words and cut ends of each block."""
     found: list[tuple[str, int, str, bool, bool]] = []
     for segment in row.segments:
         css = _shade(segment.document_length) if segment.kind == "document" else segment.kind
@@ -63,6 +63,6 @@ def _shade(length: int) -> str:
 
 
 def _cut(x: float, top: int) -> str:
-    """A notch where a document is cut."""
+    """Draw a notch where a document is cut."""
     points = " ".join(f"{x + (1.1 if step % 2 else -1.1):.2f},{top + 4 * step}" for step in range(5))
     return f'<polyline class="cut" points="{points}"/>'

@@ -25,7 +25,7 @@ class _Trimmed:
 
 
 def results_console(stream: TextIO | None = None) -> Console:
-    """A console for results.
+    """Make a console for results.
 
     With NO_COLOR nothing is styled at all: many terminals show bold letters in another colour.
 

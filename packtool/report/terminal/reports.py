@@ -118,7 +118,7 @@ def _print_documents(report: DocumentsReport, console: Console, *, full: bool) -
 
 
 def _print_more(report: Report, console: Console, *, full: bool, page: Path | str | None) -> None:
-    """Where there is more to see, or what was written."""
+    """Point to what else there is to see, or was written."""
     if page is not None:
         console.print(f"Wrote {page}.", highlight=False, markup=False, soft_wrap=True)
     elif not full:
@@ -126,7 +126,7 @@ def _print_more(report: Report, console: Console, *, full: bool, page: Path | st
 
 
 def _contest(comparison: Comparison) -> Table[Any]:
-    """The strategies that the verdicts chose from: those of one row length, if there are any."""
+    """List the strategies that the verdicts chose from: those of one row length, if there are any."""
     table = comparison_tables.strategies_table(comparison)
     one_length = [group for group in table.groups if group[1][0].sequence_length is not None]
     return replace(table, groups=one_length or table.groups)
@@ -167,7 +167,7 @@ def _print_choice(choice: ChosenStrategy, console: Console, lead: str = "", *, f
 
 
 def _held(report: DocumentsReport) -> RenderableType:
-    """What a store or a corpus holds and what was left out."""
+    """Say what a store or a corpus holds and what was left out."""
     counts = dict(report.counts)
     left_out = {name: counts.pop(name, 0) for name in ("empty", "filtered", "rejected")}
     figures = [plural(counts[name], name[:-1]) for name in ("files", "documents", "tokens") if name in counts]
@@ -178,7 +178,7 @@ def _held(report: DocumentsReport) -> RenderableType:
 
 
 def _print_lengths(lengths: Lengths, console: Console) -> None:
-    """The length distribution: figures and a histogram."""
+    """Print the length distribution: figures and a histogram."""
     held = f"{plural(lengths.documents, 'document')}, {plural(lengths.total, lengths.unit[:-1])}"
     console.print(heading(f"Document length in {lengths.unit}", f"{held}; mean {number(lengths.mean)}"))
     ranks = "  ".join(f"{name} {short(getattr(lengths, name))}" for name in ("min", "p10", "p50", "p90", "p99", "max"))

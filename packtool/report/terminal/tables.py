@@ -52,17 +52,17 @@ def print_table(table: Table[Any], console: Console, *, full: bool = False) -> N
 
 
 def heading(text: str, note: str = "") -> RenderableType:
-    """A heading with room above it."""
+    """Make a heading with room above it."""
     return Padding(Text.assemble((text, "bold"), (f"  {note}" if note else "", "dim")), (1, 0, 0, 0))
 
 
 def span(first: int, last: int) -> str:
-    """The label of a bin."""
+    """Return the label of a bin."""
     return short(first) if first == last else f"{short(first)}–{short(last)}"
 
 
 def bars(bins: Sequence[tuple[str, int]], unit: str) -> RenderableType:
-    """A histogram of horizontal bars, counted in a unit; neighbouring bins are joined where there are too many."""
+    """Make a histogram of horizontal bars, counted in a unit; join neighbouring bins if there are too many."""
     group = -(-len(bins) // _LINES) if bins else 1
     joined = [
         (_join_labels(bins[i][0], bins[min(i + group, len(bins)) - 1][0]), sum(n for _, n in bins[i : i + group]))
@@ -81,7 +81,7 @@ def bars(bins: Sequence[tuple[str, int]], unit: str) -> RenderableType:
 
 
 def _side_by_side(columns: Sequence[Column[Any]], rows: Sequence[Sequence[Cell]]) -> Iterator[list[int]]:
-    """Columns that fit beside the first, which is repeated, as numbers."""
+    """Yield the numbers of columns that fit side by side; the first is repeated."""
     widths = [
         max(len(_title(column)), *(min(_WORDS, len(cell.text)) if column.words else len(cell.text) for cell in cells))
         for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
