@@ -16,7 +16,7 @@ _DOCUMENTS = 200_000  # that are planned: hundreds of rows even of the longest
 def expected_waiting(
     lengths: Ints, candidate: Candidate, ranks: int, global_batch: int, hidden_size: int | None
 ) -> list[Waiting]:
-    """How long ranks wait in the order of the default seed, for each row length that fills a global batch.
+    """Predict how long ranks wait in the order of the default seed, for each row length that fills a global batch.
 
     Args:
         lengths: of documents, EOS included.

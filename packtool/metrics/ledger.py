@@ -79,7 +79,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return None
 
     def _of_loss(self) -> dict[str, tuple[int, int]]:
-        """The equations of what trains; none where all tokens do."""
+        """Yield the equations of what trains; none if all tokens do."""
         stored, trained, masked = self.trained_stored, self.trained, self.masked
         again, dropped = self.trained_again, self.trained_dropped
         if not isinstance(stored, list):

@@ -238,7 +238,8 @@ class Mixing:
         self._rows += part.rows
 
     def _followed(self, document: I64, row: I64) -> tuple[I64, I64]:
-        """Of these documents, which begin in these rows, those that are followed, by their place, and their rows.
+        """Select the documents, of those that begin in these rows, that are followed by their place; return their rows,
+        too.
 
         Other rows may hold more of them, earlier or later.
         """

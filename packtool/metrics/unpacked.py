@@ -49,5 +49,5 @@ def unpacked(counts: LengthCounts, batch_size: int) -> Unpacked | None:
 
 
 def _log_choices(n: int, size: int) -> float:
-    """The log of n (n − 1) … (n − size + 1)."""
+    """Compute the log of n (n − 1) … (n − size + 1)."""
     return lgamma(n + 1) - lgamma(n - size + 1)

@@ -36,7 +36,7 @@ class PaddingPlan(Plan):
         atom_units = atom_size // unit
 
         def atoms_of(first: int, last: int) -> tuple[I64, I64]:
-            """Full atoms of documents, and the units of their tails."""
+            """Count the full atoms of documents, and the units of their tails."""
             full, tail = np.divmod(lengths[first:last].astype(np.int64) - 1, atom_size - 1)
             return full, -(-tail // unit)
 

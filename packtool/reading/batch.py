@@ -83,7 +83,7 @@ def make_batch(
     fields: Collection[str] = FIELDS,
     narrow: bool = False,
 ) -> Batch:
-    """The inputs, targets and masks of some rows.
+    """Make the inputs, targets and masks of some rows.
 
     A target is a token that its predecessor in the row predicts. Padding is not one, nor is the first token of a row.
     EOS is, whether the document had it or the strategy inserted it. Where `loss` is given, it decides for each token.
@@ -187,7 +187,7 @@ def _require(labels: str, extra_token: bool, fields: Collection[str]) -> None:
 
 
 def _no_targets(segments: Segments, train_on_repeated: bool, train_across_documents: bool) -> list[I64]:
-    """Places that are no targets, in the rows laid end to end."""
+    """List the places that are no targets, in the rows laid end to end."""
     ends = offsets_of(segments.length)
     places = [_places(ends, segments.length, segments.document == PADDING)]
     if not train_on_repeated:
@@ -238,7 +238,7 @@ def _attend(
 
 
 def _space(types: Mapping[str, npt.DTypeLike], shape: tuple[int, int]) -> dict[str, Any]:
-    """Uninitialised arrays in one piece of memory, widest items first.
+    """Allocate arrays in one piece of memory, widest items first, without filling them.
 
     The C library gives small pieces back to the system as soon as a batch is dropped, and to have them again for the
     next batch takes longer than to fill them.
@@ -253,7 +253,7 @@ def _space(types: Mapping[str, npt.DTypeLike], shape: tuple[int, int]) -> dict[s
 
 
 def _narrow_types(tokens: npt.NDArray[Any]) -> dict[str, npt.DTypeLike]:
-    """Types for these rows: of labels signed, for `IGNORED`, as of document ids, for padding."""
+    """Choose narrow types for these rows: of labels signed, for `IGNORED`, as of document ids, for padding."""
     length = tokens.shape[1]
     return {
         "input_ids": tokens.dtype,
@@ -265,7 +265,7 @@ def _narrow_types(tokens: npt.NDArray[Any]) -> dict[str, npt.DTypeLike]:
 
 
 def _begins(segments: Segments) -> npt.NDArray[np.bool_]:
-    """Which segments begin a sequence: all but the inserted EOS of the segment before it in the row."""
+    """Mark the segments that begin a sequence: all but the inserted EOS of the segment before it in the row."""
     begins = np.ones(len(segments), np.bool_)
     begins[1:] = (segments.document[1:] != INSERTED_EOS) | (segments.document[:-1] == PADDING)
     begins[segments.offsets[:-1]] = True
@@ -273,6 +273,6 @@ def _begins(segments: Segments) -> npt.NDArray[np.bool_]:
 
 
 def _places(first: I64, count: I64, which: npt.NDArray[np.bool_]) -> I64:
-    """Some segments' places: `count` from each `first`."""
+    """List the places of some segments: `count` from each `first`."""
     some = np.flatnonzero(which)
     return ranges(first[some], count[some], offsets_of(count[some]))

@@ -53,5 +53,5 @@ def training_place(typed: Typed, directory: str | Path | None, size: str | int, 
 def training_places(
     typed: Typed | Sequence[Typed], directory: str | Path | None, size: str | int, fetch: str = SHARDS
 ) -> tuple[Place, ...]:
-    """As `training_place`, of token stores: one or several."""
+    """Compute `training_place` of token stores: one or several."""
     return tuple(training_place(each, directory, size, fetch) for each in places_of(typed))

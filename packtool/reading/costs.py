@@ -20,7 +20,7 @@ _AT_ONCE = 1 << 13  # rows whose segments are held at once
 
 
 def row_pairs(rows: Rows, numbers: I64) -> I64:
-    """Query-key pairs of some rows under causal attention within documents, from their segments.
+    """Count query-key pairs of some rows under causal attention within documents, from their segments.
 
     Raises:
         UsageError: the dataset was written with ``--no-segments``.
@@ -30,7 +30,8 @@ def row_pairs(rows: Rows, numbers: I64) -> I64:
 
 
 def kept_pairs(rows: Rows, file: Path) -> I64:
-    """The pairs of all rows, from the file if it is there; else they are computed, and kept in it if it can be written.
+    """Return the pairs of all rows, from the file if there is one; else compute them, and keep them if that can be
+    written.
 
     Args:
         rows: in stored order.

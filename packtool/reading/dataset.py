@@ -49,7 +49,7 @@ class _Opened:
         return make_batch(tokens, segments, rows.loss(numbers, segments) if masked else None, **options)
 
     def _needs_segments(self, rows: Rows, **options: Any) -> bool:
-        """Whether the fields and options asked for need segments."""
+        """Return whether the fields and options asked for need segments."""
         fields = options.get("fields", FIELDS)
         everywhere = all(options.get(name, True) for name in ("train_on_repeated", "train_across_documents"))
         padded = (rows.has_segments or self.manifest.ledger.padding > 0) and not self.manifest.has_loss
@@ -91,7 +91,7 @@ class Dataset(_Opened):
         return len(self.rows)
 
     def __getitem__(self, index: Index) -> Array:
-        """One row, (sequence_length); of a slice, or of an array or list of numbers, (rows, sequence_length).
+        """Return one row, (sequence_length); of a slice, array or list of numbers, (rows, sequence_length).
 
         A row, and a slice of one shard, is a read-only view of the memory-mapped file where possible.
         """
@@ -105,15 +105,15 @@ class Dataset(_Opened):
         return f"<packtool dataset: {what}, {self.recipe.place}{self._suffix()}>"
 
     def segments(self, index: int) -> npt.NDArray[Any]:
-        """The segments of one row, in order; document -1 is padding, -2 an EOS that the strategy inserted."""
+        """Return the segments of one row, in order; document -1 is padding, -2 an EOS that the strategy inserted."""
         return self.rows.segments(index)
 
     def loss(self, index: Index) -> Array | None:
-        """Whether each token of some rows trains, 1 or 0: (rows, sequence_length) uint8; None where all tokens do."""
+        """Return whether each token of some rows trains: (rows, sequence_length) uint8, 1 or 0; None if all do."""
         return self.rows.loss(self.rows.numbers(index))
 
     def batch(self, index: Index, **options: Any) -> Batch:
-        """What a training step reads of some rows; `options` are those of `packtool.reading.batch.make_batch`.
+        """Make what a training step reads of some rows; `options` are those of `packtool.reading.batch.make_batch`.
 
         Raises:
             UsageError: the dataset was written with ``--no-segments``, and they are needed.
@@ -121,7 +121,7 @@ class Dataset(_Opened):
         return self._batch(self.rows, index, **options)
 
     def epoch(self, number: int, *, seed: int | None = None, repack: bool = False) -> Dataset:
-        """The same rows in the order that ``packtool shuffle --epoch`` gives them, computed instead of written.
+        """Return the same rows in the order that ``packtool shuffle --epoch`` gives them, computed instead of written.
 
         Takes 8 bytes of memory for an atom.
 
@@ -153,7 +153,7 @@ class BucketDataset(_Opened):
         return len(self._table())
 
     def __getitem__(self, index: Index) -> Any:
-        """The tokens of one batch, (rows, sequence length of its bucket); of several, a list of them."""
+        """Return the tokens of one batch, (rows, sequence length of its bucket); of several, a list of them."""
         if isinstance(index, int | np.integer):
             rows, first, count = self.place(int(index))
             return rows.tokens(first, first + count)
@@ -170,21 +170,21 @@ class BucketDataset(_Opened):
         return f"<packtool dataset: {items}, rows: {lengths} tokens, {self.recipe.place}{self._suffix()}>"
 
     def segments(self, index: int) -> list[npt.NDArray[Any]]:
-        """The segments of each row of one batch."""
+        """Return the segments of each row of one batch."""
         rows, first, count = self.place(index)
         return [rows.segments(row) for row in range(first, first + count)]
 
     def batch(self, index: int, **options: Any) -> Batch:
-        """What a training step reads of one batch; as `Dataset.batch`."""
+        """Make what a training step reads of one batch; as `Dataset.batch`."""
         rows, first, count = self.place(index)
         return self._batch(rows, slice(first, first + count), **options)
 
     def batch_of(self, rows: Rows, index: Index, **options: Any) -> Batch:
-        """What a training step reads of some rows of one bucket."""
+        """Make what a training step reads of some rows of one bucket."""
         return self._batch(rows, index, **options)
 
     def place(self, index: int) -> tuple[Rows, int, int]:
-        """The rows of the bucket that a batch is from; its first row and their number."""
+        """Return the rows of the bucket that a batch is from, its first row and their number."""
         table = self._table()
         number = index + len(table) if index < 0 else index
         if not 0 <= number < len(table):
@@ -201,7 +201,7 @@ class BucketDataset(_Opened):
         drop_rest: bool = False,
         repack: bool = False,
     ) -> BucketDataset:
-        """The batches that ``packtool shuffle --method bucket --epoch`` makes, computed instead of written.
+        """Return the batches that ``packtool shuffle --method bucket --epoch`` makes, computed instead of written.
 
         Args:
             seed: by default the one the dataset was packed or shuffled with, as for the command.

@@ -89,7 +89,7 @@ def read(recipe: Recipe) -> Opened:
 
 
 def _stored(dataset: PackedDataset, recipe: Recipe, dtype: np.dtype[Any] | None) -> Opened:
-    """Rows as they are stored, in their own order or in another."""
+    """Return rows as they are stored, in their own order or in another."""
     manifest, stored = dataset.manifest, dataset.buckets
     if recipe.order is not None:
         order, orders = read_order(recipe.order, recipe.place)
@@ -115,7 +115,7 @@ def _stored(dataset: PackedDataset, recipe: Recipe, dtype: np.dtype[Any] | None)
 
 
 def single(manifest: PackedManifest) -> bool:
-    """Whether all rows have one length."""
+    """Return whether all rows have one length."""
     return len(manifest.buckets) == 1 and not manifest.buckets[0].directory
 
 
@@ -130,7 +130,7 @@ def _rotated(stored: PackedBucket, manifest: PackedManifest, rotation: I64, dtyp
 
 
 def _computed(plans: Sequence[StoredPlan], manifest: PackedManifest, recipe: Recipe) -> list[I64]:
-    """The order of an epoch for each bucket, over rows that may be shuffled already."""
+    """Compute the order of an epoch for each bucket, over rows that may be shuffled already."""
     assert recipe.epoch is not None
     before = manifest.shuffle
     wanted = atom_shuffles(plans, seed=recipe.epoch.seed, epoch=recipe.epoch.number)
@@ -141,13 +141,13 @@ def _computed(plans: Sequence[StoredPlan], manifest: PackedManifest, recipe: Rec
 
 
 def _lies_so(manifest: PackedManifest, epoch: Epoch) -> bool:
-    """Whether the rows lie in the order of this epoch already."""
+    """Return whether the rows lie in the order of this epoch already."""
     before = manifest.shuffle
     return before is not None and (before.seed, before.epoch) == (epoch.seed, epoch.number)
 
 
 def _repacked(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None) -> Opened:
-    """Rows that are packed anew for an epoch, in its order."""
+    """Pack rows anew for an epoch, in its order."""
     manifest = dataset.manifest
     if not manifest.index_only:
         raise UsageError(

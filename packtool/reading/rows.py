@@ -41,7 +41,7 @@ class Rows:
         return self._stored.rows
 
     def __getitem__(self, index: Index) -> Array:
-        """One row, (sequence_length), or several, (rows, sequence_length).
+        """Return one row, (sequence_length), or several, (rows, sequence_length).
 
         A row or a slice of one shard in stored order is a read-only view of the memory-mapped file, unless another
         dtype was asked for.
@@ -65,16 +65,16 @@ class Rows:
             yield from self.tokens(first, min(first + step, len(self)))
 
     def tokens(self, first: int, last: int) -> Array:
-        """Rows ``first:last``, (rows, sequence_length)."""
+        """Return rows ``first:last``, (rows, sequence_length)."""
         return self._typed(self._stored.tokens(first, last))
 
     def with_segments(self, rows: I64) -> tuple[Array, Segments]:
-        """The tokens of the rows of these numbers (from 0), (rows, sequence_length), and their segments."""
+        """Return the tokens of the rows of these numbers (from 0), (rows, sequence_length), and their segments."""
         segments = self.segments_of(rows)
         return self._typed(self._taken(rows, segments, self._stored)), segments
 
     def loss(self, rows: I64, segments: Segments | None = None) -> Array | None:
-        """Whether each token of the rows of these numbers (from 0) trains: (rows, sequence_length) of 0 and 1.
+        """Return whether each token of these rows (from 0) trains: (rows, sequence_length) of 0 and 1; None if all do.
 
         Args:
             segments: of these rows, where they are at hand.
@@ -91,18 +91,18 @@ class Rows:
         return column.gathered(segments) if column.index_only else self._take(rows, column)
 
     def segments(self, row: int) -> npt.NDArray[Any]:
-        """The segments of one row, in order: document, start, length, repeated. In stored order it is a view.
+        """Return the segments of one row, in order: document, start, length, repeated. In stored order it is a view.
 
         Document -1 is padding, -2 an EOS that the strategy inserted.
         """
         return self._stored.table(self._number(row))
 
     def segments_of(self, rows: I64) -> Segments:
-        """The segments of the rows of these numbers (from 0), as columns."""
+        """Return the segments of the rows of these numbers (from 0), as columns."""
         return self._stored.segments_of(rows)
 
     def numbers(self, index: Index) -> I64:
-        """The row numbers that an index means, all from 0.
+        """Return the row numbers that an index means, all from 0.
 
         Raises:
             IndexError: there is no such row.
@@ -124,7 +124,7 @@ class Rows:
         return np.where(rows < 0, rows + len(self), rows)
 
     def stored_numbers(self, rows: I64) -> I64 | None:
-        """Which stored rows these are; None where rows are put together from parts of them."""
+        """Return which stored rows these are; None if rows are put together from parts of them."""
         return rows
 
     def _take(self, rows: I64, column: PackedBucket) -> Array:

@@ -94,13 +94,13 @@ class GlobalBatches:
         self._resumed = False  # a state was loaded, and nothing was read since
 
     def __iter__(self) -> Iterator[list[Key]]:
-        """The rest of this pass; or the next, if this one came to its end."""
+        """Iterate over the rest of this pass, or over the next if this one came to its end."""
         for keys, consumed in self.begin():
             self.consumed = consumed
             yield keys
 
     def __len__(self) -> int:
-        """Batches that this rank reads in a pass."""
+        """Count the batches that this rank reads in a pass."""
         if self.stream.bucketed or self.micro_batch_size is not None:
             return sum(-(-most // size) for _, _, most, size in self._batches(*self._bounds(self._pass)))
         whole, rest = divmod(self._samples, self.batch_size)
@@ -133,7 +133,7 @@ class GlobalBatches:
             self._go_to(first, number)
 
     def begin(self) -> Iterator[tuple[list[Key], int]]:
-        """What this rank reads at each turn of the rest of this pass, or of the next if nothing is left.
+        """Begin the rest of this pass, or the next if nothing is left: what this rank reads at each turn.
 
         Yields:
             samples; and how many are consumed when they have been trained on. All ranks take the same number of turns.
@@ -145,7 +145,7 @@ class GlobalBatches:
         return self._turns(self.consumed, self._end)
 
     def state_dict(self, taken: int | None = None) -> dict[str, Any]:
-        """What a run must keep to go on: samples consumed; and what tells another dataset, order or seed apart.
+        """Return what a run must keep to resume: samples consumed; and what tells another dataset, order or seed apart.
 
         Args:
             taken: batches that came out of this iteration, where not all that were asked for have: a plain
@@ -194,7 +194,7 @@ class GlobalBatches:
         return last - first
 
     def _bounds(self, number: int) -> tuple[int, int]:
-        """The first sample of a pass, and that of the next."""
+        """Return the first sample of a pass, and that of the next."""
         epochs = self.stream.epochs
         return self.stream.begin_of(number * epochs), self.stream.begin_of((number + 1) * epochs)
 
@@ -204,7 +204,8 @@ class GlobalBatches:
         self._resumed = False
 
     def _batches(self, consumed: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-        """Of each global batch: samples consumed before and after it; rows of the first rank, and those of a turn."""
+        """Yield of each global batch: samples consumed before and after it; rows of the first rank, and those of a
+        turn."""
         while consumed < end:
             after = min(consumed + self.batch_size, end)
             if self.drop_last and after - consumed < self.batch_size:
@@ -226,7 +227,7 @@ class GlobalBatches:
                     yield chosen, after if first + size >= most else before
 
     def _shares(self, batches: Sequence[Sequence[Key]]) -> list[list[Key]]:
-        """What this rank gets of each of some global batches."""
+        """Return this rank's share of each of some global batches."""
         shares = [list(keys[self.rank :: self.world_size]) for keys in batches]
         if self.balance is None:
             return shares
@@ -259,7 +260,7 @@ def _require(holds: bool, what: str, remedy: str, where: str) -> None:
 
 
 def _same(stored: object, mine: object) -> bool:
-    """Whether two runs agree. Of given orders one may have more, for it has more epochs."""
+    """Return whether two runs agree. Of given orders one may have more, for it has more epochs."""
     if isinstance(stored, list | tuple) and isinstance(mine, list):
         return all(one == other for one, other in zip(stored, mine, strict=False))
     return stored == mine

@@ -114,11 +114,11 @@ class Stream:
         return {**self.__dict__, "_opened": None, "_pairs": {}}
 
     def __len__(self) -> int:
-        """Samples of the first pass: of all its epochs."""
+        """Count the samples of the first pass: of all its epochs."""
         return self.begin_of(self.epochs)
 
     def begin_of(self, number: int) -> int:
-        """The first sample of an epoch. Where epochs are packed anew, those before it are planned."""
+        """Return the first sample of an epoch. If epochs are packed anew, those before it are planned."""
         if not self._repack:
             return number * self.items
         while len(self._begins) <= number:
@@ -126,7 +126,7 @@ class Stream:
         return self._begins[number]
 
     def epoch_of(self, sample: int) -> tuple[int, int]:
-        """The epoch of a sample, and which of its items it is."""
+        """Return the epoch of a sample, and which of its items it is."""
         if not self._repack:
             return divmod(sample, self.items)
         while self._begins[-1] <= sample:
@@ -135,7 +135,7 @@ class Stream:
         return number, sample - self._begins[number]
 
     def _epochs_of(self, samples: I64) -> tuple[I64, I64]:
-        """As `epoch_of`, of several samples."""
+        """Apply `epoch_of` to several samples."""
         if not self._repack or not len(samples):
             return samples // self.items, samples % self.items
         self.epoch_of(int(samples.max()))
@@ -163,20 +163,20 @@ class Stream:
         return {"items": self.items, "dataset": digest, "order": order, "seed": seed if drawn else None}
 
     def epoch(self, number: int) -> Dataset | BucketDataset:
-        """The dataset in the order of one epoch, from 0."""
+        """Return the dataset in the order of one epoch, from 0."""
         if self._opened is None or self._opened[0] != number:
             self._opened = None  # an order takes memory: let go of the last one before the next is made
             self._opened = number, self._open(number)
         return self._opened[1]
 
     def rows_of(self, sample: int) -> int:
-        """Rows in a sample: those of a batch, or one."""
+        """Count the rows in a sample: those of a batch, or one."""
         number, item = self.epoch_of(sample)
         dataset = self.epoch(number)
         return dataset.place(item)[2] if isinstance(dataset, BucketDataset) else 1
 
     def full_rows_of(self, sample: int) -> int:
-        """Rows that a batch of the same length has where its bucket has enough of them; 1 for a row."""
+        """Count the rows that a batch of the same length has if its bucket has enough of them; 1 for a row."""
         number, item = self.epoch_of(sample)
         dataset = self.epoch(number)
         if isinstance(dataset, Dataset):
@@ -186,7 +186,7 @@ class Stream:
         return tokens // rows.sequence_length if tokens else count
 
     def pairs(self, batches: Sequence[Sequence[Key]]) -> I64:
-        """What each row of some batches costs in attention: query-key pairs within its documents.
+        """Return what each row of some batches costs in attention: query-key pairs within its documents.
 
         Raises:
             UsageError: the dataset was written with ``--no-segments``.
@@ -212,7 +212,7 @@ class Stream:
         return found
 
     def batch(self, keys: Sequence[Key], *, rows: Dataset | BucketDataset | None = None, narrow: bool = False) -> Batch:
-        """What a training step reads of some samples, in the order given; they may be of several epochs.
+        """Make what a training step reads of some samples, in the order given; they may be of several epochs.
 
         Args:
             narrow: as of `packtool.reading.make_batch`.
@@ -282,7 +282,7 @@ def _samples(batch: Sequence[Key]) -> I64:
 
 
 def joined(parts: Sequence[Batch]) -> Batch:
-    """Batches of rows of one length, one after the other.
+    """Join batches of rows of one length, one after another.
 
     >>> one = make_batch(np.array([[5, 6]]), None)
     >>> joined([one, one])["cu_seqlens"].tolist()

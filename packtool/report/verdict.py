@@ -88,7 +88,7 @@ def avoidably_cut(entry: Trial) -> float:
 
 
 def degenerate(entry: Trial) -> bool:
-    """Return whether an entry buys its good figures at a price that nobody pays, so that none of them is worth marking."""
+    """Return whether an entry buys its good figures at a price that nobody pays, so that none is worth marking."""
     padding = padding_waste(entry.buckets, entry.ledger.output)
     return entry.metrics.avoidable_truncation_ratio > DEGENERATE_CUT or padding > DEGENERATE_PADDING
 

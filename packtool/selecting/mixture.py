@@ -103,7 +103,7 @@ def by_pass(chosen: Sequence[Passes], arrays: Arrays = IN_MEMORY) -> tuple[Ints,
 
 
 def passes_of(chosen: Sequence[I64]) -> tuple[Ints, list[int]]:
-    """As `by_pass`, of documents that were listed: a pass begins where their numbers stop to ascend.
+    """Split documents that were listed into passes, as `by_pass` does: one begins where their numbers stop to ascend.
 
     Args:
         chosen: of each store, the stored documents in the order in which they are packed.
@@ -199,7 +199,7 @@ def require_whole(shares: Mapping[str, Fraction]) -> None:
 
 
 def shares_by_temperature(tokens: Mapping[str, int], temperature: Decimal) -> dict[str, Fraction]:
-    """Shares in proportion to each source's tokens to the power of 1/T, as multilingual corpora are sampled (mT5).
+    """Weigh each source by its tokens to the power of 1/T, as multilingual corpora are sampled (mT5).
 
     In decimal arithmetic of a fixed precision and rounded to millionths, so that they are the same on every machine;
     the largest share takes what rounding leaves.

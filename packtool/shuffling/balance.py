@@ -35,7 +35,7 @@ _OTHERS = (8, 1 << 30)  # ranks that the most loaded exchanges with where its pa
 
 
 def pairs_of(segments: Segments) -> I64:
-    """Query-key pairs of each row under causal attention within documents; padding counts as none.
+    """Count query-key pairs of each row under causal attention within documents; padding counts as none.
 
     >>> rows = Segments(*(np.array(x) for x in ([0, 1, -1], [0, 0, 0], [3, 2, 4], [0, 0, 0], [0, 2, 3])))
     >>> pairs_of(rows).tolist()
@@ -118,7 +118,8 @@ def deal_turns(costs: I64, ranks: int, micro_batch: int = 1) -> I64:
 
 
 def dealt_in(way: str, costs: I64, ranks: int, micro_batch: int | None = None) -> I64:
-    """`deal` or `deal_turns`, by the name of the way; for any other as without balance, row i to rank ``i % ranks``."""
+    """Deal as `deal` or `deal_turns` by the name of the way; for any other without balance, row i to rank ``i %
+    ranks``."""
     if way == STEP:
         return deal(costs, ranks)
     each = costs.shape[1] // ranks
@@ -129,7 +130,7 @@ def dealt_in(way: str, costs: I64, ranks: int, micro_batch: int | None = None) -
 
 
 def dealt_order(parts: Iterable[I64], pairs: Callable[[I64], I64], ranks: int, batch: int) -> Iterator[I64]:
-    """An order of rows, with those of each global batch dealt: row i of a batch is for rank ``i % ranks``.
+    """Order rows so that those of each global batch are dealt: row i of a batch is for rank ``i % ranks``.
 
     Args:
         parts: of the order, one after the other.
@@ -153,7 +154,7 @@ def dealt_order(parts: Iterable[I64], pairs: Callable[[I64], I64], ranks: int, b
 
 
 def waiting(costs: I64, dealt: I64, way: str = STEP, micro_batch: int = 1) -> npt.NDArray[np.float64]:
-    """The share of each batch's time that ranks wait for the slowest.
+    """Return the share of each batch's time that ranks wait for the slowest.
 
     Args:
         costs: (batches, rows).
@@ -173,7 +174,7 @@ def waiting(costs: I64, dealt: I64, way: str = STEP, micro_batch: int = 1) -> np
 
 
 def least_waiting(costs: I64, ranks: int) -> npt.NDArray[np.float64]:
-    """A proof for ranks that meet once a step: no dealing of equally many rows has a smaller share.
+    """Return a bound for ranks that meet once a step: no dealing of equally many rows has a smaller share.
 
     The rank with the largest row has that, and at least the smallest others; and no rank that has most has less than
     the mean.
@@ -214,13 +215,13 @@ def _exchange(costs: I64, dealt: I64) -> None:
 
 
 def _near(load: I64, mean: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Whether ranks that wait for one with this load wait so little that it may stay."""
+    """Return whether the rank with this load makes others wait so little that it may stay."""
     near: npt.NDArray[np.bool_] = load * (1 - CLOSE) <= mean
     return near
 
 
 def _swap(theirs: I64, dealt: I64, load: I64, batches: I64, high: I64, others: I64) -> npt.NDArray[np.bool_]:
-    """Of each batch swap the row of the most loaded rank with that of another which lowers the larger sum most.
+    """Swap, in each batch, the row of the most loaded rank for that of another which lowers the larger sum most.
 
     Args:
         theirs: (batches, ranks, rows of a rank): costs of the rows dealt; they change places with the rows.
@@ -253,7 +254,7 @@ def _swap(theirs: I64, dealt: I64, load: I64, batches: I64, high: I64, others: I
 
 
 def _order(values: I64) -> I64:
-    """Numbers of the values of each batch, the smallest first, equal ones in order.
+    """Return the numbers of the values of each batch, the smallest first, equal ones in order.
 
     Packed numbers, each a value and its index, are sorted several times as fast as indices.
 
@@ -270,7 +271,7 @@ def _order(values: I64) -> I64:
 
 
 def _take(values: I64, which: I64) -> I64:
-    """Of each batch the values of these rows, in their shape."""
+    """Take, from each batch, the values of these rows, in their shape."""
     found: I64 = values[np.arange(len(values)).reshape(-1, *[1] * (which.ndim - 1)), which]
     return found
 

@@ -60,7 +60,7 @@ def waiting_of(
     batch: int,
     hidden_size: int | None,
 ) -> Waiting:
-    """How long ranks wait for each other, in the order in which rows come.
+    """Measure how long ranks wait for each other, in the order in which rows come.
 
     Args:
         segments: of the rows from one to before another.

@@ -249,7 +249,7 @@ class Choice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     documents: FileEntry | None
 
     def text(self) -> ChosenText:
-        """Return the text tokens of the stores, and of the documents that were left out or packed again, without EOS."""
+        """Return the text tokens of the stores, and those left out or packed again, without EOS."""
         left_out = [each for source in self.sources for each in source.left_out.values()]
         return ChosenText(
             stored=sum(source.tokens - source.documents for source in self.sources),

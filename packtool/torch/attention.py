@@ -11,7 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 
 def document_mask(document_ids: Tensor) -> Tensor:
-    """Which places each place attends to: those before it in its own sequence, and itself.
+    """Return which places each place attends to: those before it in its own sequence, and itself.
 
     For `scaled_dot_product_attention(..., attn_mask=mask)`. It takes memory for every pair of places.
 
@@ -26,7 +26,7 @@ def document_mask(document_ids: Tensor) -> Tensor:
 
 
 def block_mask(document_ids: Tensor) -> BlockMask:
-    """The same mask for `torch.nn.attention.flex_attention.flex_attention(..., block_mask=mask)`.
+    """Make the same mask for `torch.nn.attention.flex_attention.flex_attention(..., block_mask=mask)`.
 
     Args:
         document_ids: (rows, T), on the device that attends.
@@ -40,7 +40,7 @@ def block_mask(document_ids: Tensor) -> BlockMask:
 
 
 def varlen_attention(query: Tensor, key: Tensor, value: Tensor, cu_seqlens: Tensor, max_seqlen: int) -> Tensor:
-    """Causal attention within each sequence, as FlashAttention's ``flash_attn_varlen_func`` computes it.
+    """Compute causal attention within each sequence, as FlashAttention's ``flash_attn_varlen_func`` does.
 
     A plain implementation with the same arguments, to test a model where that one does not run.
 

@@ -112,7 +112,7 @@ class Loader:
             yield batch
 
     def __len__(self) -> int:
-        """Batches that this rank gets in a pass."""
+        """Count the batches that this rank gets in a pass."""
         return len(self.sampler)
 
     def __repr__(self) -> str:
@@ -137,7 +137,7 @@ class Loader:
         self.sampler.set_epoch(number)
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint must keep. It is the same on every rank."""
+        """Return what a checkpoint must keep. It is the same on every rank."""
         return self.sampler.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -35,13 +35,13 @@ class Samples:
         return len(self.stream)
 
     def __getitem__(self, key: Key) -> Mapping[str, Any]:
-        """One sample, as a batch of one row (or all rows of a batch of a bucket)."""
+        """Return one sample, as a batch of one row (or all rows of a batch of a bucket)."""
         if self.stream.bucketed and not isinstance(key, tuple):
             return self.__getitems__([(key, row) for row in range(self.stream.rows_of(key))])
         return self.__getitems__([key])
 
     def __getitems__(self, keys: Sequence[Key]) -> Mapping[str, Any]:
-        """A whole batch; in a worker, as it is sent."""
+        """Return a whole batch; in a worker, as it is sent."""
         if get_worker_info() is None:
             return tensors({**self.stream.batch(keys)})
         if not self._watched:
@@ -51,7 +51,7 @@ class Samples:
 
 
 def collate(batch: Any) -> Any:
-    """What `Samples` hands out is a batch already."""
+    """Return the batch that `Samples` made."""
     if isinstance(batch, list) and len(batch) == 1:
         return batch[0]
     return batch

@@ -61,7 +61,7 @@ def end_with_parent() -> None:
 
 
 def tensors(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a batch as tensors of their usual types."""
+    """Return the fields of a batch as tensors of their usual types."""
     return {name: _tensor(name, value) for name, value in fields.items()}
 
 

@@ -45,7 +45,7 @@ class ArrayFile(NamedTuple):
     offset: int = 0
 
     def open(self, *, writable: bool = False) -> np.ndarray[Any, Any]:
-        """The array, mapped.
+        """Map the array.
 
         Raises:
             DataError: the file is shorter than the array; reading what is missing would kill the process (SIGBUS).
@@ -62,7 +62,7 @@ class ArrayFile(NamedTuple):
 
     @classmethod
     def of(cls, array: np.ndarray[Any, Any]) -> ArrayFile | None:
-        """Where an array lies in a file; None where it does not, or its file is gone."""
+        """Find where an array lies in a file; None if it does not, or its file is gone."""
         whole: Any = array
         while isinstance(whole, np.ndarray) and not isinstance(whole, MappedBytes):
             whole = whole.base
@@ -83,7 +83,7 @@ class FileArrays(Arrays):
         self._numbers = itertools.count()
 
     def empty(self, count: int, dtype: Any) -> np.ndarray[Any, Any]:
-        """An array of so many items.
+        """Allocate an array of so many items.
 
         Raises:
             OSError: the disk is full: found here, where it can be said, rather than when the array is filled.
@@ -100,7 +100,7 @@ class FileArrays(Arrays):
 
 @contextmanager
 def temporary_arrays(work: Path) -> Iterator[FileArrays]:
-    """Arrays in a directory that goes when the block ends.
+    """Keep arrays in a directory that goes when the block ends.
 
     Args:
         work: where to make it.

@@ -128,7 +128,7 @@ class BucketWriter:
         return InputCheck(inputs, engine=self.budget.engine, shared=(self.output.work / STATE).absolute())
 
     def _work(self, jobs: Sequence[BucketJob]) -> int:
-        """Bytes of tokens that are moved; of one of several tasks, about."""
+        """Count the bytes of tokens that are moved; for one of several tasks, about."""
         work = sum(job.source.row_bytes * (1 if self._moves_once(job) else 2) for job in jobs)
         return work if self._share is None or self._share.merges else work // self._share.count
 
@@ -166,7 +166,7 @@ class BucketWriter:
         return nullcontext(IN_MEMORY) if self.budget.holds(source) else temporary_arrays(self.output.scratch)
 
     def _rows(self, job: BucketJob, writer: RowWriter, scratch: Path, arrays: Arrays) -> PlannedRows:
-        """The rows in their final order, in one pass or two."""
+        """Return the rows in their final order, written in one pass or two."""
         source, shuffle = job.source, job.shuffle
         if shuffle is None or self._moves_once(job) or writer.complete(source.plan):
             order = None if shuffle is None else shuffle.order(arrays)
@@ -188,14 +188,14 @@ class BucketWriter:
         return PartitionedRows(partitions, None if source.plan.atom_offsets is None else shuffle.order(arrays))
 
     def _indexed(self, source: Source, order: I64 | None, arrays: Arrays) -> RowsWithoutTokens:
-        """The rows without their tokens."""
+        """Return the rows without their tokens."""
         if isinstance(source.plan, StoredPlan):
             source.plan.prepare(arrays)  # now, before several threads read
         return RowsWithoutTokens(source.plan, order, arrays, None if source.loss is None else source)
 
 
 def _described(directory: str, plan: Plan, shards: list[PackedShard]) -> Bucket:
-    """How the manifest describes the rows of a plan."""
+    """Describe the rows of a plan for the manifest."""
     return Bucket(
         directory=directory,
         sequence_length=plan.sequence_length,

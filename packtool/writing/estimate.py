@@ -18,7 +18,7 @@ REST_BYTES, ORDER_REST_BYTES = 1 << 13, 1 << 12
 def bytes_of_plans(
     plans: Sequence[Plan], token_bytes: int, documents: int, tokenizer: Sequence[InputEntry], *, segments: bool
 ) -> int:
-    """Tokens exactly, the segments of them by looking at some units of each plan.
+    """Count the bytes of plans: tokens exactly, their segments by looking at some units of each plan.
 
     Args:
         token_bytes: of one token.
@@ -35,7 +35,7 @@ def bytes_of_plans(
 
 
 def _segments(plan: Plan) -> float:
-    """How many segments a plan has, about."""
+    """Estimate how many segments a plan has."""
     if not plan.units:
         return 0.0
     looked = distinct(np.linspace(0, plan.units - 1, SAMPLED_UNITS).astype(np.int64))

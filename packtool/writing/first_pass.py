@@ -84,7 +84,7 @@ class FirstPass:
         return PartitionContents(by_kind[0], by_kind[1], by_kind[2], digests)
 
     def bytes(self, first: int, last: int) -> int:
-        """Of the tokens of these atoms."""
+        """Count the bytes of the tokens of these atoms."""
         units = _first_unit(self.source.plan, last) - _first_unit(self.source.plan, first)
         return int(units) * self.source.unit_bytes
 
@@ -147,21 +147,21 @@ def partition(
 
 
 def _first_unit(plan: Plan, atom: int | I64) -> Any:
-    """The first unit of an atom."""
+    """Return the first unit of an atom."""
     if plan.atom_offsets is not None:
         return plan.atom_offsets[atom]
     return np.minimum(np.multiply(atom, plan.atom_units), plan.units)
 
 
 def _split(plan: Plan, count: int) -> list[tuple[int, int]]:
-    """Ranges of atoms of about the same number of units."""
+    """Split atoms into ranges of about the same number of units."""
     goals = plan.units * np.arange(1, count) // count
     cuts = goals // plan.atom_units if plan.atom_offsets is None else np.searchsorted(plan.atom_offsets, goals)
     return list(pairwise([0, *cuts.tolist(), plan.atoms]))
 
 
 def _blocks(plan: Plan, first: int, last: int, units: int) -> Iterator[tuple[int, int]]:
-    """Ranges of atoms of at most so many units, or of one atom."""
+    """Split atoms into ranges of at most so many units, or of one atom."""
     while first < last:
         if plan.atom_offsets is None:
             end = first + units // plan.atom_units
@@ -173,7 +173,7 @@ def _blocks(plan: Plan, first: int, last: int, units: int) -> Iterator[tuple[int
 
 
 def _scatter(source: Source, keys: Keys, first: int, last: int, bits: int) -> Iterator[tuple[int, Atoms]]:
-    """The share of each partition in atoms ``first:last``."""
+    """Divide atoms ``first:last`` among partitions; return the share of each."""
     plan = source.plan
     drawn = keys(first, min(last, plan.movable_atoms) - first)
     if last > plan.movable_atoms:

@@ -84,7 +84,7 @@ def load(directory: Path, digest: str) -> Any:
 def sent(
     function: Callable[[Task, Worker], Result], engine: Engine, work: Path
 ) -> Iterator[tuple[Callable[[Task, Worker], Result], Path | None]]:
-    """A function as the tasks of an engine get it: itself, or where memory is not shared what stands for it on disk.
+    """Send a function to the tasks of an engine: as it is, or if memory is not shared as what stands for it on disk.
 
     Args:
         work: a directory that all workers see.

@@ -61,11 +61,11 @@ class Gatherer:
         self._copy = copier(joined([shards, [np.full(longest_fill, fill, dtype) for fill in (pad_id, eos_id)]]), dtype)
 
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
-        """The tokens of all segments, in order, as one 1-D array."""
+        """Gather the tokens of all segments, in order, as one 1-D array."""
         return self._copy(*self.slices(segments))
 
     def slices(self, segments: Segments) -> Slices:
-        """Where the tokens of segments lie, in order; padding and inserted EOS lie in arrays after the shards."""
+        """Locate the tokens of segments, in order; padding and inserted EOS lie in arrays after the shards."""
         document, start, length = segments.document, segments.start, segments.length
         real = np.flatnonzero(document >= 0)
         if len(real) == len(document):
@@ -119,7 +119,7 @@ class LossGatherer:
         self._gather = Gatherer(columns, in_columns, dtype=LOSS, pad_id=0, eos_id=1, longest_fill=longest)
 
     def __call__(self, segments: Segments) -> npt.NDArray[np.uint8]:
-        """The loss of all tokens of all segments, in order, as one 1-D array."""
+        """Gather the loss of all tokens of all segments, in order, as one 1-D array."""
         inserted = np.flatnonzero(segments.document == INSERTED_EOS)
         if len(inserted):  # becomes the last token of what it ends
             inserted = inserted[~np.isin(inserted, segments.offsets[:-1])]
@@ -132,7 +132,7 @@ class LossGatherer:
 
 
 def copier(arrays: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any]) -> Copier | CopierInTurn:
-    """What copies slices of these arrays: of all at once, or where they may be too many to be held, in turn."""
+    """Return what copies slices of these arrays: of all at once, or in turn if they may be too many to be held."""
     return CopierInTurn(arrays, dtype) if isinstance(arrays, OnDemand) else Copier(arrays, dtype)
 
 
@@ -149,7 +149,7 @@ class CopierInTurn:
         self._dtype = dtype
 
     def __call__(self, array: I64, start: I64, length: I64) -> npt.NDArray[Any]:
-        """Items ``start:start + length`` of the array of each number, joined."""
+        """Join items ``start:start + length`` of the array of each number."""
         order = np.argsort(array, kind="stable")
         cuts = np.flatnonzero(np.diff(array[order])) + 1
         parts = [np.empty(0, self._dtype)]
@@ -192,7 +192,7 @@ class Copier:
         self._last = np.array([len(array) - 1 for array in arrays], np.int64)
 
     def __call__(self, array: I64, start: I64, length: I64) -> npt.NDArray[Any]:
-        """Items ``start:start + length`` of the array of each number, joined."""
+        """Join items ``start:start + length`` of the array of each number."""
         size = self._dtype.itemsize
         begin = start * size
         if len(array) <= _FEW:
@@ -217,7 +217,7 @@ class Copier:
         return np.frombuffer(data, self._dtype, total)
 
     def _inline(self, array: I64, start: I64, length: I64) -> npt.NDArray[np.int32]:
-        """The data of slices of at most `_INLINE` bytes, padded with zeros to that size."""
+        """Copy the data of slices of at most `_INLINE` bytes, padded with zeros to that size."""
         column = np.arange(_INLINE // self._dtype.itemsize)
         at = np.minimum(start[:, None] + column, self._last[array, None])
         out = np.empty(at.shape, self._dtype)
@@ -250,7 +250,7 @@ class Locator:
         self._most = int(np.diff(self._table, append=count - 1).max())
 
     def __call__(self, document: I64, start: I64, length: I64) -> tuple[I64, I64]:
-        """The shards of segments, and the places of their first tokens there."""
+        """Return the shards of segments, and the places of their first tokens there."""
         place = self._begin_of(document) + start
         shard: I64 = self._table[place >> self._shift]
         for _ in range(self._most):  # a shard may begin between the table's entries
@@ -259,7 +259,7 @@ class Locator:
 
 
 def coalesce(array: I64, start: I64, length: I64) -> Slices:
-    """One slice for slices that follow each other.
+    """Merge slices that follow each other into one.
 
     >>> one = np.array
     >>> coalesce(one([0, 0, 0, 1]), one([4, 6, 7, 8]), one([2, 3, 1, 1]))

@@ -105,7 +105,7 @@ class InputCheck:
 
 
 def hash_file(file: MappedFile, worker: Worker) -> DataError | None:
-    """What is wrong with a file; None if nothing is."""
+    """Return what is wrong with a file; None if nothing is."""
     hashed = file.hash_of_header()
     data = file.bytes()
     for first in range(0, len(data), _BLOCK_BYTES):
@@ -119,7 +119,7 @@ def hash_file(file: MappedFile, worker: Worker) -> DataError | None:
 
 
 def unchecked(pieces: Pieces[Checked], files: int) -> list[int]:
-    """Numbers of the input files that no task has found to be sound.
+    """List the numbers of the input files that no task has found to be sound.
 
     Raises:
         DataError: one was damaged when a task read it.

@@ -41,11 +41,11 @@ class Layout:
             self._places = arrays.totals(len(order), lambda a, b: offsets[order[a:b] + 1] - offsets[order[a:b]])
 
     def units(self, first: int, last: int) -> I64:
-        """The plan's units at places ``first:last`` of the new order."""
+        """Return the plan's units at places ``first:last`` of the new order."""
         return self.at(np.arange(first, last))
 
     def at(self, place: I64) -> I64:
-        """The plan's units at these places of the new order."""
+        """Return the plan's units at these places of the new order."""
         if self.order is None:
             return place
         if self._places is None:
@@ -56,7 +56,7 @@ class Layout:
         return self.plan.atom_offsets[self.order[slot]] + place - self._places[slot]
 
     def atoms(self, first_row: int, last_row: int) -> I64 | None:
-        """Row offsets, from `first_row`, of the atoms that begin in these rows; None where atoms do not vary."""
+        """Return row offsets, from `first_row`, of the atoms that begin in these rows; None if atoms do not vary."""
         offsets = self.plan.atom_offsets if self.order is None else self._places
         if offsets is None or self.plan.atom_offsets is None:
             return None
@@ -64,19 +64,20 @@ class Layout:
         return offsets[a:b] - first_row
 
     def segments(self, first_row: int, last_row: int) -> Segments:
-        """The segments of rows ``first_row:last_row``, padding included: each row sums to `sequence_length`."""
+        """Return the segments of rows ``first_row:last_row``, padding included: each row sums to `sequence_length`."""
         units = self.units(*unit_range(self.plan, first_row, last_row))
         return join(pad(self.plan.segments(units), self.plan.unit), self.plan.unit, self.plan.sequence_length)
 
     def units_of(self, rows: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
-        """The plan's units in these rows, and at which places of the rows there is any: the last row may lack some."""
+        """List the plan's units in these rows, and at which places of the rows there is any: the last row may lack
+        some."""
         per_row = self.plan.sequence_length // self.plan.unit
         places = (rows[:, None] * per_row + np.arange(per_row)).reshape(-1)
         there = places < self.plan.units
         return self.at(places[there]), there
 
     def segments_of(self, rows: I64) -> Segments:
-        """As `segments`, of the rows of these numbers, in the order given."""
+        """Return the segments of the rows of these numbers, in the order given, as `segments` does."""
         units, there = self.units_of(rows)
         found = self.plan.segments(units)
         counts = np.zeros(len(there), np.int64)
@@ -85,20 +86,20 @@ class Layout:
         return join(pad(whole, self.plan.unit), self.plan.unit, self.plan.sequence_length)
 
     def batches(self, first_row: int, last_row: int) -> Iterator[tuple[int, int]]:
-        """Ranges of rows of about `BATCH_TOKENS` tokens."""
+        """Yield ranges of rows of about `BATCH_TOKENS` tokens."""
         step = max(1, BATCH_TOKENS // self.plan.sequence_length)
         for row in range(first_row, last_row, step):
             yield row, min(row + step, last_row)
 
 
 def unit_range(plan: Plan, first_row: int, last_row: int) -> tuple[int, int]:
-    """The places ``first:last`` of the units in rows ``first_row:last_row``; the last row may lack units."""
+    """Return the places ``first:last`` of the units in rows ``first_row:last_row``; the last row may lack units."""
     per_row = plan.sequence_length // plan.unit
     return min(first_row * per_row, plan.units), min(last_row * per_row, plan.units)
 
 
 def join(units: Segments, unit: int, sequence_length: int) -> Segments:
-    """Units to rows: join `sequence_length` / `unit` of them, pad the last row, merge what continues.
+    """Join `sequence_length` / `unit` units into each row, pad the last row, merge what continues.
 
     Args:
         units: their segments, padding included.
@@ -119,7 +120,7 @@ def join(units: Segments, unit: int, sequence_length: int) -> Segments:
 
 
 def merge(rows: Segments) -> Segments:
-    """One segment for consecutive segments of a row that continue each other (or are padding)."""
+    """Merge consecutive segments of a row that continue each other (or are padding) into one."""
     if len(rows) < 2:
         return rows
     document, start, length = rows.document, rows.start, rows.length

@@ -29,7 +29,7 @@ class Budget:
     in_order: bool = False
 
     def holds(self, source: Source) -> bool:
-        """Whether all of it fits, and may be read in any order."""
+        """Return whether all of it fits, and may be read in any order."""
         return not self.in_order and source.memory_bytes <= self.memory
 
     def partition_bits(self, source: Source) -> int:
@@ -50,6 +50,6 @@ class Budget:
         return max(1, (wanted // self.memory).bit_length())
 
     def block_units(self, source: Source) -> int:
-        """Units that a worker reads at a time in the first pass."""
+        """Return how many units a worker reads at a time in the first pass."""
         block = min(_BLOCK_BYTES, self.memory // (16 * self.engine.workers))
         return max(1, block // (source.unit_bytes + _UNIT_BYTES))

@@ -18,7 +18,7 @@ _DRAWN = np.dtype([("key", "<u8"), ("atom", "<i8")])
 
 
 def order_parts(shuffle: AtomShuffle, memory: int, scratch: Path) -> Iterator[I64]:
-    """The stored atom at each place of the new order, piece by piece, each worked out in about so many bytes.
+    """Yield the stored atom at each place of the new order, piece by piece, each computed in about so many bytes.
 
     What lies in an earlier shuffle's order needs that order, and so comes in one piece.
 

@@ -67,7 +67,7 @@ class PackedSource(Source):
 
 
 def _record(columns: list[Tokens]) -> Tokens:
-    """Tokens alone, or with their loss."""
+    """Return tokens alone, or with their loss."""
     return columns[0] if len(columns) == 1 else joined(*columns)
 
 

@@ -67,7 +67,7 @@ class Partitions:
     delivery: Delivery
 
     def files(self, number: int) -> list[ScratchFile]:
-        """The files of a partition in stored order."""
+        """List the files of a partition in stored order."""
         found = []
         for task, contents in enumerate(self.tasks):
             if contents.atoms[number]:
@@ -81,5 +81,5 @@ class Partitions:
 
 
 def scratch_file(directory: Path, partition: int, task: int) -> Path:
-    """The share of one partition that one task wrote."""
+    """Name the file with the share of one partition that one task wrote."""
     return directory / f"{partition:05d}-{task:02d}.atoms"

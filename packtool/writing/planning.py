@@ -56,13 +56,13 @@ class PlanWindow:
     directory: Path
 
     def __call__(self, window: Window, worker: Worker) -> Saved[None, None]:
-        """The plans of a window, on disk."""
+        """Return the plans of a window, on disk."""
         plans = packing.plan_window(self.strategy, self.lengths[slice(*window)], self.options, window.first)
         return save(plans, Path(tempfile.mkdtemp(prefix=f"window-{window.first}.", dir=self.directory)))
 
 
 def fits(documents: int, budget: Budget) -> bool:
-    """Whether the plans of so many documents are made in memory."""
+    """Return whether the plans of so many documents are made in memory."""
     return budget.engine.shares_memory and documents * DOCUMENT_BYTES <= budget.memory
 
 

@@ -13,7 +13,7 @@ Array = npt.NDArray[Any]
 
 
 def with_loss(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type of a token of this type together with its loss.
+    """Return the type of a token of this type together with its loss.
 
     >>> with_loss(np.dtype("<u2"))
     dtype([('token', '<u2'), ('loss', 'u1')])
@@ -22,12 +22,12 @@ def with_loss(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def has_loss(dtype: np.dtype[Any]) -> bool:
-    """Whether this is the type of tokens with their loss."""
+    """Return whether this is the type of tokens with their loss."""
     return dtype.names is not None
 
 
 def joined(tokens: Array, loss: Array) -> Array:
-    """Records of tokens and as many values of loss.
+    """Join tokens and as many values of loss into records.
 
     >>> joined(np.array([7, 8], "<u2"), np.array([0, 1], "u1")).tolist()
     [(7, 0), (8, 1)]
@@ -38,12 +38,12 @@ def joined(tokens: Array, loss: Array) -> Array:
 
 
 def parted(tokens: Array) -> tuple[Array, Array | None]:
-    """Tokens, and their loss where they have it."""
+    """Separate tokens, and their loss if they have it."""
     return (tokens["token"], tokens["loss"]) if has_loss(tokens.dtype) else (tokens, None)
 
 
 def padding(shape: tuple[int, ...], dtype: np.dtype[Any], pad_id: int) -> Array:
-    """Padding of either type, which never trains.
+    """Make padding of either type; it never trains.
 
     >>> padding((2,), with_loss(np.dtype("<u2")), 5).tolist()
     [(5, 0), (5, 0)]

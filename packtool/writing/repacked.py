@@ -45,7 +45,7 @@ def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Pla
 
 
 def _options(manifest: PackedManifest, seed: int) -> PackOptions:
-    """The options of the strategy, as the manifest has them."""
+    """Read the options of the strategy as the manifest has them."""
     recorded = manifest.options
     names = names_recorded(PackOptions, manifest.strategy)
     found: dict[str, Any] = {name: recorded[name] for name in names if name in recorded}

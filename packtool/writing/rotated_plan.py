@@ -35,7 +35,7 @@ class RotatedPlan(Plan):
         self._parts = PartialPlan(length, offsets_of(tokens.ravel()), (rotation - before) % lane, lane)
 
     def parts(self, units: Ints) -> Segments:
-        """Which part of which stored row (`document`) each row is made of."""
+        """Return which part of which stored row (`document`) each row is made of."""
         found = self._parts.segments(units)
         lane, step = np.divmod(found.document, self._steps)
         return Segments(step * self._lanes + lane, found.start, found.length, found.repeated, found.offsets)
@@ -50,7 +50,7 @@ class RotatedPlan(Plan):
 
 
 def lane_of(manifest: PackedManifest) -> int:
-    """Tokens in a lane of a dataset that the partial shuffle wrote."""
+    """Count the tokens in a lane of a dataset that the partial shuffle wrote."""
     assert manifest.shuffle is not None
     assert manifest.shuffle.batch_size is not None
     return (manifest.ledger.output - manifest.ledger.padding) // manifest.shuffle.batch_size

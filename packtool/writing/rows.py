@@ -40,15 +40,15 @@ class PlannedRows(ABC):
 
     @abstractmethod
     def batches(self, first: int, last: int) -> Iterator[Batch]:
-        """Rows ``first:last``, in order, padding included."""
+        """Yield rows ``first:last``, in order, padding included."""
 
     @abstractmethod
     def atoms(self, first: int, last: int) -> I64 | None:
-        """Row offsets, from `first`, of the atoms that begin in rows ``first:last``; None where atoms do not vary."""
+        """Return row offsets, from `first`, of atoms that begin in rows ``first:last``; None if atoms do not vary."""
 
     @abstractmethod
     def written(self, first: int, last: int) -> None:
-        """Rows ``first:last`` are safe elsewhere: what only they need may go."""
+        """Note that rows ``first:last`` are safe elsewhere: what only they need may go."""
 
 
 class OrderedRows(PlannedRows):
@@ -83,7 +83,7 @@ class OrderedRows(PlannedRows):
         return self._layout.atoms(first, last)
 
     def written(self, first: int, last: int) -> None:
-        """Nothing is kept for single rows."""
+        """Do nothing: nothing is kept for single rows."""
 
 
 class RowsWithoutTokens(PlannedRows):
@@ -119,11 +119,11 @@ class RowsWithoutTokens(PlannedRows):
         return self._layout.atoms(first, last)
 
     def written(self, first: int, last: int) -> None:
-        """Nothing is kept for single rows."""
+        """Do nothing: nothing is kept for single rows."""
 
 
 def rows_of(plan: Plan, units: Units, pad_id: int) -> Batch:
-    """Whole rows of consecutive units; what the last row of all lacks becomes padding."""
+    """Make whole rows of consecutive units; what the last row of all lacks becomes padding."""
     segments, tokens = units
     lacking = -len(tokens) % (plan.sequence_length // plan.unit)
     if lacking:

@@ -62,7 +62,7 @@ class Atoms:
         return len(self.keys), len(self.tokens), len(self.segments)
 
     def head(self, atoms: int, units: int, segments: int) -> Atoms:
-        """The first of them."""
+        """Return the first of them."""
         counts = atoms, atoms, units, segments, units
         return Atoms(*(column[:count] for column, count in zip(self.columns, counts, strict=True)))
 
@@ -72,7 +72,7 @@ class Atoms:
 
 
 def empty_atoms(atoms: int, units: int, segments: int, *, unit: int, dtype: np.dtype[Any]) -> Atoms:
-    """Room for so many, to be filled."""
+    """Allocate room for so many, to be filled."""
     return Atoms(
         np.empty(atoms, np.uint64),
         np.empty(atoms, np.uint32),
@@ -123,7 +123,7 @@ def read(files: Sequence[ScratchFile], whole: Atoms) -> None:
 
 
 def _opened(files: Sequence[ScratchFile]) -> Iterator[io.BufferedReader | io.BytesIO]:
-    """Each of these files; empty ones in place of those that are gone. Of objects some are fetched ahead."""
+    """Open each of these files; empty ones in place of those that are gone. Of objects some are fetched ahead."""
     if all(isinstance(file.place, LocalPlace) for file in files):
         yield from map(_open, files)
         return

@@ -59,7 +59,7 @@ class PartitionedRows(PlannedRows):
         return self._layout.atoms(first, last)
 
     def written(self, first: int, last: int) -> None:
-        """Partitions that no other row needs are removed."""
+        """Remove the partitions that no other row needs."""
         begin, end = unit_range(self.plan, first, last)
         touched = np.minimum(self._first_units[1:], end) - np.maximum(self._first_units[:-1], begin)
         with self._lock:
@@ -75,7 +75,7 @@ class PartitionedRows(PlannedRows):
             return empty_atoms(*self._counts.max(0).tolist(), unit=self.plan.unit, dtype=self._partitions.dtype)
 
     def _read(self, reader: _Reader, first: int, last: int) -> Units:
-        """The units at places ``first:last`` of the new order."""
+        """Read the units at places ``first:last`` of the new order."""
         counts, tables, tokens = [np.empty(0, np.int64)], [np.empty(0, SEGMENT)], []
         number = int(np.searchsorted(self._first_units, first, side="right")) - 1
         while first < last:

@@ -65,7 +65,7 @@ class WriteShard:
     with_tokens: bool = True
 
     def __call__(self, task: ShardTask, worker: Worker) -> Note:
-        """The shard, and the counts of its rows."""
+        """Write the shard; return it, and the counts of its rows."""
         length, (number, first, last) = self.rows.plan.sequence_length, task
         tally = None if self.lengths is None else Tally(self.lengths, length)
         with self.delivery.attempt(self.scratch, f"shard-{number:05d}.") as attempt:
@@ -168,35 +168,35 @@ class RowWriter:
         return self._sum(notes, rows.plan.sequence_length)
 
     def collect(self, plan: Plan) -> tuple[list[PackedShard], Tally | None, list[int]]:
-        """The shards that tasks wrote, the tally of their rows, and the pieces that are missing or damaged."""
+        """Collect the shards that tasks wrote, the tally of their rows, and the pieces that are missing or damaged."""
         numbers = self._ranges(plan)
         done = self._found(numbers, plan.sequence_length)
         missing = [self.first_piece + number for number in numbers if number not in done]
         return *self._sum(done, plan.sequence_length), missing
 
     def count(self, plan: Plan) -> int:
-        """How many shards there are in all."""
+        """Count the shards in all."""
         return len(self._ranges(plan))
 
     def complete(self, plan: Plan) -> bool:
-        """Whether an earlier run wrote all shards."""
+        """Return whether an earlier run wrote all shards."""
         numbers = self._ranges(plan)
         return len(self.pieces.recorded(numbers)) == len(numbers)
 
     def _ranges(self, plan: Plan) -> dict[int, tuple[int, int]]:
-        """The rows of each shard."""
+        """List the rows of each shard."""
         step = max(1, self.shard_tokens // plan.sequence_length)
         return dict(enumerate((first, min(first + step, plan.rows)) for first in range(0, plan.rows, step)))
 
     def _found(self, numbers: Iterable[int], sequence_length: int) -> dict[int, Note]:
-        """The shards that an earlier run or another task wrote, and that are as they were written."""
+        """Find the shards that an earlier run or another task wrote, and that are as they were written."""
         done = self.pieces.found(numbers, self.engine)
         for note in done.values():
             self.progress(note.shard.rows * sequence_length * self.dtype.itemsize)
         return done
 
     def _sum(self, notes: Mapping[int, Note], sequence_length: int) -> tuple[list[PackedShard], Tally | None]:
-        """Shards in order, and the tally of their rows; None where rows can't be counted."""
+        """Return shards in order, and the tally of their rows; None if rows can't be counted."""
         total = None if self.lengths is None else Tally(self.lengths, sequence_length)
         in_order = [notes[number] for number in sorted(notes)]
         for note in in_order:  # sums of shares depend on the order
@@ -206,13 +206,13 @@ class RowWriter:
 
 
 def _bytes_of(segments: Segments | None, tokens: npt.NDArray[Any] | None, dtype: np.dtype[Any]) -> int:
-    """Bytes of the tokens of some rows, whether they are there or not."""
+    """Count the bytes of the tokens of some rows, whether they are there or not."""
     if tokens is not None:
         return tokens.size * dtype.itemsize
     return 0 if segments is None else int(segments.length.sum()) * dtype.itemsize
 
 
 def files_of(shard: PackedShard) -> list[FileEntry]:
-    """The files of a shard."""
+    """List the files of a shard."""
     found = (shard.tokens, shard.loss or None, shard.segments, shard.segment_offsets, shard.atoms)
     return [entry for entry in found if entry is not None]

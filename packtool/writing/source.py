@@ -45,11 +45,11 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, units: I64) -> Units:
-        """Any units, in the order given. What that needs in memory is in `memory_bytes`."""
+        """Read any units, in the order given. What that needs in memory is in `memory_bytes`."""
 
     @abstractmethod
     def scan(self, first: int, last: int) -> Units:
-        """Units ``first:last`` of the plan, with no more in memory than they take."""
+        """Read units ``first:last`` of the plan, with no more in memory than they take."""
 
     @abstractmethod
     def release(self) -> None:

@@ -118,7 +118,7 @@ class StoredPlan(Plan):
         return from_table(np.take(self._table, ranges(first, counts, offsets)), offsets)
 
     def scan(self, first: int, last: int) -> Segments:
-        """The segments of units ``first:last``, read from their part of the table alone."""
+        """Read the segments of units ``first:last`` from their part of the table alone."""
         per_row = self.sequence_length // self.unit
         row = first // per_row
         rows = self.bucket.segments(row, -(-last // per_row))
@@ -126,7 +126,7 @@ class StoredPlan(Plan):
         return self._units_of(rows, inside, part)
 
     def _units_of(self, rows: Segments, row: I64, part: I64) -> Segments:
-        """The segments of parts of rows, one unit each."""
+        """Return the segments of parts of rows, one unit each."""
         if self.unit == self.sequence_length:
             return rows
         begin = row * self.sequence_length + part * self.unit
@@ -136,7 +136,7 @@ class StoredPlan(Plan):
 
 
 def cut(segments: Segments, skipped: I64, length: I64) -> Segments:
-    """Segments without their first `skipped` tokens, and of the given length from there."""
+    """Cut segments to those without their first `skipped` tokens, and of the given length from there."""
     return Segments(
         segments.document,
         segments.start + np.where(segments.document >= 0, skipped, 0),
@@ -147,7 +147,7 @@ def cut(segments: Segments, skipped: I64, length: I64) -> Segments:
 
 
 def stored_plans(dataset: PackedDataset, atom_size: int | None = None, *, whole: bool = True) -> list[StoredPlan]:
-    """The plan of each bucket.
+    """Return the plan of each bucket.
 
     Args:
         atom_size: other atoms than the stored ones. The caller has made sure that the dataset is one stream in corpus
@@ -161,7 +161,7 @@ def stored_plans(dataset: PackedDataset, atom_size: int | None = None, *, whole:
 
 
 def stored_atom_size(dataset: PackedDataset) -> int | None:
-    """Tokens in an atom, at most; None where atoms are rows of several lengths."""
+    """Return the tokens in an atom, at most; None if atoms are rows of several lengths."""
     if len(dataset.buckets) > 1 or dataset.manifest.buckets[0].directory:
         return None
     atom_size: int = dataset.manifest.options.get("atom_size", dataset.buckets[0].sequence_length)

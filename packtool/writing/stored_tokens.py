@@ -109,7 +109,7 @@ def relative_places(stores: Sequence[Place], output: Place) -> list[str]:
 
 
 def _seen_from(target: str, store: Place) -> str:
-    """A store as seen from a dataset.
+    """Describe a store as seen from a dataset.
 
     >>> from packtool.places.store import StorePlace
     >>> _seen_from("/data/packed", LocalPlace("/data/tokens"))
@@ -129,7 +129,7 @@ def _seen_from(target: str, store: Place) -> str:
 
 
 def _from(dataset: Place, name: str, make: MakePlace) -> Place:
-    """The store that a manifest names."""
+    """Open the store that a manifest names."""
     if is_remote(name):
         return _beside(dataset, make(name))
     if isinstance(dataset, LocalPlace):
@@ -140,7 +140,7 @@ def _from(dataset: Place, name: str, make: MakePlace) -> Place:
 
 
 def _beside(dataset: Place, place: Place) -> Place:
-    """A place that is read as the dataset is, through its cache or by ranges, where it has no cache of its own."""
+    """Read a place as the dataset is read, through its cache or by ranges, unless it has a cache of its own."""
     if isinstance(dataset, CachedPlace) and not isinstance(place, CachedPlace):
         return CachedPlace(place, dataset.cache, tuple(dataset.ranged))
     return place
@@ -193,7 +193,7 @@ class StoredTokens:
         return StoredTokens, self._made
 
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
-        """The tokens of all segments, in order, as one 1-D array.
+        """Gather the tokens of all segments, in order, as one 1-D array.
 
         Raises:
             DataError: a segment lies outside its document.
@@ -201,13 +201,13 @@ class StoredTokens:
         return self.gathered(segments, self._gather)
 
     def gathered(self, segments: Segments, gather: Callable[[Segments], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """What is gathered of segments, none of them longer than a row."""
+        """Return what is gathered of segments, none of them longer than a row."""
         if segments.length.max(initial=0) > self._longest:
             raise self._outside()
         return gather(segments)
 
     def files(self) -> Iterator[MappedFile]:
-        """The files of the stores."""
+        """List the files of the stores."""
         for store in self.stores:
             yield from store.files()
 
@@ -217,7 +217,7 @@ class StoredTokens:
             store.release()
 
     def _locate(self, document: I64, start: I64, length: I64) -> tuple[I64, I64]:
-        """The shards that segments lie in, and the places of their first tokens there."""
+        """Locate segments: the shards they lie in, and the places of their first tokens there."""
         if not len(document):
             return document, start
         if int(document.max()) >= self._packed[-1]:
@@ -265,7 +265,7 @@ class StoredLoss:
         return attrgetter("loss"), (self._tokens,)
 
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
-        """The loss of all tokens of all segments, in order, as one 1-D array.
+        """Gather the loss of all tokens of all segments, in order, as one 1-D array.
 
         Raises:
             DataError: a segment lies outside its document.
@@ -273,7 +273,7 @@ class StoredLoss:
         return self._tokens.gathered(segments, self._gather)
 
     def files(self) -> Iterator[MappedFile]:
-        """The files of the stores."""
+        """List the files of the stores."""
         return self._tokens.files()
 
     def release(self) -> None:
@@ -282,7 +282,7 @@ class StoredLoss:
 
 
 def _bounds(offsets: Sequence[I64]) -> Callable[[I64, I64], tuple[I64, I64]]:
-    """What says where documents, counted in their shards, begin and end there."""
+    """Return what says where documents, counted in their shards, begin and end there."""
     if isinstance(offsets, OnDemand):
         from packtool.writing.gather import CopierInTurn
 

@@ -76,7 +76,7 @@ def _columns(block: Block) -> list[pa.Array]:
 
 
 def described(block: Block) -> tuple[npt.NDArray[Any], ...]:
-    """Describe rows with segments: positions and labels of tokens, lengths of sequences, number of these in each row."""
+    """Describe rows with segments: positions and labels of tokens, lengths and number of the sequences of each row."""
     parts = [_made(*part) for part in _of_one_length(block)]
     return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
 

@@ -173,7 +173,7 @@ class _Scale(NamedTuple):
         return cls(mean, alone, random)
 
     def with_alone(self, weight: U64) -> _Scale:
-        """Reckon with more rows of one segment."""
+        """Take more rows of one segment into account."""
         there = self.excess(weight, np.int64(1))
         return self._replace(alone=self.alone + int((there * there).sum()))
 
@@ -418,7 +418,7 @@ class _Offers(NamedTuple):
 
 
 def _part(rows: RowSegments, number: I64, draws: np.random.Philox) -> tuple[RowSegments, I64]:
-    """Part rows of equal lengths but one; rows come out in another order, with their numbers."""
+    """Separate rows of equal lengths but one; rows come out in another order, with their numbers."""
     few, before = len(rows.counts) // _FEW, None
     done, numbers = [], []
     for _ in range(_PARTING_ROUNDS):

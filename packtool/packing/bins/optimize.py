@@ -63,7 +63,7 @@ def near_optimal(counts: I64, capacity: int, greedy: Callable[[I64, int], Runs] 
 
 
 def load_solver() -> Callable[[list[Pattern], I64], tuple[F64, F64]]:
-    """The linear program: how often each pattern is used, and the price of each length."""
+    """Return the solver of the linear program: how often each pattern is used, and the price of each length."""
     try:
         from scipy.optimize import linprog
         from scipy.sparse import csc_array
