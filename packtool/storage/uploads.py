@@ -45,7 +45,7 @@ _STATE = f"{UNFINISHED}/{STATE}"
 
 
 def directory_for(url: str, staging: Path) -> Path:
-    """Return the local directory that stands for an output, in the staging directory; it has the name of the dataset."""
+    """Return the local directory that stands for an output in the staging directory, named as the dataset."""
     return staging.absolute() / "outputs" / xxhash.xxh3_64_hexdigest(f"{url} ".encode()) / url.rpartition("/")[2]
 
 
