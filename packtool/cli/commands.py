@@ -12,20 +12,20 @@ from typer.core import TyperGroup
 from packtool.cli.build import Command, flag, help_option
 
 SUMMARIES = {
-    "tokenize": "Text files to a token store.",
-    "pack": "Token stores to rows of equal length.",
-    "shuffle": "Another order or another epoch, exact at any size.",
-    "materialize": "The tokens of rows packed with --index-only.",
-    "merge": "One dataset of what tasks (--task) wrote.",
-    "export": "Documents or rows in another trainer's format.",
-    "import": "Token ids of other tools as a token store.",
+    "tokenize": "Turn text files into a token store.",
+    "pack": "Pack token stores into rows of equal length.",
+    "shuffle": "Shuffle into another order or epoch, at any size.",
+    "materialize": "Write the tokens of rows packed with --index-only.",
+    "merge": "Merge what tasks (--task) wrote into one dataset.",
+    "export": "Export documents or rows to another tool's format.",
+    "import": "Import token ids of other tools as a token store.",
     "stats": "Measure a corpus or dataset; compare strategies.",
-    "show": "One row of a packed dataset, decoded.",
-    "find": "The rows that hold a document.",
-    "run": "All stages from one TOML file, kept up to date.",
-    "info": "What a path is, and what to do next.",
+    "show": "Show one row of a packed dataset, decoded.",
+    "find": "Find the rows that hold a document.",
+    "run": "Run all stages of one TOML file, where needed.",
+    "info": "Tell what a path is, and what to do next.",
     "verify": "Check files, checksums, segments and ledger.",
-    "doctor": "Versions, encoders, extras; what is missing.",
+    "doctor": "Show versions, encoders, extras; what is missing.",
 }
 
 
