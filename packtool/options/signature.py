@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar
 
-from packtool.options.check import checked
+from packtool.options.check import checked, suggest
 from packtool.options.declare import Declared, declared
 
 P = ParamSpec("P")
@@ -46,14 +46,27 @@ def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P,
     def decorate(function: Callable[[A], R]) -> Callable[P, R]:
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                taken.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}() {_meant(str(error), kwargs, taken)}") from None
             return function(checked(arguments(*args, **kwargs)))
 
         assert isinstance(arguments, type)
         call.__doc__ = with_arguments(inspect.getdoc(function) or "", arguments)
-        call.__signature__ = signature(arguments, function)  # type: ignore[attr-defined]
+        taken = signature(arguments, function)
+        call.__signature__ = taken  # type: ignore[attr-defined]
         return call
 
     return decorate
+
+
+def _meant(what: str, given: Iterable[str], taken: inspect.Signature) -> str:
+    """Say what is wrong with the arguments of a call, and of an unknown name which one was meant."""
+    for name in given:
+        if name not in taken.parameters:
+            return f"got an unexpected keyword argument {name!r}: {suggest(name, list(taken.parameters))}"
+    return what
 
 
 def signature(arguments: type, function: Callable[..., Any]) -> inspect.Signature:

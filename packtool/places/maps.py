@@ -4,6 +4,7 @@ than a process may have open files. Unlike one of pyarrow's, it loads nothing in
 from __future__ import annotations
 
 import ctypes
+import errno
 import mmap
 import os
 import weakref
@@ -29,8 +30,10 @@ def mapped(handle: int, size: int, *, writable: bool = False) -> npt.NDArray[np.
         writable: what is written to the array goes to the file.
 
     Raises:
-        OSError: the system refuses.
+        OSError: the file is shorter, so that reading what is missing would kill the process; or the system refuses.
     """
+    if os.fstat(handle).st_size < size:
+        raise OSError(errno.EINVAL, f"the file is shorter than {size} bytes")
     access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
     address = _C.mmap(None, size, access, mmap.MAP_SHARED, handle, 0)
     if address == _FAILED:

@@ -6,7 +6,7 @@ segments has one, whatever version wrote it.
 
 from __future__ import annotations
 
-import os
+import secrets
 from pathlib import Path
 
 import numpy as np
@@ -40,13 +40,13 @@ def kept_pairs(rows: Rows, file: Path) -> I64:
         found: I64 = np.load(file, mmap_mode="r")
         if found.shape == (len(rows),) and found.dtype == np.int64:
             return found
-    except (OSError, ValueError):
+    except (OSError, ValueError, EOFError):
         pass
     pairs = row_pairs(rows, np.arange(len(rows)))
-    unfinished = file.with_name(f"{file.name}.{os.getpid()}")
+    unfinished = file.with_name(f"{file.name}.{secrets.token_hex(4)}")  # nobody else writes to what a reader maps
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished.open("wb") as out:
+        with unfinished.open("xb") as out:
             np.save(out, pairs)
         unfinished.replace(file)
     except OSError:

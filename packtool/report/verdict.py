@@ -203,7 +203,9 @@ def _cost(entry: Trial) -> str:
         (metrics.dropped_ratio, "of the text is dropped"),
     ]
     found = ", ".join(f"{percent(share)} {what}" for share, what in shares if share)
-    rows = f"{count(metrics.rows)} rows, {times(times_random(metrics.homogeneity))} as alike inside as random ones"
+    rows, alike = f"{count(metrics.rows)} row{'s' * (metrics.rows != 1)}", times_random(metrics.homogeneity)
+    if alike is not None:
+        rows += f", {times(alike)} as alike inside as random ones"
     return f"{found}; {rows}." if found else f"No padding, nothing dropped or repeated; {rows}."
 
 

@@ -66,7 +66,8 @@ def save(held: Any, directory: Path) -> Saved[Any, Any]:
     """Write a function, or something else, to an empty directory; arrays that lie in files stay where they are."""
     pickled = io.BytesIO()
     _Pickler(pickled, directory).dump(held)
-    (directory / _FILE).write_bytes(pickled.getvalue())
+    with (directory / _FILE).open("xb") as file:
+        file.write(pickled.getvalue())
     return Saved(directory.absolute(), hashlib.sha256(pickled.getvalue()).hexdigest())
 
 
@@ -114,7 +115,8 @@ class _Pickler(pickle.Pickler):
             place = ArrayFile.of(item)
             if place is None:
                 place = ArrayFile(self._directory / f"array-{len(self._arrays):03d}", item.dtype, item.shape)
-                np.ascontiguousarray(item).tofile(place.path)
+                with place.path.open("xb") as file:  # never over one that another process maps
+                    np.ascontiguousarray(item).tofile(file)
             self._arrays[id(item)] = place, item
         return tuple(self._arrays[id(item)][0])
 

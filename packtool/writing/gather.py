@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from packtool.errors import DataError
 from packtool.places.ranged import RangedArray
 from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.storage.names import LOSS
@@ -189,10 +190,14 @@ class Copier:
             for begin in range(0, max(1, len(raw)), _WINDOW):
                 self._buffers.append(pa.py_buffer(raw[begin : begin + 2 * _WINDOW - 1]))
         self._first_buffer = np.array(first, np.int64)
-        self._last = np.array([len(array) - 1 for array in arrays], np.int64)
+        self._sizes = np.array([len(array) for array in arrays], np.int64)
 
     def __call__(self, array: I64, start: I64, length: I64) -> npt.NDArray[Any]:
-        """Join items ``start:start + length`` of the array of each number."""
+        """Join items ``start:start + length`` of the array of each number.
+
+        Raises:
+            DataError: a slice reaches outside its array.
+        """
         size = self._dtype.itemsize
         begin = start * size
         if len(array) <= _FEW:
@@ -201,6 +206,10 @@ class Copier:
         total = int(length.sum())
         if not total:
             return np.empty(0, self._dtype)
+        # Arrow reads whatever an offset points to: what reaches outside would be other data, or kill the process.
+        if min(int(start.min()), int(length.min())) < 0 or (start + length > self._sizes.take(array)).any():
+            what, remedy = "tokens are asked for that no shard has", "run packtool verify on what is read"
+            raise DataError("bad-segments", what, remedy=remedy)
         window = begin // _WINDOW
         views = np.empty((len(array), 4), np.int32)
         views[:, 0] = length * size
@@ -219,7 +228,7 @@ class Copier:
     def _inline(self, array: I64, start: I64, length: I64) -> npt.NDArray[np.int32]:
         """Copy the data of slices of at most `_INLINE` bytes, padded with zeros to that size."""
         column = np.arange(_INLINE // self._dtype.itemsize)
-        at = np.minimum(start[:, None] + column, self._last[array, None])
+        at = np.minimum(start[:, None] + column, self._sizes[array, None] - 1)
         out = np.empty(at.shape, self._dtype)
         for number in np.flatnonzero(np.bincount(array)).tolist():
             mine = np.flatnonzero(array == number)

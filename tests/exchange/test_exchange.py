@@ -336,6 +336,23 @@ def test_a_file_that_is_cut_while_it_is_read_is_an_error_and_no_signal(
         list(found)
 
 
+@pytest.mark.parametrize("writer", ["new_stream", "new_file"])
+def test_an_arrow_file_that_is_cut_while_it_is_read_is_an_error_and_no_signal(tmp_path: Path, writer: str) -> None:
+    import pyarrow as pa
+
+    batch = pa.record_batch({"input_ids": pa.array([list(range(1000))] * 100)})
+    with getattr(pa.ipc, writer)(tmp_path / "ids.arrow", batch.schema) as out:
+        for _ in range(8):
+            out.write_batch(batch)
+    read = exchange.FORMATS["arrow"].read
+    assert read is not None
+    found = iter(read(tmp_path / "ids.arrow", ReadOptions(np.dtype("<u2"))))
+    next(found)
+    os.truncate(tmp_path / "ids.arrow", 2_000_000)
+    with pytest.raises(DataError, match=r"ids\.arrow: not a readable Arrow file"):
+        list(found)
+
+
 @pytest.mark.parametrize("name", [name for name in EXPORTS if name in IMPORTS])
 def test_exported_rows_are_not_taken_for_documents(stores: dict[str, Path], tmp_path: Path, name: str) -> None:
     packtool.export(made(stores["small"], tmp_path, "joined"), tmp_path / "out", format=name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,3 +54,15 @@ def test_the_documentation_lists_every_argument_before_what_is_returned() -> Non
     for name in inspect.signature(ShuffleArguments).parameters:
         assert f"    {name}: " in head
     assert max(map(len, text.splitlines())) <= 108
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"output": "b", "epochs": 2}, "got an unexpected keyword argument 'epochs': did you mean epoch"),
+        ({"output": "b"}, "missing a required argument: 'source'"),
+    ],
+)
+def test_what_is_not_taken_is_said_of_the_function_that_was_called(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=rf"^shuffled\(\) {message}\??$"):
+        shuffled(**given)

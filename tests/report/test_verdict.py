@@ -125,6 +125,11 @@ def test_a_small_sample_gets_the_verdict_of_its_corpus(rows: int, seed: int) -> 
         assert "It cuts no document that fits a row" in choice.reason
 
 
+def test_what_one_row_does_not_have_is_not_spoken_of() -> None:
+    reason = judged(np.array([170, 300]), "concat", "bfd").choice.reason
+    assert reason.endswith("less than a row in all; 1 row.")
+
+
 def test_the_padding_of_the_last_row_is_no_waste() -> None:
     entries = {e.label: e for e in compared(np.full(31, 1000), "concat", "bfd", "padding").entries}
     assert entries["concat"].metrics.padding_ratio > WASTE

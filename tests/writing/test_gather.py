@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import packtool.writing.gather as module
+from packtool.errors import DataError
 from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.writing.gather import Copier, Gatherer, Locator, coalesce
 
@@ -61,6 +62,17 @@ def test_shards_beyond_the_reach_of_a_view_are_seen_through_windows(monkeypatch:
     length = np.full(len(place), 29)
     got = Copier([stream], stream.dtype)(np.zeros(len(place), np.int64), place, length)
     np.testing.assert_array_equal(got, np.concatenate([stream[a : a + 29] for a in place]))
+
+
+@pytest.mark.parametrize(("start", "length"), [(9, 2), (-1, 2), (10, 1), (3, -1), (1 << 40, 1)])
+def test_what_lies_outside_is_refused_and_not_read(start: int, length: int) -> None:
+    copy = Copier([np.arange(99, dtype="<u2"), np.arange(10, dtype="<u2")], np.dtype("<u2"))
+    array, starts, lengths = (np.full(1000, value) for value in (1, 2, 8))
+    assert len(copy(array, starts, lengths)) == 8000
+    starts[500], lengths[500] = start, length
+    with pytest.raises(DataError, match="tokens are asked for that no shard has") as caught:
+        copy(array, starts, lengths)
+    assert caught.value.code == "bad-segments"
 
 
 def test_coalescing_joins_neighbours_only() -> None:

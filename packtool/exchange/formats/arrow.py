@@ -50,7 +50,7 @@ def finish(place: Place, contents: Contents, written: list[list[Written]]) -> li
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     try:
-        with pa.memory_map(str(path)) as file:
+        with pa.OSFile(str(path)) as file:
             before, size = 0, path.stat().st_size
             for batch in _batches(file):
                 columns = tables.read_columns(batch.schema.names, options, str(path))
@@ -65,7 +65,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
 
 def says_loss(path: Path, options: ReadOptions) -> bool:
     try:
-        with pa.memory_map(str(path)) as file:
+        with pa.OSFile(str(path)) as file:
             for batch in _batches(file):
                 return len(tables.read_columns(batch.schema.names, options, str(path))) > 1
     except (pa.ArrowInvalid, OSError):
@@ -73,7 +73,7 @@ def says_loss(path: Path, options: ReadOptions) -> bool:
     return False
 
 
-def _batches(file: pa.MemoryMappedFile) -> Iterator[pa.RecordBatch]:
+def _batches(file: pa.OSFile) -> Iterator[pa.RecordBatch]:
     """Record batches of the stream format, or of the file format."""
     magic = file.read(6)
     file.seek(0)

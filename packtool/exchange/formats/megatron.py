@@ -62,11 +62,12 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
         raise _damaged(path, f"version {version} with ids of type {code} can't be read")
     if size < _HEAD.size + 12 * sequences + 8 * bounds:
         raise _damaged(path, "shorter than its header says")
-    index = np.memmap(path, np.uint8, "r")
-    place = _HEAD.size
-    lengths = np.frombuffer(index, "<i4", sequences, place).astype(np.int64)
-    pointers = np.frombuffer(index, "<i8", sequences, place + 4 * sequences)
-    first = np.frombuffer(index, "<i8", bounds, place + 12 * sequences)
+    with path.open("rb") as file:
+        file.seek(_HEAD.size)
+        counts = (("<i4", sequences), ("<i8", sequences), ("<i8", bounds))
+        lengths, pointers, first = (np.fromfile(file, kind, count).astype(np.int64) for kind, count in counts)
+    if len(first) < bounds:
+        raise shortened(path)
     dtype = np.dtype(_CODES[code])
     ids = path.with_suffix(".bin")
     if not ids.exists():
