@@ -32,6 +32,7 @@ from packtool.storage.publish import (
     UNFINISHED,
     is_ours,
     is_staged,
+    other_files,
     publish,
     remove_work,
     require_no_links,
@@ -272,7 +273,9 @@ def _decide(
             if not is_staged(place.path):
                 require_removable(place.path)
         else:
-            _require_ours(place, found)
+            for name in sorted(found.names):
+                if not is_ours(name):
+                    raise other_files(name, place)
         return False, False
     raise _not_empty(place, found)
 
@@ -314,19 +317,6 @@ def _not_empty(place: Place, found: Found) -> UsageError:
         what = f"holds {min(found.names).partition('/')[0]} already"
         remedy = "choose another output, or move it away"
     return UsageError("output-not-empty", what, remedy=remedy, where=str(place))
-
-
-def _require_ours(place: Place, found: Found) -> None:
-    """Refuse to write over, or beside, what packtool did not write.
-
-    Raises:
-        UsageError: naming a file.
-    """
-    for name in sorted(found.names):
-        if not is_ours(name):
-            what = f"holds {name}, which packtool did not write"
-            remedy = "move it away, or choose another output"
-            raise UsageError("output-has-other-files", what, remedy=remedy, where=str(place))
 
 
 def _locked(output: Output, command: str, task: int) -> lock.Lock:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.places.local import PARTIAL, LocalPlace, sync_directory
+from packtool.places.place import Place
 from packtool.storage import manifest as manifests
 from packtool.storage.dataset_files import listed
 from packtool.storage.lock import LOCK
@@ -123,12 +124,14 @@ def require_only(path: Path, ours: Iterable[str]) -> None:
     for name in _walk(path):
         scratch = name.removeprefix(f"{UNFINISHED}/")
         if not (name in known if scratch == name else _OF_WORK.fullmatch(scratch)):
-            raise UsageError(
-                "output-has-other-files",
-                f"holds {name}, which packtool did not write",
-                remedy="move it away, or choose another output",
-                where=str(path),
-            )
+            raise other_files(name, path)
+
+
+def other_files(name: str, where: Path | Place) -> UsageError:
+    """Return the error for an output that holds a file which packtool did not write."""
+    what = f"holds {name}, which packtool did not write"
+    remedy = "move it away, or choose another output"
+    return UsageError("output-has-other-files", what, remedy=remedy, where=str(where))
 
 
 def require_removable(path: Path) -> None:
