@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,8 @@ import numpy.typing as npt
 import xxhash
 
 from packtool.arrays import IN_MEMORY, Arrays, blocks
-from packtool.errors import DataError, UsageError
+from packtool.commands.document_list import listed_documents, read_list
+from packtool.errors import UsageError
 from packtool.options.declare import flag
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount, parse_part, parse_share, parse_temperature
@@ -26,6 +25,7 @@ from packtool.plan import I64, Ints
 from packtool.selecting.holdout import first_of_each, held_out, in_shard
 from packtool.selecting.mixture import Passes, epochs_of, passes, require_whole, shares_by_temperature
 from packtool.selecting.sample import sampled
+from packtool.selecting.weights import weight_of, weights_of
 from packtool.storage.manifest import Choice, ChosenSource, LeftOut
 from packtool.storage.schema import NOT_DRAWN
 from packtool.storage.token_store import Corpus, TokenStore
@@ -35,7 +35,6 @@ from packtool.writing.planning import arrays_for
 
 Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint8]
-Origins = npt.NDArray[Any]
 
 REASONS = {
     "excluded": "--exclude",
@@ -47,7 +46,6 @@ REASONS = {
     "not_sampled": "--sample",
 }
 """Why a document may not be taken, the first of these that holds; and the option that asks for it."""
-_MOST_EPOCHS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -107,14 +105,14 @@ def check_choice(options: DocumentOptions) -> None:
     if options.tokens is not None and not options.mix and options.temperature is None:
         remedy = "name each store's share: --mix web=70%,wiki=30%, or give --temperature"
         raise UsageError("bad-mixture", "there are no shares of it", remedy=remedy, where="--tokens")
-    weights = [_weight(each, shares=options.tokens is not None) for each in options.mix]
+    weights = [weight_of(each, shares=options.tokens is not None) for each in options.mix]
     if options.tokens is not None and weights:
         require_whole(dict(weights))
     if options.holdout is not None and parse_part(options.holdout).share == 1:
         what = f"{options.holdout} holds out all documents"
         raise UsageError("nothing-chosen", what, remedy="hold out less", where="--holdout")
     if options.exclude is not None:
-        _listed_file(options.exclude)
+        read_list(options.exclude)
 
 
 def choose(
@@ -239,7 +237,7 @@ def _asked(options: DocumentOptions, row_length: int | None) -> dict[str, Any]:
     if options.drop_duplicates:
         asked["drop_duplicates"] = True
     if options.exclude is not None:
-        asked["exclude_xxh3_128"] = xxhash.xxh3_128_hexdigest(_listed_file(options.exclude))
+        asked["exclude_xxh3_128"] = xxhash.xxh3_128_hexdigest(read_list(options.exclude))
     if options.sample is not None:
         interval = options.sample_interval or row_length
         if interval is None:
@@ -278,7 +276,7 @@ def _documents_left(
     by_text = options.holdout is not None or options.shard_of is not None or options.drop_duplicates
     origins = [store.origins(arrays) for store in stores] if by_text or options.exclude is not None else []
     hashes = [each["hash"] for each in origins] if by_text else []
-    excluded = [] if options.exclude is None else _excluded(stores, origins, options.exclude)
+    excluded = [] if options.exclude is None else listed_documents(stores, origins, options.exclude)
     first = _first(hashes, excluded) if options.drop_duplicates else []
     held = [] if options.holdout is None else _held_out(hashes, lengths, names, options, arrays)
     number, shards = (int(each) for each in (options.shard_of or "1/1").split("/"))
@@ -354,114 +352,3 @@ def _held_out(
 
 def _ends(parts: Sequence[npt.NDArray[Any]]) -> I64:
     return np.cumsum([len(part) for part in parts])[:-1]
-
-
-def _listed_file(path: Path | str) -> bytes:
-    """Read a list of documents.
-
-    Raises:
-        DataError: it can't be read.
-    """
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise DataError(
-            "missing-input", f"can't be read ({reason})", remedy="check the path", where=str(path)
-        ) from None
-
-
-def _excluded(stores: Sequence[TokenStore], origins: Sequence[Origins], path: str | Path) -> list[Mask]:
-    """Mark the documents that a list names, each by its id or by FILE:RECORD."""
-    out = [np.zeros(store.documents, np.bool_) for store in stores]
-    wanted: dict[str, list[tuple[int, int]]] = {}
-    entries = {line.strip(): n for n, line in enumerate(_listed_file(path).decode("utf-8", "replace").splitlines(), 1)}
-    entries.pop("", None)
-    by_id = _excluded_ids(stores, list(entries), out)
-    for entry, line in entries.items():
-        name, _, record = entry.rpartition(":")
-        if entry in by_id:
-            continue
-        if not name or not record.isdecimal() or int(record) >= 1 << 63:
-            remedy = "name each document by its id, or by its input file and line, such as web/a.jsonl:17"
-            raise DataError("bad-list", f"{entry!r} is not a document", remedy=remedy, where=f"{path}:{line}")
-        wanted.setdefault(name, []).append((int(record), line))
-    found: dict[str, set[int]] = {name: set() for name in wanted}
-    for store, origin, mask in zip(stores, origins, out, strict=True):
-        for number, entry_of in enumerate(store.manifest.inputs):
-            if entry_of.name in wanted:
-                here = np.flatnonzero(origin["file"] == number)
-                records = origin["record"][here]
-                hit = np.isin(records, np.array([record for record, _ in wanted[entry_of.name]], np.uint64))
-                mask[here[hit]] = True
-                found[entry_of.name] |= set(records[hit].tolist())
-    for file, records_of in wanted.items():
-        for number, line in records_of:
-            if number not in found[file]:
-                what = f"no store has a document {file}:{number}"
-                remedy = "take it out of the list, or check the name: it is relative to the input of tokenize"
-                raise DataError("bad-list", what, remedy=remedy, where=f"{path}:{line}")
-    return out
-
-
-def _excluded_ids(stores: Sequence[TokenStore], entries: Sequence[str], out: Sequence[Mask]) -> set[str]:
-    """Mark documents with these ids; the entries that are ids."""
-    known: set[str] = set()
-    for store, mask in zip(stores, out, strict=True):
-        if store.id_field is not None:
-            documents = store.with_ids(entries)
-            mask[documents] = True
-            known |= set(store.column(store.id_field).take(documents).to_pylist())
-    return known
-
-
-def weights_of(mix: Iterable[str], names: Sequence[str], *, shares: bool = False) -> dict[str, Fraction]:
-    """Return the weight of each store, in the order of the names; 1 if none is given.
-
-    Args:
-        shares: weights are shares of a number of tokens, so percentages make sense.
-
-    Raises:
-        UsageError: what is given are not weights, one for each of these stores.
-
-    >>> weights_of(["web=0.4", "wiki=3"], ["wiki", "web"])
-    {'wiki': Fraction(3, 1), 'web': Fraction(2, 5)}
-    """
-    if not mix:
-        return dict.fromkeys(names, Fraction(1))
-    if len(set(names)) < len(names):
-        remedy = "name each store once, with a weight above 1 to take it more often"
-        raise UsageError("bad-mixture", "a store is named twice among the inputs", remedy=remedy, where="--mix")
-    out: dict[str, Fraction] = {}
-    for name, weight in (_weight(each, shares=shares) for each in mix):
-        if name not in names:
-            what = f"there is no store {name!r} among the inputs"
-            raise UsageError("bad-mixture", what, remedy=f"give {names[0]}=1 and so on", where="--mix")
-        if name in out:
-            raise UsageError("bad-mixture", f"{name} has two weights", remedy="keep one of them", where="--mix")
-        out[name] = weight
-    missing = [name for name in names if name not in out]
-    if missing:
-        what = f"{missing[0]} has no weight"
-        raise UsageError("bad-mixture", what, remedy="give every store a weight, 0 to leave it out", where="--mix")
-    return {name: out[name] for name in names}
-
-
-def _weight(text: str, *, shares: bool) -> tuple[str, Fraction]:
-    """Parse a store's name and weight."""
-    name, separator, weight = text.rpartition("=")
-    if not separator:
-        raise UsageError("bad-mixture", f"{text!r} is not a weight", remedy="write it like web=1", where="--mix")
-    if not re.fullmatch(r"\s*(\d+(\.\d+)?\s*%?|\d+/[1-9]\d*)\s*", weight):
-        what = f"the weight of {name} is {weight!r}, not a number from 0"
-        raise UsageError("bad-mixture", what, remedy="give a number such as 0.4 or 3", where="--mix")
-    number = Fraction(weight.strip().rstrip("% "))
-    if "%" in weight:
-        if not shares:
-            what = f"{name} has a share, {weight.strip()}, but not of what"
-            remedy = "give --tokens, or how often to take it, such as 0.4"
-            raise UsageError("bad-mixture", what, remedy=remedy, where="--mix")
-        number /= 100
-    if number > _MOST_EPOCHS:
-        raise UsageError("bad-mixture", f"{weight} epochs of {name}", remedy="give fewer", where="--mix")
-    return name, number

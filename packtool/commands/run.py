@@ -13,7 +13,7 @@ from typing import Any
 from packtool import config, packing, shuffling
 from packtool.clock import Clock
 from packtool.commands import pipeline
-from packtool.commands.document_choice import names_of, require_distinct, weights_of
+from packtool.commands.document_choice import names_of, require_distinct
 from packtool.commands.pack_options import check_options, padding_id
 from packtool.commands.pipeline import Stage
 from packtool.commands.places import is_occupied, state_at
@@ -29,6 +29,7 @@ from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
 from packtool.options.stages import STAGES
 from packtool.places.typed import places_of
+from packtool.selecting.weights import weights_of
 from packtool.storage.manifest import TokenizerInfo
 from packtool.storage.token_store import TokenStore
 from packtool.tokenizing.load import load
