@@ -6,29 +6,27 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from packtool.commands.count_rows import batch_tokens, count_rows
 from packtool.commands.document_choice import Chosen, check_choice, choose, require_distinct
 from packtool.commands.places import places_to_read
 from packtool.commands.stats_corpus import corpus_lengths
+from packtool.commands.stats_packed import packed_report
 from packtool.commands.tokenize import tokenize
 from packtool.comparing import Candidate, PassByPass, affordable, candidates, compare
-from packtool.comparing.sample import spread_rows
 from packtool.comparing.waiting import expected_waiting
 from packtool.engines import Engine, engine_for
 from packtool.errors import UsageError
-from packtool.metrics import BatchMix, LengthCounts, Mixed, Mixing, Tally
+from packtool.metrics import LengthCounts
 from packtool.metrics.ratios import ratio
-from packtool.metrics.training import training_cost
 from packtool.options.arguments import as_flags
 from packtool.options.declare import declared, flag
 from packtool.options.documents import DocumentOptions
+from packtool.options.kinds import parse_amount
 from packtool.options.signature import takes
 from packtool.options.stats import StatsArguments
 from packtool.places.cached import forget
@@ -39,34 +37,24 @@ from packtool.places.url import as_typed, is_remote
 from packtool.plan import Ints
 from packtool.progress import Progress
 from packtool.report.compared import comparison_of
-from packtool.report.packed import lengths_of, read_report, report_of_rows
+from packtool.report.packed import lengths_of
 from packtool.report.page import page
-from packtool.report.sample_rows import sample_rows
 from packtool.report.schema import (
     Comparison,
     CorpusReport,
     MeasuredReport,
-    PackedSourceFigures,
     Report,
-    SampleRow,
     StoredSourceFigures,
     StoreReport,
 )
-from packtool.report.sources import packed_sources
 from packtool.selecting.holdout import first_of_each
 from packtool.selecting.mixture import by_pass
-from packtool.shuffling.waiting import Waiting, waiting_of
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
-from packtool.storage.manifest import OrderManifest, StoreManifest, input_entry, input_names
-from packtool.storage.order import read_order, require_orders
-from packtool.storage.packed import PackedBucket, PackedDataset
+from packtool.storage.manifest import OrderManifest, StoreManifest, input_entry
 from packtool.storage.publish import UNFINISHED
 from packtool.storage.token_store import Corpus
 from packtool.temporary import temporary_directory
-from packtool.writing.layout import Layout
-from packtool.writing.rotated_plan import RotatedPlan, require_rotation
-from packtool.writing.stored_plan import stored_plans
 
 _GRID = (
     "buckets",
@@ -101,8 +89,6 @@ def stats(options: StatsArguments) -> Report:
     html = None if options.html is None else Path(options.html)
     if html is not None:
         _check_page(html)
-    if options.parameters is not None:
-        _parameters(options.parameters)
     _check_ranks(options)
     tried = _candidates(options)
     paths: list[Typed] = [options.path] if isinstance(options.path, str | Path | Place) else list(options.path)
@@ -153,7 +139,7 @@ def _measure(
             remedy="give the token store it was packed from, or leave --compare out",
             where=str(places[0]),
         )
-    return _packed_report(places[0], options, engine)
+    return packed_report(places[0], options, engine)
 
 
 def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> CorpusReport:
@@ -292,80 +278,9 @@ def _comparison(
             replace(each, waiting=expected_waiting(lengths, each.candidate, ranks, batch, options.hidden_size))
             for each in outcomes
         ]
-    parameters = None if options.parameters is None else _parameters(options.parameters)
-    return comparison_of(outcomes, counts, options.batch_size, command, parameters, list(dict.fromkeys(left_out)))
-
-
-def _packed_report(place: Place, options: StatsArguments, engine: Engine) -> MeasuredReport:
-    """Report on a packed dataset, counted from its segment table, and on how well mixed its rows are."""
-    dataset = PackedDataset(place)
-    manifest = dataset.manifest
-    shuffle = manifest.shuffle
-    sources: list[PackedBucket | Layout] = list(dataset.buckets)
-    if options.order is not None:
-        order = place_of(options.order)
-        followed, orders = read_order(order, dataset.place)
-        shuffle = followed.shuffle
-        plans = stored_plans(dataset, shuffle.atom_size)
-        if shuffle.method == "partial":
-            require_rotation(orders[0], shuffle, manifest, str(order))
-            sources = [Layout(RotatedPlan(plans[0], manifest, orders[0]))]
-        else:
-            require_orders(order, followed, orders, plans)
-            sources = [Layout(plan, each) for plan, each in zip(plans, orders, strict=True)]
-    tallies: list[Tally] = []
-    mixing: list[Mixed] = []
-    if dataset.has_segments:
-        lengths = dataset.lengths()
-        tokens = batch_tokens([bucket.sequence_length for bucket in dataset.buckets], shuffle, options.batch_size)
-        with Progress(manifest.ledger.rows, "stats", unit=" rows", quiet=options.quiet) as progress:
-            for bucket, rows in zip(dataset.buckets, sources, strict=True):
-                size = bucket.sequence_length
-                tally = Tally(lengths, size)
-                mixed = Mixing(manifest.store_documents, size, max(1, tokens // size))
-                count_rows(rows, tally, mixed, progress.advance, engine)
-                tallies.append(tally)
-                mixing.append(mixed.result())
-    report = report_of_rows(
-        tallies,
-        manifest.ledger,
-        strategy=manifest.strategy,
-        options=manifest.options,
-        shuffle=shuffle,
-        sources=_packed_sources(dataset),
-        source_mix=[BatchMix(m.sequence_length, m.batch_size, m.source_mix) for m in mixing if len(m.source_mix) > 1],
-        batch_size=options.batch_size,
-    )
-    training = None
-    if options.parameters is not None and report.metrics is not None:
-        training = training_cost(report.metrics, report.ledger.output, _parameters(options.parameters))
-    drawn: list[SampleRow] = []
-    if tallies:
-        source, tally = max(zip(sources, tallies, strict=True), key=lambda pair: pair[1].rows * pair[1].sequence_length)
-        drawn = sample_rows(spread_rows(source.segments, source.rows), tally.lengths)
-    return MeasuredReport(
-        **msgspec.structs.asdict(report),
-        path=str(place),
-        mixing=mixing,
-        training=training,
-        waiting=_waiting(dataset, sources, options),
-        sample_rows=drawn,
-    )
-
-
-def _waiting(
-    dataset: PackedDataset, sources: Sequence[PackedBucket | Layout], options: StatsArguments
-) -> list[Waiting]:
-    """Measure how long ranks wait, for each row length; a global batch has the tokens of its rows of the longest."""
-    ranks, batch = options.ranks, options.global_batch
-    if ranks is None or batch is None:
-        return []
-    lengths = [bucket.sequence_length for bucket in dataset.buckets]
-    rows = [batch * max(lengths) // length // ranks * ranks for length in lengths]
-    return [
-        waiting_of(source.segments, source.rows, length, ranks, size, options.hidden_size)
-        for source, length, size in zip(sources, lengths, rows, strict=True)
-    ]
+    left = list(dict.fromkeys(left_out))
+    parameters = None if options.parameters is None else parse_amount(options.parameters)
+    return comparison_of(outcomes, counts, options.batch_size, command, parameters, left)
 
 
 def _check_ranks(options: StatsArguments) -> None:
@@ -379,16 +294,6 @@ def _check_ranks(options: StatsArguments) -> None:
     if options.ranks is not None and options.global_batch is not None and options.global_batch % options.ranks:
         what = f"{options.global_batch} rows can't be dealt out evenly to {options.ranks} ranks"
         raise UsageError("bad-option", what, remedy="give a multiple of --ranks", where="--global-batch")
-
-
-def _packed_sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
-    """Count the stores whose documents were packed, anew if boundaries are known."""
-    manifest, names = dataset.manifest, input_names(dataset.place, dataset.manifest.inputs)
-    if dataset.has_segments:
-        lengths, trained = dataset.lengths(), manifest.ledger.trained_stored
-        return packed_sources(manifest.inputs, manifest.store_documents, lengths, manifest.choice, names, trained)
-    reported = read_report(dataset.place, manifest).sources
-    return [msgspec.structs.replace(source, name=name) for source, name in zip(reported, names, strict=False)]
 
 
 def _candidates(options: StatsArguments) -> list[Candidate]:
@@ -445,25 +350,3 @@ def _check_page(html: Path) -> None:
     if html.suffix.lower() not in (".html", ".htm"):
         what = f"{str(html)!r} is not the name of a page, and what lies there would be overwritten"
         raise UsageError("bad-option", what, remedy="give a name that ends in .html", where="--html")
-
-
-def _parameters(given: str | int) -> int:
-    """Parse the size of a model.
-
-    >>> _parameters("1.3B"), _parameters("124M"), _parameters(7_000_000)
-    (1300000000, 124000000, 7000000)
-    """
-    text = str(given).strip()
-    factor = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}.get(text[-1:].upper(), 1)
-    try:
-        value = int(Fraction(text if factor == 1 else text[:-1]) * factor)
-    except (ValueError, ZeroDivisionError):
-        value = 0
-    if value < 1:
-        raise UsageError(
-            "bad-option",
-            f"{given!r} is not the size of a model",
-            remedy="write it like 7B or 124M",
-            where="--parameters",
-        )
-    return value

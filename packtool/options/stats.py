@@ -9,6 +9,7 @@ from typing import Annotated, TypeAlias, TypeVar
 from packtool.options.declare import Option, declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import (
+    AMOUNT,
     COUNT,
     COUNT_LISTS,
     COUNTS,
@@ -21,7 +22,6 @@ from packtool.options.kinds import (
     SHARE,
     SHARES,
     TEXT,
-    TEXT_OR_ID,
 )
 from packtool.options.names import STRATEGIES
 from packtool.options.pack import PackOptions
@@ -87,8 +87,10 @@ class StatsArguments(DocumentOptions, Working):
         ),
     ] = None
     parameters: Annotated[
-        str | int | None,
-        Option(TEXT_OR_ID, "Estimate the training cost of a model of this size, such as 7B.", "Report", metavar="SIZE"),
+        int | str | None,
+        Option(
+            AMOUNT, "Estimate the training cost of a model of this size, such as 7B.", "Report", metavar="SIZE", low=1
+        ),
     ] = None
     ranks: Annotated[
         int | None,
