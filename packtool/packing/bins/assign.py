@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from packtool.packing.bins.groups import sorted_by
 from packtool.packing.bins.runs import Runs
 from packtool.plan import I64, Ints, index_type, offsets_of
 
@@ -34,19 +35,10 @@ def stable_order(keys: Keys, counts: I64) -> Ints:
     for first in range(0, len(keys), _SORTED):
         block = keys[first : first + _SORTED]
         here = np.bincount(block, minlength=len(counts))
-        inside = _radix_order(block)
+        inside = sorted_by(block)
         target = np.arange(len(block)) + np.repeat(place - (np.cumsum(here) - here), here)
         order[target] = inside + first
         place += here
-    return order
-
-
-def _radix_order(keys: Keys) -> I64:
-    """Sort stably in passes of 16 bits, for which NumPy uses a radix sort."""
-    order = np.argsort(keys.astype(np.uint16), kind="stable")
-    if keys.dtype != np.uint16:
-        high = (keys >> 16).astype(np.uint16)
-        order = order[np.argsort(high[order], kind="stable")]
     return order
 
 

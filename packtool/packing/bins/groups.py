@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,7 +17,6 @@ LOW = np.uint64(0xFFFFFFFF)
 INDEX_BITS = 22
 RANDOM_BITS = 16
 _RANK_BITS = 18  # a row length has up to 24 bits, so 18 of 64 are left to order groups of one sum
-_SMALL_INDEX_BITS = 18  # 32 bits hold both a sum and an index where rows and blocks are not large
 _EVEN = np.uint64(0x0000FFFF0000FFFF)
 _LOG_SCALE = 1 << 8  # steps of log length in an octave
 
@@ -74,22 +75,20 @@ def deal_at_random(sums: U64, draws: np.random.Philox) -> I64:
     return source
 
 
-def sorted_by(key: U64, rank: U64 | None = None) -> I64:
-    """Sort indices by key, rank and index. Packed numbers are sorted several times as fast as indices."""
-    if rank is None and int(key.max(initial=0)) < 1 << 32 - _SMALL_INDEX_BITS and len(key) <= 1 << _SMALL_INDEX_BITS:
-        small = key.astype(np.uint32) << np.uint32(_SMALL_INDEX_BITS)
-        small |= np.arange(len(key), dtype=np.uint32)
-        small.sort()
-        small &= np.uint32((1 << _SMALL_INDEX_BITS) - 1)
-        return small.astype(np.int64)
-    packed = key << np.uint64(_RANK_BITS)
-    if rank is not None:
-        packed |= rank
-    packed <<= np.uint64(INDEX_BITS)
-    packed |= np.arange(len(key), dtype=np.uint64)
-    packed.sort()
-    packed &= np.uint64((1 << INDEX_BITS) - 1)
-    return packed.view(np.int64)
+def sorted_by(key: npt.NDArray[np.unsignedinteger[Any]], rank: U64 | None = None) -> I64:
+    """Sort indices by key, rank and index.
+
+    Digit by digit, the lowest first: NumPy sorts indices of 16 bits by counting, several times as fast as by comparing.
+
+    >>> sorted_by(np.array([2, 1, 2, 1 << 20], np.uint64), np.array([9, 0, 3, 0], np.uint64))
+    array([1, 2, 0, 3])
+    """
+    number: npt.NDArray[Any] = key if rank is None else key << np.uint64(int(rank.max(initial=0)).bit_length()) | rank
+    order = np.argsort(number.astype(np.uint16, copy=False), kind="stable")
+    for low in range(16, int(number.max(initial=0)).bit_length(), 16):
+        digit = (number >> np.uint64(low)).astype(np.uint16)
+        order = order.take(np.argsort(digit.take(order), kind="stable"))
+    return order
 
 
 def rank(excess: I64) -> U64:
