@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 Spans = tuple[tuple[int, int], ...]
 """(begin, end) in characters, ascending, none overlapping."""
+Places = npt.NDArray[np.integer[Any]]
 
 
-def token_mask(offsets: npt.NDArray[np.int64], spans: Spans) -> npt.NDArray[np.uint8]:
+def token_mask(begins: Places, ends: Places, spans: npt.ArrayLike) -> npt.NDArray[np.uint8]:
     """1 for each token that has a character in a span, as Transformers masks them.
 
     Args:
-        offsets: (tokens, 2), the characters of each: begin and end.
-        spans: in characters.
+        begins, ends: of each token, in characters (or bytes, as the spans); each ascending.
+        spans: (spans, 2), begin and end of each, ascending, none overlapping.
 
-    >>> token_mask(np.array([[0, 2], [2, 4], [4, 5], [5, 8]]), ((3, 5),))
+    >>> token_mask(np.array([0, 2, 4, 5]), np.array([2, 4, 5, 8]), ((3, 5),))
     array([0, 1, 1, 0], dtype=uint8)
     """
-    bounds = np.array(spans, np.int64).reshape(-1, 2)
-    begin, end = offsets[:, 0], offsets[:, 1]
-    # Of the spans that end after a token begins, the first is the one it may lie in.
-    near = np.searchsorted(bounds[:, 1], begin, side="right")
-    reached = np.append(bounds[:, 0], np.iinfo(np.int64).max)[near]
-    return ((end > reached) & (end > begin)).astype(np.uint8)
+    bounds = np.asarray(spans, np.int64).reshape(-1, 2)
+    bounds = bounds[bounds[:, 0] < bounds[:, 1]]
+    first = np.searchsorted(ends, bounds[:, 0], side="right")
+    last = np.searchsorted(begins, bounds[:, 1], side="left")
+    # Tokens over two spans are the last of one and the first of the next.
+    depth = np.bincount(first, minlength=len(begins) + 1) - np.bincount(last, minlength=len(begins) + 1)
+    return ((np.cumsum(depth[:-1]) > 0) & (ends > begins)).astype(np.uint8)

@@ -175,7 +175,7 @@ def prepare(context: Context) -> Verified | None:
         return None
     where = _tokenizer_of(context)
     if context.chat is not None:
-        _trained(*where)
+        _trained(*where, context.recipe)
     return _encoder(*where, context.recipe)
 
 
@@ -188,13 +188,12 @@ def _talks(context: Context, chat: Chat) -> Conversations:
     """What a block of conversations is rendered with."""
     from packtool.tokenizing.conversations import Conversations
 
-    return Conversations(chat, context.tokenizer, _trained(*_tokenizer_of(context)))
+    return Conversations(chat, context.tokenizer, _trained(*_tokenizer_of(context), context.recipe))
 
 
 @functools.lru_cache(maxsize=1)
-def _trained(place: Place, name: str, sha256: str) -> TrainedTokens:
-    del sha256  # as below
-    return TrainedTokens(place.read(name))
+def _trained(place: Place, name: str, sha256: str, recipe: EncoderRecipe) -> TrainedTokens:
+    return TrainedTokens(place.read(name), _encoder(place, name, sha256, recipe).reference)
 
 
 @functools.lru_cache(maxsize=1)

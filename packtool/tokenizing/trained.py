@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from packtool.conversations.mask import Spans, token_mask
 from packtool.plan import I64
-from packtool.tokenizing.encoders import U32, EncoderMismatchError, reference_tokenizer
+from packtool.tokenizing.encoders import U32, EncoderMismatchError, ReferenceEncoder
 from packtool.tokenizing.families import bytes_of_characters, kinds
 from packtool.tokenizing.spec import parse
 
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
 Mask = npt.NDArray[np.uint8]
+_TOGETHER = 1 << 17
+"""Tokens whose bytes are gathered at once: each byte takes sixteen meanwhile."""
 
 
 class TrainedTokens:
@@ -29,13 +28,15 @@ class TrainedTokens:
 
     Args:
         data: the tokenizer.json.
+        reference: `tokenizers` with it.
     """
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._reference: Tokenizer | None = None
-        self._bytes = _spelled(parse(data))
-        self._sizes = np.array([len(each) for each in self._bytes], np.int64)
+    def __init__(self, data: bytes, reference: ReferenceEncoder) -> None:
+        self._reference = reference
+        spelled = _spelled(parse(data))
+        self._bytes = np.frombuffer(b"".join(spelled), np.uint8)
+        self._sizes = np.fromiter(map(len, spelled), np.int64, len(spelled))
+        self._at = np.cumsum(self._sizes) - self._sizes
 
     def masks(
         self, texts: Sequence[str], utf8: Sequence[bytes], spans: Sequence[Spans], ids: U32, lengths: I64
@@ -48,35 +49,45 @@ class TrainedTokens:
             ids: of all texts, one after another.
             lengths: ids of each text.
         """
-        masks = np.zeros(len(ids), np.uint8)
-        ends = np.cumsum(lengths)
-        begins = ends - lengths
-        if len(ids) and int(ids.max()) >= len(self._bytes):  # added tokens have other ids than the file says
-            return np.concatenate(
-                [
-                    self._by_reference(text, trained, part)
-                    for text, trained, part in zip(texts, spans, np.split(ids, ends[:-1]), strict=True)
-                ]
-            )
-        spelled = list(map(self._bytes.__getitem__, ids.tolist()))
-        sizes = self._sizes[ids]
-        for text, data, trained, begin, end in zip(texts, utf8, spans, begins.tolist(), ends.tolist(), strict=True):
-            if b"".join(spelled[begin:end]) == data:
-                stops = np.cumsum(sizes[begin:end])
-                offsets = np.stack([stops - sizes[begin:end], stops], axis=1)
-                masks[begin:end] = token_mask(offsets, _in_bytes(text, data, trained))
-            else:
-                masks[begin:end] = self._by_reference(text, trained, ids[begin:end])
+        stops = np.cumsum(lengths)
+        starts = stops - lengths
+        if len(ids) and int(ids.max()) >= len(self._sizes):  # added tokens have other ids than the file says
+            masks = np.empty(len(ids), np.uint8)
+            others: Iterable[int] = range(len(texts))
+        else:
+            at = np.concatenate([[0], np.cumsum(self._sizes[ids])])
+            data = self._spelled(ids)
+            trained: list[tuple[int, int]] = []
+            others = []
+            for number, (begin, end) in enumerate(zip(at[starts].tolist(), at[stops].tolist(), strict=True)):
+                if data[begin:end] == utf8[number]:
+                    found = _in_bytes(texts[number], utf8[number], spans[number])
+                    trained += [(begin + first, begin + last) for first, last in found]
+                else:
+                    others.append(number)
+            masks = token_mask(at[:-1], at[1:], trained)
+        for number in others:
+            chosen = slice(starts[number], stops[number])
+            masks[chosen] = self._by_reference(texts[number], spans[number], ids[chosen])
         return masks
 
+    def _spelled(self, ids: U32) -> bytes:
+        """The bytes that ids stand for."""
+        found = []
+        for at in range(0, len(ids), _TOGETHER):
+            some = ids[at : at + _TOGETHER]
+            sizes = self._sizes[some]
+            ends = np.cumsum(sizes)
+            found.append(self._bytes[np.repeat(self._at[some] - (ends - sizes), sizes) + np.arange(ends[-1])].tobytes())
+        return b"".join(found)
+
     def _by_reference(self, text: str, spans: Spans, ids: U32) -> Mask:
-        if self._reference is None:
-            self._reference = reference_tokenizer(self._data)
-        encoding = self._reference.encode(text, add_special_tokens=False)
+        encoding = self._reference.load().encode(text, add_special_tokens=False)
         if encoding.ids != ids.tolist():
             what = "an encoder and tokenizers give different ids for a text with this tokenizer"
             raise EncoderMismatchError("encoder-mismatch", what, remedy="give --encoder tokenizers", where="--encoder")
-        return token_mask(np.array(encoding.offsets, np.int64).reshape(-1, 2), spans)
+        offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+        return token_mask(offsets[:, 0], offsets[:, 1], spans)
 
 
 def _in_bytes(text: str, data: bytes, spans: Spans) -> Spans:

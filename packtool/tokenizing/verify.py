@@ -94,6 +94,13 @@ class Verified:
         self._chance = random.Random(0)
         self.restart()
 
+    @property
+    def reference(self) -> ReferenceEncoder:
+        """What tells the truth."""
+        found = self._encoder if self._reference is None else self._reference
+        assert isinstance(found, ReferenceEncoder)
+        return found
+
     def restart(self) -> None:
         """Begin a block: its first texts will be checked. Resets `checked`, the number of texts compared."""
         self.checked = 0

@@ -100,11 +100,14 @@ def test_the_last_message_trains_where_only_earlier_ones_are_rendered_differentl
 )
 def test_a_token_trains_where_one_of_its_characters_does(sizes: list[int], gaps: list[tuple[int, int]]) -> None:
     ends = np.cumsum(sizes)
-    offsets = np.stack([ends - sizes, ends], axis=1).astype(np.int64)
+    begins = ends - sizes
     spans, at = [], 0
     for gap, size in gaps:
         spans.append((at + gap, at + gap + size))
         at += gap + size
     inside = {character for begin, end in spans for character in range(begin, end)}
-    naive = [int(any(character in inside for character in range(begin, end))) for begin, end in offsets.tolist()]
-    assert token_mask(offsets, tuple(spans)).tolist() == naive
+    naive = [
+        int(any(character in inside for character in range(begin, end)))
+        for begin, end in zip(begins, ends, strict=True)
+    ]
+    assert token_mask(begins, ends, spans).tolist() == naive

@@ -90,7 +90,8 @@ def main(tokenizer_file: str, conversations: str) -> None:
                 continue
             whole, spans = rendered_with_spans(found, template)
             encoded = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True)
-            mask = token_mask(np.array(encoded["offset_mapping"], np.int64).reshape(-1, 2), spans)
+            offsets = np.array(encoded["offset_mapping"], np.int64).reshape(-1, 2)
+            mask = token_mask(offsets[:, 0], offsets[:, 1], spans)
             wanted = tokenizer.apply_chat_template(
                 given["messages"], return_dict=True, return_assistant_tokens_mask=True, **options
             )
