@@ -28,6 +28,15 @@ from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
 from packtool.conversations.record import ConversationError
+from packtool.conversations.symbols import (
+    SYMBOL,
+    Symbol,
+    Trace,
+    UnforeseenError,
+    symbol_of,
+    touch,
+    written,
+)
 
 BEGIN, END = "\ufdd0", "\ufdd1"
 """Around what is generated, in what is rendered. Unicode keeps them for use inside programs: no text has them."""
@@ -87,6 +96,8 @@ class Meter:
             elif isinstance(value, list | tuple):
                 weight += _ITEM * len(value)
                 waiting += value
+            elif isinstance(value, Symbol):
+                touch(value)
         self.weigh(weight)
         return weight
 
@@ -103,14 +114,18 @@ class Environment(ImmutableSandboxedEnvironment):
 
     Attributes:
         meter: of the rendering that is at work.
+        trace: where what is done with symbols is noted, while there are any.
         marks: the template marks what is generated.
+        traceable: it has no characters of symbols itself.
     """
 
     intercepted_binops = frozenset(["*", "**", "+", "-", "%", "//"])
 
     def __init__(self, now: datetime | None) -> None:
         self.meter = Meter()
+        self.trace: Trace | None = None
         self.marks = False
+        self.traceable = True
         super().__init__(
             trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols], finalize=self._written
         )
@@ -121,6 +136,8 @@ class Environment(ImmutableSandboxedEnvironment):
         self.filters = {name: self._metered(name, function) for name, function in self.filters.items()}
         tests: dict[str, Any] = dict(self.tests)
         self.tests |= {name: self._weighing(tests[name]) for name in _COMPARE}
+        self.tests |= {name: _of_text(tests[name]) for name in ("string", "iterable", "sequence")}
+        self.tests["sameas"] = _same
         self.globals |= {
             "raise_exception": _raise_exception,
             "strftime_now": _clock(now),
@@ -130,7 +147,16 @@ class Environment(ImmutableSandboxedEnvironment):
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         parsed: nodes.Template = _Metering().visit(super()._parse(source, name, filename))
+        texts = [str(node.value) for node in parsed.find_all(nodes.Const)]
+        texts += [node.data for node in parsed.find_all(nodes.TemplateData)]
+        self.traceable = not any(map(SYMBOL.search, texts))
         return parsed
+
+    def concat(self, parts: Iterable[Any]) -> Any:
+        """What a macro or block has written."""
+        if self.trace is None:
+            return "".join(parts)
+        return symbol_of(self.trace, "".join(parts))
 
     def take_step(self, characters: int) -> str:
         """For the code that templates become."""
@@ -156,13 +182,17 @@ class Environment(ImmutableSandboxedEnvironment):
         """For that code, too: `item in held`."""
         if isinstance(held, str):
             self.weighed(held)
+        elif isinstance(held, list | tuple) and isinstance(item, Symbol):
+            touch(item, len(held))
         elif isinstance(held, list | tuple):  # it is compared with each
             self.meter.weigh(len(held) * (_ITEM + (len(item) if isinstance(item, str) else self.meter.weigh_all(item))))
         return item in held
 
-    def joined(self, *parts: Any) -> str:
+    def joined(self, *parts: Any) -> Any:
         """For that code, too: `a ~ b`."""
         self.meter.weigh_all(*parts)
+        if self.trace is not None:
+            return symbol_of(self.trace, "".join(map(written, parts)))
         return "".join(map(str, parts))
 
     def _written(self, value: Any) -> Any:
@@ -171,13 +201,17 @@ class Environment(ImmutableSandboxedEnvironment):
             self.meter.weigh(len(value))
         elif isinstance(value, list | tuple | Mapping):
             self.meter.weigh_all(value)
-        return value
+        return value if self.trace is None else written(value)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Weigh what operators make."""
         if operator == "+" and type(left) is str and type(right) is str:  # nearly all there is
             self.meter.weigh(len(left) + len(right))
             return left + right
+        if isinstance(left, Symbol) or isinstance(right, Symbol):
+            if operator != "+" or not (isinstance(left, str | Symbol) and isinstance(right, str | Symbol)):
+                raise UnforeseenError
+            return self.joined(left, right)
         for number, other in ((left, right), (right, left)):
             if isinstance(number, int):
                 _require_small(number, 64 if operator == "**" and number is right else _NUMBER)
@@ -276,10 +310,11 @@ class Environment(ImmutableSandboxedEnvironment):
         @functools.wraps(function)
         def metered(*args: Any, **kwargs: Any) -> Any:
             given = [*args, *kwargs.values()]
-            if name in _WIDE_FILTERS:
-                for each in given:
-                    if isinstance(each, int):
-                        _require_small(each, _WIDTH)
+            if self.trace is not None and any(isinstance(each, Symbol) for each in given):
+                return _filtered(name, function, *args, **kwargs)
+            for each in given if name in _WIDE_FILTERS else ():
+                if isinstance(each, int):
+                    _require_small(each, _WIDTH)
             if name == "join" and len(args) > 1:  # after what Jinja passes
                 args = (args[0], items := list(args[1]), *args[2:])
                 separators = [each for each in (*args[2:], *kwargs.values()) if isinstance(each, str)]
@@ -332,6 +367,26 @@ _WIDE_FIELD = re.compile(r"\{[^{}]*(?:\d{4}|\{)")
 """Fields of formats that are wide, or as wide as an argument says."""
 
 
+def _filtered(name: str, function: Callable[..., Any], value: Any, *args: Any, **kwargs: Any) -> Any:
+    """What a filter makes of a symbol."""
+    if name in ("trim", "string") and isinstance(value, Symbol) and not kwargs:
+        return value.strip(*args) if name == "trim" else value
+    if name in ("default", "d"):
+        return function(value, *args, **kwargs)
+    raise UnforeseenError
+
+
+def _of_text(test: Callable[..., Any]) -> Callable[..., Any]:
+    """A test that is true of texts."""
+    return lambda value: isinstance(value, Symbol) or test(value)
+
+
+def _same(value: Any, other: Any) -> bool:
+    if isinstance(value, Symbol) and not (other is None or isinstance(other, bool)):
+        raise UnforeseenError
+    return value is other
+
+
 def _sized(*values: Any) -> Iterable[Any]:
     return (value for value in values if isinstance(value, str | list | tuple))
 
@@ -353,8 +408,9 @@ class _Generation(Extension):
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
         return nodes.CallBlock(self.call_method("_marked"), [], [], body).set_lineno(line)
 
-    def _marked(self, caller: Macro) -> str:
-        return f"{BEGIN}{caller()}{END}"
+    def _marked(self, caller: Callable[[], Any]) -> str:
+        said = caller()
+        return f"{BEGIN}{written(said) if isinstance(said, Symbol) else said}{END}"
 
 
 class _Metering(NodeTransformer):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from packtool.conversations.mask import Spans
@@ -38,35 +38,54 @@ def rendered_with_spans(
     >>> rendered_with_spans(talk, ChatTemplate(source))
     ('<user>Hi<assistant>Ho', ((19, 21),))
     """
+    text, spans = found_spans(conversation, template, train_on, mask_reasoning=mask_reasoning)
+    return text, trained_spans(spans)
+
+
+def trained_spans(spans: Iterable[tuple[int, int]]) -> Spans:
+    """Spans that train, those that are empty left out, and those without gaps between them as one.
+
+    Raises:
+        NothingTrainsError: there are none.
+    """
+    out: list[tuple[int, int]] = []
+    for begin, end in spans:
+        if begin >= end:
+            continue
+        if out and begin <= out[-1][1]:
+            out[-1] = (out[-1][0], max(end, out[-1][1]))
+        else:
+            out.append((begin, end))
+    if not out:
+        raise NothingTrainsError("nothing trains: what is to train is empty in the text")
+    return tuple(out)
+
+
+def found_spans(
+    conversation: Conversation, template: ChatTemplate, train_on: Trained, *, mask_reasoning: bool = False
+) -> tuple[str, Sequence[tuple[int, int]]]:
+    """The same, with spans as they are found: some may be empty, or without gaps between them."""
     rendered = template.render_conversation(conversation)
     if train_on == "all":
         if not all(conversation.trains):
             raise ConversationError("a message is not to train, but all of the text is asked for")
-        if not rendered.text:
-            raise NothingTrainsError("nothing trains: the text is empty")
-        return rendered.text, ((0, len(rendered.text)),)
+        return rendered.text, [(0, len(rendered.text))]
     said = [number for number, message in enumerate(conversation.messages) if message["role"] == "assistant"]
     chosen = _chosen(conversation, said, train_on)
     if train_on == "completion" and not mask_reasoning and all(conversation.trains[conversation.prompt :]):
         begin = _begin(conversation, template, rendered.text, conversation.prompt or 0)
-        spans: Spans = ((begin, len(rendered.text)),) if begin < len(rendered.text) else ()
-    elif template.marks and len(said) == len(chosen) and not mask_reasoning:
-        spans = _joined([span for span in rendered.marked if span[0] < span[1]])
-    else:
-        found = (
-            _of_marks(rendered, said, chosen)
-            if template.marks
-            else [_of_prefixes(conversation, template, rendered.text, number) for number in chosen]
-        )
-        if mask_reasoning:
-            messages = [conversation.messages[number] for number in chosen]
-            found = [
-                part for span, one in zip(found, messages, strict=True) for part in _spoken(rendered.text, span, one)
-            ]
-        spans = _joined([span for span in found if span[0] < span[1]])
-    if not spans:
-        raise NothingTrainsError("nothing trains: what is to train is empty in the text")
-    return rendered.text, spans
+        return rendered.text, [(begin, len(rendered.text))]
+    if template.marks and len(said) == len(chosen) and not mask_reasoning:
+        return rendered.text, rendered.marked
+    found = (
+        _of_marks(rendered, said, chosen)
+        if template.marks
+        else [_of_prefixes(conversation, template, rendered.text, number) for number in chosen]
+    )
+    if mask_reasoning:
+        messages = [conversation.messages[number] for number in chosen]
+        found = [part for span, one in zip(found, messages, strict=True) for part in _spoken(rendered.text, span, one)]
+    return rendered.text, found
 
 
 def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) -> list[int]:
@@ -119,14 +138,3 @@ def _of_prefixes(conversation: Conversation, template: ChatTemplate, text: str, 
             "as generated, so it can't be told which tokens train"
         )
     return len(before), len(upto)
-
-
-def _joined(spans: Sequence[tuple[int, int]]) -> Spans:
-    """Spans without gaps between them as one."""
-    out: list[tuple[int, int]] = []
-    for begin, end in spans:
-        if out and begin <= out[-1][1]:
-            out[-1] = (out[-1][0], max(end, out[-1][1]))
-        else:
-            out.append((begin, end))
-    return tuple(out)

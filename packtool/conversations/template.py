@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,9 +12,11 @@ from jinja2 import TemplateError
 
 from packtool.conversations.record import Conversation, ConversationError
 from packtool.conversations.sandbox import BEGIN, END, LARGEST, STEPS, Environment, Meter
+from packtool.conversations.symbols import Trace
 
 CHARACTERS = 1 << 26
 """Of a conversation's text, however long its messages."""
+TRACED = 1 << 22
 _GROWTH = 8
 """Characters that a template may make of each that it is given."""
 _SOURCE = 1 << 20
@@ -46,6 +49,7 @@ class ChatTemplate:
 
     Attributes:
         marks: it marks what is generated.
+        traceable: it can be rendered with symbols.
 
     Raises:
         ConversationError: it is no template.
@@ -69,6 +73,17 @@ class ChatTemplate:
         except (TemplateError, RecursionError) as error:
             raise ConversationError(f"the chat template is no template: {error}") from None
         self.marks = self._environment.marks
+        self.traceable = self._environment.traceable
+        self._trace: Trace | None = None
+
+    def traced(self, trace: Trace) -> ChatTemplate:
+        """The same template, to be given symbols of a trace instead of texts.
+
+        What it does not refuse then it refuses for no texts of at most `TRACED` characters.
+        """
+        other = copy(self)
+        other._trace = trace
+        return other
 
     def render(
         self, messages: Sequence[Mapping[str, Any]], tools: list[Any] | None = None, *, prompt: bool = False
@@ -82,8 +97,13 @@ class ChatTemplate:
         Raises:
             ConversationError: the template refuses them, fails, or does too much.
         """
-        largest = min(CHARACTERS, LARGEST + _GROWTH * _characters([messages, tools]))
+        largest = min(CHARACTERS, LARGEST + _GROWTH * characters([messages, tools]))
+        if self._trace is not None:
+            largest = LARGEST >> 4  # for all but symbols
         self._environment.meter = Meter(self._steps, largest)
+        self._environment.trace = self._trace
+        if self._trace is not None:
+            self._trace.begin(self._environment.meter.weigh)
         parts: list[str] = []
         size = 0
         try:
@@ -103,14 +123,17 @@ class ChatTemplate:
         except Exception as error:  # a template can raise whatever Python can
             why = " ".join(str(error)[:_REASON].split()) or type(error).__name__
             raise ConversationError(f"the chat template failed: {why}") from None
-        return _unmarked("".join(parts))
+        text = "".join(parts)
+        if self._trace is not None:
+            self._trace.touch(text)
+        return _unmarked(text)
 
     def render_conversation(self, conversation: Conversation) -> Rendered:
         """Render all of a conversation."""
         return self.render(conversation.messages, conversation.tools)
 
 
-def _characters(value: Any) -> int:
+def characters(value: Any) -> int:
     """Characters of all texts in a JSON value."""
     size = 0
     waiting = [value]

@@ -13,6 +13,7 @@ import numpy as np
 
 from packtool.conversations.chat import Chat
 from packtool.conversations.mask import Spans
+from packtool.conversations.recipe import Recipes
 from packtool.conversations.record import (
     ROLES,
     Conversation,
@@ -23,7 +24,6 @@ from packtool.conversations.record import (
     without_tool_calls,
 )
 from packtool.conversations.source import DEFAULT, WITH_TOOLS
-from packtool.conversations.spans import rendered_with_spans
 from packtool.conversations.template import ChatTemplate
 from packtool.corpus.fields import UnusableFieldError
 from packtool.corpus.json_values import require_whole, same_depth
@@ -95,7 +95,14 @@ class Renderer:
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
         now = datetime.fromisoformat(chat.date) if chat.date else None
-        self._templates = {name: ChatTemplate(source, dict(chat.tokens), now=now) for name, source in chat.templates}
+        self._templates = {
+            name: Recipes(
+                ChatTemplate(source, dict(chat.tokens), now=now),
+                chat.train_on,
+                mask_reasoning=chat.reasoning == "mask",
+            )
+            for name, source in chat.templates
+        }
         self._sources = dict(chat.templates)
         longest_first = sorted(chat.special, key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
@@ -147,9 +154,7 @@ class Renderer:
             role = message["role"]
             if role not in ROLES and not re.search(f"[\"']{re.escape(role)}[\"']", self._sources[name]):
                 raise ConversationError(f"message {number} has the role {role[:40]!r}, which templates do not know")
-        text, spans = rendered_with_spans(
-            talk, self._templates[name], chat.train_on, mask_reasoning=chat.reasoning == "mask"
-        )
+        text, spans = self._templates[name].rendered(talk)
         if self._beginnings:
             for said in _strings([talk.messages, talk.tools]):
                 if any(map(said.__contains__, self._beginnings)):

@@ -1,0 +1,184 @@
+"""Conversations of one shape are rendered alike: by what a template did with the first of them.
+
+The shape of a conversation is all of it but the texts that its messages hold: roles, names, numbers, which messages may
+train, and tools. What the template did with such texts is a recipe (`symbols.py`): steps that make texts of texts, and
+questions. It holds for every conversation of the shape for which the answers are the same; for another, the template is
+rendered. So a recipe saves time, most of all where a template marks nothing and each beginning of a conversation has to
+be rendered: whether one continues another is seen in the recipe, once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from packtool.conversations.mask import Spans
+from packtool.conversations.record import Conversation, Trained
+from packtool.conversations.spans import found_spans, rendered_with_spans, trained_spans
+from packtool.conversations.symbols import Kind, Step, Trace
+from packtool.conversations.template import TRACED, ChatTemplate
+
+_ROLE = "role"
+_KEPT = 1 << 25
+"""What shapes and recipes hold, in characters and items; when there is more, all are forgotten."""
+_TRIES = 8
+"""Recipes of a shape, with those that came to nothing."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the conversations of one shape become texts, as long as their texts give the same answers.
+
+    Attributes:
+        steps: what is done, in this order.
+        constants: in slots -1, -2, …
+        made: slots that the steps fill, after those of the conversation's texts.
+        parts: the slots of each part of the text: it is cut where a span begins or ends.
+        spans: first part of each, and the one after the last.
+    """
+
+    steps: tuple[Step, ...]
+    constants: tuple[Any, ...]
+    made: int
+    parts: tuple[tuple[int, ...], ...]
+    spans: tuple[tuple[int, int], ...]
+
+    @property
+    def size(self) -> int:
+        """Characters and items that it holds."""
+        texts = sum(len(each) for each in self.constants if isinstance(each, str))
+        return texts + 16 * len(self.steps) + sum(map(len, self.parts))
+
+    def follow(self, texts: Sequence[str]) -> tuple[str, Spans] | None:
+        """The text and its spans, of a conversation with these texts; None where the answers are others."""
+        slots = [*texts, *(None,) * self.made, *reversed(self.constants)]
+        at = slots.__getitem__
+        for function, inputs, kind, expected, target in self.steps:
+            found = function(*map(at, inputs))
+            if kind is Kind.ANSWER:
+                if found is not expected:
+                    return None
+            elif kind is Kind.TEXT:
+                slots[target] = found
+            elif len(found) != expected:
+                return None
+            else:
+                slots[target : target + expected] = found
+        parts = ["".join(map(at, part)) for part in self.parts]
+        places = [0]
+        for part in parts:
+            places.append(places[-1] + len(part))
+        return "".join(parts), trained_spans((places[first], places[last]) for first, last in self.spans)
+
+
+class Recipes:
+    """Renders conversations, by recipes where there are some.
+
+    Args:
+        template: the tokenizer's.
+        train_on: see `rendered_with_spans`.
+        mask_reasoning: see there; what the assistant thinks is looked for in the text, so there are no recipes.
+    """
+
+    def __init__(self, template: ChatTemplate, train_on: Trained, *, mask_reasoning: bool = False) -> None:
+        self._template = template
+        self._train_on = train_on
+        self._mask_reasoning = mask_reasoning
+        self._may = template.traceable and not mask_reasoning
+        self._recipes: dict[Any, list[Recipe | None]] = {}
+        self._kept = 0
+
+    def rendered(self, conversation: Conversation) -> tuple[str, Spans]:
+        """The text of a conversation, and the spans of it that train; see `rendered_with_spans`."""
+        try:
+            shape, texts = shape_of(conversation)
+            recipes = self._recipes.get(shape)
+        except (TypeError, ValueError, RecursionError):  # no JSON, but something else from a table; or too deep
+            return self._directly(conversation)
+        small = sum(map(len, texts)) < TRACED
+        for recipe in recipes or () if small else ():
+            if recipe is not None and (followed := recipe.follow(texts)) is not None:
+                return followed
+        found = self._directly(conversation)
+        if recipes is None:  # many shapes occur but once
+            self._keep(len(shape))
+            self._recipes[shape] = []
+        elif small and len(recipes) < _TRIES:
+            recipe = recipe_of(conversation, texts, self._template, self._train_on) if self._may else None
+            recipes.append(recipe if recipe is not None and recipe.follow(texts) == found else None)
+            self._keep(0 if recipe is None else recipe.size)
+        return found
+
+    def _keep(self, size: int) -> None:
+        self._kept += size
+        if self._kept > _KEPT:
+            self._recipes.clear()
+            self._kept = 0
+
+    def _directly(self, conversation: Conversation) -> tuple[str, Spans]:
+        return rendered_with_spans(conversation, self._template, self._train_on, mask_reasoning=self._mask_reasoning)
+
+
+def recipe_of(
+    conversation: Conversation, texts: Sequence[str], template: ChatTemplate, train_on: Trained
+) -> Recipe | None:
+    """What a template does with a conversation; None where that can't be said."""
+    trace = Trace(texts)
+    symbols = iter(trace.symbols())
+    messages = tuple(_with(message, symbols.__next__) for message in conversation.messages)
+    try:
+        text, spans = found_spans(replace(conversation, messages=messages), template.traced(trace), train_on)
+        cuts = sorted({0, len(text), *(place for span in spans for place in span)})
+        return Recipe(
+            steps=tuple(trace.steps),
+            parts=tuple(trace.slots_of(text[begin:end]) for begin, end in pairwise(cuts)),
+            constants=tuple(trace.constants),
+            made=len(trace.values) - len(texts),
+            spans=tuple((cuts.index(begin), cuts.index(end)) for begin, end in spans),
+        )
+    except Exception:  # the template is rendered for each conversation, then, and says what is wrong
+        return None
+
+
+def shape_of(conversation: Conversation) -> tuple[Any, list[str]]:
+    """The shape of a conversation, which can be hashed, and the texts that it holds."""
+    texts: list[str] = []
+    shape: list[Any] = [conversation.trains, conversation.prompt]
+    if conversation.tools is not None:
+        shape.append(hashlib.sha256(json.dumps(conversation.tools).encode()).digest())
+    for message in conversation.messages:
+        _add(message, shape, texts)
+    return tuple(shape), texts
+
+
+def _add(value: Mapping[str, Any], shape: list[Any], texts: list[str]) -> None:
+    """Add a JSON object: its names, and what it holds. The role is part of the shape."""
+    for name, each in value.items():
+        shape.append(name)
+        kind = type(each)
+        if kind is str and name != _ROLE:
+            texts.append(each)
+            shape.append(str)
+        elif kind is dict:
+            shape.append(dict)
+            _add(each, shape, texts)
+        elif kind is list:
+            shape += list, len(each)
+            for item in each:
+                _add({"": item}, shape, texts)
+        else:
+            shape += kind, each
+    shape.append(None)
+
+
+def _with(value: Any, text: Callable[[], Any], name: str = "") -> Any:
+    """The same JSON value with something else in place of each text, in the order of `shape_of`."""
+    if type(value) is str and name != _ROLE:
+        return text()
+    if type(value) is dict:
+        return {key: _with(each, text, key) for key, each in value.items()}
+    return [_with(each, text) for each in value] if type(value) is list else value

@@ -1,0 +1,254 @@
+"""Texts whose characters a template does not see: what it asks of them, and what it makes of them, is noted.
+
+A template mostly copies what messages say, and asks little: is it empty, does it begin so. Rendered with a `Symbol` in
+place of each text, it leaves behind what it asked, with the answers, and a text with a character in place of each
+symbol. Conversations with the same answers have the same text, but for what is said (`recipe.py`).
+
+A symbol is no `str`. What is not foreseen here raises an error, and then nothing is said of the template.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+FIRST = 0xF0000
+"""Symbols are written as characters of a private plane, from here on."""
+_MOST = 0xFFFD
+SYMBOL = re.compile(f"[{chr(FIRST)}-{chr(FIRST + _MOST)}]")
+_TEXT = frozenset(["strip", "lstrip", "rstrip", "removeprefix", "removesuffix"])
+_ASKED = frozenset(["startswith", "endswith", "isspace", "isdigit", "isalpha", "isalnum", "islower", "isupper"])
+_LIST = frozenset(["split", "rsplit", "partition", "rpartition", "splitlines"])
+_REPEATED = 8
+"""How often one thing may hold a symbol; `_ALL`, how often all that a rendering makes or looks through may. A rendering
+may weigh as many times the characters that it is given (`template.py`), so one within these limits is never refused."""
+_ALL = 64 * _REPEATED
+
+
+class UnforeseenError(Exception):
+    """Something is done with a text that can't be noted."""
+
+
+class Kind(Enum):
+    """What a step gives."""
+
+    TEXT = 0
+    ANSWER = 1
+    """True or False."""
+    LIST = 2
+    """So many texts."""
+
+
+class Step(NamedTuple):
+    """What is done with texts: `function` of some slots. Slots below 0 are constants.
+
+    Attributes:
+        expected: an answer, or a number of texts.
+        target: the first slot that it fills.
+    """
+
+    function: Callable[..., Any]
+    inputs: tuple[int, ...]
+    kind: Kind
+    expected: Any
+    target: int
+
+
+class Trace:
+    """What is done with some texts.
+
+    Args:
+        texts: those that a conversation holds, in slots 0, 1, …
+
+    Attributes:
+        steps: in their order.
+        constants: in slots -1, -2, …
+        values: the texts in slots 0, 1, …
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.steps: list[Step] = []
+        self.constants: list[Any] = []
+        self.values: list[str] = []
+        self._measures: list[tuple[int, Counter[int]]] = []
+        self._known: dict[Any, Any] = {}
+        self._weigh: Callable[[int], None] = lambda characters: None
+        self._touched = Counter[int]()
+        for number, text in enumerate(texts):
+            self._symbol(text, (0, Counter({number: 1})))
+
+    def symbols(self) -> list[Symbol]:
+        """One for each text of the conversation; to be asked first."""
+        return [Symbol(self, chr(FIRST + number)) for number in range(len(self.values))]
+
+    def begin(self, weigh: Callable[[int], None]) -> None:
+        """Begin a rendering, whose meter is told of characters that no text of the conversation has."""
+        self._weigh = weigh
+        self._touched = Counter()
+
+    def touch(self, expression: str, times: int = 1) -> None:
+        """Make or look through a text so many times."""
+        characters, held = self._measured(expression)
+        self._weigh(characters * times)
+        for number, count in held.items():
+            self._touched[number] += count * times
+            if count * times > _REPEATED or self._touched[number] > _ALL:
+                raise UnforeseenError
+
+    def do(self, kind: Kind, function: Callable[..., Any], *values: Any) -> Any:
+        """Do something with symbols and constants, and note it, unless it is done already."""
+        inputs = tuple(self._slot(value) for value in values)
+        if (function, inputs) in self._known:
+            return self._known[function, inputs]
+        found = function(*map(self._value, inputs))
+        made: Any = found
+        if kind is Kind.ANSWER:
+            self.steps.append(Step(function, inputs, kind, found, 0))
+        else:
+            texts = [found] if kind is Kind.TEXT else list(found)
+            self.steps.append(Step(function, inputs, kind, len(texts), len(self.values)))
+            measured = self._measured("".join(chr(FIRST + slot) for slot in inputs if slot >= 0))
+            symbols = [self._symbol(text, measured) for text in texts]
+            made = symbols[0] if kind is Kind.TEXT else type(found)(symbols)
+        self._known[function, inputs] = made
+        return made
+
+    def slots_of(self, expression: str) -> tuple[int, ...]:
+        """The slots that spell an expression, one after another."""
+        parts = re.split(f"({SYMBOL.pattern})", expression)
+        return tuple(ord(part) - FIRST if SYMBOL.match(part) else self._slot(part) for part in parts if part)
+
+    def _slot(self, value: Any) -> int:
+        """Where a symbol or a constant is."""
+        if isinstance(value, Symbol):
+            parts = self.slots_of(value._expression)
+            found = value if len(parts) == 1 else self.do(Kind.TEXT, _together, *map(_Slot, parts))
+            return ord(found._expression) - FIRST
+        if isinstance(value, _Slot):
+            return value
+        if not (value is None or isinstance(value, str | int | slice | tuple)):
+            raise UnforeseenError
+        if isinstance(value, tuple) and not all(isinstance(each, str) for each in value):
+            raise UnforeseenError
+        for number, constant in enumerate(self.constants):
+            if type(constant) is type(value) and constant == value:
+                return -1 - number
+        self.constants.append(value)
+        return -len(self.constants)
+
+    def _value(self, slot: int) -> Any:
+        return self.values[slot] if slot >= 0 else self.constants[-1 - slot]
+
+    def _symbol(self, text: str, measured: tuple[int, Counter[int]]) -> Symbol:
+        if len(self.values) >= _MOST:
+            raise UnforeseenError
+        self.values.append(text)
+        self._measures.append(measured)
+        return Symbol(self, chr(FIRST + len(self.values) - 1))
+
+    def _measured(self, expression: str) -> tuple[int, Counter[int]]:
+        """Characters of an expression, and how often it holds each text of the conversation; at most."""
+        found = SYMBOL.findall(expression)
+        characters = len(expression) - len(found)
+        held = Counter[int]()
+        for each in found:
+            more, parts = self._measures[ord(each) - FIRST]
+            characters += more
+            held += parts
+        return characters, held
+
+
+class _Slot(int):
+    """A slot that is known already."""
+
+
+def _together(*parts: str) -> str:
+    return "".join(parts)
+
+
+class Symbol:
+    """A text of a trace. Names that do not begin with an underscore are those of `str`: templates may see them.
+
+    Args:
+        trace: where it is noted.
+        expression: the symbol's own character, or what it is made of.
+    """
+
+    __slots__ = ("_expression", "_trace")
+
+    def __init__(self, trace: Trace, expression: str) -> None:
+        self._trace = trace
+        self._expression = expression
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _TEXT or name in _ASKED or name in _LIST:
+            kind = Kind.TEXT if name in _TEXT else Kind.ANSWER if name in _ASKED else Kind.LIST
+
+            def method(*args: Any) -> Any:
+                if kind is Kind.LIST and any(isinstance(each, Symbol) for each in args):
+                    raise UnforeseenError  # an empty separator is an error
+                return self._do(kind, getattr(str, name), *args)
+
+            return method
+        if hasattr(str, name):
+            raise UnforeseenError
+        raise AttributeError(name)
+
+    def _do(self, kind: Kind, function: Callable[..., Any], *args: Any) -> Any:
+        self._trace.touch(self._expression)
+        for each in args:
+            if isinstance(each, Symbol):
+                self._trace.touch(each._expression)
+        return self._trace.do(kind, function, self, *args)
+
+    def __bool__(self) -> bool:
+        return bool(self._trace.do(Kind.ANSWER, bool, self))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, str | Symbol):
+            return False
+        return bool(self._do(Kind.ANSWER, _equal, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(self._do(Kind.ANSWER, str.__contains__, item))
+
+    def __getitem__(self, place: Any) -> Any:
+        if not isinstance(place, slice):
+            raise UnforeseenError
+        return self._do(Kind.TEXT, str.__getitem__, place)
+
+    def _unforeseen(self, *_: Any) -> Any:
+        raise UnforeseenError
+
+    __str__ = __repr__ = __format__ = __len__ = __iter__ = _unforeseen
+    __lt__ = __le__ = __gt__ = __ge__ = _unforeseen
+
+
+def _equal(left: str, right: str) -> bool:
+    return left == right
+
+
+def touch(symbol: Symbol, times: int = 1) -> None:
+    """Look through a symbol so many times."""
+    symbol._trace.touch(symbol._expression, times)
+
+
+def written(value: Any) -> str:
+    """A symbol, or a text without symbols, as it is written into what is rendered."""
+    if isinstance(value, Symbol):
+        touch(value)
+        return value._expression
+    text = str(value)
+    if SYMBOL.search(text):
+        raise UnforeseenError
+    return text
+
+
+def symbol_of(trace: Trace, expression: str) -> Any:
+    """What is written as a symbol, if there is one in it."""
+    return Symbol(trace, expression) if SYMBOL.search(expression) else expression
