@@ -30,6 +30,7 @@ from jinja2.visitor import NodeTransformer
 from packtool.conversations.record import ConversationError
 from packtool.conversations.symbols import (
     SYMBOL,
+    Length,
     Symbol,
     Trace,
     UnforeseenError,
@@ -137,6 +138,7 @@ class Environment(ImmutableSandboxedEnvironment):
         tests: dict[str, Any] = dict(self.tests)
         self.tests |= {name: self._weighing(tests[name]) for name in _COMPARE}
         self.tests |= {name: _of_text(tests[name]) for name in ("string", "iterable", "sequence")}
+        self.tests |= {name: _of_number(tests[name]) for name in ("number", "integer")}
         self.tests["sameas"] = _same
         self.globals |= {
             "raise_exception": _raise_exception,
@@ -371,6 +373,8 @@ def _filtered(name: str, function: Callable[..., Any], value: Any, *args: Any, *
     """What a filter makes of a symbol."""
     if name in ("trim", "string") and isinstance(value, Symbol) and not kwargs:
         return value.strip(*args) if name == "trim" else value
+    if name in ("length", "count") and not args:
+        return Length(value)
     if name in ("default", "d"):
         return function(value, *args, **kwargs)
     raise UnforeseenError
@@ -381,8 +385,13 @@ def _of_text(test: Callable[..., Any]) -> Callable[..., Any]:
     return lambda value: isinstance(value, Symbol) or test(value)
 
 
+def _of_number(test: Callable[..., Any]) -> Callable[..., Any]:
+    """A test that is true of numbers."""
+    return lambda value: isinstance(value, Length) or test(value)
+
+
 def _same(value: Any, other: Any) -> bool:
-    if isinstance(value, Symbol) and not (other is None or isinstance(other, bool)):
+    if isinstance(value, Symbol | Length) and not (other is None or isinstance(other, bool)):
         raise UnforeseenError
     return value is other
 

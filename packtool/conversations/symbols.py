@@ -218,8 +218,13 @@ class Symbol:
         return bool(self._do(Kind.ANSWER, str.__contains__, item))
 
     def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, str):
+            raise TypeError  # as a text does
         if not isinstance(place, slice):
-            raise UnforeseenError
+            if place not in (0, -1):
+                raise UnforeseenError
+            if not self:
+                raise IndexError
         return self._do(Kind.TEXT, str.__getitem__, place)
 
     def _unforeseen(self, *_: Any) -> Any:
@@ -227,6 +232,35 @@ class Symbol:
 
     __str__ = __repr__ = __format__ = __len__ = __iter__ = _unforeseen
     __lt__ = __le__ = __gt__ = __ge__ = _unforeseen
+
+
+class Length:
+    """How long a symbol is, of which can be asked whether it is anything at all."""
+
+    __slots__ = ("_symbol",)
+
+    def __init__(self, symbol: Symbol) -> None:
+        touch(symbol)
+        self._symbol = symbol
+
+    def __bool__(self) -> bool:
+        return bool(self._symbol)
+
+    def __eq__(self, other: object) -> bool:
+        return not self._than(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _than(self, other: object) -> bool:
+        if isinstance(other, bool) or other != 0:
+            raise UnforeseenError
+        return bool(self._symbol)
+
+    def _unforeseen(self, *_: Any) -> Any:
+        raise UnforeseenError
+
+    __gt__ = _than
+    __lt__ = __le__ = __ge__ = __str__ = __repr__ = __format__ = _unforeseen
 
 
 def _equal(left: str, right: str) -> bool:
@@ -243,7 +277,7 @@ def written(value: Any) -> str:
     if isinstance(value, Symbol):
         touch(value)
         return value._expression
-    text = str(value)
+    text = str(value)  # which a length refuses
     if SYMBOL.search(text):
         raise UnforeseenError
     return text
