@@ -113,10 +113,8 @@ def test_ids_beyond_the_vocabulary_are_found(packed: Path, capsys: pytest.Captur
         reseal(path, manifest)
         assert run(["verify", str(path)]) == 1
         said = capsys.readouterr().err.splitlines()
-        assert {line.rpartition("holds")[0] != "" and "but the vocabulary ends at 19" in line for line in said} == {
-            True
-        }
-        assert len(set(said)) == len(said), "each shard once"
+        assert not [line for line in said if "but the vocabulary ends at 19" not in line]
+        assert len(set(said)) == len(said) > 0, "each shard once"
 
 
 def test_an_unbalanced_ledger_is_found(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
