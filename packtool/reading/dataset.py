@@ -12,7 +12,7 @@ import numpy.typing as npt
 from packtool.errors import UsageError
 from packtool.reading.batch import ATTENTION, FIELDS, TARGETS, Batch, make_batch
 from packtool.reading.orders import Epoch, Opened, Recipe, read, single
-from packtool.reading.rows import Array, Index, Rows
+from packtool.reading.rows import Array, Index, Rows, number_of, numbers_of
 from packtool.storage.manifest import PackedManifest
 
 
@@ -157,9 +157,7 @@ class BucketDataset(_Opened):
         if isinstance(index, int | np.integer):
             rows, first, count = self.place(int(index))
             return rows.tokens(first, first + count)
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        return [self[int(number)] for number in np.asarray(index)]
+        return [self[number] for number in numbers_of(index, len(self), "batch").tolist()]
 
     def __iter__(self) -> Iterator[Array]:
         return (self[number] for number in range(len(self)))
@@ -186,10 +184,7 @@ class BucketDataset(_Opened):
     def place(self, index: int) -> tuple[Rows, int, int]:
         """Return the rows of the bucket that a batch is from, its first row and their number."""
         table = self._table()
-        number = index + len(table) if index < 0 else index
-        if not 0 <= number < len(table):
-            raise IndexError(f"batch {index} of {len(table)}")
-        bucket, first, count = table[number].tolist()
+        bucket, first, count = table[number_of(index, len(table), "batch")].tolist()
         return self.buckets[bucket], first, count
 
     def epoch(

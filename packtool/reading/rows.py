@@ -22,6 +22,51 @@ Array = npt.NDArray[Any]
 _AT_ONCE = 1 << 20  # tokens that iteration reads at a time
 
 
+def number_of(index: int, count: int, what: str) -> int:
+    """Return the number that an index of a sequence means, from 0; a negative one counts from the end.
+
+    Raises:
+        IndexError: there is no such item.
+    """
+    number = index + count if index < 0 else index
+    if not 0 <= number < count:
+        raise IndexError(f"{what} {index} of {count}")
+    return number
+
+
+def numbers_of(index: Index, count: int, what: str) -> I64:
+    """Return the numbers that an index of a sequence means, all from 0.
+
+    Args:
+        index: a number, a slice, an array or list of numbers, or a mask as long as the sequence; negative numbers count
+            from the end.
+        count: items of the sequence.
+        what: an item is, for messages.
+
+    Raises:
+        IndexError: there is no such item.
+        TypeError: not an index.
+
+    >>> numbers_of([-1, 0], 5, "row"), numbers_of(np.array([False, True]), 2, "row")
+    (array([4, 0]), array([1]))
+    """
+    if isinstance(index, slice):
+        return np.arange(*index.indices(count))
+    if isinstance(index, int | np.integer):
+        return np.array([number_of(int(index), count, what)])
+    numbers = np.asarray(index)
+    if numbers.dtype == np.bool_ and numbers.shape == (count,):
+        return np.flatnonzero(numbers)
+    if numbers.ndim != 1 or (len(numbers) and not np.issubdtype(numbers.dtype, np.integer)):
+        how = "an integer, several by a slice or by integers in one dimension"
+        raise TypeError(f"a {what} is chosen by {how}, not {index!r}")
+    numbers = numbers.astype(np.int64)
+    wrong = np.flatnonzero((numbers < -count) | (numbers >= count))
+    if len(wrong):
+        raise IndexError(f"{what} {numbers[wrong[0]]} of {count}")
+    return np.where(numbers < 0, numbers + count, numbers)
+
+
 class Rows:
     """The rows of one length: a sequence of arrays of ``sequence_length`` token ids.
 
@@ -50,7 +95,7 @@ class Rows:
             index: a row number, a slice, or an array or list of row numbers; negative ones count from the end.
         """
         if isinstance(index, int | np.integer):
-            row = self._number(int(index))
+            row = number_of(int(index), len(self), "row")
             one: Array = self.tokens(row, row + 1)[0]
             return one
         if isinstance(index, slice):
@@ -95,7 +140,7 @@ class Rows:
 
         Document -1 is padding, -2 an EOS that the strategy inserted.
         """
-        return self._stored.table(self._number(row))
+        return self._stored.table(number_of(row, len(self), "row"))
 
     def segments_of(self, rows: I64) -> Segments:
         """Return the segments of the rows of these numbers (from 0), as columns."""
@@ -108,20 +153,7 @@ class Rows:
             IndexError: there is no such row.
             TypeError: not an index.
         """
-        if isinstance(index, int | np.integer):
-            return np.array([self._number(int(index))])
-        if isinstance(index, slice):
-            return np.arange(*index.indices(len(self)))
-        rows = np.asarray(index)
-        if rows.dtype == np.bool_ and rows.shape == (len(self),):
-            return np.flatnonzero(rows)
-        if rows.ndim != 1 or (len(rows) and not np.issubdtype(rows.dtype, np.integer)):
-            raise TypeError(f"rows are chosen by an integer, a slice, or integers in one dimension, not {index!r}")
-        rows = rows.astype(np.int64)
-        wrong = np.flatnonzero((rows < -len(self)) | (rows >= len(self)))
-        if len(wrong):
-            raise IndexError(f"row {rows[wrong[0]]} of {len(self)}")
-        return np.where(rows < 0, rows + len(self), rows)
+        return numbers_of(index, len(self), "row")
 
     def stored_numbers(self, rows: I64) -> I64 | None:
         """Return which stored rows these are; None if rows are put together from parts of them."""
@@ -133,12 +165,6 @@ class Rows:
 
     def _typed(self, tokens: Array) -> Array:
         return tokens.astype(self.dtype, copy=False)
-
-    def _number(self, row: int) -> int:
-        index = row + len(self) if row < 0 else row
-        if not 0 <= index < len(self):
-            raise IndexError(f"row {row} of {len(self)}")
-        return index
 
 
 class ReorderedRows(Rows):
@@ -160,7 +186,7 @@ class ReorderedRows(Rows):
         return self._typed(self._take(np.arange(first, last), self._stored))
 
     def segments(self, row: int) -> npt.NDArray[Any]:
-        return to_table(self.segments_of(np.array([self._number(row)])))
+        return to_table(self.segments_of(np.array([number_of(row, len(self), "row")])))
 
     def segments_of(self, rows: I64) -> Segments:
         return self._layout.segments_of(rows)
@@ -199,7 +225,7 @@ class RepackedRows(Rows):
         return self._typed(self._take(np.arange(first, last), self._stored))
 
     def segments(self, row: int) -> npt.NDArray[Any]:
-        return to_table(self.segments_of(np.array([self._number(row)])))
+        return to_table(self.segments_of(np.array([number_of(row, len(self), "row")])))
 
     def segments_of(self, rows: I64) -> Segments:
         return self._layout.segments_of(rows)
@@ -231,7 +257,7 @@ class RotatedRows(Rows):
         return self._typed(self._take(np.arange(first, last), self._stored))
 
     def segments(self, row: int) -> npt.NDArray[Any]:
-        return to_table(self.segments_of(np.array([self._number(row)])))
+        return to_table(self.segments_of(np.array([number_of(row, len(self), "row")])))
 
     def segments_of(self, rows: I64) -> Segments:
         length = self.sequence_length

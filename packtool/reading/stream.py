@@ -212,7 +212,7 @@ class Stream:
         return found
 
     def batch(self, keys: Sequence[Key], *, rows: Dataset | BucketDataset | None = None, narrow: bool = False) -> Batch:
-        """Make what a training step reads of some samples, in the order given; they may be of several epochs.
+        """Make what a training step reads of some samples, in the order given; of several epochs, one after another.
 
         Args:
             narrow: as of `packtool.reading.make_batch`.

@@ -24,7 +24,7 @@ def test_wrong_indices(packed: dict[str, Path]) -> None:
         with pytest.raises(IndexError, match=rf"row -?\d+ of {size}"):
             dataset[index]
     for index in (1.5, "rows", [[0, 1]], [0.5], None):
-        with pytest.raises(TypeError, match="rows are chosen by an integer"):
+        with pytest.raises(TypeError, match="a row is chosen by an integer"):
             dataset[index]  # type: ignore[index]
 
 
@@ -118,6 +118,13 @@ def test_batches_are_items(store: Path, tmp_path: Path, drop: bool) -> None:
     assert [batch.shape for batch in rows] == [rows[number].shape for number in range(len(rows))]
     with pytest.raises(IndexError, match=f"batch {len(rows)} of {len(rows)}"):
         rows[len(rows)]
+    some = np.arange(len(rows)) % 3 == 1
+    for mine, theirs in zip(rows[some], rows[np.flatnonzero(some)], strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    with pytest.raises(
+        TypeError, match="a batch is chosen by an integer, several by a slice or by integers in one dimension"
+    ):
+        rows[[0.5]]  # type: ignore[list-item]
     with pytest.raises(UsageError, match="batch_tokens: rows of several lengths need batches"):
         bucketed(tmp_path / "packed").epoch(2)
     with pytest.raises(UsageError, match=r"the dataset has no batches\. Make them"):
