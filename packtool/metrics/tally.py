@@ -120,23 +120,15 @@ class Tally:
             self._add_alike(rows, times, self.lengths if lengths is None else lengths)
             return
         lengths = self.lengths if lengths is None else lengths
-        held = rows.document >= 0
         self.rows += rows.groups
+        rows = self._without_filler(rows)
         self.homogeneity.add(rows)
-        self.documents_in_row += np.bincount(
-            _distinct_documents(rows, held, len(lengths)), minlength=self.sequence_length + 1
-        )
-        if held.all():
-            document, start, length, repeated = rows.document, rows.start, rows.length, rows.repeated
-        else:
-            self.padding += int(rows.length[rows.document == PADDING].sum())
-            self.inserted_eos += int(rows.length[rows.document == INSERTED_EOS].sum())
-            document, start, length, repeated = (
-                column[held] for column in (rows.document, rows.start, rows.length, rows.repeated)
-            )
+        document, start, length, repeated = rows.document, rows.start, rows.length, rows.repeated
         self.piece_lengths += np.bincount(length, minlength=self.sequence_length + 1)
         whole = lengths[document].astype(np.int64)
         end = start + length
+        # A second copy of a whole document is marked as repeated, unless it has no text.
+        self._count_documents(rows, len(lengths), (length < whole) | bool(repeated.any() or (whole < 2).any()))
         ends_document = end == whole
         stored_eos = int(np.count_nonzero(ends_document))
         again = 0
@@ -172,17 +164,14 @@ class Tally:
     def _add_alike(self, rows: Segments, times: I64, lengths: Ints) -> None:
         if rows.repeated.any():
             raise ValueError("rows that are counted several times repeat nothing")
-        piece_times = np.repeat(times, np.diff(rows.offsets))
-        held = rows.document >= 0
         self.rows += int(times.sum())
-        self.padding += int((rows.length * piece_times)[rows.document == PADDING].sum())
-        self.inserted_eos += int((rows.length * piece_times)[rows.document == INSERTED_EOS].sum())
+        rows = self._without_filler(rows, times)
         self.homogeneity.add(rows, times)
-        self.documents_in_row += _weighted(_distinct_documents(rows, held, len(lengths)), times, self.sequence_length)
-        document, start, length = rows.document[held], rows.start[held], rows.length[held]
-        piece_times = piece_times[held]
+        piece_times = np.repeat(times, np.diff(rows.offsets))
+        start, length = rows.start, rows.length
         self.piece_lengths += _weighted(length, piece_times, self.sequence_length)
-        whole = lengths[document].astype(np.int64)
+        whole = lengths[rows.document].astype(np.int64)
+        self._count_documents(rows, len(lengths), length < whole, times)
         ends_document = start + length == whole
         intact = (start == 0) & (start + length >= whole - 1) & (whole > 1)
         stored_eos = int(piece_times[ends_document].sum())
@@ -190,6 +179,37 @@ class Tally:
         self.placed += int(length @ piece_times) - stored_eos
         self.intact += int(piece_times[intact].sum())
         self.intact_longer += int(piece_times[intact & (whole > self.sequence_length)].sum())
+
+    def _without_filler(self, rows: Segments, times: I64 | None = None) -> Segments:
+        """Count padding and inserted EOS, and leave them out."""
+        filler = np.flatnonzero(rows.document < 0)
+        if not len(filler):
+            return rows
+        length, document = rows.length[filler], rows.document[filler]
+        if times is not None:
+            length = length * times[np.searchsorted(rows.offsets, filler, side="right") - 1]
+        self.padding += int(length[document == PADDING].sum())
+        self.inserted_eos += int(length[document == INSERTED_EOS].sum())
+        kept = np.flatnonzero(rows.document >= 0)
+        columns = (column[kept] for column in (rows.document, rows.start, rows.length, rows.repeated))
+        return Segments(*columns, rows.offsets - np.searchsorted(filler, rows.offsets))
+
+    def _count_documents(
+        self, rows: Segments, documents: int, partial: npt.NDArray[np.bool_], times: I64 | None = None
+    ) -> None:
+        """Count the distinct documents in each row: one that lies there in several segments lies in none as a whole."""
+        counts = np.diff(rows.offsets)
+        # Sorted by row and document, segments of a document in one row are neighbours.
+        key = (rows.group_of() * documents + rows.document)[partial]
+        if not (key[1:] > key[:-1]).all():
+            key.sort()
+            row = key[1:][key[1:] == key[:-1]] // documents
+            counts -= np.bincount(row, minlength=rows.groups)
+        self.documents_in_row += (
+            np.bincount(counts, minlength=self.sequence_length + 1)
+            if times is None
+            else _weighted(counts, times, self.sequence_length)
+        )
 
     def __iadd__(self, other: Tally) -> Tally:
         """Add the counts of other rows of the same dataset."""
@@ -288,26 +308,3 @@ def _listed(histogram: I64) -> tuple[list[int], list[int]]:
 def _weighted(values: I64, times: I64, most: int) -> I64:
     """Count how often each value occurs; sums below 2^53 are exact."""
     return np.bincount(values, times, minlength=most + 1).astype(np.int64)
-
-
-def _distinct_documents(rows: Segments, held: npt.NDArray[np.bool_], documents: int) -> I64:
-    """Count distinct documents in each row; `held` marks the segments of documents."""
-    document, counts = rows.document, np.diff(rows.offsets)
-    if not held.all():
-        before = np.zeros(len(held) + 1, np.int64)
-        np.cumsum(held, out=before[1:])
-        document, counts = document[held], before[rows.offsets[1:]] - before[rows.offsets[:-1]]
-    if (document[1:] >= document[:-1]).all():
-        # Streams: the segments of a document are neighbours, most of them in rows of their own.
-        again = np.flatnonzero(document[1:] == document[:-1]) + 1
-        ends = np.cumsum(counts)
-        row = np.searchsorted(ends, again, side="right")
-        counts -= np.bincount(row[ends[row] - counts[row] < again], minlength=rows.groups)
-        return counts
-    # A document may lie in one row in several segments: sorted by row and document, they are neighbours.
-    key = np.repeat(np.arange(rows.groups), counts) * documents + document
-    if not (key[1:] > key[:-1]).all():
-        key.sort()
-        row = key[1:][key[1:] == key[:-1]] // documents
-        counts -= np.bincount(row, minlength=rows.groups)
-    return counts

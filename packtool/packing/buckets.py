@@ -71,7 +71,7 @@ class _Filled:
         return RowsPlan(
             sequence_length,
             self.lengths,
-            long=LongRows(np.empty(0, order.dtype), np.zeros(1, np.int64)),
+            long=LongRows.of(np.empty(0, order.dtype), np.zeros(1, np.int64)),
             bins=Bins(placed, offsets, listed, self.start[number], self.length[number]),
             whole=True,
         )

@@ -37,7 +37,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
         RowsPlan(
             sequence_length,
             lengths,
-            long=LongRows(documents.long, offsets_of(documents.rows)),
+            long=LongRows.of(documents.long, offsets_of(documents.rows)),
             bins=Bins(order[_grouped(bin, options.seed)], offsets_of(np.bincount(bin)), empty, empty, empty),
             eos_omitted=documents.eos_alone,
         )

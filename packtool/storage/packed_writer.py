@@ -74,7 +74,7 @@ class PackedShardWriter:
             if kind in self._columns and values is not None:
                 self._columns[kind].write(values)
         if self._with_segments and rows is not None:
-            self._table.write(to_table(rows).tobytes())
+            self._table.write(to_table(rows).data)
             self._segments += len(rows)
             self._counts.append(np.diff(rows.offsets).astype(np.uint32))
 

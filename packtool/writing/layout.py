@@ -49,6 +49,8 @@ class Layout:
         if self.order is None:
             return place
         if self._places is None:
+            if self.plan.atom_units == 1:
+                return self.order[place]
             atom, inside = np.divmod(place, self.plan.atom_units)
             return self.order[atom] * self.plan.atom_units + inside
         assert self.plan.atom_offsets is not None
@@ -85,9 +87,9 @@ class Layout:
         whole = Segments(found.document, found.start, found.length, found.repeated, offsets_of(counts))
         return join(pad(whole, self.plan.unit), self.plan.unit, self.plan.sequence_length)
 
-    def batches(self, first_row: int, last_row: int) -> Iterator[tuple[int, int]]:
-        """Yield ranges of rows of about `BATCH_TOKENS` tokens."""
-        step = max(1, BATCH_TOKENS // self.plan.sequence_length)
+    def batches(self, first_row: int, last_row: int, times: int = 1) -> Iterator[tuple[int, int]]:
+        """Yield ranges of rows of about `BATCH_TOKENS` tokens, or so many times as many."""
+        step = max(1, times * BATCH_TOKENS // self.plan.sequence_length)
         for row in range(first_row, last_row, step):
             yield row, min(row + step, last_row)
 
@@ -124,12 +126,15 @@ def merge(rows: Segments) -> Segments:
     if len(rows) < 2:
         return rows
     document, start, length = rows.document, rows.start, rows.length
-    same = document[1:] == document[:-1]
-    follows = (document[1:] >= 0) & (start[1:] == start[:-1] + length[:-1]) & (rows.repeated[1:] == 0)
-    joins = np.concatenate([[False], same & (follows | (document[1:] == PADDING))])
-    joins[rows.offsets[:-1][np.diff(rows.offsets) > 0]] = False
-    if not joins.any():
+    again = np.flatnonzero(document[1:] == document[:-1]) + 1  # in most rows there is none
+    if not len(again):
         return rows
-    head = np.flatnonzero(~joins)
-    offsets = np.concatenate([[0], np.cumsum(~joins)])[rows.offsets]
+    follows = (document[again] >= 0) & (start[again] == start[again - 1] + length[again - 1])
+    heads = np.ones(len(rows), np.bool_)
+    heads[again[follows & (rows.repeated[again] == 0) | (document[again] == PADDING)]] = False
+    heads[rows.offsets[:-1][np.diff(rows.offsets) > 0]] = True
+    head = np.flatnonzero(heads)
+    if len(head) == len(rows):
+        return rows
+    offsets = offsets_of(heads)[rows.offsets]
     return Segments(document[head], start[head], np.add.reduceat(length, head), rows.repeated[head], offsets)

@@ -14,6 +14,9 @@ from packtool.writing.layout import Layout, join, unit_range
 from packtool.writing.records import padding, parted
 from packtool.writing.source import Source, Tokens, Units
 
+_WITHOUT_TOKENS = 4
+"""How many times as many rows are laid out at a time where their tokens are not."""
+
 
 class Batch(NamedTuple):
     """Some rows.
@@ -110,7 +113,7 @@ class RowsWithoutTokens(PlannedRows):
         return RowsWithoutTokens, (self.plan, self._order, IN_MEMORY, self._counted)
 
     def batches(self, first: int, last: int) -> Iterator[Batch]:
-        for a, b in self._layout.batches(first, last):
+        for a, b in self._layout.batches(first, last, _WITHOUT_TOKENS):
             segments = self._layout.segments(a, b)
             loss = None if self._counted is None or self._counted.loss is None else self._counted.loss(segments)
             yield Batch(segments, None, loss)

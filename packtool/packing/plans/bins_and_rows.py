@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from packtool.arrays import Arrays
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.packing.bins.mix import mix
 from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of, ranges
 
@@ -29,10 +29,24 @@ class LongRows:
     Attributes:
         document: the documents, ascending.
         offsets: documents + 1; rows before each.
+        of_row: which of the documents each row is of.
     """
 
     document: Ints
     offsets: I64
+    of_row: Ints
+
+    @classmethod
+    def of(cls, document: Ints, offsets: I64, arrays: Arrays = IN_MEMORY) -> LongRows:
+        """Look up once which rows are of which document: for rows in random order a search takes longer than all else."""
+
+        def documents(first: int, last: int) -> Ints:
+            begin, end = np.searchsorted(offsets, [first, last], side="right") - [1, 0]
+            counts = np.diff(np.clip(offsets[begin : end + 1], first, last))
+            return np.repeat(np.arange(begin, begin + len(counts)), counts)
+
+        rows = int(offsets[-1])
+        return cls(document, offsets, arrays.filled(rows, index_type(len(document)), documents))
 
 
 @dataclass(frozen=True)
@@ -70,7 +84,7 @@ class RowsPlan(Plan):
 
     >>> empty = np.empty(0, np.int64)
     >>> bins = Bins(np.array([2, 0]), np.array([0, 2]), empty, empty, empty)
-    >>> rows = RowsPlan(8, np.array([3, 16, 12]), long=LongRows(np.array([1, 2]), np.array([0, 2, 3])), bins=bins)
+    >>> rows = RowsPlan(8, np.array([3, 16, 12]), long=LongRows.of(np.array([1, 2]), np.array([0, 2, 3])), bins=bins)
     >>> segments = rows.segments(np.array([3, 1]))
     >>> segments.document, segments.start, segments.length
     (array([2, 0, 1]), array([8, 0, 8]), array([4, 3, 8]))
@@ -110,9 +124,10 @@ class RowsPlan(Plan):
         return cls(
             plans[0].sequence_length,
             lengths,
-            long=LongRows(
+            long=LongRows.of(
                 arrays.concatenated((plan._long.document for plan in plans), kind, firsts),
                 _chain([plan._long.offsets for plan in plans], arrays),
+                arrays,
             ),
             bins=Bins(
                 arrays.concatenated((plan._bins.document for plan in plans), kind, firsts),
@@ -181,15 +196,20 @@ class RowsPlan(Plan):
 
     def _long_segments(self, rows: I64) -> tuple[I64, I64, I64]:
         """Work out document, start and repeated tokens of long rows."""
-        at = np.searchsorted(self._long.offsets, rows, side="right") - 1
+        at = self._long.of_row[rows]
         document = self._long.document[at].astype(np.int64)
-        row, of = rows - self._long.offsets[at], self._long.offsets[at + 1] - self._long.offsets[at]
+        first = self._long.offsets[at]
+        row, of = rows - first, self._long.offsets[at + 1] - first
         tokens = self._lengths[document].astype(np.int64)
-        slides = of * self.sequence_length > tokens
-        gaps = np.maximum(of - 1, 1)
-        start = np.where(slides, row * (tokens - self.sequence_length) // gaps, row * self.sequence_length)
-        before = np.where(slides, (row - 1) * (tokens - self.sequence_length) // gaps + self.sequence_length, start)
-        return document, start, np.where(row > 0, before - start, 0)
+        start, repeated = row * self.sequence_length, np.zeros_like(row)
+        slides = np.flatnonzero(of * self.sequence_length > tokens)
+        if len(slides):
+            row, gaps = row[slides], np.maximum(of[slides] - 1, 1)
+            room = tokens[slides] - self.sequence_length
+            begin = row * room // gaps
+            before = (row - 1) * room // gaps + self.sequence_length
+            start[slides], repeated[slides] = begin, np.where(row > 0, before - begin, 0)
+        return document, start, repeated
 
     def _bin_segments(self, segments: I64) -> tuple[I64, I64, I64]:
         """Work out document, start and length of segments in bins."""
@@ -197,7 +217,7 @@ class RowsPlan(Plan):
             return np.empty_like(segments), np.empty_like(segments), np.empty_like(segments)
         document = self._bins.document[segments].astype(np.int64)
         tokens = self._lengths[document].astype(np.int64)
-        length = tokens if self._whole else tokens % self.sequence_length
+        length = tokens if self._whole else self._tails(tokens)
         start = tokens - length
         if len(self._bins.listed):
             at = np.minimum(np.searchsorted(self._bins.listed, segments), len(self._bins.listed) - 1)
@@ -213,13 +233,18 @@ class RowsPlan(Plan):
         out = np.empty(len(bins.document), np.min_scalar_type(size))
         for first in range(0, len(out), _BATCH):
             tokens = self._lengths[bins.document[first : first + _BATCH]].astype(kind, copy=False)
-            # Quicker than the remainder by itself.
-            out[first : first + _BATCH] = tokens if self._whole else tokens - tokens // size * size
+            out[first : first + _BATCH] = tokens if self._whole else self._tails(tokens)
         out[bins.listed] = bins.length
         return out
 
+    def _tails(self, tokens: Ints) -> Ints:
+        """Work out what is beyond the last multiple of L: quicker than the remainder by itself."""
+        return tokens - tokens // self.sequence_length * self.sequence_length
+
     def _clip(self, rows: Segments) -> Segments:
         """Leave out what rows hold beyond L tokens."""
+        if not self.dropped and not self.eos_omitted:
+            return rows
         ends = offsets_of(rows.length)
         begins = ends[rows.offsets]
         if (np.diff(begins) <= self.sequence_length).all():
