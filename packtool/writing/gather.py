@@ -7,6 +7,7 @@ contiguous binary is a loop of memory copies in C++. Segments that follow each o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from packtool.errors import DataError
+from packtool.places.bucket import REQUESTS
 from packtool.places.ranged import RangedArray
 from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.storage.names import LOSS
@@ -138,7 +140,7 @@ def copier(arrays: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any]) -> Copier |
 
 
 class CopierInTurn:
-    """As `Copier`, with one array open at a time.
+    """As `Copier`, with one array open at a time; those that are read by ranges are asked at the same time.
 
     Args:
         arrays: 1-D, each opened when it is asked for.
@@ -153,18 +155,23 @@ class CopierInTurn:
         """Join items ``start:start + length`` of the array of each number."""
         order = np.argsort(array, kind="stable")
         cuts = np.flatnonzero(np.diff(array[order])) + 1
-        parts = [np.empty(0, self._dtype)]
-        for here in np.split(order, cuts) if len(order) else []:
-            one: Any = self._arrays[int(array[here[0]])]
-            if isinstance(one, RangedArray):
-                parts.append(one.slices(start[here], length[here]))
-            else:
-                parts.append(Copier([one], self._dtype)(np.zeros(len(here), np.int64), start[here], length[here]))
-        if len(cuts) == 0:
-            return parts[-1]
+        groups = [(int(array[here[0]]), start[here], length[here]) for here in np.split(order, cuts) if len(here)]
+        if len(groups) > 1 and isinstance(self._arrays[groups[0][0]], RangedArray):
+            with ThreadPoolExecutor(min(len(groups), REQUESTS)) as pool:
+                parts = list(pool.map(self._read, *zip(*groups, strict=True)))
+        else:
+            parts = [self._read(*group) for group in groups]
+        if len(parts) < 2:
+            return parts[0] if parts else np.empty(0, self._dtype)
         place = np.empty(len(order), np.int64)
         place[order] = offsets_of(length[order])[:-1]
         return Copier([np.concatenate(parts)], self._dtype)(np.zeros(len(place), np.int64), place, length)
+
+    def _read(self, number: int, start: I64, length: I64) -> npt.NDArray[Any]:
+        one: Any = self._arrays[number]
+        if isinstance(one, RangedArray):
+            return one.slices(start, length)
+        return Copier([one], self._dtype)(np.zeros(len(start), np.int64), start, length)
 
 
 class Copier:

@@ -28,6 +28,7 @@ class Bucket:
         refuse: says with which status to answer a method and a key; None to do what is asked for.
         failures: statuses for the next requests, 200 for one that goes well.
         damage: what the next bodies become on their way.
+        hold: called with a method and a key before it is answered, several at a time.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,6 +39,7 @@ class Bucket:
         self.checks = True
         self.uploads: dict[str, dict[int, bytes]] = {}
         self.refuse: Callable[[str, str], int | None] = lambda method, key: None
+        self.hold: Callable[[str, str], object] = lambda method, key: None
         self.lock = threading.Lock()
         server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"bucket": self}))
         server.daemon_threads = True
@@ -122,6 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.bucket.requests.append((method, key))
             status = self.bucket.failures.pop(0) if self.bucket.failures else 200
             status = self.bucket.refuse(method, key) or status
+        self.bucket.hold(method, key)
         if status != 200:
             self.refuse(status, {403: "AccessDenied", 503: "SlowDown"}.get(status, "Failed"))
         elif not unquote(parts.path).startswith("/bucket"):

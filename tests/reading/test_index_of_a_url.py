@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,29 @@ def test_a_batch_by_ranges_takes_a_few_requests(bucket: Bucket, here: Path) -> N
     bucket.requests.clear()
     dataset.batch(np.arange(0, len(dataset), 3))
     assert len(bucket.requests) < len(dataset) / 2
+
+
+@pytest.mark.parametrize("kind", ["tokens", "loss"])
+def test_the_shards_of_a_batch_are_asked_at_the_same_time(bucket: Bucket, here: Path, kind: str) -> None:
+    bucket.put_all(here / "index", "index")
+    dataset = packtool.open("s3://bucket/index", cache=here / "cache", fetch="rows")
+    rows = np.arange(len(dataset))
+    expected = dataset.batch(rows, fields=("input_ids", "loss_mask"))
+    asked, two, met = set(), threading.Event(), []
+
+    def hold(method: str, key: str) -> None:
+        if key.startswith(f"store/{kind}-"):
+            asked.add(key)
+            if len(asked) > 1:
+                two.set()
+            met.append(two.wait(20))
+
+    bucket.hold = hold
+    found = dataset.batch(rows, fields=("input_ids", "loss_mask"))
+    assert met
+    assert all(met)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
 
 
 def test_a_store_that_changed_or_is_gone_is_named(bucket: Bucket, here: Path, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ class LongRows:
 
     @classmethod
     def of(cls, document: Ints, offsets: I64, arrays: Arrays = IN_MEMORY) -> LongRows:
-        """Look up once which rows are of which document: for rows in random order a search takes longer than all else."""
+        """Look up which document each row is of: searching for rows in random order would take longer than all else."""
 
         def documents(first: int, last: int) -> Ints:
             begin, end = np.searchsorted(offsets, [first, last], side="right") - [1, 0]
