@@ -191,8 +191,8 @@ class Tally:
         self.padding += int(length[document == PADDING].sum())
         self.inserted_eos += int(length[document == INSERTED_EOS].sum())
         kept = np.flatnonzero(rows.document >= 0)
-        columns = (column[kept] for column in (rows.document, rows.start, rows.length, rows.repeated))
-        return Segments(*columns, rows.offsets - np.searchsorted(filler, rows.offsets))
+        offsets = rows.offsets - np.searchsorted(filler, rows.offsets)
+        return Segments(rows.document[kept], rows.start[kept], rows.length[kept], rows.repeated[kept], offsets)
 
     def _count_documents(
         self, rows: Segments, documents: int, partial: npt.NDArray[np.bool_], times: I64 | None = None

@@ -136,5 +136,5 @@ def merge(rows: Segments) -> Segments:
     head = np.flatnonzero(heads)
     if len(head) == len(rows):
         return rows
-    offsets = offsets_of(heads)[rows.offsets]
+    offsets = offsets_of(heads.view(np.uint8))[rows.offsets]
     return Segments(document[head], start[head], np.add.reduceat(length, head), rows.repeated[head], offsets)

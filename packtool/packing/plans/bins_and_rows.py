@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.packing.bins.mix import mix
 from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of, ranges
 
 _BATCH = 1 << 20  # segments looked up at a time
+_Int = TypeVar("_Int", bound=np.integer[Any])
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class LongRows:
 
         def documents(first: int, last: int) -> Ints:
             begin, end = np.searchsorted(offsets, [first, last], side="right") - [1, 0]
-            counts = np.diff(np.clip(offsets[begin : end + 1], first, last))
-            return np.repeat(np.arange(begin, begin + len(counts)), counts)
+            ends = np.clip(offsets[begin : end + 1], first, last)
+            return np.repeat(np.arange(begin, end), ends[1:] - ends[:-1])
 
         rows = int(offsets[-1])
         return cls(document, offsets, arrays.filled(rows, index_type(len(document)), documents))
@@ -237,9 +239,10 @@ class RowsPlan(Plan):
         out[bins.listed] = bins.length
         return out
 
-    def _tails(self, tokens: Ints) -> Ints:
+    def _tails(self, tokens: npt.NDArray[_Int]) -> npt.NDArray[_Int]:
         """Work out what is beyond the last multiple of L: quicker than the remainder by itself."""
-        return tokens - tokens // self.sequence_length * self.sequence_length
+        whole: npt.NDArray[_Int] = tokens // self.sequence_length * self.sequence_length
+        return tokens - whole
 
     def _clip(self, rows: Segments) -> Segments:
         """Leave out what rows hold beyond L tokens."""
