@@ -43,7 +43,7 @@ class LongRows:
         """Look up which document each row is of: searching for rows in random order would take longer than all else."""
 
         def documents(first: int, last: int) -> Ints:
-            begin, end = np.searchsorted(offsets, [first, last], side="right") - [1, 0]
+            begin, end = np.searchsorted(offsets, first, side="right") - 1, np.searchsorted(offsets, last)
             ends = np.clip(offsets[begin : end + 1], first, last)
             return np.repeat(np.arange(begin, end), ends[1:] - ends[:-1])
 
