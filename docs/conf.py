@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pygments.lexers.data import JsonLexer
 from sphinx.application import Sphinx
 
 import packtool
@@ -85,5 +86,6 @@ def _docstring(app: Sphinx, what: str, name: str, thing: object, options: object
 
 
 def setup(app: Sphinx) -> None:
+    app.add_lexer("jsonl", JsonLexer)
     app.connect("autodoc-process-docstring", _docstring, priority=1)
     app.connect("include-read", _include)

@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import typer
+from pygments.lexers import get_all_lexers
 
 import packtool
 from packtool.cli import app
@@ -27,6 +28,8 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 RECIPES = ROOT / "docs" / "recipes.md"
 ELSEWHERE = ("training.md",)
 """Pages whose blocks run in another environment."""
+LANGUAGES = ("jsonl",)
+"""Those that docs/conf.py adds."""
 FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
@@ -109,6 +112,16 @@ def run_blocks(
 def test_links_lead_somewhere(page: Path) -> None:
     targets = [target for target in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in target]
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_site_can_show_it(page: Path) -> None:
+    """What else makes the site's build fail: a language it can't colour, a link from its pages to another page."""
+    text = page.read_text(encoding="utf-8")
+    known = {alias for _, aliases, _, _ in get_all_lexers() for alias in aliases} | set(LANGUAGES)
+    assert {found[0] for found in FENCE.findall(text)} <= known
+    if page.parent.name == "docs":
+        assert not [target for target in LINK.findall(text) if target.startswith("../") and target.endswith(".md")]
 
 
 def test_the_reading_order_names_every_module() -> None:

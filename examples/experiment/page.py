@@ -55,7 +55,7 @@ def in_markdown(found: Found, pictures: dict[str, str]) -> str:
     Args:
         pictures: file name of each chart, by its title.
     """
-    made = f"Made by `{COMMAND}`, as all figures here were: [how](../examples/experiment/README.md)."
+    made = f"Made by `{COMMAND}`, as all figures here were: [how](../examples/experiment/experiment.py)."
     parts = [f"# {TITLE}", made, found.facts]
     for section in found.sections:
         parts += [f"## {section.title}", *section.text]
