@@ -197,11 +197,13 @@ class PackedBucket:
                 require_rows(near, len(table), int(rows[at][wrong[0]]), str(self.place))
             first[at], counts[at] = begin, end - begin
         begins = offsets_of(counts)
-        out = np.empty(int(begins[-1]), SEGMENT)
-        for table, _, _, at in tables:
-            inner = offsets_of(counts[at])
-            found = np.take(table, ranges(first[at], counts[at], inner))
-            out[ranges(begins[:-1][at], counts[at], inner)] = found
+        if len(tables) == 1:
+            out = np.take(tables[0][0], ranges(first, counts, begins))
+        else:
+            out = np.empty(int(begins[-1]), SEGMENT)
+            for table, _, _, at in tables:
+                inner = offsets_of(counts[at])
+                out[ranges(begins[:-1][at], counts[at], inner)] = np.take(table, ranges(first[at], counts[at], inner))
         require_segments(out, begins, self._lengths, self.sequence_length, rows, str(self.place))
         return from_table(out, begins)
 
@@ -313,9 +315,11 @@ class PackedBucket:
             first, number = stop, number + 1
         return out
 
-    def _grouped(self, rows: I64) -> list[tuple[int, I64, I64]]:
+    def _grouped(self, rows: I64) -> list[tuple[int, I64, I64 | slice]]:
         """Group rows by shard: for each, its number, the rows counted within it, and their places."""
         shards = np.searchsorted(self.first_rows, rows, side="right") - 1
+        if len(rows) and (shards == shards[0]).all():  # the usual case of a few rows
+            return [(int(shards[0]), rows - self.first_rows[shards[0]], slice(None))]
         order = np.argsort(shards, kind="stable")
         cuts = np.flatnonzero(np.diff(shards[order])) + 1
         groups = [at for at in np.split(order, cuts) if len(at)]
