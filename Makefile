@@ -92,9 +92,9 @@ bench: $(BIN)/installed
 
 bench-full: $(BIN)/installed
 	$(BIN)/python -m benchmarks run --full
+	for each in mix "index_only reading" "index_only writing" balance memory soak cluster "scaling --overhead"; \
+		do $(BIN)/python -m benchmarks.$$each || exit 1; done
 	$(BIN)/python -m benchmarks page
-	for each in mix "index_only reading" "index_only writing" balance memory soak cluster scaling; do \
-		$(BIN)/python -m benchmarks.$$each || exit 1; done
 
 bench-page: $(BIN)/installed
 	$(BIN)/python -m benchmarks page

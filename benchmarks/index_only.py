@@ -16,7 +16,6 @@ written without reading any.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import time
@@ -28,7 +27,7 @@ from typing import Any
 import numpy as np
 
 import packtool
-from benchmarks.common import RESULTS, WORK, fresh, lognormal_lengths, save, synthetic_store, table
+from benchmarks.common import WORK, fresh, lognormal_lengths, save, synthetic_store, table
 from packtool.plan import offsets_of
 from packtool.storage import manifest as manifests
 from packtool.storage.dataset_files import listed
@@ -236,10 +235,7 @@ def main() -> None:
     else:
         found = writing(int(given.documents), given.rounds)
     if found:
-        kept = RESULTS / "index_only.json"
-        before = json.loads(kept.read_text()) if kept.exists() else {}
-        others = {part: before[part] for part in ("reading", "beyond", "writing") if part in before}
-        save("index_only", {**others, given.part: found})
+        save(f"index_only_{given.part}", {"found": found})
         table(list(found[0]), [list(each.values()) for each in found])
 
 

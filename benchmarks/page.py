@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks import quoted
+from benchmarks.common import RESULTS
 from benchmarks.figures import (
     Figure,
     Result,
@@ -52,7 +54,7 @@ class MixedError(Exception):
 
 
 def write(results: Path) -> None:
-    """Write the page and its pictures; README's table, too, unless the run was a quick one.
+    """Write the page and its pictures; README's table and those of other pages, too, unless the run was a quick one.
 
     Raises:
         MixedError: a file is missing, or they are of several commits or machines.
@@ -65,6 +67,7 @@ def write(results: Path) -> None:
     if records["plan"]["scale"] != "quick":
         before, rest = README.read_text().split(BEGIN)
         README.write_text(before + BEGIN + claims(records) + END + rest.partition(END)[2])
+        quoted.write(RESULTS)
 
 
 def read(results: Path) -> dict[str, Any]:
@@ -251,6 +254,8 @@ def _move(record: Any, pictures: Path) -> list[str]:
         for each in results:
             shown = [spread(each, value) for value in (CPU, PEAK, of("written_mb"))]
             lost = each["checked"].get("lost_tokens", "")
+            if each["checked"].get("eos_left_out"):
+                lost = f"{lost}; {each['checked']['eos_left_out']} EOS left out"
             rows.append(
                 [each["contestant"], spread(each, WALL), spread(each, _writing), share(base, each), *shown, lost]
             )

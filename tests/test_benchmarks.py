@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import compare, figures, page, runner, tokenize
+from benchmarks import compare, figures, page, quoted, runner, tokenize
 from benchmarks.common import RESULTS
 from benchmarks.measure import FailedError, TooSlowError, measure
 
@@ -28,7 +28,7 @@ subprocess.Popen([sys.executable, "-c", work])
 """
 
 
-@pytest.mark.parametrize("module", [compare, figures, tokenize])
+@pytest.mark.parametrize("module", [compare, figures, quoted, tokenize])
 def test_examples(module: Any) -> None:
     found = doctest.testmod(module, extraglobs={"np": __import__("numpy")})
     assert found.attempted
@@ -131,6 +131,58 @@ def test_the_page_and_the_readme_have_the_figures_of_the_files(tmp_path: Path) -
     assert drawn == {path.name: path.read_text() for path in page.PICTURES.iterdir()}
     readme = page.README.read_text()
     assert readme.split(page.BEGIN)[1].split(page.END)[0] == page.claims(records)
+
+
+@pytest.mark.parametrize("name", quoted.PAGES)
+def test_other_pages_have_the_tables_of_the_files(name: str) -> None:
+    text = (ROOT / "docs" / f"{name}.md").read_text()
+    assert quoted.BLOCK.search(text)
+    assert quoted.filled(text, RESULTS) == text
+
+
+def test_each_table_is_on_a_page() -> None:
+    pages = [(ROOT / "docs" / f"{name}.md").read_text() for name in quoted.PAGES]
+    shown = [found[1] for text in pages for found in quoted.BLOCK.finditer(text)]
+    assert sorted(shown) == sorted(quoted.TABLES)
+
+
+SPEED = re.compile(
+    r"(?<!every )\b\d\S* ((CPU )?(milli)?seconds\b|(CPU )?m?s\b|µs\b|[KMG]i?B/s|tokens/s"
+    r"|(million |M )?\w+ (a|per) (CPU )?(milli)?second\b)"
+)
+"""How long something takes, or how much of it is done in a time."""
+TYPED = {
+    "benchmarks.md": "generated whole",
+    "changelog.md": "what a version brought, when it did",
+    "design-decisions.md": "what was measured when it was decided",
+    "experiment.md": "has a generator and a test of its own",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("takes 0.35 CPU seconds", "0.35 CPU seconds"),
+        ("34 million tokens a CPU second", "34 million tokens a CPU second"),
+        ("4.4 ms each, 230 tasks a second", "4.4 ms"),
+        ("a line every 30 seconds", None),
+        ("rows of 2,048 tokens, 64 MiB at a time", None),
+    ],
+)
+def test_what_is_a_figure_of_speed(text: str, found: str | None) -> None:
+    assert (hit[0] if (hit := SPEED.search(text)) else None) == found
+
+
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda path: path.name
+)
+def test_no_speed_is_typed_by_hand(path: Path) -> None:
+    if path.name in TYPED:
+        return
+    text = quoted.BLOCK.sub("", path.read_text())
+    text = re.sub(re.escape(page.BEGIN) + ".*?" + re.escape(page.END), "", text, flags=re.DOTALL)
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    assert [line for line in text.splitlines() if SPEED.search(line)] == []
 
 
 @pytest.mark.slow

@@ -13,8 +13,7 @@ from packtool.options.terminal import Terminal
 def command(values: Values, terminal: Terminal) -> None:
     """Measure a corpus, a token store or a packed dataset; compare strategies before anything is written.
 
-    Of stores and datasets it reads lengths and segment tables, no tokens: about 10 CPU seconds for 10 million documents
-    and all strategies, 400 MB. Of text files it reads everything.
+    Of stores and datasets it reads lengths and segment tables, no tokens. Of text files it reads everything.
 
     \b
     Examples:

@@ -1,0 +1,211 @@
+"""Tables of other pages than docs/benchmarks.md, each from the JSON file of one benchmark, with where it was measured.
+
+A page has a pair of comments for each, and what lies between them is replaced:
+
+    <!-- measured: soak -->
+    <!-- end -->
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figures import figure, table
+from benchmarks.measure import ROOT
+
+PAGES = ("index-only", "reliability", "scaling", "training")
+"""Pages in docs/ that quote figures."""
+BLOCK = re.compile(r"<!-- measured: ([\w ]+) -->\n.*?<!-- end -->\n", re.DOTALL)
+Lines = list[str]
+
+
+def write(results: Path) -> None:
+    """Write all tables anew, from the files of a directory."""
+    for name in PAGES:
+        page = ROOT / "docs" / f"{name}.md"
+        page.write_text(filled(page.read_text(), results))
+
+
+def filled(page: str, results: Path) -> str:
+    """Put the tables of these results between the comments of a page."""
+
+    def block(found: re.Match[str]) -> str:
+        file, command, lines = TABLES[found[1]]
+        record = json.loads((results / f"{file}.json").read_bytes())
+        inside = "\n\n".join([*lines(record), measured(record, command)])
+        return f"<!-- measured: {found[1]} -->\n{inside}\n<!-- end -->\n"
+
+    return BLOCK.sub(block, page)
+
+
+def measured(record: Mapping[str, Any], command: str) -> str:
+    """Say where, when and how.
+
+    >>> machine = {"cores": 2, "processor": "AMD EPYC"}
+    >>> measured({"machine": machine, "commit": "abc" * 9, "date": "2026-11-22T17:20"}, "soak")
+    '(`python -m benchmarks.soak` on 2 cores of AMD EPYC, commit `abcabcabcabc`, 2026-11-22.)'
+    """
+    machine = record["machine"]
+    where = f"`python -m benchmarks.{command}` on {machine['cores']} cores of {machine['processor']}"
+    if "commit" not in record:
+        return f"({where}, before results named their commit.)"
+    return f"({where}, commit `{record['commit'][:12]}`, {record['date'][:10]}.)"
+
+
+def _reading(record: Any) -> Lines:
+    rows = [
+        [each["reader"].replace("dataset.batch", "`dataset.batch`").replace("Loader", "`Loader`"), each["rows"]]
+        + [figure(each[name]) for name in ("tokens", "index", "index / tokens")]
+        for each in record["found"]
+    ]
+    header = ("reader", "rows in a batch", "written tokens", "index", "ratio")
+    return ["Random rows from the page cache, million tokens a CPU second:", table(header, rows)]
+
+
+def _beyond(record: Any) -> Lines:
+    rows = [
+        [each["order"], each["figure"], *(figure(each[name]) for name in ("tokens", "index", "index / tokens"))]
+        for each in record["found"]
+    ]
+    return [table(("order of rows", "figure", "written tokens", "index", "ratio"), rows)]
+
+
+def _writing(record: Any) -> Lines:
+    rows = [
+        [
+            each["rows"],
+            *(figure(each[name]) for name in ("planned, CPU s", "in all, CPU s", "in all / planned")),
+            f"{each['index / token bytes']:.1%}",
+        ]
+        for each in record["found"]
+    ]
+    some = record["found"][0]
+    what = f"{some['documents'] / 1e6:.0f} million documents of {some['tokens a document']:.0f} tokens on average:"
+    header = ("rows", "planning, CPU s", "in all, CPU s", "ratio", "bytes of the index / of the tokens")
+    return [what, table(header, rows)]
+
+
+def _soak(record: Any) -> Lines:
+    sizes = record["gigabytes"]
+    rows = [[f"`{each['command']}`", *(f"{each[f'peak_mb_{n}_gb']:.0f}" for n in sizes)] for each in record["rows"]]
+    documents = record["counts"]["documents"] / 1e6
+    return [
+        f"Peaks in MB; the largest corpus has {documents:.1f} million documents:",
+        table(("command", *(f"{n} GB" for n in sizes)), rows),
+    ]
+
+
+_KINDS = {
+    "mixture": "`concat`, a mixture of 1.3 epochs",
+    "again": "shuffled again, rows of 128",
+    "partial": "partial shuffle",
+}
+
+
+def _memory(record: Any) -> Lines:
+    rows = [
+        [
+            f"{each['documents'] / 1e6:.0f} million",
+            _KINDS.get(each["kind"], f"`{each['kind']}`"),
+            f"{each['given_peak_mb']:.0f}",
+            f"{each['free_peak_mb']:.0f}",
+        ]
+        for each in record["rows"]
+    ]
+    return [table(("documents", "rows", f"`--memory {record['memory']}`, peak MB", "without, peak MB"), rows)]
+
+
+_COMMANDS = {"tokenize": "`tokenize`", "pack": "`pack`", "two passes": "`pack`, two passes"}
+
+
+def _processes(record: Any) -> Lines:
+    largest = record["sizes"][-1]
+    rows = []
+    for command, name in _COMMANDS.items():
+        runs = [run for run in largest["runs"] if run["command"] == command and run["where"] == "dask"]
+        rows.append([name, *(f"{max(run[who] for run in runs):.0f}" for who in ("peak_mb", "scheduler", "worker"))])
+    return [
+        f"Peak resident memory in MB, {largest['text_bytes'] / 1e9:.1f} GB of text, on a Dask cluster:",
+        table(("", "command", "scheduler", "a worker"), rows),
+    ]
+
+
+def _speed_up(record: Any) -> Lines:
+    largest = record["sizes"][-1]
+    rows = []
+    for command, name in _COMMANDS.items():
+        took = {(run["where"], run["workers"]): run["wall"] for run in largest["runs"] if run["command"] == command}
+        for where, words in (("local", "this machine alone"), ("dask", "a cluster")):
+            one, two = took[where, 1], took[where, 2]
+            rows.append([name, words, figure(one), figure(two), figure(one / two)])
+    header = ("", "on", "1 worker, s", "2 workers, s", "times as fast")
+    return [f"{largest['text_bytes'] / 1e9:.1f} GB of text:", table(header, rows)]
+
+
+def _checked(record: Any) -> Lines:
+    rows = [
+        [f"{size} MB", _COMMANDS[command], *(figure(value) for value in seconds)]
+        for size, command, *seconds in record["checked"]
+    ]
+    return [table(("text", "command", "measured", "model", "simulated"), rows)]
+
+
+def _model(record: Any) -> Lines:
+    from benchmarks.scaling import NETWORK
+
+    cost, rows = record["overhead"]["seconds"], []
+    for each in record["model"]:
+        hours = [figure(each[name]) for name in ("data_hours", "hours", "simulated_hours")]
+        tasks = "" if each["command"] == "two passes" else figure(each["array_hours"])
+        shown = (each["machines"], f"{each['tasks']:,}", figure(each["task_seconds"]), *hours, tasks)
+        rows.append([_COMMANDS[each["command"]], *shown])
+    header = ("command", "machines", "tasks", "seconds a task", "data", "cores", "one scheduler", "`--task`")
+    blocks = next(each["task_seconds"] for each in record["model"] if each["command"] == "tokenize")
+    return [
+        table(header, rows),
+        f'Hours. "Data" is at {NETWORK / 1e9:.0f} GB a second in and out of each machine, an assumption. A scheduler '
+        f"hands out {1 / cost:.0f} tasks a second, {1000 * cost:.1f} ms of CPU time each, measured with empty tasks; a "
+        f"block of `tokenize` takes {blocks:.1f} s, so beyond some {blocks / cost:.0f} workers they wait for it.",
+    ]
+
+
+def _waiting(record: Any) -> Lines:
+    names = ("as dealt", "step", "turns, as dealt", "turn")
+    rows = [
+        [f"{each['row length']:,}", each["hidden size"] or "attention alone", *(f"{each[name]:.2%}" for name in names)]
+        for each in reversed(record["waiting"])
+    ]
+    header = ("row length", "hidden size", "a step", '`"step"`', "turns of one row", '`"turn"`')
+    return [f"{record['rows']} rows over {record['ranks']} ranks, share of the time waited:", table(header, rows)]
+
+
+def _dealing(record: Any) -> Lines:
+    found: dict[int, dict[str, Any]] = {}
+    for each in record["loading"]:
+        found.setdefault(each["row length"], {})[each["way"]] = each
+    rows = []
+    for size, ways in sorted(found.items(), reverse=True):
+        shown = ways["step"]["loading, ms"], ways["step"]["dealing, ms"], ways["turn"]["dealing, ms"]
+        rows.append([f"{size:,}", *map(figure, shown), figure(ways["step"]["counting 10 million rows, s"])])
+    header = ("row length", "reading, ms", '`"step"`, ms', '`"turn"`, ms', "costs of 10 million rows, s")
+    return ["CPU time:", table(header, rows)]
+
+
+TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
+    "index only reading": ("index_only_reading", "index_only reading", _reading),
+    "index only beyond": ("index_only_beyond", "index_only beyond", _beyond),
+    "index only writing": ("index_only_writing", "index_only writing", _writing),
+    "soak": ("soak", "soak", _soak),
+    "memory": ("memory", "memory", _memory),
+    "cluster memory": ("cluster", "cluster", _processes),
+    "cluster speed": ("cluster", "cluster", _speed_up),
+    "scaling checked": ("scaling", "scaling", _checked),
+    "scaling model": ("scaling", "scaling", _model),
+    "balance waiting": ("balance", "balance", _waiting),
+    "balance dealing": ("balance", "balance", _dealing),
+}
+"""Of each table: the file, the benchmark that writes it, and what makes the table of it."""
