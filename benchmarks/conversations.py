@@ -1,10 +1,10 @@
 """Chats to packed rows: packtool beside `apply_chat_template` and TRL's packing.
 
-packtool tokenizes and packs the whole corpus; the peers, which take so much longer, the first of it, and their CPU
-seconds are scaled by tokens. The same tokenizer and chat template, masks from its generation marks, rows of 4,096
-tokens, best fit decreasing. CPU seconds: of packtool whole processes, of the peer what comes after its imports.
+Both get the same corpus, tokenizer and chat template, masks from its generation marks, rows of 4,096 tokens, best fit
+decreasing, and one process without workers; they take turns. CPU seconds: of whole processes, and of what comes after
+imports. Tokens and rows are compared.
 
-    python -m benchmarks.conversations --tokenizer DIR [--megabytes 100] [--sample 5]
+    python -m benchmarks.conversations --tokenizer DIR [--megabytes 100] [--rounds 3]
 
 DIR holds a tokenizer.json and a chat_template.jinja with generation marks.
 """
@@ -14,13 +14,14 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import shutil
+import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from benchmarks.common import WORK, packtool, run, save
+from benchmarks.common import WORK, Run, fresh, median, rounds, run, save
 from scripts.stdlib_text import modules, reference
 
 LENGTH = 4096
@@ -54,7 +55,29 @@ with open(corpus) as lines:
 chats = chats.map(tokenized, remove_columns=chats.column_names, load_from_cache_file=False)
 tokens = sum(map(len, chats["input_ids"]))
 rows = len(pack_dataset(chats, length, "bfd"))
-print(json.dumps({"cpu": cpu() - began, "tokens": tokens, "rows": rows, "chats": len(chats)}))
+print(json.dumps({"cpu_after_imports": cpu() - began, "tokens": tokens, "rows": rows, "conversations": len(chats)}))
+"""
+
+OURS = """
+import json, resource, sys
+from pathlib import Path
+import packtool
+from packtool.commands import pack, tokenize
+
+place, corpus, length = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+work = Path(sys.argv[4])
+
+def cpu():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+began = cpu()
+packtool.tokenize(corpus, work / "store", tokenizer=place, workers=1, overwrite=True)
+packtool.pack(work / "store", work / "packed", strategy="bfd", sequence_length=length, too_long="drop", workers=1, overwrite=True)
+after = cpu() - began
+manifests = [json.loads((work / name / "manifest.json").read_text()) for name in ("store", "packed")]
+counts = {"conversations": manifests[0]["counts"]["documents"], "tokens": manifests[0]["counts"]["tokens"]}
+print(json.dumps({"cpu_after_imports": after, "rows": len(packtool.open(work / "packed")), **counts}))
 """
 
 
@@ -77,49 +100,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--megabytes", type=float, default=100)
-    parser.add_argument("--sample", type=float, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer", type=Path, help="the Python that has Transformers and TRL")
     options = parser.parse_args()
-    work = WORK / "conversations"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    for name, size in (("corpus", options.megabytes), ("sample", options.sample)):
-        (work / f"{name}.jsonl").write_text("".join(chats(int(size * 1e6))), encoding="utf-8")
-    tokenize = run(
-        packtool("tokenize", work / "corpus.jsonl", "-o", work / "store", "--tokenizer", options.tokenizer, "--quiet")
-    )
-    pack = run(
-        packtool(
-            *("pack", work / "store", "-o", work / "packed", "--strategy", "bfd", "-L", str(LENGTH)),
-            *("--too-long", "drop", "--quiet"),
-        )
-    )
-    counts = json.loads((work / "store" / "manifest.json").read_text())["counts"]
+    work = fresh(WORK / "conversations")
+    corpus = work / "corpus.jsonl"
+    corpus.write_text("".join(chats(int(options.megabytes * 1e6))), encoding="utf-8")
     peer = options.peer
     if peer is None:
-        made = subprocess.run(
-            [sys.executable, "-m", "benchmarks.peers", "training"], stdout=subprocess.PIPE, check=True
-        )
+        command = [sys.executable, "-m", "benchmarks.peers", "training"]
+        made = subprocess.run(command, stdout=subprocess.PIPE, check=True)
         peer = Path(made.stdout.decode().strip())
-    theirs = json.loads(
-        run(
-            [peer, "-c", PEER, options.tokenizer, work / "sample.jsonl", str(LENGTH)],
-            env={"TOKENIZERS_PARALLELISM": "false"},
-        ).output.splitlines()[-1]
-    )
-    ours = tokenize.cpu + pack.cpu
-    scaled = theirs["cpu"] * counts["tokens"] / theirs["tokens"]
-    found = {
-        "megabytes": options.megabytes,
-        "conversations": counts["documents"],
-        "tokens": counts["tokens"],
-        "packtool_cpu": ours,
-        "tokenize_cpu": tokenize.cpu,
-        "pack_cpu": pack.cpu,
-        "peer": theirs,
-        "peer_cpu_scaled_by_tokens": scaled,
-        "times": scaled / ours,
-    }
+    environment = {"TOKENIZERS_PARALLELISM": "false"}
+
+    def measured(python: str | Path, program: str) -> Callable[[], Run]:
+        return lambda: run([python, "-c", program, options.tokenizer, corpus, str(LENGTH), work], env=environment)
+
+    found: dict[str, Any] = {"megabytes": options.megabytes}
+    turns = rounds(options.rounds, measured(sys.executable, OURS), measured(peer, PEER))
+    for name, runs in zip(("packtool", "peer"), turns, strict=True):
+        said = [json.loads(each.output.splitlines()[-1]) for each in runs]
+        after = statistics.median(each["cpu_after_imports"] for each in said)
+        found[name] = {**said[0], "cpu": median(runs, "cpu"), "cpu_after_imports": after}
+    for figure in ("cpu", "cpu_after_imports"):
+        found[f"times_{figure}"] = found["peer"][figure] / found["packtool"][figure]
     save("conversations", found)
     print(json.dumps(found, indent=2))
 

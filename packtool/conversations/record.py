@@ -159,6 +159,8 @@ def _side(value: Any, name: str, role: str) -> list[Any]:
 
 
 def _message(message: Any, number: int) -> tuple[dict[str, Any], bool]:
+    if type(message) is dict and len(message) == 2 and type(message.get("role")) is type(message.get("content")) is str:
+        return message, True  # nearly all there are
     if not isinstance(message, Mapping):
         raise ConversationError(f"message {number} is {_kind(message)}, not an object")
     if not isinstance(message.get("role"), str):

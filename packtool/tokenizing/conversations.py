@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -155,23 +155,24 @@ class Renderer:
             if role not in ROLES and not re.search(f"[\"']{re.escape(role)}[\"']", self._sources[name]):
                 raise ConversationError(f"message {number} has the role {role[:40]!r}, which templates do not know")
         text, spans = self._templates[name].rendered(talk)
-        if self._beginnings:
-            for said in _strings([talk.messages, talk.tools]):
-                if any(map(said.__contains__, self._beginnings)):
-                    self.spelled.update(self._special.findall(said))
+        said = _texts(talk.messages, _texts(talk.tools or (), []))
+        together = "\n".join(said)
+        if any(map(together.__contains__, self._beginnings)):
+            for each in said:
+                self.spelled.update(self._special.findall(each))
         return text, spans
 
 
-def _strings(value: Any) -> Iterator[str]:
-    """All texts in a JSON value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _strings(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _strings(each)
+def _texts(values: Iterable[Any], found: list[str]) -> list[str]:
+    """All texts in JSON values, added to those that were found before."""
+    for each in values:
+        if isinstance(each, str):
+            found.append(each)
+        elif isinstance(each, dict):
+            _texts(each.values(), found)
+        elif isinstance(each, list | tuple):
+            _texts(each, found)
+    return found
 
 
 def _rejected(number: int, error: UnusableFieldError, record: Any) -> Reject:

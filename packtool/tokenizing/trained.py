@@ -12,7 +12,7 @@ import numpy.typing as npt
 from packtool.conversations.mask import Spans, token_mask
 from packtool.plan import I64
 from packtool.tokenizing.encoders import U32, EncoderMismatchError, ReferenceEncoder
-from packtool.tokenizing.families import bytes_of_characters, kinds
+from packtool.tokenizing.families import bytes_of_characters, kinds, normalizers, steps
 from packtool.tokenizing.spec import parse
 
 Mask = npt.NDArray[np.uint8]
@@ -33,10 +33,13 @@ class TrainedTokens:
 
     def __init__(self, data: bytes, reference: ReferenceEncoder) -> None:
         self._reference = reference
-        spelled = _spelled(parse(data))
+        spec = parse(data)
+        spelled = _spelled(spec)
         self._bytes = np.frombuffer(b"".join(spelled), np.uint8)
         self._sizes = np.fromiter(map(len, spelled), np.int64, len(spelled))
         self._at = np.cumsum(self._sizes) - self._sizes
+        self._faithful = _is_faithful(spec)
+        self._normalizes = bool(normalizers(spec))
 
     def masks(
         self, texts: Sequence[str], utf8: Sequence[bytes], spans: Sequence[Spans], ids: U32, lengths: I64
@@ -56,13 +59,14 @@ class TrainedTokens:
             others: Iterable[int] = range(len(texts))
         else:
             at = np.concatenate([[0], np.cumsum(self._sizes[ids])])
-            data = self._spelled(ids)
-            trained: list[tuple[int, int]] = []
+            trained: list[int] = []
             others = []
             for number, (begin, end) in enumerate(zip(at[starts].tolist(), at[stops].tolist(), strict=True)):
-                if data[begin:end] == utf8[number]:
-                    found = _in_bytes(texts[number], utf8[number], spans[number])
-                    trained += [(begin + first, begin + last) for first, last in found]
+                data = utf8[number]
+                alike = self._faithful and (not self._normalizes or data.isascii())
+                if len(data) == end - begin and (alike or self._spelled(ids[starts[number] : stops[number]]) == data):
+                    found = _in_bytes(texts[number], data, spans[number])
+                    trained += [begin + place for span in found for place in span]
                 else:
                     others.append(number)
             masks = token_mask(at[:-1], at[1:], trained)
@@ -88,6 +92,24 @@ class TrainedTokens:
             raise EncoderMismatchError("encoder-mismatch", what, remedy="give --encoder tokenizers", where="--encoder")
         offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
         return token_mask(offsets[:, 0], offsets[:, 1], spans)
+
+
+def _is_faithful(spec: Mapping[str, Any]) -> bool:
+    """Whether ids spell a text if they stand for as many bytes as it has.
+
+    So it is where a tokenizer may drop some of a text, but adds and exchanges nothing, as long as the text is ASCII or
+    there is no normalizer.
+    """
+    model = spec["model"]
+    odd = ("unk_token", "continuing_subword_prefix", "end_of_word_suffix")
+    prefixed = [step.get("add_prefix_space") for step in steps(spec.get("pre_tokenizer"))]
+    return (
+        model.get("type", "BPE") == "BPE"
+        and not any(model.get(name) for name in odd)
+        and {*kinds(spec.get("pre_tokenizer"))} <= {"ByteLevel", "Split", "Digits"}
+        and not any(prefixed)
+        and {each["type"] for each in normalizers(spec)} <= {"NFC"}
+    )
 
 
 def _in_bytes(text: str, data: bytes, spans: Spans) -> Spans:
