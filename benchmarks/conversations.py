@@ -73,7 +73,10 @@ def cpu():
 
 began = cpu()
 packtool.tokenize(corpus, work / "store", tokenizer=place, workers=1, overwrite=True)
-packtool.pack(work / "store", work / "packed", strategy="bfd", sequence_length=length, too_long="drop", workers=1, overwrite=True)
+packed = work / "packed"
+packtool.pack(
+    work / "store", packed, strategy="bfd", sequence_length=length, too_long="drop", workers=1, overwrite=True
+)
 after = cpu() - began
 manifests = [json.loads((work / name / "manifest.json").read_text()) for name in ("store", "packed")]
 counts = {"conversations": manifests[0]["counts"]["documents"], "tokens": manifests[0]["counts"]["tokens"]}

@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 from packtool.conversations.mask import Spans
@@ -69,10 +69,8 @@ class Recipe:
             else:
                 slots[target : target + expected] = found
         parts = ["".join(map(at, part)) for part in self.parts]
-        places = [0]
-        for part in parts:
-            places.append(places[-1] + len(part))
-        return "".join(parts), trained_spans((places[first], places[last]) for first, last in self.spans)
+        places = [0, *accumulate(map(len, parts))]
+        return "".join(parts), trained_spans([(places[first], places[last]) for first, last in self.spans])
 
 
 class Recipes:

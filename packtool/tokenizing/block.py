@@ -36,7 +36,7 @@ from packtool.tokenizing.trained import TrainedTokens
 from packtool.tokenizing.verify import Verified
 
 if TYPE_CHECKING:
-    from packtool.tokenizing.conversations import Conversations
+    from packtool.tokenizing.conversations import Conversations, Renderer
 
 REMEDIES = {
     "bad-conversation": "fix the conversation, or give --on-error skip or quarantine",
@@ -188,7 +188,15 @@ def _talks(context: Context, chat: Chat) -> Conversations:
     """What a block of conversations is rendered with."""
     from packtool.tokenizing.conversations import Conversations
 
-    return Conversations(chat, context.tokenizer, _trained(*_tokenizer_of(context), context.recipe))
+    trained = _trained(*_tokenizer_of(context), context.recipe)
+    return Conversations(_renderer(chat), context.tokenizer, trained, all_trains=chat.train_on == "all")
+
+
+@functools.lru_cache(maxsize=1)
+def _renderer(chat: Chat) -> Renderer:
+    from packtool.tokenizing.conversations import Renderer
+
+    return Renderer(chat)
 
 
 @functools.lru_cache(maxsize=1)

@@ -37,15 +37,18 @@ class Conversations:
     """What a block of conversations is made of: their texts, and which tokens of these train.
 
     Args:
-        chat: how they become texts.
+        renderer: makes texts of them.
         tokenizer: ids and vocabulary size.
         trained: finds the tokens.
+        all_trains: all of a text trains.
     """
 
-    def __init__(self, chat: Chat, tokenizer: TokenizerInfo, trained: TrainedTokens) -> None:
-        self._renderer = Renderer(chat)
-        self._all = chat.train_on == "all"
-        self.render = self._renderer.render
+    def __init__(
+        self, renderer: Renderer, tokenizer: TokenizerInfo, trained: TrainedTokens, *, all_trains: bool
+    ) -> None:
+        self._renderer = renderer
+        self._all = all_trains
+        self.render = renderer.render
         self._tokenizer = tokenizer
         self._trained = trained
 
