@@ -2,7 +2,8 @@
 
 `cp` reads and writes each byte once: the least any packing to a file can do; `cp && sync` is held against commands that
 hash, sync and write a segment table. `np.copyto` copies in memory, to pages touched for the first time or to a buffer
-in use; the gather beside it makes rows in memory and writes nothing. The store is of random tokens, in documents of 300
+in use, and `np.take` equal pieces from places in random order, which is the limit of a gather of documents; the gather
+beside them makes rows in memory and writes nothing. The store is of random tokens, in documents of 300
 tokens on average; rows have 2048. `bfd` leaves out the EOS of a document that would not fit its row with it; these are
 counted apart from lost tokens of text. What a command took for planning and for writing stands beside the whole.
 """
@@ -51,6 +52,7 @@ def cases(scale: Scale) -> Cases:
         [
             _inside("np.copyto, fresh pages", "copy", source, "fresh"),
             _inside("np.copyto, pages in use", "copy", source, "reused"),
+            _inside(f"np.take, {MEAN} tokens at random places", "take", source),
             _inside("gather concat", "gather", source, "concat"),
             _inside("gather bfd, segments of 300 tokens", "gather", source, "bfd"),
         ],
@@ -169,5 +171,17 @@ def copy(source: str, pages: str) -> dict[str, float]:
     return {"move_wall": seconds, "move_cpu": time.process_time() - cpu, "move_mb": size / 1e6}
 
 
+def take(source: str) -> dict[str, float]:
+    """In a process of its own: copy equal pieces, as long as documents are on average, from places in random order."""
+    shards = [np.load(file, mmap_mode="r") for file in sorted(Path(source).glob("tokens-*.npy"))]
+    pieces = np.concatenate([shard[: len(shard) // MEAN * MEAN] for shard in shards]).reshape(-1, MEAN)
+    order, at_once = np.random.default_rng(0).permutation(len(pieces)), (1 << 24) // pieces[0].nbytes
+    began, cpu = time.perf_counter(), time.process_time()
+    for first in range(0, len(order), at_once):
+        np.take(pieces, order[first : first + at_once], axis=0)
+    seconds = time.perf_counter() - began
+    return {"move_wall": seconds, "move_cpu": time.process_time() - cpu, "move_mb": pieces.nbytes / 1e6}
+
+
 if __name__ == "__main__":
-    print(json.dumps({"gather": gather, "copy": copy}[sys.argv[1]](*sys.argv[2:])))
+    print(json.dumps({"gather": gather, "copy": copy, "take": take}[sys.argv[1]](*sys.argv[2:])))

@@ -70,16 +70,17 @@ class FirstPass:
 
     def _fill(self, number: int, attempt: Path, worker: Worker) -> PartitionContents:
         counts = np.zeros((1 << self.bits, 3), np.int64)
+        paths = [scratch_file(attempt, partition, number) for partition in range(len(counts))]
         hashes = [xxhash.xxh3_128() for _ in counts]
         for first, last in _blocks(self.source.plan, *self.ranges[number], self.block_units):
             for partition, atoms in _scatter(self.source, self.keys, first, last, self.bits):
-                scratch.append(scratch_file(attempt, partition, number), atoms, hashes[partition])
+                scratch.append(paths[partition], atoms, hashes[partition])
                 counts[partition] += atoms.counts
             worker.advance(self.bytes(first, last))
             self.source.release()
         digests, by_kind = [each.hexdigest() for each in hashes], counts.T.tolist()
-        files = [scratch_file(attempt, partition, number) for partition in np.flatnonzero(counts[:, 0]).tolist()]
-        entries = [Listed(file.name, file.stat().st_size, digests[int(file.name[:5])]) for file in files]
+        filled = np.flatnonzero(counts[:, 0]).tolist()
+        entries = [Listed(paths[each].name, paths[each].stat().st_size, digests[each]) for each in filled]
         self.delivery.deliver(attempt, entries, self.directory, durable=False)
         return PartitionContents(by_kind[0], by_kind[1], by_kind[2], digests)
 

@@ -51,5 +51,5 @@ class Budget:
 
     def block_units(self, source: Source) -> int:
         """Return how many units a worker reads at a time in the first pass."""
-        block = min(_BLOCK_BYTES, self.memory // (16 * self.engine.workers))
+        block = min(_BLOCK_BYTES, self.memory // (8 * self.engine.workers))
         return max(1, block // (source.unit_bytes + _UNIT_BYTES))

@@ -42,4 +42,4 @@ def test_partitions_and_what_sorts_them_fit_for_every_worker(granted: int, worke
     assert budget.holds(source) == (granted >= source.memory_bytes)
     assert budget.partition_bits(source) == bits
     assert workers * source.memory_bytes / (1 << bits) <= granted / 2
-    assert budget.block_units(source) == granted // (16 * workers) // (128 + 256) or granted == 1 << 30
+    assert budget.block_units(source) == granted // (8 * workers) // (128 + 256) or granted == 1 << 30
