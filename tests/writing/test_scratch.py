@@ -24,6 +24,7 @@ LENGTHS = np.random.default_rng(5).integers(1, 60, 200).tolist()
 def test_scratch_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = write_store(tmp_path / "store", LENGTHS)
     options: dict[str, Any] = {"strategy": "concat", "sequence_length": 16, "memory": "8KiB", "workers": 1}
+    options["check_input"] = False  # else what was done counts once the input is known to be sound, soon or later
 
     def stop(*args: object, **options: object) -> None:
         raise Interrupted
