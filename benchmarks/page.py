@@ -38,6 +38,7 @@ PAGE, PICTURES, README = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "bench
 BEGIN, END = "<!-- benchmarks -->\n", "<!-- end of benchmarks -->"
 ONE, TWO = "packtool, 1 worker", "packtool, 2 workers"
 COPY = "cp && sync"
+STAGE = "stage "
 PEAK, CPU, WALL = of("peak_mb"), of("cpu"), of("wall")
 QUICK = "**Of a quick run on tiny inputs: it shows that everything runs, and says nothing about speed.**\n\n"
 PACKAGES = {
@@ -154,7 +155,34 @@ def _tokenize(record: Any, _: Path) -> list[str]:
         "on strings in memory without their start; packtool's share of the faster one; how many times as fast two "
         "workers are:",
         _families(record),
+        *stages(by(case(record, "stages"), "tokenizer")),
     ]
+
+
+def stages(families: Mapping[str, Mapping[str, Result]]) -> list[str]:
+    """Where the CPU time of one worker goes: a row for each stage, a column for each tokenizer."""
+    if not families:
+        return []
+    found = {family: next(iter(each.values())) for family, each in families.items()}
+    names = {name for each in found.values() for run in each["runs"] for name in run if name.startswith(STAGE)}
+    seconds = {name: [median(each, _seconds(name)) for each in found.values()] for name in names}
+    totals = [sum(column) for column in zip(*seconds.values(), strict=True)]
+    rows = [
+        (
+            name.removeprefix(STAGE),
+            *(f"{figure(each)} ({100 * each / total:.0f} %)" for each, total in zip(spent, totals, strict=True)),
+        )
+        for name, spent in sorted(seconds.items(), key=lambda row: -sum(row[1]))
+    ]
+    return [
+        "Where the CPU seconds of one worker go on all of the text, by a timer that looks at its stack every 2 ms of "
+        "CPU time:",
+        table(("", *found), rows),
+    ]
+
+
+def _seconds(stage: str) -> Figure:
+    return lambda run: run.get(stage, 0.0)  # what is rare may not be met in every round
 
 
 def _families(record: Any) -> str:

@@ -36,7 +36,7 @@ ALONE = ("gigatoken alone", "fastokens alone")
 
 
 def cases(scale: Scale) -> Cases:
-    """Start-up, then all peers on a slice, then each family on all of the text."""
+    """Start-up, then all peers on a slice, then each family on all of the text, and where its CPU time goes."""
     short = WORK / "short.jsonl"
     WORK.mkdir(exist_ok=True)
     short.write_text('{"text": "short"}\n')
@@ -59,7 +59,10 @@ def cases(scale: Scale) -> Cases:
         alone = Contestant("tokenizers alone", _program("tokenizers", part, family))
         checked = [replace(each, rounds=1) for each in _fast(part, family, reference)]
         yield Case("slice", {"tokenizer": family, "megabytes": size / 1e6}, [*checked, alone])
-        yield Case("families", {"tokenizer": family, "megabytes": large / 1e6}, _fast(whole, family, None))
+        facts = {"tokenizer": family, "megabytes": large / 1e6}
+        yield Case("families", facts, _fast(whole, family, None))
+        file, _, eos = tokenizer(family)
+        yield Case("stages", facts, [Contestant("packtool", program("stages", whole, file, eos, OUT / "store"))])
 
 
 def _fast(path: Path, family: str, reference: Any) -> list[Contestant]:

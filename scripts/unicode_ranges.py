@@ -106,6 +106,7 @@ def main() -> None:
         "numeric": ranges(code for code in codes if category(chr(code))[0] == "N"),
         "new_marks": ranges(sorted(unknown)),
         "bert": ranges(sorted(set().union(*(differing(codes, flags) for flags in BERT_FLAGS)))),
+        "pcre_spaces": ["180e"],  # the Mongolian vowel separator, which Unicode counts as a space no longer
     }
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET
     target.write_text("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items()) + "\n}\n")

@@ -16,6 +16,7 @@ import pytest
 from benchmarks import compare, figures, page, quoted, runner, tokenize
 from benchmarks.common import RESULTS
 from benchmarks.measure import FailedError, TooSlowError, measure
+from benchmarks.peers import stages
 
 ROOT = Path(__file__).parents[1]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's /proc")
@@ -28,7 +29,7 @@ subprocess.Popen([sys.executable, "-c", work])
 """
 
 
-@pytest.mark.parametrize("module", [compare, figures, quoted, tokenize])
+@pytest.mark.parametrize("module", [compare, figures, quoted, stages, tokenize])
 def test_examples(module: Any) -> None:
     found = doctest.testmod(module, extraglobs={"np": __import__("numpy")})
     assert found.attempted
@@ -119,6 +120,28 @@ def test_a_page_is_of_one_run(tmp_path: Path, changed: dict[str, Any], what: str
     (tmp_path / "load.json").unlink()
     with pytest.raises(page.MixedError, match=r"has no load\.json: make it with python -m benchmarks run load"):
         page.read(tmp_path)
+
+
+def test_the_stages_are_all_of_the_cpu_time(tmp_path: Path) -> None:
+    text, tokenizer = tmp_path / "text.jsonl", ROOT / "packtool" / "assets" / "tokenizer.json"
+    text.write_text('{"text": "some words to encode"}\n' * 20_000)
+    command = [sys.executable, "-m", "benchmarks.peers.stages", text, tokenizer, "<|endoftext|>", tmp_path / "out"]
+    sample = measure(command)
+    assert sample.said.keys() <= {f"stage {name}" for name in (*stages.STAGES.values(), stages.REST)}
+    assert sample.said.keys() >= {"stage imports", "stage encoding", "stage loading the encoder"}
+    assert 0.8 * sample.cpu < sum(sample.said.values()) < 1.1 * sample.cpu
+
+
+def test_stages_are_shown_for_each_tokenizer(tmp_path: Path) -> None:
+    runs = [{"wall": 1.0, "stage encoding": 0.3}, {"wall": 1.0, "stage encoding": 0.3, "stage publishing": 0.2}]
+    found = {"Llama 3": {"packtool": {"runs": runs}}, "Gemma 3": {"packtool": {"runs": runs[:1]}}}
+    assert page.stages({}) == []
+    assert page.stages(found)[1].splitlines() == [
+        "|  | Llama 3 | Gemma 3 |",
+        "| --- | --- | --- |",
+        "| encoding | 0.300 (75 %) | 0.300 (100 %) |",
+        "| publishing | 0.100 (25 %) | 0 (0 %) |",
+    ]
 
 
 @pytest.mark.skipif(not (RESULTS / "plan.json").exists(), reason="nothing was measured yet")

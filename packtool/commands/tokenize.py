@@ -122,7 +122,7 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
         bos_token=options.bos_token,
         chats=chats,
     )
-    choose(loaded.spec, options.encoder)  # raises what is wrong with it before anything is begun
+    best = choose(loaded.spec, options.encoder)
     recorded = {name: getattr(options, name) for name in names_recorded(TokenizeArguments)}
     chat = None
     if chats:
@@ -146,7 +146,7 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
             files = list(map(found_from_anywhere, files))
         fallback, share = Pieces(out, "fallback", str), engine.share
         given_up = fallback.recorded([0]).get(0)
-        chosen = ("tokenizers", given_up) if given_up else _encoder(options, files, loaded)
+        chosen = ("tokenizers", given_up) if given_up else _encoder(best, options, files, len(loaded.data))
         job = _job(out, files, loaded, chosen[0], fields, filters, chat, options, engine)
         log.info("encoder %s: %s", *chosen)
         if given_up:
@@ -164,12 +164,13 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
         return TokenizeResult(out.shown, *assemble(out, job, recorded, loaded.files, why, clock))
 
 
-def _encoder(options: TokenizeArguments, files: Sequence[CorpusFile], loaded: load.LoadedTokenizer) -> tuple[str, str]:
-    """Choose the encoder; say why."""
-    name, why = choose(loaded.spec, options.encoder)
-    if options.encoder == "auto" and not any(file.compression or file.format == "parquet" for file in files):
-        name, why = reference_if_small(name, why, sum(file.bytes for file in files), len(loaded.data))
-    return name, why
+def _encoder(
+    best: tuple[str, str], options: TokenizeArguments, files: Sequence[CorpusFile], tokenizer: int
+) -> tuple[str, str]:
+    """Choose the best encoder, or the reference where there is too little input; say why."""
+    if options.encoder != "auto" or any(file.compression or file.format == "parquet" for file in files):
+        return best
+    return reference_if_small(*best, sum(file.bytes for file in files), tokenizer)
 
 
 def _job(

@@ -116,14 +116,14 @@ def recipe(
     """The recipe for a parsed tokenizer.json."""
     found = shape(spec) if encoder == "gigatoken" else None
     known = found if isinstance(found, Shape) else None
-    newer = unicode.BERT if encoder == "splintr" and spec["model"].get("type") == "WordPiece" else ()
+    newer = {"fastokens": unicode.PCRE, "splintr": unicode.BERT * (spec["model"].get("type") == "WordPiece")}
     return EncoderRecipe(
         encoder=encoder,
         vocab_size=vocab_size,
         special_as_text=special_as_text,
         cut=cut_of(spec),
         shape=known,
-        newer=newer if known is None else known.newer,
+        newer=newer.get(encoder, ()) if known is None else known.newer,
         added_tokens=tuple(token["content"] for token in spec.get("added_tokens") or ()),
         verdicts="" if verdicts is None else str(verdicts),
     )

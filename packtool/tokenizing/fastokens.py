@@ -1,13 +1,14 @@
 """The fast encoder for byte-level BPE with any regular expression: Kimi K2, StarCoder, CLIP, BLOOM, DeepSeek Coder.
 
-It works through the steps of a tokenizer.json as `tokenizers` does, and knows the characters that it knows, so it
-needs no list of patterns. It takes longer to load than gigatoken, which is preferred where it serves. SentencePiece is
-left out, since a text such as `<0x41>` would become a byte.
+It works through the steps of a tokenizer.json as `tokenizers` does, and knows the characters that it knows, apart from
+one space (see unicode.py), so it needs no list of patterns. It takes longer to load than gigatoken, which is preferred
+where it serves. SentencePiece is left out, since a text such as `<0x41>` would become a byte.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ _STACK = 1 << 28
 """Bytes that a regular expression with look-ahead may take; words of some thousand letters reach the usual limit."""
 _PRE_TOKENIZERS = {"Split", "Digits", "ByteLevel"}
 _NORMALIZERS = {"NFC", "Lowercase", "Replace"}
+_READ_APART = re.compile(r"\\[^\WpPsSrnt]|\[\[:")
+"""Classes such as ``\\w``, which the engines of regular expressions fill with other characters."""
 
 
 def installed() -> bool:
@@ -47,11 +50,21 @@ def unsuitable(spec: Mapping[str, Any]) -> str | None:
         return "it has a prefix on continuing subwords"
     if model.get("unk_token") and missing_bytes(model["vocab"]):
         return "it has an unknown token, and bytes without an entry"
-    if odd := [kind for kind in kinds if kind not in _PRE_TOKENIZERS]:
+    # It looks for tokens in normalized text, too.
+    return _unlike_steps(spec) or unlike_added(spec.get("added_tokens") or (), None)
+
+
+def _unlike_steps(spec: Mapping[str, Any]) -> str | None:
+    """Which step of a normalizer or pre-tokenizer it has not, or reads in another way."""
+    before, after = normalizers(spec), steps(spec.get("pre_tokenizer"))
+    if odd := [step["type"] for step in after if step["type"] not in _PRE_TOKENIZERS]:
         return f"its pre-tokenizer is {odd[0]}"
-    if odd := [step["type"] for step in normalizers(spec) if step["type"] not in _NORMALIZERS]:
+    if odd := [step["type"] for step in before if step["type"] not in _NORMALIZERS]:
         return f"its normalizer is {odd[0]}"
-    return unlike_added(spec.get("added_tokens") or (), None)  # it looks for tokens in normalized text, too
+    for step in [*before, *after]:
+        if found := _READ_APART.search((step.get("pattern") or {}).get("Regex", "")):
+            return f"its regular expression has {found[0]}, which is read in several ways"
+    return None
 
 
 def missing_bytes(vocab: Mapping[str, int]) -> list[str]:

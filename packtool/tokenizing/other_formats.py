@@ -18,7 +18,8 @@ ENCODINGS = {
     "r50k_base": "openai-community/gpt2",
 }
 """Encodings of tiktoken, and a hub repository with a tokenizer.json of the same ids."""
-_NAMES = ("tekken.json", "*.tiktoken", "tokenizer.model*", "*.model", "*.gguf", "vocab.txt", "vocab.json")
+_PARTS = ("vocab.txt", "merges.txt")
+_NAMES = ("tekken.json", "*.tiktoken", "tokenizer.model*", "*.model", "*.gguf", *_PARTS)
 
 
 def recognized(name: str, data: bytes) -> tuple[str, str] | None:
@@ -39,6 +40,7 @@ def recognized(name: str, data: bytes) -> tuple[str, str] | None:
         (start.startswith(b"GGUF"), "a GGUF file", _SAVE.replace(" of", f" (gguf_file={name!r}) of", 1)),
         (_RANKS.match(start) is not None, "ranks of tiktoken, which lack their pattern and special tokens", _SAVE),
         (name.endswith((".model", ".spm")), "a model of SentencePiece", _SAVE),
+        (name in _PARTS, "a part of a tokenizer, in an older format", _SAVE),
         (tekken, "a tekken.json of Mistral", "give the tokenizer.json of the same hub repository"),
     )
     return next(((what, remedy) for fits, what, remedy in kinds if fits), None)

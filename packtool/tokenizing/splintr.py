@@ -6,6 +6,7 @@ Its library is optional. It is used for the shapes below, on which it was compar
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -52,8 +53,8 @@ def unlike_bert(spec: Mapping[str, Any]) -> str:
 
 def _unlike_sentencepiece(spec: Mapping[str, Any]) -> str:
     """How a Unigram differs from those that were compared; empty if it does not."""
-    first, *others = normalizers(spec) or [{"type": "Precompiled"}]
-    if first["type"] != "Precompiled" or any(step != _ONE_SPACE for step in others):
+    rules = [step for step in normalizers(spec) if step != _ONE_SPACE]
+    if [step["type"] for step in rules] != ["Precompiled"] and not all(map(_replaces_text, rules)):
         return "its normalizer is not one of SentencePiece"
     *splits, last = steps(spec.get("pre_tokenizer")) or [{"type": None}]
     if not _marks_words(last) or [step["type"] for step in splits] not in ([], ["WhitespaceSplit"]):
@@ -62,6 +63,13 @@ def _unlike_sentencepiece(spec: Mapping[str, Any]) -> str:
 
 
 _ONE_SPACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+
+
+def _replaces_text(step: Mapping[str, Any]) -> bool:
+    """Whether a step replaces one text by another, as some files do without a precompiled table; spaces stay."""
+    if step["type"] != "Replace" or "String" not in step["pattern"]:
+        return False
+    return not re.search("[ ▁]", step["pattern"]["String"] + step["content"])
 
 
 def _marks_words(step: Mapping[str, Any]) -> bool:

@@ -23,6 +23,8 @@ PATTERNS = ("unassigned",)
 """Names of the tables of a tokenizer that splits by character class."""
 NFC = ("unassigned", "new_marks")
 """Names of the tables of a tokenizer that also applies NFC."""
+PCRE = ("pcre_spaces",)
+"""Names of the tables of a tokenizer whose regular expressions PCRE2 looks for."""
 BERT = ("unassigned", "new_marks", "bert")
 """Names of the tables of a tokenizer that normalizes and splits as BERT does, character by character."""
 

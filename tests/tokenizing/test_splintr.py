@@ -31,6 +31,7 @@ def wordpiece_model(**changes: Any) -> dict[str, Any]:
 
 METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
 OLD = {"type": "Metaspace", "replacement": "▁", "add_prefix_space": True}
+QUOTES = [{"type": "Replace", "pattern": {"String": mark}, "content": '"'} for mark in "“”"]
 TOKENS = (AddedToken("<mask>", lstrip=True, normalized=False), AddedToken("<extra_id_0>", normalized=False))
 LISTED = {
     "marks": shapes.unigram(*TOKENS, pre_tokenizer=METASPACE),
@@ -39,6 +40,9 @@ LISTED = {
     ),
     "old": shapes.unigram(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, OLD]}),
     "first": shapes.unigram(pre_tokenizer={**METASPACE, "prepend_scheme": "first"}),
+    "quotes replaced": shapes.unigram(
+        *TOKENS, pre_tokenizer=METASPACE, normalizer=shapes.normalizers_of(*QUOTES, shapes.ONE_SPACE)
+    ),
     "BERT": shapes.wordpiece(AddedToken("<br>", normalized=False)),
     "BERT, with its template and truncation": shapes.wordpiece(
         post_processor={"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
@@ -56,6 +60,10 @@ UNLISTED = {
     "never marked": (shapes.unigram(pre_tokenizer={**METASPACE, "prepend_scheme": "never"}), "does not mark words"),
     "other marks": (shapes.unigram(pre_tokenizer={**METASPACE, "replacement": "_"}), "does not mark words"),
     "lower case": (shapes.unigram(normalizer={"type": "Lowercase"}), "its normalizer is not one of SentencePiece"),
+    "quotes replaced after NFC": (
+        shapes.unigram(normalizer=shapes.normalizers_of(shapes.NFC, *QUOTES)),
+        "its normalizer is not one of SentencePiece",
+    ),
     "other spaces": (
         shapes.unigram(normalizer=shapes.normalizers_of(shapes.ONE_SPACE, shapes.SPACES)),
         "its normalizer is not one of SentencePiece",

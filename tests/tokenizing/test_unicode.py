@@ -10,9 +10,9 @@ import pytest
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 from packtool.tokenizing import families, gigatoken, patterns, unicode
-from packtool.tokenizing.encoder_choice import build
+from packtool.tokenizing.encoder_choice import build, choose
 from packtool.tokenizing.unicode import having, table
-from tests.tokenizing import shapes
+from tests.tokenizing import ranks, shapes
 
 needs_gigatoken = pytest.mark.skipif(not gigatoken.installed(), reason="there is no gigatoken for this platform")
 
@@ -24,13 +24,15 @@ SHAPES: dict[str, dict[str, Any]] = {
     "Qwen 2": {"pre_tokenizer": shapes.split(patterns.QWEN2), "normalizer": shapes.NFC},
     "o200k": {"pre_tokenizer": shapes.split(patterns.O200K)},
     "Tekken": {"pre_tokenizer": shapes.split(patterns.TEKKEN)},
+    "looking ahead": {"pre_tokenizer": shapes.split(ranks.AHEAD)},
+    "Kimi K2": {"pre_tokenizer": shapes.split(ranks.KIMI)},
 }
 
 
 def differing(spec: dict[str, Any], codes: list[int]) -> list[str]:
     """Code points with a context whose ids are not those of the library."""
     reference = Tokenizer.from_str(json.dumps(spec))
-    encoder = build(shapes.data(spec), "gigatoken")
+    encoder = build(shapes.data(spec), choose(spec)[0])
     found = []
     for at in range(0, len(codes), 4000):
         part = codes[at : at + 4000]
@@ -49,7 +51,9 @@ def differing(spec: dict[str, Any], codes: list[int]) -> list[str]:
 def _some() -> list[int]:
     """A few of each thousand, and more where characters are new."""
     new = {
-        code for low, high in ((0x1AB0, 0x1AF0), (0x10D40, 0x10D8F), (0x113B0, 0x113D5)) for code in range(low, high)
+        code
+        for low, high in ((0x180B, 0x1810), (0x1AB0, 0x1AF0), (0x10D40, 0x10D8F), (0x113B0, 0x113D5))
+        for code in range(low, high)
     }
     return sorted(new | set(CODES[::61][:2000]) | set(CODES[::997]))
 

@@ -1,0 +1,83 @@
+"""Runs in packtool's environment: where the CPU time of `packtool tokenize` with one worker goes.
+
+PYTHON -m benchmarks.peers.stages TEXT.jsonl TOKENIZER.json EOS_TOKEN OUT
+
+A timer interrupts every few milliseconds of CPU time. What has passed since the last time belongs to the stage that is
+then on the stack: Python code is interrupted where it stands, a call of a library when it returns. So nothing is
+patched, and the whole of the process is accounted for.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections import Counter
+from types import FrameType
+
+EVERY = 0.002
+"""CPU seconds between two looks."""
+STAGES = {
+    "importlib": "imports",
+    "encoder_choice.load_encoder": "loading the encoder",
+    "tokenizing.load": "reading the tokenizer",
+    "verify.Verified._compare": "checking the sample",
+    "tokenizing.unicode": "looking for newer characters",
+    "tokenizing.gigatoken": "encoding",
+    "tokenizing.fastokens": "encoding",
+    "packtool.corpus": "reading records",
+    "tokenizing.counts": "counting special tokens",
+    "tokenizing.store_writer": "writing shards",
+    "packtool.storage": "writing shards",
+    "tokenizing.assemble": "publishing",
+}
+"""Beginnings of names of functions, as they end, and the stage that they are."""
+WHOLE = ("imports", "loading the encoder", "reading the tokenizer", "checking the sample")
+"""Stages that all they call belongs to."""
+REST = "all else"
+
+
+def stage_of(names: list[str]) -> str:
+    """The stage that a stack is in.
+
+    Args:
+        names: of its functions, with their modules, the innermost first.
+
+    >>> stage_of(["packtool.storage.files.write", "packtool.tokenizing.store_writer.ShardWriter.add"])
+    'writing shards'
+    >>> stage_of(["packtool.tokenizing.gigatoken._load", "packtool.tokenizing.encoder_choice.load_encoder"])
+    'loading the encoder'
+    """
+    found = [stage for name in names for part, stage in STAGES.items() if part in name]
+    return next((stage for stage in WHOLE if stage in found), found[0] if found else REST)
+
+
+def main() -> None:
+    text, tokenizer, eos, out = sys.argv[1:]
+    spent: Counter[str] = Counter()
+    last = 0.0
+
+    def look(signum: int, frame: FrameType | None) -> None:
+        nonlocal last
+        del signum
+        names = []
+        while frame is not None:
+            names.append(f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_qualname}")
+            frame = frame.f_back
+        now = time.process_time()
+        spent[stage_of(names)] += now - last  # type: ignore[assignment]
+        last = now
+
+    signal.signal(signal.SIGPROF, look)
+    signal.setitimer(signal.ITIMER_PROF, EVERY, EVERY)
+    import packtool
+
+    packtool.tokenize(text, out, tokenizer=tokenizer, eos_token=eos, workers=1, quiet=True, overwrite=True)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    spent[REST] += time.process_time() - last  # type: ignore[assignment]
+    print(json.dumps({f"stage {name}": round(seconds, 4) for name, seconds in spent.items()}))
+
+
+if __name__ == "__main__":
+    main()
