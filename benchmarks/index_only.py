@@ -33,6 +33,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage.dataset_files import listed
 from packtool.storage.files import write_array
 from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
+from packtool.writing import stored_tokens
 
 LENGTH = 2048
 KINDS = ("tokens", "index")
@@ -111,6 +112,7 @@ def beyond(tokens: float, memory: float, rounds: int, *, prepare: bool) -> list[
     paths = packed("index-only-large", tokens, strategy="bfd", window_tokens=int(tokens / WINDOWS), shuffle=False)
     if prepare:
         return []
+    stored_tokens.machine_memory = lambda: int(memory)  # what a reader of such a machine finds
     datasets = {kind: packtool.open(path) for kind, path in paths.items()}
     rows = len(datasets["tokens"])
     files = [file for path in (*paths.values(), WORK / "index-only-large-store") for file in path.rglob("*.npy")]

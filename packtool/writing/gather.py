@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from packtool.errors import DataError
 from packtool.places.bucket import REQUESTS
+from packtool.places.maps import Fetcher
 from packtool.places.ranged import RangedArray
 from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.storage.names import LOSS
@@ -41,6 +42,7 @@ class Gatherer:
         pad_id: written for segments of padding.
         eos_id: written for EOS that the strategy inserted.
         longest_fill: the longest segment of either, in tokens: the sequence length.
+        uncached: the shards are files that memory does not hold: what is copied is read from the disk together.
 
     >>> store, one = np.array([5, 6, 0, 7, 8, 9, 0], np.uint16), np.array
     >>> in_shard_0 = lambda document, start, length: (document * 0, document * 3 + start)
@@ -58,14 +60,21 @@ class Gatherer:
         pad_id: int,
         eos_id: int,
         longest_fill: int,
+        uncached: bool = False,
     ) -> None:
         self._padding, self._eos = len(shards), len(shards) + 1
         self._locate = locate
+        self._fetch = Fetcher(shards) if uncached else None
+        self._itemsize = dtype.itemsize
         self._copy = copier(joined([shards, [np.full(longest_fill, fill, dtype) for fill in (pad_id, eos_id)]]), dtype)
 
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
         """Gather the tokens of all segments, in order, as one 1-D array."""
-        return self._copy(*self.slices(segments))
+        array, start, length = self.slices(segments)
+        if self._fetch is not None:
+            stored = np.flatnonzero(array < self._padding)
+            self._fetch(array[stored], start[stored] * self._itemsize, length[stored] * self._itemsize)
+        return self._copy(array, start, length)
 
     def slices(self, segments: Segments) -> Slices:
         """Locate the tokens of segments, in order; padding and inserted EOS lie in arrays after the shards."""

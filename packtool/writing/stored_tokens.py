@@ -26,6 +26,7 @@ from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of, places_of
 from packtool.places.url import is_remote
 from packtool.plan import I64, Segments, offsets_of
+from packtool.sizes import machine_memory
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import PackedManifest
 from packtool.storage.names import OFFSET
@@ -182,6 +183,7 @@ class StoredTokens:
             pad_id=manifest.pad_id,
             eos_id=manifest.tokenizer.eos_id,
             longest_fill=self._longest,
+            uncached=not isinstance(shards, OnDemand) and sum(shard.nbytes for shard in shards) > machine_memory(),
         )
         self.loss: StoredLoss | None = None
         if manifest.has_loss:

@@ -17,9 +17,10 @@ from packtool.writing.gather import Copier, Gatherer, Locator, coalesce
 PAD, EOS = 60001, 60002
 
 
-def gatherer(shards: list[np.ndarray], starts: np.ndarray) -> Gatherer:
+def gatherer(shards: list[np.ndarray], starts: np.ndarray, *, uncached: bool = False) -> Gatherer:
     locate = Locator(shards, lambda d: starts[d])
-    return Gatherer(shards, locate, dtype=shards[0].dtype, pad_id=PAD, eos_id=EOS, longest_fill=64)
+    fills = {"pad_id": PAD, "eos_id": EOS, "longest_fill": 64}
+    return Gatherer(shards, locate, dtype=shards[0].dtype, **fills, uncached=uncached)
 
 
 @given(
@@ -51,7 +52,8 @@ def test_gathering_is_slicing(dtype: str, documents: list[int], cuts: set[int], 
             expected.append(np.full(1, EOS, dtype))
     times = data.draw(st.sampled_from([1, 100]), label="times")  # a few slices are copied in another way than many
     table, expected = np.tile(np.array(pieces, np.int64).reshape(-1, 4), (times, 1)), expected * times
-    tokens = gatherer(shards, starts)(Segments(*table.T, np.array([0, len(table)])))
+    gather = gatherer(shards, starts, uncached=data.draw(st.booleans()))
+    tokens = gather(Segments(*table.T, np.array([0, len(table)])))
     np.testing.assert_array_equal(tokens, np.concatenate([np.empty(0, dtype), *expected]))
 
 
