@@ -22,7 +22,7 @@ import numpy.typing as npt
 from packtool.errors import UsageError
 from packtool.places.place import Place
 from packtool.places.typed import cache_directory
-from packtool.plan import I64
+from packtool.plan import I64, distinct
 from packtool.reading.batch import Batch, check_options, make_batch
 from packtool.reading.cache import CACHE_BYTES, SHARDS, training_place, training_places
 from packtool.reading.costs import DIRECTORY, kept_pairs, row_pairs
@@ -195,7 +195,7 @@ class Stream:
         samples = np.concatenate([_samples(batch) for batch in batches])
         found = np.empty(len(samples), np.int64)
         numbers, items = self._epochs_of(samples)
-        for sample in np.unique(samples if self.bucketed else numbers).tolist():
+        for sample in distinct(samples if self.bucketed else numbers).tolist():
             if self.bucketed:
                 number, item = self.epoch_of(sample)
                 dataset = self.epoch(number)
@@ -227,7 +227,7 @@ class Stream:
         numbers, items = self._epochs_of(samples)
         if (numbers == numbers[0]).all():
             return self._rows(int(numbers[0]), items, narrow)
-        parts = [self._rows(int(number), items[numbers == number], narrow) for number in np.unique(numbers).tolist()]
+        parts = [self._rows(int(number), items[numbers == number], narrow) for number in distinct(numbers).tolist()]
         return joined(parts)
 
     def _rows(self, number: int, rows: npt.NDArray[np.int64], narrow: bool) -> Batch:
