@@ -2,14 +2,14 @@
 
 `reading` is from the page cache, in one process, batches of random rows, with all fields and with fewer; with PyTorch
 installed, through `packtool.torch.Loader`, too. CPU seconds, both datasets in turn, medians of the rounds and of the
-ratios of rounds. `beyond` is the same from a store of so many tokens, of which the page cache holds a quarter if it
-is run with memory for that (`systemd-run --scope -p MemoryMax=…`): random rows, and rows in random order within
-windows of 1/16 of the dataset, which the store was packed by. Before each round the files are dropped from the page
-cache, and what is read until it is full again does not count. `writing` has real lengths and no tokens: an index is
+ratios of rounds. `beyond` is from
+disk, with nothing in the page cache: written tokens, an index that touches what it copies, and one that asks for it
+before, as it does of stores larger than memory; random rows, and rows in random order within two of the windows, of 1/16
+of the dataset, which the store was packed by. `writing` has real lengths and no tokens: an index is
 written without reading any.
 
     python -m benchmarks.index_only reading [--tokens 3e7] [--rounds 7]
-    python -m benchmarks.index_only beyond [--tokens 5e8] [--memory 2.5e8] [--rounds 5] [--prepare]
+    python -m benchmarks.index_only beyond [--tokens 2e8] [--rounds 5]
     python -m benchmarks.index_only writing [--documents 1e7] [--rounds 3]
 """
 
@@ -107,46 +107,33 @@ def _loaders(paths: dict[str, Path], size: int) -> dict[str, Any]:
     return {kind: Loader(path, batch_size=size) for kind, path in paths.items()}
 
 
-def beyond(tokens: float, memory: float, rounds: int, *, prepare: bool) -> list[dict[str, Any]]:
-    """The same from disk, where the page cache holds `memory` bytes: with bytes read a token and wall seconds."""
+def beyond(tokens: float, rounds: int) -> list[dict[str, Any]]:
+    """From disk: what a reader reads first, the page cache dropped, as if memory held less than the store."""
     paths = packed("index-only-large", tokens, strategy="bfd", window_tokens=int(tokens / WINDOWS), shuffle=False)
-    if prepare:
-        return []
-    stored_tokens.machine_memory = lambda: int(memory)  # what a reader of such a machine finds
-    datasets = {kind: packtool.open(path) for kind, path in paths.items()}
-    rows = len(datasets["tokens"])
     files = [file for path in (*paths.values(), WORK / "index-only-large-store") for file in path.rglob("*.npy")]
     found = []
     for order in ("random", "windows"):
-        figures: dict[str, dict[str, list[float]]] = {kind: {"cpu": [], "wall": [], "read": []} for kind in KINDS}
+        figures: dict[str, list[tuple[float, ...]]] = {kind: [] for kind in ("tokens", "touched", "index")}
         for number in range(rounds):
-            for kind, dataset in datasets.items():
+            for kind, kept in figures.items():
+                # Where memory holds the stores, an index touches what it copies and asks for nothing.
+                stored_tokens.machine_memory = lambda kind=kind: 0 if kind == "index" else 1 << 60
                 for file in files:
                     _drop(file)
-                numbers = _numbers(rows, order, seed=number)
-                before = _bytes_read()
-                for batch in numbers:  # until the page cache is full
-                    dataset.batch(batch)
-                    if _bytes_read() - before > memory:
-                        break
+                dataset = packtool.open(paths["tokens" if kind == "tokens" else "index"])
+                batches = 20 if order == "random" else 2 * (len(dataset) // WINDOWS // 8)
                 began, wall, read = time.process_time(), time.perf_counter(), _bytes_read()
-                measured = 100 if order == "random" else 2 * (rows // WINDOWS // 8)  # two windows
-                rows_read = sum(len(dataset.batch(batch)["labels"]) for batch in islice(numbers, measured))
-                count = rows_read * LENGTH
-                figures[kind]["cpu"].append(count / (time.process_time() - began) / 1e6)
-                figures[kind]["wall"].append(count / (time.perf_counter() - wall) / 1e6)
-                figures[kind]["read"].append((_bytes_read() - read) / count)
-        for what, unit in (
-            ("cpu", "M tokens a CPU second"),
-            ("wall", "M tokens a second"),
-            ("read", "bytes read a token"),
-        ):
-            here = {kind: figures[kind][what] for kind in KINDS}
-            ratios = [
-                index / plain if plain else float("nan")
-                for plain, index in zip(here["tokens"], here["index"], strict=True)
-            ]
-            medians = {kind: statistics.median(here[kind]) for kind in KINDS}
+                rows = sum(
+                    len(dataset.batch(each)["labels"])
+                    for each in islice(_numbers(len(dataset), order, seed=number), batches)
+                )
+                cpu, wall, count = time.process_time() - began, time.perf_counter() - wall, rows * LENGTH
+                kept.append((count / cpu / 1e6, count / wall / 1e6, (_bytes_read() - read) / count))
+                del dataset  # or its pages stay in the cache
+        for what, unit in enumerate(("M tokens a CPU second", "M tokens a second", "bytes read a token")):
+            here = {kind: [each[what] for each in kept] for kind, kept in figures.items()}
+            ratios = [index / plain for plain, index in zip(here["tokens"], here["index"], strict=True)]
+            medians = {kind: statistics.median(values) for kind, values in here.items()}
             found.append({"order": order, "figure": unit, **medians, "index / tokens": statistics.median(ratios)})
     return found
 
@@ -225,20 +212,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=("reading", "beyond", "writing"), nargs="?", default="reading")
     parser.add_argument("--tokens", type=float)
-    parser.add_argument("--memory", type=float, default=2.5e8, help="bytes of page cache that there is room for")
     parser.add_argument("--documents", type=float, default=1e7)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--prepare", action="store_true", help="make the store and the datasets, and stop")
     given = parser.parse_args()
     if given.part == "reading":
         found = reading(given.tokens or 3e7, given.rounds)
     elif given.part == "beyond":
-        found = beyond(given.tokens or 5e8, given.memory, given.rounds, prepare=given.prepare)
+        found = beyond(given.tokens or 2e8, given.rounds)
     else:
         found = writing(int(given.documents), given.rounds)
-    if found:
-        save(f"index_only_{given.part}", {"found": found})
-        table(list(found[0]), [list(each.values()) for each in found])
+    save(f"index_only_{given.part}", {"found": found})
+    table(list(found[0]), [list(each.values()) for each in found])
 
 
 if __name__ == "__main__":

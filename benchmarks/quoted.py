@@ -68,10 +68,15 @@ def _reading(record: Any) -> Lines:
 
 def _beyond(record: Any) -> Lines:
     rows = [
-        [each["order"], each["figure"], *(figure(each[name]) for name in ("tokens", "index", "index / tokens"))]
+        [
+            each["order"],
+            each["figure"],
+            *(figure(each[name]) for name in ("tokens", "touched", "index", "index / tokens")),
+        ]
         for each in record["found"]
     ]
-    return [table(("order of rows", "figure", "written tokens", "index", "ratio"), rows)]
+    header = ("order of rows", "figure", "written tokens", "index, not asking", "index", "index / written tokens")
+    return [table(header, rows)]
 
 
 def _writing(record: Any) -> Lines:
