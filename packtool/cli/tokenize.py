@@ -86,9 +86,14 @@ def summary(result: TokenizeResult) -> str:
         f"encoder {run['encoder']} ({run['encoder_why']}); {plural(run['texts_checked'], 'text')} cross-checked",
     ]
     lines.append(tokenizer_line(tokenizer))
+    if "trained_tokens" in counts:
+        lines.append(f"{counts['trained_tokens']:,} of the tokens train")
     left_out = {name: counts[name] for name in ("empty", "filtered", "rejected") if counts[name]}
     if left_out:
-        lines.append("left out: " + ", ".join(f"{count:,} {name}" for name, count in left_out.items()))
+        reasons = {name.removeprefix("rejected_"): count for name, count in counts.items() if "rejected_" in name}
+        why = ", ".join(f"{count:,} {name.replace('_', '-')}" for name, count in reasons.items() if count)
+        listed = ", ".join(f"{count:,} {name}" for name, count in left_out.items())
+        lines.append(f"left out: {listed}{f' ({why})' * bool(why)}")
     if not documents:
         lines.append(f"Wrote {result.path}, which holds no document. What is at its input: packtool info INPUT")
         return "\n".join(lines)

@@ -1,4 +1,7 @@
-"""`info`: what a path is, whether it is whole, and what to do next. Reads manifests and file sizes, no tokens."""
+"""`info`: what a path is, whether it is whole, and what to do next.
+
+Reads manifests and file sizes, no tokens; and files of conversations, to count them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,12 @@ from typing import Any
 import numpy as np
 from msgspec import UnsetType
 
+from packtool.commands.inputs import find_files
 from packtool.commands.places import result_path
+from packtool.corpus.fields import CONVERSATION, Fields
+from packtool.corpus.first import begins_with_conversation
+from packtool.corpus.read import SpanReader
+from packtool.corpus.records import Span
 from packtool.errors import DataError
 from packtool.metrics.ratios import ratio
 from packtool.options.arguments import command_line
@@ -41,6 +49,8 @@ from packtool.storage.tokenizer_files import describe_tokenizer
 
 MOST_FILES = 10_000
 """Files of a directory that packtool did not write that are counted."""
+MOST_BYTES = 1 << 30
+"""Of a file of conversations that is read to count them."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +241,36 @@ def _file(path: Path) -> Info:
             if path.relative_to(whole).as_posix() in known:
                 kind = f"file of the {manifest.format.removeprefix('packtool ')} {whole}"
                 return Info(path, kind, "unknown", facts, next=[f"packtool info {shlex.quote(str(whole))}"])
+    if (talks := _conversations(path)) is not None:
+        following = [
+            f"packtool tokenize {quoted} -o tokens --tokenizer MODEL   renders them by the chat template of MODEL"
+        ]
+        return Info(path, "conversations", "unknown", facts | talks, next=following)
     return Info(path, "not written by packtool", "unknown", facts, next=[f"packtool tokenize {quoted} -o tokens"])
+
+
+def _conversations(path: Path) -> dict[str, Any] | None:
+    """How many conversations a file holds, and in which fields; None where its first record holds none."""
+    try:
+        files = find_files(path, None)
+        if not begins_with_conversation(files, "text"):
+            return None
+        fields: Counter[str] = Counter()
+        others = 0
+        for file in files if path.stat().st_size <= MOST_BYTES else ():
+            for batch in SpanReader(file, Span(0), Fields("", chat=True)):
+                fields.update(map(_fields_of, batch.documents))
+                others += len(batch.rejects)
+    except DataError:
+        return None
+    counted = dict(fields.most_common())
+    return counted | ({"records without conversation": others} if others else {})
+
+
+def _fields_of(record: Mapping[str, Any]) -> str:
+    """The fields of a record that hold its conversation."""
+    found = next(name for name in CONVERSATION if record.get(name) is not None)
+    return "with prompt and completion" if found == "prompt" else f"with {found}"
 
 
 def _foreign(path: Path) -> Info:

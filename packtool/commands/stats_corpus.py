@@ -15,9 +15,11 @@ from packtool.commands.inputs import find_files, found_from_anywhere
 from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin
 from packtool.corpus.filters import size
+from packtool.corpus.first import begins_with_conversation
 from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CorpusFile
 from packtool.engines import Engine, Worker
+from packtool.errors import UsageError
 from packtool.options.stats import StatsArguments
 from packtool.plan import I64
 from packtool.progress import Progress
@@ -79,6 +81,13 @@ def corpus_lengths(location: str, options: StatsArguments, engine: Engine, *, to
     """
     with temporary_directory() as folder:
         files = [copy_stdin(folder, options.format)] if location == STDIN else find_files(location, options.format)
+        if begins_with_conversation(files, options.text_field or "text"):
+            raise UsageError(
+                "conversations",
+                "it holds conversations, whose lengths a chat template makes",
+                remedy="tokenize them, and give stats the store; packtool info counts them",
+                where=location,
+            )
         context, info = _Context(options.text_field or "text", None, ""), None
         if tokens or options.tokenizer is not None:
             loaded = load(options.tokenizer, eos_token=options.eos_token)

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from tokenizers import AddedToken, Tokenizer
 
 import packtool
-from packtool.errors import PacktoolError
+from packtool.errors import PacktoolError, UsageError
 from packtool.storage.token_store import TokenStore
 from packtool.warnings import PacktoolWarning
 from tests.tokenizing.runs import ASSET
@@ -230,3 +230,30 @@ def test_options_that_make_no_sense_are_refused(
 def test_options_of_conversations_need_some(tmp_path: Path, model: Path) -> None:
     with pytest.raises(PacktoolError, match="--train-on: has no effect on texts"):
         packtool.tokenize([{"text": "x"}], tmp_path / "s", tokenizer=model, train_on="last")
+
+
+def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> None:
+    source = tmp_path / "chats.jsonl"
+    lines = [
+        '{"messages": [{"role": "user", "content": "a"}]}',
+        '{"conversations": [{"from": "human", "value": "a"}]}',
+        '{"prompt": "a", "completion": "b"}',
+        '{"messages": []}',
+        '{"text": "a"}',
+    ]
+    source.write_text("\n".join(lines))
+    found = packtool.info(source)
+    assert found.kind == "conversations"
+    assert {name: count for name, count in found.facts.items() if name != "bytes"} == {
+        "with messages": 2,
+        "with conversations": 1,
+        "with prompt and completion": 1,
+        "records without conversation": 1,
+    }
+    (following,) = found.next
+    assert following.startswith(f"packtool tokenize {source} -o tokens --tokenizer MODEL")
+    with pytest.raises(UsageError, match="it holds conversations, whose lengths a chat template makes") as error:
+        packtool.stats(source)
+    assert error.value.remedy == "tokenize them, and give stats the store; packtool info counts them"
+    source.write_text('{"text": "a"}\n')
+    assert packtool.info(source).kind == "not written by packtool"

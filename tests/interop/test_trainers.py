@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import packtool
-from tests.stores import EOS, write_store
+from tests.stores import EOS, document_loss, write_store
 from tests.test_docs import ROOT, blocks
 
 pytestmark = pytest.mark.interop
@@ -111,9 +112,11 @@ def test_megatron_reads_documents(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(tmp_path / "seen.npy"), tokens)
 
 
-def arrived(trainer: str, format: str, length: int, place: Path, *, told: int) -> tuple[dict[str, np.ndarray], Path]:
+def arrived(
+    trainer: str, format: str, length: int, place: Path, *, told: int, **options: Any
+) -> tuple[dict[str, np.ndarray], Path]:
     """Rows of `length` tokens, and the batches that a trainer of `told` tokens makes of their export."""
-    store, rows = write_store(place / "store", LENGTHS, per_shard=150), place / "rows"
+    store, rows = write_store(place / "store", LENGTHS, per_shard=150, **options), place / "rows"
     packtool.pack(store, rows, strategy="bfd", sequence_length=length, shard_tokens=2048)
     packtool.export(rows, place / "out", format=format)
     in_peer("readers", place, ROOT / "tests" / "interop" / "what_arrives.py", trainer, "out", told, EOS, "out.npz")
@@ -128,19 +131,23 @@ def test_rows_have_one_token_more_than_is_trained_on(trainer: str, format: str, 
     np.testing.assert_array_equal(found["labels"], expected[:, 1:])
 
 
-def test_megatron_bridge_keeps_documents_apart(tmp_path: Path) -> None:
-    found, rows = arrived("megatron-bridge", "megatron-bridge", 64, tmp_path, told=64)
+@pytest.mark.parametrize("loss", [None, document_loss])
+def test_megatron_bridge_keeps_documents_apart_and_trains_what_the_store_says(tmp_path: Path, loss: Any) -> None:
+    found, rows = arrived("megatron-bridge", "megatron-bridge", 64, tmp_path, told=64, loss=loss)
     dataset = packtool.open(rows, dtype="int64")
+    labels = dataset.batch(slice(0, len(dataset)))["labels"]
     assert len(found["tokens"]) == len(dataset)
     for number, row in enumerate(dataset[:]):
-        segments, begin = dataset.segments(number), 0
+        segments, begin, at = dataset.segments(number), 0, 0
         assert segments["length"].sum() == len(row)
         for piece, document in zip(segments, np.split(row, np.cumsum(segments["length"])[:-1]), strict=True):
             here = slice(begin, begin + len(document) - 1)
             np.testing.assert_array_equal(found["tokens"][number, here], document[:-1])
             np.testing.assert_array_equal(found["labels"][number, here], document[1:])
             np.testing.assert_array_equal(found["position_ids"][number, here], np.arange(len(document) - 1))
-            assert (found["loss_mask"][number, here] == (piece["document"] >= 0)).all()
-            begin = here.stop
+            trained = labels[number, at : at + len(document) - 1] != -100
+            np.testing.assert_array_equal(found["loss_mask"][number, here], trained)
+            assert loss is not None or trained.all() == (piece["document"] >= 0)
+            begin, at = here.stop, at + len(document)
             assert begin in found["cu_seqlens_q"][number]
         assert not found["loss_mask"][number, begin:].any()

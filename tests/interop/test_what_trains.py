@@ -1,4 +1,5 @@
-"""What an export becomes on its way through a trainer: whether documents of a row see each other in the model."""
+"""What an export becomes on its way through a trainer: whether documents of a row see each other in the model, and
+whether only those tokens train that do in the store."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ import packtool
 from tests.test_docs import blocks
 from tests.tokenizing.runs import ASSET
 
+TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.interop
 
@@ -46,7 +48,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("trained")
     words = np.random.default_rng(0).integers(1, 12, 200)
     texts = (" ".join(f"w{number}x{n}" for n in range(count)) for number, count in enumerate(words))
-    packtool.tokenize(texts, place / "store", tokenizer=ASSET)
+    chats = [{"prompt": text[: len(text) // 2], "completion": text[len(text) // 2 :] + "."} for text in texts]
+    (place / "chats.jsonl").write_text("".join(json.dumps(chat) + "\n" for chat in chats))
+    (place / "chat.jinja").write_text(TEMPLATE)
+    packtool.tokenize(place / "chats.jsonl", place / "store", tokenizer=ASSET, chat_template=place / "chat.jinja")
     packtool.pack(place / "store", place / "packed", strategy="bfd", sequence_length=64)
     packtool.export(place / "packed", place / "parquet", format="parquet")
     packtool.export(place / "packed", place / "rows", format="arrow")
@@ -90,6 +95,8 @@ def test_documents_of_a_row_see_each_other_only_where_the_page_says_so(
     assert found["rows"] >= 6
     assert found["documents"] >= (found["rows"] if export.endswith(".parquet") else 2 * found["rows"])
     assert found["targets"] > 0
+    assert found["labels"] > 0
+    assert found["wrong"] == 0, found["first_wrong"]
     assert (found["difference"] < 1e-5) == apart
     if not apart:
         assert found["difference"] > 0.1

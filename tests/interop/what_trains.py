@@ -3,7 +3,8 @@
     python what_trains.py WAY EXPORT STORE
 
 Prints JSON: `documents` seen, the largest `difference` between the model's last hidden states in a row and those of the
-same document alone, `targets` that train, and the `rows` that arrived unchanged.
+same document alone, `targets` that train, `labels` that arrived of documents, those that were `wrong`, and the `rows`
+that arrived unchanged.
 """
 
 from __future__ import annotations
@@ -189,6 +190,26 @@ def documents_in(ids: list[int], known: dict[tuple[int, ...], list[int]]) -> Ite
         first += sizes[0] if sizes else 1
 
 
+def mislabeled(
+    data: Dataset, known: dict[tuple[int, ...], list[int]], given: list[tuple[list[int], list[int]]]
+) -> tuple[int, list[Any]]:
+    """Targets that a model was given, and documents for which they are not those of the data.
+
+    The first token of a document is no target, whatever its label: nothing comes before it.
+    """
+    expected = {tuple(row["input_ids"]): row.get("labels", row["input_ids"]) for row in data}
+    count, wrong = 0, []
+    for ids, labels in given:
+        for found in documents_in(ids, known):
+            whole = expected[tuple(ids[found[0][0] : found[-1][1]])]
+            for begin, end in found:
+                mine = whole[begin - found[0][0] + 1 : end - found[0][0]]
+                count += sum(label != -100 for label in mine)
+                if labels[begin + 1 : end] != mine:
+                    wrong.append([ids[begin:end], labels[begin:end], mine])
+    return count, wrong
+
+
 def main(way: str, export: str, store: str) -> None:
     data = read(export)
     torch.manual_seed(0)
@@ -200,6 +221,7 @@ def main(way: str, export: str, store: str) -> None:
     }
     model = LlamaForCausalLM(LlamaConfig(vocab_size=8192, max_position_embeddings=512, **shape)).eval()
     seen: list[tuple[list[int], Any]] = []
+    given_labels: list[tuple[list[int], list[int]]] = []
     targets: list[int] = []
 
     def watch(module: Any, _: Any, given: dict[str, Any], out: Any) -> None:
@@ -208,6 +230,7 @@ def main(way: str, export: str, store: str) -> None:
             seen.extend(zip(given["input_ids"].tolist(), out.last_hidden_state.detach(), strict=True))
         elif "labels" in given and type(module).__name__ == "LlamaForCausalLM":
             targets.append(int((given["labels"] != -100).sum()))
+            given_labels.extend(zip(given["input_ids"].tolist(), given["labels"].tolist(), strict=True))
 
     hook = register_module_forward_hook(watch, with_kwargs=True)
     place = Path(f"{export}-{way}".replace(" ", "-"))
@@ -223,7 +246,9 @@ def main(way: str, export: str, store: str) -> None:
                     alone = model.model(input_ids=torch.tensor([ids[begin:end]])).last_hidden_state[0]
                 difference = max(difference, float((alone - hidden[begin:end]).abs().max()))
                 documents += 1
+    labels, wrong = mislabeled(data, known, given_labels)
     counted = {"documents": documents, "difference": difference, "targets": sum(targets), "rows": rows}
+    counted |= {"labels": labels, "wrong": len(wrong), "first_wrong": wrong[:3]}
     sys.stdout.write(json.dumps(counted) + "\n")
 
 
