@@ -147,7 +147,7 @@ def test_megatron_bridge_keeps_documents_apart_and_trains_what_the_store_says(tm
             np.testing.assert_array_equal(found["position_ids"][number, here], np.arange(len(document) - 1))
             trained = labels[number, at : at + len(document) - 1] != -100
             np.testing.assert_array_equal(found["loss_mask"][number, here], trained)
-            assert loss is not None or trained.all() == (piece["document"] >= 0)
+            assert loss is not None or (trained == (piece["document"] >= 0)).all()
             begin, at = here.stop, at + len(document)
             assert begin in found["cu_seqlens_q"][number]
         assert not found["loss_mask"][number, begin:].any()
