@@ -189,6 +189,10 @@ class Format:
         elif len(contents.row_lengths) > 1 and not self.several_lengths:
             lengths = ", ".join(map(str, contents.row_lengths))
             what = f"{self.name} holds rows of one length, but the dataset has rows of {lengths}"
+        elif contents.masked and not self.loss:
+            what = f"{self.name} can't say which tokens train, and {contents.masked:,} of them do not"
+            remedy = "choose one that can: arrow, datatrove, megatron-bridge or parquet"
+            raise UsageError("format-without-loss", what, remedy=remedy, where="--format")
         else:
             return
         raise UsageError("format-too-small", what, remedy="choose another format", where="--format")
@@ -202,8 +206,6 @@ class Format:
             lost.append("where documents begin and end in a row")
         if contents.padding and not self.labels:
             lost.append(f"which tokens are padding ({contents.padding} are)")
-        if contents.masked and not self.loss:
-            lost.append(f"which tokens train ({contents.masked} do not)")
         if contents.repeated:
             lost.append(f"which tokens are repeated ({contents.repeated} are)")
         if contents.batched:

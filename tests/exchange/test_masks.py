@@ -13,7 +13,8 @@ import pytest
 from pyarrow import parquet
 
 import packtool
-from packtool.errors import DataError
+from packtool.errors import DataError, UsageError
+from packtool.exchange import FORMATS
 from packtool.reading import Dataset
 from packtool.storage.token_store import TokenStore
 from tests.stores import contents, document_loss, write_store
@@ -153,12 +154,21 @@ def test_documents_come_back_with_what_trains(store: Path, tmp_path: Path, name:
     assert not any("train" in lost for lost in chosen.manifest.lost)
 
 
-def test_formats_that_lose_it_say_so(store: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [name for name, each in FORMATS.items() if each.part and not each.loss])
+def test_formats_that_would_lose_it_are_refused(store: Path, tmp_path: Path, name: str) -> None:
     masked = sum(row.count(0) for row in trained(store))
-    for name in ("megatron", "nanogpt", "olmo"):
-        result = packtool.export(store, tmp_path / name, format=name)
-        assert result.manifest is not None
-        assert f"which tokens train ({masked} do not)" in result.manifest.lost
+    what = f"{name} can't say which tokens train, and {masked} of them do not"
+    with pytest.raises(UsageError, match=what) as error:
+        packtool.export(store, tmp_path / name, format=name)
+    assert error.value.code == "format-without-loss"
+    for other in error.value.remedy.removeprefix("choose one that can: ").replace(" or ", ", ").split(", "):
+        assert FORMATS[other].loss
+
+
+def test_the_refusal_names_all_formats_that_keep_it(store: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as error:
+        packtool.export(store, tmp_path / "out", format="nanogpt")
+    assert all(name in error.value.remedy for name, each in FORMATS.items() if each.part and each.loss)
 
 
 @pytest.mark.parametrize("options", [{"strategy": "ffd"}, {"strategy": "padding", "atom_size": 16}])
