@@ -117,7 +117,8 @@ def _warn(place: Place, manifest: StoreManifest) -> None:
 
 
 def _warn_of_special(place: str, found: Mapping[str, int], tokens: Mapping[str, int], *, chats: bool) -> None:
-    """Texts that hold special tokens: perhaps from other corpora, perhaps by somebody who wants to end a document."""
+    """Warn of texts that hold special tokens: perhaps from other corpora, perhaps from somebody who wants to end a
+    document."""
     if not found:
         return
     names = {number: text for text, number in tokens.items()}

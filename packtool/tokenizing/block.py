@@ -118,7 +118,7 @@ class BlockResult(msgspec.Struct, tag="block"):
     rejected: InputEntry | None
 
     def files(self) -> list[FileEntry | InputEntry]:
-        """Its files, relative to its directory."""
+        """List its files, relative to its directory."""
         found: list[FileEntry | InputEntry | None] = [self.rejected]
         for shard in self.shards:
             found += [shard.tokens, shard.offsets, shard.documents, shard.columns, shard.loss]
@@ -126,7 +126,7 @@ class BlockResult(msgspec.Struct, tag="block"):
 
 
 def block_directory(scratch: Path, number: int) -> Path:
-    """Where a block's shards and rejects lie until the store is assembled."""
+    """Return where a block's shards and rejects lie until the store is assembled."""
     return scratch / f"block-{number:05d}"
 
 
@@ -144,7 +144,7 @@ def run(context: Context, task: Task, worker: Worker) -> BlockResult | FileDiges
 
 
 def _block(context: Context, task: Task, attempt: Path, worker: Worker) -> BlockResult:
-    """A block, its files in a directory of this attempt."""
+    """Tokenize a block; its files lie in a directory of this attempt."""
     encoder = prepare(context)
     if encoder is not None:
         encoder.restart()
@@ -180,12 +180,12 @@ def prepare(context: Context) -> Verified | None:
 
 
 def _tokenizer_of(context: Context) -> tuple[Place, str, str]:
-    """Where the tokenizer.json lies, and its sha256."""
+    """Return where the tokenizer.json lies, and its sha256."""
     return (*context.delivery.locate(Path(context.scratch) / TOKENIZER), context.tokenizer.sha256)
 
 
 def _talks(context: Context, chat: Chat) -> Conversations:
-    """What a block of conversations is rendered with."""
+    """Make what renders a block of conversations."""
     from packtool.tokenizing.conversations import Conversations
 
     trained = _trained(*_tokenizer_of(context), context.recipe)
@@ -265,7 +265,7 @@ def read_span(
 def _filtered(
     context: Context, batch: RecordBatch, encoder: Verified | None, talks: Conversations | None, counts: SpanCounts
 ) -> tuple[Iterable[Parts], list[bytes | None]]:
-    """The ids of the documents that pass all filters, and their bytes; the others are counted and taken out."""
+    """Return the ids of the documents that pass all filters, and their bytes; count the others and take them out."""
     filters = context.filters
     if encoder is not None and (kept := filters.kept(batch.documents)) is not None:
         gone = sorted(set(range(len(batch.documents))) - set(kept))
@@ -300,17 +300,17 @@ def _filtered(
 
 
 def _stored_tokens(context: Context, lengths: I64) -> I64:
-    """Tokens that documents of so many ids have in a store, where EOS and BOS are added."""
+    """Count the tokens that documents of so many ids have in a store, where EOS and BOS are added."""
     return np.where(lengths > 0, lengths + _added(context), 0).astype(np.int64)
 
 
 def _added(context: Context) -> int:
-    """Tokens that a stored document has beside its own: EOS, and BOS if there is one."""
+    """Count the tokens that a stored document has beside its own: EOS, and BOS if there is one."""
     return 1 + (context.tokenizer.bos_id is not None)
 
 
 def _counted(parts: Iterable[Parts], counts: SpanCounts) -> Iterator[Parts]:
-    """The same parts, their ids counted as they come from the encoder."""
+    """Yield the same parts; count their ids as they come from the encoder."""
     for part in parts:
         counts.encoded += len(part.ids)
         yield part
@@ -338,7 +338,7 @@ def _fail(span: Span, file: CorpusFile, reject: Reject, before: int) -> NoReturn
 
 
 def too_many(limit: int) -> DataError:
-    """The error for more bad records than allowed."""
+    """Return the error for more bad records than allowed."""
     return DataError(
         "too-many-errors",
         f"more than {limit} records can't be used",

@@ -71,7 +71,7 @@ class SpanCounts(msgspec.Struct):
         self.digest = other.digest
 
     def require_balance(self, added: int) -> None:
-        """What was read is stored, empty or filtered; what was encoded is stored or filtered.
+        """Require that what was read is stored, empty or filtered, and that what was encoded is stored or filtered.
 
         Args:
             added: tokens that every stored document has beside its own: EOS, and BOS if there is one.
@@ -91,7 +91,7 @@ class SpanCounts(msgspec.Struct):
                 raise DataError("ledger-unbalanced", what, remedy=remedy)
 
     def flat(self) -> dict[str, int]:
-        """The counts as a manifest has them."""
+        """Return the counts as a manifest has them."""
         return {
             "documents": self.documents,
             "tokens": self.tokens,
@@ -108,7 +108,7 @@ class SpanCounts(msgspec.Struct):
 
 
 def count_ids(ids: npt.NDArray[np.uint32], wanted: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Those of the wanted ids (ascending) that occur, and how often.
+    """Count those of the wanted ids (ascending) that occur.
 
     >>> list(count_ids(np.array([5, 0, 7, 5, 9], np.uint32), (5, 6, 9)))
     [(5, 2), (9, 1)]
@@ -123,7 +123,7 @@ def count_ids(ids: npt.NDArray[np.uint32], wanted: tuple[int, ...]) -> Iterator[
 
 @functools.cache
 def _ranges(wanted: tuple[int, ...]) -> list[tuple[int, int]]:
-    """First and last of consecutive numbers; of all, where that makes too many ranges.
+    """Return first and last of consecutive numbers; of all, where that makes too many ranges.
 
     >>> _ranges((1, 2, 3, 9)), _ranges((1, 3, 5, 7, 9))
     ([(1, 3), (9, 9)], [(1, 9)])

@@ -43,7 +43,7 @@ class Digits:
         ]
 
     def expand(self, ids: U32) -> U32:
-        """The ids with every placeholder replaced by what it stands for."""
+        """Replace every placeholder among ids by what it stands for."""
         places = np.flatnonzero(ids >= self._first)
         if not len(places):
             return ids

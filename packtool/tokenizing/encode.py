@@ -38,14 +38,14 @@ class Parts(NamedTuple):
 
 
 def utf8_of(documents: Sequence[Any], *, ids: bool) -> list[bytes | None]:
-    """The bytes that a document's hash and its encoder read, made once; None for what is read piece by piece."""
+    """Encode once the bytes that a document's hash and its encoder read; None for what is read piece by piece."""
     if ids:
         return [np.array(document, np.uint32).tobytes() for document in documents]
     return [document.encode() if _is_short(document) else None for document in documents]
 
 
 def encoded(documents: Iterable[Document], utf8: Iterable[bytes | None], encoder: Verified) -> Iterator[Parts]:
-    """Documents to ids, call by call.
+    """Encode documents to ids, call by call.
 
     Args:
         utf8: as `utf8_of` gives it.
@@ -55,7 +55,7 @@ def encoded(documents: Iterable[Document], utf8: Iterable[bytes | None], encoder
 
 
 def stored(documents: Sequence[Any]) -> Iterator[Parts]:
-    """Documents that are ids already."""
+    """Yield documents that are ids already."""
     lengths = np.array([len(ids) for ids in documents], np.int64)
     ids = np.concatenate([np.empty(0, np.uint32), *documents]).astype(np.uint32)
     yield Parts(ids, lengths, [True] * len(documents))
@@ -80,7 +80,7 @@ def require_ids(batch: RecordBatch, tokenizer: TokenizerInfo) -> None:
 
 
 def joined(parts: Iterable[Parts]) -> Parts:
-    """The same documents, each a single part."""
+    """Join the parts of each document into one."""
     every = [Parts(np.empty(0, np.uint32), np.empty(0, np.int64), []), *parts]
     ends = np.concatenate([np.asarray(part.ends, np.bool_) for part in every])
     lengths = np.diff(np.cumsum(np.concatenate([part.lengths for part in every]))[ends], prepend=0)
@@ -91,14 +91,14 @@ def joined(parts: Iterable[Parts]) -> Parts:
 
 
 def _is_short(document: Document) -> TypeGuard[str]:
-    """Whether a document is encoded whole."""
+    """Return whether a document is encoded whole."""
     return isinstance(document, str) and len(document) <= PIECE
 
 
 def _calls(
     documents: Iterable[Document], utf8: Iterable[bytes | None], cut: str
 ) -> Iterator[tuple[list[str], list[bytes], list[bool]]]:
-    """Parts of documents for one call of the encoder each, their UTF-8, and which of them end a document."""
+    """Yield parts of documents for one call of the encoder each, their UTF-8, and which of them end a document."""
     texts: list[str] = []
     data: list[bytes] = []
     ends: list[bool] = []

@@ -27,7 +27,7 @@ ENCODERS = ("auto", "tokenizers", *_FAST)
 
 
 def choose(spec: Mapping[str, Any], wanted: str = "auto") -> tuple[str, str]:
-    """The encoder to use, and why, from the tokenizer.json alone; loads nothing.
+    """Choose the encoder, and say why, from the tokenizer.json alone; load nothing.
 
     Args:
         spec: the parsed tokenizer.json.
@@ -56,7 +56,7 @@ def choose(spec: Mapping[str, Any], wanted: str = "auto") -> tuple[str, str]:
 
 
 def _why_not(fast: str, spec: Mapping[str, Any]) -> str:
-    """Why a fast encoder can't be used; empty if it can."""
+    """Say why a fast encoder can't be used; empty if it can."""
     library = _FAST[fast]
     if not library.installed():
         return f"{fast} is not installed"
@@ -69,7 +69,7 @@ def _why_not(fast: str, spec: Mapping[str, Any]) -> str:
 
 
 def reference_if_small(encoder: str, why: str, size: int, tokenizer: int) -> tuple[str, str]:
-    """The encoder that `choose` chose by itself, or the reference where the input is too small to load another.
+    """Return the encoder that `choose` chose by itself, or the reference if the input is too small to load another.
 
     Args:
         encoder, why: as `choose` returned them.
@@ -113,7 +113,7 @@ def recipe(
     special_as_text: bool = False,
     verdicts: Path | None = None,
 ) -> EncoderRecipe:
-    """The recipe for a parsed tokenizer.json."""
+    """Make the recipe for a parsed tokenizer.json."""
     found = shape(spec) if encoder == "gigatoken" else None
     known = found if isinstance(found, Shape) else None
     newer = {"fastokens": unicode.PCRE, "splintr": unicode.BERT * (spec["model"].get("type") == "WordPiece")}

@@ -31,7 +31,7 @@ class Encoder(Protocol):
     name: str
 
     def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
-        """All ids, one text after another, and the number of ids of each text; `utf8` has the texts as bytes."""
+        """Return all ids, one text after another, and the number of ids of each text; `utf8` has the texts as bytes."""
         ...
 
 
@@ -66,13 +66,13 @@ def guarded(library: str, function: Any, *arguments: Any, loads: bool = False, *
 
 
 def unsuitable_error(what: str) -> EncoderUnsuitableError:
-    """The error for a fast encoder that was asked for by name, or that turned out not to serve."""
+    """Return the error for a fast encoder that was asked for by name, or that turned out not to serve."""
     remedy = "give --encoder auto or tokenizers"
     return EncoderUnsuitableError("encoder-unsuitable", what, remedy=remedy, where="--encoder")
 
 
 def reference_tokenizer(data: bytes) -> Tokenizer:
-    """A tokenizer.json as the `tokenizers` library loads it, without padding, truncation and BPE dropout.
+    """Load a tokenizer.json with the `tokenizers` library, without padding, truncation and BPE dropout.
 
     Raises:
         DataError: the library can't load it.
@@ -146,7 +146,7 @@ class ReferenceEncoder:
 
 
 def _parts(texts: Sequence[str], chars: int) -> Iterator[list[str]]:
-    """Consecutive texts, cut where `chars` characters are reached."""
+    """Yield consecutive texts, cut where `chars` characters are reached."""
     part: list[str] = []
     size = 0
     for text in texts:
@@ -161,7 +161,7 @@ def _parts(texts: Sequence[str], chars: int) -> Iterator[list[str]]:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Workers are processes; a library that starts threads of its own in each would only get in their way."""
+    """Keep a library from starting threads in a worker: workers are processes, and threads get in their way."""
     name = "TOKENIZERS_PARALLELISM"
     before = os.environ.get(name)
     os.environ[name] = "false"

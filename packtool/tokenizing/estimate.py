@@ -94,7 +94,7 @@ def _rounded(value: float) -> int:
 
 
 def _span(file: CorpusFile, at: int) -> Span:
-    """Where to read in a file, to look at what lies at this byte."""
+    """Return where to read in a file, to look at what lies at this byte."""
     if file.problem or file.compression or file.format in ("text", "csv", "tsv") or file.bytes <= SAMPLE_BYTES:
         return Span(0)
     if file.format != "parquet":
@@ -116,7 +116,7 @@ def _sample(
     tokenizer: Tokenizer | None,
     renderer: Renderer | None,
 ) -> _Sample | None:
-    """None where no record begins."""
+    """Estimate from a span of a file; None if no record begins there."""
     read = held = documents = encoded = tokens = 0
     for batch in SpanReader(file, span, fields, salvage=False):
         read += batch.progress

@@ -37,7 +37,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 def shape(spec: Mapping[str, Any]) -> Shape | str:
-    """How gigatoken encodes a tokenizer, or why it does not.
+    """Return how gigatoken encodes a tokenizer, or why it does not.
 
     Args:
         spec: the parsed tokenizer.json.
@@ -58,7 +58,7 @@ def shape(spec: Mapping[str, Any]) -> Shape | str:
 
 
 def _byte_level(spec: Mapping[str, Any]) -> Shape | str:
-    """BPE on bytes: GPT-2 and all that followed it."""
+    """Recognise BPE on bytes: GPT-2 and all that followed it."""
     if spec["model"].get("unk_token"):
         return "it has an unknown token"
     normalizer = plain(spec.get("normalizer"))
@@ -83,7 +83,7 @@ def _byte_level(spec: Mapping[str, Any]) -> Shape | str:
 
 
 def plain(normalizer: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """A normalizer without Sequences around fewer than two.
+    """Return a normalizer without Sequences around fewer than two.
 
     >>> plain({"type": "Sequence", "normalizers": []}), plain({"type": "Sequence", "normalizers": [{"type": "NFC"}]})
     (None, {'type': 'NFC'})
@@ -94,7 +94,7 @@ def plain(normalizer: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 
 def normalizers(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What the normalizer of a tokenizer does, one after the other."""
+    """List what the normalizer of a tokenizer does, in order."""
     normalizer = plain(spec.get("normalizer"))
     if normalizer is None:
         return []
@@ -102,19 +102,20 @@ def normalizers(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def steps(pre_tokenizer: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    """What a pre-tokenizer does, one after the other."""
+    """List what a pre-tokenizer does, in order."""
     if pre_tokenizer is None:
         return []
     return list(pre_tokenizer["pretokenizers"]) if pre_tokenizer["type"] == "Sequence" else [pre_tokenizer]
 
 
 def kinds(pre_tokenizer: Mapping[str, Any] | None) -> list[str]:
-    """The types of its steps."""
+    """List the types of its steps."""
     return [step["type"] for step in steps(pre_tokenizer)]
 
 
 def split_by(pre_tokenizer: Mapping[str, Any] | None) -> tuple[str, ...] | None:
-    """The regular expressions by which a byte-level pre-tokenizer isolates one after the other, or None.
+    """List the regular expressions by which a byte-level pre-tokenizer isolates, in order; None if it does something
+    else.
 
     >>> split_by({"type": "ByteLevel"}) == (patterns.GPT2,)
     True
@@ -141,7 +142,7 @@ def _isolates(split: Mapping[str, Any], pattern: str) -> bool:
 
 
 def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> Mapping[str, Any] | str:
-    """The plainest pre-tokenizer that means the same, or why gigatoken has none."""
+    """Return the plainest pre-tokenizer that means the same, or why gigatoken has none."""
     if pre_tokenizer is None:
         return "it has no pre-tokenizer"
     types, splits = kinds(pre_tokenizer), split_by(pre_tokenizer)
@@ -169,7 +170,7 @@ def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> Mapping[str, Any]
 def unlike_added(
     tokens: Collection[Mapping[str, Any]], normalizer: Mapping[str, Any] | None, *, digits: bool = False
 ) -> str | None:
-    """Why added tokens are not found alike by both encoders; None if they are."""
+    """Say why added tokens are not found alike by both encoders; None if they are."""
     words = [token["content"] for token in tokens if token.get("single_word")]
     if words:
         return f"its added token {words[0]!r} stands for single words only"
@@ -192,7 +193,7 @@ def unlike_added(
 
 
 def _inert(text: str) -> bool:
-    """Whether NFC neither makes nor destroys a text, wherever it stands.
+    """Return whether NFC neither makes nor destroys a text, wherever it stands.
 
     ASCII stays as it is, unless a mark follows a letter or one of ``<=>``, and comes from nothing else but the three
     characters that Unicode equates with others: ``;`` (the Greek question mark), a backtick and K (the Kelvin sign).
@@ -204,7 +205,7 @@ def _inert(text: str) -> bool:
 
 
 def _overlap(later: Sequence[str], first: Sequence[str]) -> str | None:
-    """A text of `later` that contains one of `first`, or ends as one begins."""
+    """Find a text of `later` that contains one of `first`, or ends as one begins."""
     if not later:
         return None
     beginnings = {text[:size] for text in first for size in range(1, len(text) + 1)}
@@ -215,12 +216,12 @@ def _overlap(later: Sequence[str], first: Sequence[str]) -> str | None:
 
 
 def byte_characters() -> frozenset[str]:
-    """The 256 characters that stand for bytes in a byte-level vocabulary."""
+    """Return the 256 characters that stand for bytes in a byte-level vocabulary."""
     return frozenset(bytes_of_characters())
 
 
 def bytes_of_characters() -> dict[str, int]:
-    """The byte that each of these characters stands for.
+    """Return the byte that each of these characters stands for.
 
     >>> bytes_of_characters()["Ġ"], bytes_of_characters()["a"]
     (32, 97)
@@ -231,7 +232,7 @@ def bytes_of_characters() -> dict[str, int]:
 
 
 def _foreign(vocab: Collection[str], tokens: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a vocabulary has entries beside added tokens that no bytes can become.
+    """Return whether a vocabulary has entries beside added tokens that no bytes can become.
 
     gigatoken takes each entry for bytes, so that such an entry takes the place of another.
     """
@@ -256,7 +257,7 @@ _METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "firs
 
 
 def _sentencepiece(spec: Mapping[str, Any]) -> Shape | str:
-    """BPE on characters, as SentencePiece trains it: Llama 2, Mistral, Gemma, Yi, Phi 3, InternLM 2."""
+    """Recognise BPE on characters, as SentencePiece trains it: Llama 2, Mistral, Gemma, Yi, Phi 3, InternLM 2."""
     model, pre_tokenizer = spec["model"], spec.get("pre_tokenizer")
     if model.get("ignore_merges"):
         return "it takes whole words before it merges"
@@ -279,6 +280,7 @@ def _sentencepiece(spec: Mapping[str, Any]) -> Shape | str:
 
 
 def marks_beginnings(spec: Mapping[str, Any]) -> bool:
-    """Whether a text that begins with a letter gets a mark as if it began with a space, for one of SentencePiece."""
+    """Return whether a text that begins with a letter gets a mark as if it began with a space, for one of
+    SentencePiece."""
     normalizer = plain(spec.get("normalizer"))
     return spec.get("pre_tokenizer") == _METASPACE or _PREPENDED in (normalizer or {}).get("normalizers", ())

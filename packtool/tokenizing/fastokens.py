@@ -30,12 +30,12 @@ _READ_APART = re.compile(r"\\[^\WpPsSrnt]|\[\[:")
 
 
 def installed() -> bool:
-    """Whether fastokens can be imported here; there are platforms without it."""
+    """Return whether fastokens can be imported here; there are platforms without it."""
     return importlib.util.find_spec("fastokens") is not None
 
 
 def unsuitable(spec: Mapping[str, Any]) -> str | None:
-    """Why fastokens does not encode a tokenizer, or None if it does.
+    """Say why fastokens does not encode a tokenizer; None if it does.
 
     Args:
         spec: the parsed tokenizer.json.
@@ -55,7 +55,7 @@ def unsuitable(spec: Mapping[str, Any]) -> str | None:
 
 
 def _unlike_steps(spec: Mapping[str, Any]) -> str | None:
-    """Which step of a normalizer or pre-tokenizer it has not, or reads in another way."""
+    """Name a step of the normalizer or pre-tokenizer that it lacks, or reads in another way."""
     before, after = normalizers(spec), steps(spec.get("pre_tokenizer"))
     if odd := [step["type"] for step in after if step["type"] not in _PRE_TOKENIZERS]:
         return f"its pre-tokenizer is {odd[0]}"
@@ -68,7 +68,7 @@ def _unlike_steps(spec: Mapping[str, Any]) -> str | None:
 
 
 def missing_bytes(vocab: Mapping[str, int]) -> list[str]:
-    """The characters that stand for bytes which a byte-level vocabulary has no entry for."""
+    """List the characters that stand for bytes which a byte-level vocabulary has no entry for."""
     return sorted(byte_characters() - vocab.keys())
 
 
@@ -109,7 +109,7 @@ class FastokensEncoder:
 
 
 def _whole(vocab: Mapping[str, int], tokens: Sequence[Mapping[str, Any]], vocab_size: int) -> dict[str, int]:
-    """A vocabulary as fastokens takes it: with an entry for every byte and for every id, and none that is empty."""
+    """Return a vocabulary as fastokens takes it: an entry for every byte and every id, and none that is empty."""
     found = {text: number for text, number in vocab.items() if text}
     found |= {text: vocab_size + number for number, text in enumerate(missing_bytes(vocab))}
     if max(found.values(), default=-1) >= len(found):

@@ -29,12 +29,12 @@ SEPARATOR = "\U0010fffepacktool\U0010fffe"
 
 
 def installed() -> bool:
-    """Whether gigatoken can be imported here; there are platforms without it."""
+    """Return whether gigatoken can be imported here; there are platforms without it."""
     return importlib.util.find_spec("gigatoken") is not None
 
 
 def unsuitable(spec: Mapping[str, Any]) -> str | None:
-    """Why gigatoken does not encode a tokenizer, or None if it does.
+    """Say why gigatoken does not encode a tokenizer; None if it does.
 
     Args:
         spec: the parsed tokenizer.json.
@@ -123,7 +123,7 @@ class _Vocabulary(msgspec.Struct):
 
 
 def _byte_strings_only(model: msgspec.Raw, known: frozenset[str]) -> msgspec.Raw:
-    """A model without the entries that no bytes can become."""
+    """Return a model without the entries that no bytes can become."""
     alphabet = byte_characters()
     parts = msgspec.json.decode(model, type=dict[str, msgspec.Raw])
     vocab = msgspec.json.decode(parts["vocab"], type=dict[str, int])
@@ -132,7 +132,7 @@ def _byte_strings_only(model: msgspec.Raw, known: frozenset[str]) -> msgspec.Raw
 
 
 def _load(entries: dict[str, msgspec.Raw], tokens: list[dict[str, Any]]) -> Any:
-    """gigatoken for a tokenizer.json with these added tokens; all else is copied, not parsed."""
+    """Load gigatoken for a tokenizer.json with these added tokens; all else is copied, not parsed."""
     from gigatoken.gigatoken_rs import BPETokenizer, SentencePieceTokenizer, load_hf_json
 
     changed = {**entries, "added_tokens": msgspec.Raw(msgspec.json.encode(tokens))}
@@ -143,7 +143,7 @@ def _load(entries: dict[str, msgspec.Raw], tokens: list[dict[str, Any]]) -> Any:
 
 
 def _own_memory() -> int:
-    """Bytes of memory that are this process's alone; 0 where the system does not tell."""
+    """Return the bytes of memory that are this process's alone; 0 if the system does not tell."""
     try:
         with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - called for every batch
             _, resident, shared, *_ = map(int, file.read().split())

@@ -91,7 +91,7 @@ class Job:
         self.context = msgspec.structs.replace(self.context, recipe=recipe)
 
     def missing(self) -> list[int]:
-        """The pieces that are still to do, whoever does them."""
+        """List the pieces that are still to do, whoever does them."""
         return [piece for piece in range(self.pieces) if self._done(piece) is None]
 
     def run(self) -> None:
@@ -145,14 +145,14 @@ class Job:
             raise changed(self.files[min(wrong)], OTHER_BYTES)
 
     def _bytes(self, block: Block) -> int:
-        """Bytes of a block, for progress; where a file has several, about."""
+        """Return the bytes of a block, for progress; if a file has several, about."""
         if block[0].whole:
             return sum(self.files[span.file].bytes for span in block)
         number = block[0].file
         return self.files[number].bytes // sum(other[0].file == number for other in self._blocks)
 
     def done_now(self) -> dict[str, int]:
-        """Bytes of text and tokens of this run, without what an earlier one had finished."""
+        """Return bytes of text and tokens of this run, without what an earlier one had finished."""
         results = [result for number, result in self.results.items() if number not in self.earlier]
         return {
             "text_bytes": sum(span.bytes for result in results for span in result.spans),
@@ -165,7 +165,7 @@ class Job:
             raise tasks.too_many(limit)
 
     def in_order(self) -> list[tuple[Path, tasks.BlockResult]]:
-        """Each block's directory and result."""
+        """Yield each block's directory and result."""
         return [(tasks.block_directory(self._scratch, piece), self.results[piece]) for piece in sorted(self.results)]
 
 

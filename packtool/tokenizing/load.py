@@ -122,7 +122,7 @@ def inspect(source: str | Path | None = None, revision: str | None = None) -> Fo
 
 
 def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
-    """The tokenizer.json and the configuration files beside it, most telling first."""
+    """Read the tokenizer.json and the configuration files beside it, most telling first."""
     if source is None:
         return {TOKENIZER: default_tokenizer()}
     path = Path(source)
@@ -164,7 +164,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _looks_like_hub_id(source: str) -> bool:
-    """Whether it has the shape OWNER/NAME or NAME and is not a path to a file."""
+    """Return whether it has the shape OWNER/NAME or NAME and is not a path to a file."""
     parts = source.split("/")
     plain = all(part and part.replace("-", "").replace("_", "").replace(".", "").isalnum() for part in parts)
     return len(parts) <= 2 and plain and not source.startswith(".") and not source.endswith((".json", ".model"))
@@ -215,7 +215,7 @@ def _from_hub(repository: str, revision: str | None) -> dict[str, bytes]:
 
 
 def _answers(endpoint: str, seconds: float = 4) -> bool:
-    """Whether a host can be connected to; taken for granted behind a proxy."""
+    """Return whether a host can be connected to; behind a proxy, take that for granted."""
     from urllib.request import getproxies  # loads what HTTP needs, which takes longer than to read most tokenizers
 
     url = urlsplit(endpoint)
@@ -264,7 +264,7 @@ def _parse(data: bytes, where: str) -> dict[str, Any]:
 
 
 def vocabulary_size(spec: Mapping[str, Any], data: bytes) -> int:
-    """One more than the largest id, for a parsed tokenizer.json and its bytes."""
+    """Return one more than the largest id, for a parsed tokenizer.json and its bytes."""
     return 1 + max(_vocabulary(spec, data, "tokenizer.json").values())
 
 
@@ -274,7 +274,7 @@ def _bad_tokenizer(what: str, where: str) -> DataError:
 
 
 def _vocabulary(spec: Mapping[str, Any], data: bytes, where: str) -> dict[str, int]:
-    """Every token's id; added tokens have those that `tokenizers` gives them, whatever the file says."""
+    """Return every token's id; added tokens have those that `tokenizers` gives them, whatever the file says."""
     vocab = spec["model"].get("vocab")
     if isinstance(vocab, list):  # Unigram: [token, score] pairs in id order
         ids = {pair[0]: number for number, pair in enumerate(vocab)}
@@ -298,7 +298,8 @@ def _vocabulary(spec: Mapping[str, Any], data: bytes, where: str) -> dict[str, i
 
 
 def _with_added(ids: Mapping[str, int], added: Sequence[Any]) -> dict[str, int] | None:
-    """All ids, where those in the file are the ones that `tokenizers` gives: that of the vocabulary, or the next one.
+    """Return all ids, if those in the file are the ones that `tokenizers` gives: that of the vocabulary, or the next
+    one.
 
     None where they are not, or anything is odd: then the library must tell. Nearly every file is simple, and a process
     that only hands out work need not load it.

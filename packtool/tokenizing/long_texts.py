@@ -44,7 +44,7 @@ most entries have none."""
 
 
 def cut_of(spec: Mapping[str, Any]) -> str:
-    """How texts may be cut, for a parsed tokenizer.json: `BEFORE`, `AT`, or an empty string where they may not.
+    """Tell how texts may be cut, for a parsed tokenizer.json: `BEFORE`, `AT`, or an empty string if they may not.
 
     >>> cut_of({"model": {"type": "Unigram"}})
     ''
@@ -70,7 +70,7 @@ def _reaches_over(token: Mapping[str, Any]) -> bool:
 
 
 def pieces(document: Document, cut: str) -> Iterator[str]:
-    """Consecutive parts of a document that may be encoded one by one; at least one.
+    """Cut a document into consecutive parts that may be encoded one by one; at least one.
 
     Args:
         document: a text, or its parts.
@@ -108,7 +108,7 @@ def _cut(parts: Iterable[str], cut: str) -> Iterator[str]:
 
 
 def _cut_off(text: str, cut: str) -> Generator[str, None, str]:
-    """Pieces from the beginning of a text; what is left is returned."""
+    """Yield pieces from the beginning of a text; return what is left."""
     at = 0
     while len(text) - at > PIECE + 1 and (place := _last_cut(text, at, at + PIECE, _FITS[cut])):
         yield text[at:place]
@@ -117,7 +117,7 @@ def _cut_off(text: str, cut: str) -> Generator[str, None, str]:
 
 
 def _last_cut(text: str, start: int, limit: int, fits: re.Pattern[str]) -> int:
-    """The last safe cut in (start, limit], looking back a little only; else the first one after; 0 for none."""
+    """Find the last safe cut in (start, limit], looking back a little only; else the first one after; 0 for none."""
     for at in range(limit, max(start, limit - _SEARCH), -1):
         if fits.match(text, at) and text[at - 1].isalpha():
             return at
@@ -125,7 +125,7 @@ def _last_cut(text: str, start: int, limit: int, fits: re.Pattern[str]) -> int:
 
 
 def _first_cut(text: str, start: int, fits: re.Pattern[str]) -> int:
-    """The first safe cut from `start`, which is above 0, on; 0 for none."""
+    """Find the first safe cut from `start`, which is above 0, on; 0 for none."""
     for match in fits.finditer(text, start):
         if text[match.start() - 1].isalpha():
             return match.start()

@@ -23,7 +23,7 @@ _NAMES = ("tekken.json", "*.tiktoken", "tokenizer.model*", "*.model", "*.gguf", 
 
 
 def recognized(name: str, data: bytes) -> tuple[str, str] | None:
-    """What a file is that is no tokenizer.json, and what to do; None where nobody can tell.
+    """Recognise a file that is no tokenizer.json, and say what to do; None if nobody can tell.
 
     Args:
         name: of the file.
@@ -47,6 +47,6 @@ def recognized(name: str, data: bytes) -> tuple[str, str] | None:
 
 
 def beside(directory: Path) -> str:
-    """The name of a file in a directory that a tokenizer.json can be made of; empty if there is none."""
+    """Name a file in a directory that a tokenizer.json can be made of; empty if there is none."""
     found = (path.name for pattern in _NAMES for path in sorted(directory.glob(pattern)))
     return next(found, "")

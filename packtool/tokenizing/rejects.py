@@ -58,7 +58,7 @@ class _Lines:
         self._bytes += len(line)
 
     def entry(self) -> InputEntry | None:
-        """What was written, once it is closed; None where nothing was."""
+        """Return what was written, once it is closed; None if nothing was."""
         return None if self._file is None else InputEntry(REJECTED, self._bytes, self._hash.hexdigest())
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ class RejectLog:
         self._lines.write(entry)
 
     def entry(self) -> InputEntry | None:
-        """What was kept, once this is closed; None where nothing was."""
+        """Return what was kept, once this is closed; None if nothing was."""
         return None if self._lines is None else self._lines.entry()
 
     def __enter__(self) -> RejectLog:
@@ -127,7 +127,7 @@ class RejectJoiner:
                 self._lines.write(entry)
 
     def entry(self) -> InputEntry | None:
-        """How the manifest lists what was written, once this is closed; None where nothing was rejected."""
+        """Describe what was written for the manifest, once this is closed; None if nothing was rejected."""
         return self._lines.entry()
 
     def passed(self, file: int, records: int) -> None:

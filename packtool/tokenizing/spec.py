@@ -10,7 +10,7 @@ from msgspec import Meta
 
 
 def parse(data: bytes) -> dict[str, Any]:
-    """The entries of a tokenizer.json, without the model's merges: half of the file, and nobody asks for them.
+    """Parse a tokenizer.json without the model's merges: half of the file, and nobody asks for them.
 
     Args:
         data: the tokenizer.json.
@@ -36,7 +36,7 @@ def parse(data: bytes) -> dict[str, Any]:
 
 
 def _type(model: Mapping[str, msgspec.Raw]) -> str:
-    """What `tokenizers` takes a model for that does not say it, as those of older files do not."""
+    """Return the type that `tokenizers` takes a model for that names none, as those of older files do."""
     if "vocab" in model and bytes(memoryview(model["vocab"])[:1]) == b"[":
         return "Unigram"
     if "merges" in model:
@@ -45,7 +45,7 @@ def _type(model: Mapping[str, msgspec.Raw]) -> str:
 
 
 def for_encoding(data: bytes) -> dict[str, msgspec.Raw]:
-    """The entries of a tokenizer.json that decide which ids a document has, and no others.
+    """Return the entries of a tokenizer.json that decide which ids a document has, and no others.
 
     Whole documents are encoded, always alike, and packtool itself adds what begins and ends them. So there is no
     truncation, padding or BPE dropout, and no template.
@@ -59,7 +59,7 @@ def for_encoding(data: bytes) -> dict[str, msgspec.Raw]:
 
 
 def not_applied(spec: Mapping[str, Any]) -> list[str]:
-    """What a tokenizer.json asks for that would change or cut what is stored, and is not done.
+    """List what a tokenizer.json asks for that would change or cut what is stored, and is not done.
 
     >>> not_applied({"model": {"dropout": 0.1}, "truncation": {"max_length": 128}})
     ['truncation to 128 tokens', 'BPE dropout']
@@ -70,7 +70,7 @@ def not_applied(spec: Mapping[str, Any]) -> list[str]:
 
 
 def merges_fit(data: bytes, spec: Mapping[str, Any]) -> bool:
-    """Whether the right part of each merge has the prefix of continuing subwords, if there is one.
+    """Return whether the right part of each merge has the prefix of continuing subwords, if there is one.
 
     `tokenizers` cuts as many bytes off without a look, and ends the process where that is in the middle of a character.
 

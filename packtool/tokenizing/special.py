@@ -34,12 +34,12 @@ END_NOTHING = frozenset({"<pad>", "[PAD]", "<unk>", "[UNK]", "<mask>", "[MASK]",
 
 
 def marked(spec: Mapping[str, Any]) -> set[str]:
-    """The special tokens of a parsed tokenizer.json: Gemma, for one, has an added ``</s>`` that is only HTML."""
+    """List the special tokens of a parsed tokenizer.json: Gemma, for one, has an added ``</s>`` that is only HTML."""
     return {token["content"] for token in spec.get("added_tokens") or () if token.get("special")}
 
 
 def candidates(kind: str, vocab: Mapping[str, int], added: Collection[str]) -> list[str]:
-    """The well-known texts of a kind that a vocabulary has; those that are special tokens, if any are.
+    """List the well-known texts of a kind that a vocabulary has; those that are special tokens, if any are.
 
     >>> candidates("eos", {"</s>": 2, "<|endoftext|>": 7, "[SEP]": 9}, {"</s>"})
     ['</s>']
@@ -52,7 +52,7 @@ def candidates(kind: str, vocab: Mapping[str, int], added: Collection[str]) -> l
 
 
 def doubt(eos: str, added: Collection[str]) -> str:
-    """Why a token is no good as EOS; empty where nothing speaks against it.
+    """Say why a token is no good as EOS; empty if nothing speaks against it.
 
     >>> doubt("<|im_end|>", {"<|im_end|>", "<eos>"}), doubt("</s>", {"<eos>"}), doubt("<eos>", {"<eos>"})
     ('which ends a turn of a chat', 'an ordinary token, which texts may contain', '')
@@ -91,7 +91,7 @@ def special(
     configs: Sequence[Mapping[str, Any]],
     added: Collection[str] = (),
 ) -> tuple[int, str]:
-    """Id and text of a token: the one asked for, or configured, or the only well-known one.
+    """Find the id and text of a token: the one asked for, or configured, or the only well-known one.
 
     Args:
         kind: ``eos`` or ``bos``.
@@ -126,7 +126,7 @@ def special(
 
 
 def _named(option: str, wanted: str | int, vocab: Mapping[str, int]) -> tuple[int, str]:
-    """A token by its id (a number is always an id) or its text."""
+    """Find a token by its id (a number is always an id) or its text."""
     if isinstance(wanted, int) or wanted.isdecimal():
         number = int(wanted)
         for text, found in vocab.items():

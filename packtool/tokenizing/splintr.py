@@ -22,12 +22,12 @@ MODELS = ("Unigram", "WordPiece")
 
 
 def installed() -> bool:
-    """Whether splintr can be imported here; it comes with `packtool[unigram]` and `packtool[wordpiece]`."""
+    """Return whether splintr can be imported here; it comes with `packtool[unigram]` and `packtool[wordpiece]`."""
     return importlib.util.find_spec("splintr") is not None
 
 
 def unsuitable(spec: Mapping[str, Any]) -> str | None:
-    """Why splintr does not encode a tokenizer, or None if it does.
+    """Say why splintr does not encode a tokenizer; None if it does.
 
     Args:
         spec: the parsed tokenizer.json.
@@ -38,7 +38,7 @@ def unsuitable(spec: Mapping[str, Any]) -> str | None:
 
 
 def unlike_bert(spec: Mapping[str, Any]) -> str:
-    """How a WordPiece differs from those that were compared; empty if it does not."""
+    """Say how a WordPiece differs from those that were compared; empty if it does not."""
     model = spec["model"]
     if (model.get("continuing_subword_prefix", "##"), model.get("max_input_chars_per_word", 100)) != ("##", 100):
         return "its words go on with another prefix than ##, or end after another number of characters than 100"
@@ -52,7 +52,7 @@ def unlike_bert(spec: Mapping[str, Any]) -> str:
 
 
 def _unlike_sentencepiece(spec: Mapping[str, Any]) -> str:
-    """How a Unigram differs from those that were compared; empty if it does not."""
+    """Say how a Unigram differs from those that were compared; empty if it does not."""
     rules = [step for step in normalizers(spec) if step != _ONE_SPACE]
     if [step["type"] for step in rules] != ["Precompiled"] and not all(map(_replaces_text, rules)):
         return "its normalizer is not one of SentencePiece"
@@ -66,14 +66,14 @@ _ONE_SPACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
 
 
 def _replaces_text(step: Mapping[str, Any]) -> bool:
-    """Whether a step replaces one text by another, as some files do without a precompiled table; spaces stay."""
+    """Return whether a step replaces one text by another, as some files do without a precompiled table; spaces stay."""
     if step["type"] != "Replace" or "String" not in step["pattern"]:
         return False
     return not re.search("[ ▁]", step["pattern"]["String"] + step["content"])
 
 
 def _marks_words(step: Mapping[str, Any]) -> bool:
-    """Whether a step is Metaspace that begins every word with a mark; older files write it in another way."""
+    """Return whether a step is Metaspace that begins every word with a mark; older files write it in another way."""
     scheme = step.get("prepend_scheme") or ("always" if step.get("add_prefix_space", True) else "never")
     return (
         step["type"] == "Metaspace"

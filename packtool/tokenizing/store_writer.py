@@ -150,7 +150,7 @@ class ShardWriter:
         return int(kept.sum()), int(len(kept) - kept.sum())
 
     def _ends_train(self, trains: npt.NDArray[np.uint8], starts: I64) -> npt.NDArray[np.bool_]:
-        """Whether any token trains of each document that ends here; they begin at all `starts` but the last."""
+        """Return whether any token trains of each document that ends here; they begin at all `starts` but the last."""
         before = offsets_of(trains)
         found: npt.NDArray[np.bool_] = np.diff(before[starts]) > 0
         if len(found):

@@ -31,7 +31,7 @@ BERT = ("unassigned", "new_marks", "bert")
 
 @functools.cache
 def table(*names: str) -> Table:
-    """The union of sets of code points in `assets/unicode.json`.
+    """Read the union of sets of code points in `assets/unicode.json`.
 
     >>> bool(table("unassigned")[0x1AD1]), bool(table("unassigned")[0x41])
     (True, False)
@@ -47,7 +47,7 @@ def table(*names: str) -> Table:
 
 
 def having(codes: Table, texts: Sequence[str]) -> list[bool]:
-    """For each text, whether it has a character of a set, in which there is no ASCII.
+    """Return for each text whether it has a character of a set, in which there is no ASCII.
 
     ASCII texts are passed first (Python knows which they are), and a batch is looked at as a whole before its texts.
 

@@ -26,7 +26,7 @@ def _installed(package: str) -> str:
 
 
 def directory() -> Path:
-    """Where verdicts are kept."""
+    """Return where verdicts are kept."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "packtool" / "verified"
 
@@ -43,7 +43,7 @@ class Verdict:
 
     @classmethod
     def of(cls, directory: str, data: bytes, encoder: str, *, special_as_text: bool) -> Verdict:
-        """The verdict on a tokenizer.json under an encoder.
+        """Find the verdict on a tokenizer.json under an encoder.
 
         Args:
             directory: empty to keep none.
@@ -56,7 +56,7 @@ class Verdict:
         return cls(Path(directory) / hashlib.sha256(key.encode()).hexdigest())
 
     def known(self) -> bool:
-        """Whether an earlier run kept it."""
+        """Return whether an earlier run kept it."""
         return self.path is not None and self.path.is_file()
 
     def keep(self) -> None:

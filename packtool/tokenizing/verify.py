@@ -45,7 +45,7 @@ _PROBES = (
 
 
 def probes(added_tokens: Sequence[str]) -> list[str]:
-    """Texts that exercise a tokenizer: scripts, spaces, digits, controls, and its added tokens, some in context."""
+    """Write texts that exercise a tokenizer: scripts, spaces, digits, controls, its added tokens, some in context."""
     texts = list(_PROBES)
     tokens = list(added_tokens)
     for token in tokens[:64]:
@@ -132,7 +132,7 @@ class Verified:
         return ids, lengths
 
     def _corrected(self, texts: Sequence[str], ids: U32, lengths: I64) -> tuple[U32, I64]:
-        """The ids, those of the reference for texts that have one beyond the vocabulary."""
+        """Return the ids, with those of the reference for texts that have one beyond the vocabulary."""
         assert self._reference is not None
         parts = np.split(ids, np.cumsum(lengths)[:-1])
         for number, part in enumerate(parts):
