@@ -7,6 +7,7 @@ cloned the project and ran `make demo`: beside it lie `configs/` and a small sta
 
 from __future__ import annotations
 
+import ast
 import os
 import pkgutil
 import re
@@ -174,3 +175,35 @@ def test_options_that_pages_name_exist(page: Path) -> None:
     known = {flag for command in commands for each in command.params for flag in (*each.opts, *each.secondary_opts)}
     named = set(re.findall(r"`(--[a-z][a-z0-9-]*)[ `]", FENCE.sub("", page.read_text(encoding="utf-8"))))
     assert named - known - set(ELSEWHERE_OPTIONS) == set()
+
+
+NOUNS = {
+    "A",
+    "All",
+    "An",
+    "As",
+    "Each",
+    "Every",
+    "For",
+    "How",
+    "Of",
+    "One",
+    "The",
+    "Those",
+    "What",
+    "Where",
+    "Whether",
+    "Which",
+    "Why",
+}
+"""How a summary begins that says what a function is, not what it does. Those of properties do."""
+
+
+def test_summaries_are_in_the_imperative() -> None:
+    found = []
+    for path in sorted((ROOT / "packtool").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and not any("property" in ast.unparse(d) for d in node.decorator_list):
+                first = (ast.get_docstring(node) or "-").split()[0]
+                found += [f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"] if first in NOUNS else []
+    assert found == []

@@ -250,7 +250,7 @@ def _file(path: Path) -> Info:
 
 
 def _conversations(path: Path) -> dict[str, Any] | None:
-    """How many conversations a file holds, and in which fields; None where its first record holds none."""
+    """Count the conversations of a file, and name their fields; None if its first record holds none."""
     try:
         files = find_files(path, None)
         if not begins_with_conversation(files, "text"):
@@ -268,7 +268,7 @@ def _conversations(path: Path) -> dict[str, Any] | None:
 
 
 def _fields_of(record: Mapping[str, Any]) -> str:
-    """The fields of a record that hold its conversation."""
+    """List the fields of a record that hold its conversation."""
     found = next(name for name in CONVERSATION if record.get(name) is not None)
     return "with prompt and completion" if found == "prompt" else f"with {found}"
 

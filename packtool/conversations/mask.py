@@ -13,7 +13,7 @@ Places = npt.NDArray[np.integer[Any]]
 
 
 def token_mask(begins: Places, ends: Places, spans: npt.ArrayLike) -> npt.NDArray[np.uint8]:
-    """1 for each token that has a character in a span, as Transformers masks them.
+    """Mark with 1 each token that has a character in a span, as Transformers masks them.
 
     Args:
         begins, ends: of each token, in characters (or bytes, as the spans); each ascending.

@@ -54,7 +54,7 @@ class Recipe:
         return texts + 16 * len(self.steps) + sum(map(len, self.parts))
 
     def follow(self, texts: Sequence[str]) -> tuple[str, Spans] | None:
-        """The text and its spans, of a conversation with these texts; None where the answers are others."""
+        """Make the text and its spans from a conversation's texts; None if the answers are others."""
         slots = [*texts, *(None,) * self.made, *reversed(self.constants)]
         at = slots.__getitem__
         for function, inputs, kind, expected, target in self.steps:
@@ -91,7 +91,7 @@ class Recipes:
         self._kept = 0
 
     def rendered(self, conversation: Conversation) -> tuple[str, Spans]:
-        """The text of a conversation, and the spans of it that train; see `rendered_with_spans`."""
+        """Render a conversation; return its text, and the spans of it that train, as `rendered_with_spans` does."""
         try:
             shape, texts = shape_of(conversation)
             recipes = self._recipes.get(shape)
@@ -124,7 +124,7 @@ class Recipes:
 def recipe_of(
     conversation: Conversation, texts: Sequence[str], template: ChatTemplate, train_on: Trained
 ) -> Recipe | None:
-    """What a template does with a conversation; None where that can't be said."""
+    """Note what a template does with a conversation; None if that can't be said."""
     trace = Trace(texts)
     symbols = iter(trace.symbols())
     messages = tuple(_with(message, symbols.__next__) for message in conversation.messages)
@@ -143,7 +143,7 @@ def recipe_of(
 
 
 def shape_of(conversation: Conversation) -> tuple[Any, list[str]]:
-    """The shape of a conversation, which can be hashed, and the texts that it holds."""
+    """Return the shape of a conversation, which can be hashed, and the texts that it holds."""
     texts: list[str] = []
     shape: list[Any] = [conversation.trains, conversation.prompt]
     if conversation.tools is not None:
@@ -174,7 +174,7 @@ def _add(value: Mapping[str, Any], shape: list[Any], texts: list[str]) -> None:
 
 
 def _with(value: Any, text: Callable[[], Any], name: str = "") -> Any:
-    """The same JSON value with something else in place of each text, in the order of `shape_of`."""
+    """Copy a JSON value with something else in place of each text, in the order of `shape_of`."""
     if type(value) is str and name != _ROLE:
         return text()
     if type(value) is dict:

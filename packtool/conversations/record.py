@@ -44,13 +44,13 @@ class Conversation:
     prompt: int | None = None
 
     def masked(self, messages: Sequence[bool]) -> Conversation:
-        """The same, but for messages that are not to train."""
+        """Return the same, but for messages that are not to train."""
         trains = (may and not masked for may, masked in zip(self.trains, messages, strict=True))
         return replace(self, trains=tuple(trains))
 
 
 def conversation_of(record: Mapping[str, Any]) -> Conversation:
-    """The conversation in a record: `messages`, `conversations` with from and value, or `prompt` and `completion`.
+    """Find the conversation in a record: `messages`, `conversations` with from and value, or `prompt` and `completion`.
 
     A message with `"train": false` or a `weight` of 0 does not train. Reasoning is passed on under the names that
     templates read, whichever of them the record has.
@@ -92,7 +92,7 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
 
 
 def reasoning_of(message: Mapping[str, Any]) -> str | None:
-    """What the assistant thinks before it speaks: in a field of its own, or at the beginning of what it says.
+    """Find what the assistant thinks before it speaks: in a field of its own, or at the beginning of what it says.
 
     >>> reasoning_of({"role": "assistant", "content": "<think>Hm.</think>Yes."})
     'Hm.'
@@ -104,7 +104,7 @@ def reasoning_of(message: Mapping[str, Any]) -> str | None:
 
 
 def without_reasoning(conversation: Conversation) -> Conversation:
-    """The conversation without what the assistant thinks.
+    """Return the conversation without what the assistant thinks.
 
     >>> talk = Conversation(({"role": "assistant", "content": "<think>Hm.</think>Yes."},), (True,))
     >>> without_reasoning(talk).messages
@@ -123,7 +123,7 @@ def without_reasoning(conversation: Conversation) -> Conversation:
 
 
 def without_tool_calls(conversation: Conversation) -> Conversation:
-    """The conversation without tools, calls of them, and what they answered.
+    """Return the conversation without tools, calls of them, and what they answered.
 
     A message of the assistant's that holds nothing else goes, too.
 
@@ -144,7 +144,7 @@ def without_tool_calls(conversation: Conversation) -> Conversation:
 
 
 def _of_shared(message: Any, number: int) -> dict[str, Any]:
-    """A message of from and value, with the names of messages."""
+    """Rename from and value to the names that messages use."""
     if isinstance(message, Mapping) and "from" in message and "value" in message:
         rest = {name: value for name, value in message.items() if name not in ("from", "value")}
         return {"role": _ROLES.get(str(message["from"]), message["from"]), "content": message["value"], **rest}
@@ -154,7 +154,7 @@ def _of_shared(message: Any, number: int) -> dict[str, Any]:
 
 
 def _side(value: Any, name: str, role: str) -> list[Any]:
-    """One of prompt and completion: a text, or messages."""
+    """Return one of prompt and completion, a text or messages, as messages."""
     return [{"role": role, "content": value}] if isinstance(value, str) else _list(value, name)
 
 

@@ -155,18 +155,18 @@ class Environment(ImmutableSandboxedEnvironment):
         return parsed
 
     def concat(self, parts: Iterable[Any]) -> Any:
-        """What a macro or block has written."""
+        """Join what a macro or block has written."""
         if self.trace is None:
             return "".join(parts)
         return symbol_of(self.trace, "".join(parts))
 
     def take_step(self, characters: int) -> str:
-        """For the code that templates become."""
+        """Count a step. The code that templates become calls it."""
         self.meter.step(characters)
         return ""
 
     def weighed(self, value: Any) -> Any:
-        """For that code, too: a value that is looked through."""
+        """Weigh a value that is looked through. Called by that code, too."""
         if isinstance(value, str):
             if len(value) > _SMALL:
                 self.meter.weigh(len(value))
@@ -175,13 +175,13 @@ class Environment(ImmutableSandboxedEnvironment):
         return value
 
     def cut(self, value: Any) -> Any:
-        """For that code, too: a value of which a part is taken, without a look into its items."""
+        """Weigh a value of which a part is taken, without a look into its items. Called by that code, too."""
         if isinstance(value, str | list | tuple):
             self.meter.weigh(len(value) if isinstance(value, str) else _ITEM * len(value))
         return value
 
     def contains(self, item: Any, held: Any) -> bool:
-        """For that code, too: `item in held`."""
+        """Weigh and answer `item in held`. Called by that code, too."""
         if isinstance(held, str):
             self.weighed(held)
         elif isinstance(held, list | tuple) and isinstance(item, Symbol):
@@ -191,14 +191,14 @@ class Environment(ImmutableSandboxedEnvironment):
         return item in held
 
     def joined(self, *parts: Any) -> Any:
-        """For that code, too: `a ~ b`."""
+        """Weigh and join `a ~ b`. Called by that code, too."""
         self.meter.weigh_all(*parts)
         if self.trace is not None:
             return symbol_of(self.trace, "".join(map(written, parts)))
         return "".join(map(str, parts))
 
     def _written(self, value: Any) -> Any:
-        """What is written into the text."""
+        """Weigh and return what is written into the text."""
         if isinstance(value, str):
             self.meter.weigh(len(value))
         elif isinstance(value, list | tuple | Mapping):
@@ -246,7 +246,7 @@ class Environment(ImmutableSandboxedEnvironment):
     def _text_arguments(
         self, owner: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Any, ...]:
-        """The arguments of a method of a text, once what it makes is weighed."""
+        """Weigh what a method of a text makes; return its arguments."""
         if name in ("translate", "maketrans", "striptags"):
             raise ConversationError(f"the chat template calls {name}, which it may not")
         for each in (*args, *kwargs.values()):
@@ -291,7 +291,7 @@ class Environment(ImmutableSandboxedEnvironment):
         separators: Any = None,
         sort_keys: bool = False,
     ) -> str:
-        """JSON as it stands: Jinja's own filter escapes what HTML would take for a tag."""
+        """Write JSON as it stands: Jinja's own filter escapes what HTML would take for a tag."""
         options: dict[str, Any] = {
             "ensure_ascii": ensure_ascii,
             "indent": indent,
@@ -307,7 +307,7 @@ class Environment(ImmutableSandboxedEnvironment):
         return "".join(parts)
 
     def _metered(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A filter that weighs what it is given and what it makes."""
+        """Wrap a filter so that what it is given and what it makes is weighed."""
 
         @functools.wraps(function)
         def metered(*args: Any, **kwargs: Any) -> Any:
@@ -370,7 +370,7 @@ _WIDE_FIELD = re.compile(r"\{[^{}]*(?:\d{4}|\{)")
 
 
 def _filtered(name: str, function: Callable[..., Any], value: Any, *args: Any, **kwargs: Any) -> Any:
-    """What a filter makes of a symbol."""
+    """Apply a filter to a symbol."""
     if name in ("trim", "string") and isinstance(value, Symbol) and not kwargs:
         return value.strip(*args) if name == "trim" else value
     if name in ("length", "count") and not args:
@@ -381,12 +381,12 @@ def _filtered(name: str, function: Callable[..., Any], value: Any, *args: Any, *
 
 
 def _of_text(test: Callable[..., Any]) -> Callable[..., Any]:
-    """A test that is true of texts."""
+    """Let a test of texts be true of symbols."""
     return lambda value: isinstance(value, Symbol) or test(value)
 
 
 def _of_number(test: Callable[..., Any]) -> Callable[..., Any]:
-    """A test that is true of numbers."""
+    """Let a test of numbers be true of lengths."""
     return lambda value: isinstance(value, Length) or test(value)
 
 
@@ -458,7 +458,7 @@ class _Metering(NodeTransformer):
 
 
 def _own_text(body: Iterable[nodes.Node]) -> int:
-    """Characters that a body writes each time, but for what takes steps of its own."""
+    """Count the characters that a body writes each time, but for what takes steps of its own."""
     size = 0
     waiting = list(body)
     while waiting:
@@ -471,7 +471,7 @@ def _own_text(body: Iterable[nodes.Node]) -> int:
 
 
 def _asked(name: str, *values: nodes.Expr) -> nodes.Expr:
-    """A call of a method of the environment."""
+    """Make the node of a call to a method of the environment."""
     return nodes.Call(nodes.EnvironmentAttribute(name), list(values), [], None, None, lineno=values[0].lineno)
 
 

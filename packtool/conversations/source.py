@@ -15,7 +15,7 @@ _SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cl
 
 
 def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
-    """The chat templates of a tokenizer, by name; none where it has none.
+    """Return the chat templates of a tokenizer, by name; none if it has none.
 
     A chat_template.jinja comes before a chat_template.json, and that before what tokenizer_config.json says.
 
@@ -42,7 +42,7 @@ def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def special_tokens_of(files: Mapping[str, bytes]) -> dict[str, str]:
-    """What templates call special tokens, such as bos_token, and their texts.
+    """Return the texts of what templates call special tokens, such as bos_token.
 
     >>> special_tokens_of({"tokenizer_config.json": b'{"bos_token": {"content": "<s>"}, "eos_token": "</s>"}'})
     {'bos_token': '<s>', 'eos_token': '</s>'}

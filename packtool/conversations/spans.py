@@ -19,7 +19,7 @@ from packtool.conversations.template import ChatTemplate, Rendered
 def rendered_with_spans(
     conversation: Conversation, template: ChatTemplate, train_on: Trained = "assistant", *, mask_reasoning: bool = False
 ) -> tuple[str, Spans]:
-    """The text of a conversation, and the spans of it that train.
+    """Render a conversation; return its text, and the spans of it that train.
 
     Args:
         conversation: as its record has it.
@@ -43,7 +43,7 @@ def rendered_with_spans(
 
 
 def trained_spans(spans: Iterable[tuple[int, int]]) -> Spans:
-    """Spans that train, those that are empty left out, and those without gaps between them as one.
+    """Merge spans that train: leave out empty ones, join those without gaps between them.
 
     Raises:
         NothingTrainsError: there are none.
@@ -64,7 +64,8 @@ def trained_spans(spans: Iterable[tuple[int, int]]) -> Spans:
 def found_spans(
     conversation: Conversation, template: ChatTemplate, train_on: Trained, *, mask_reasoning: bool = False
 ) -> tuple[str, Sequence[tuple[int, int]]]:
-    """The same, with spans as they are found: some may be empty, or without gaps between them."""
+    """Render as `rendered_with_spans` does, with spans as they are found: some may be empty, or without gaps between
+    them."""
     rendered = template.render_conversation(conversation)
     if train_on == "all":
         if not all(conversation.trains):
@@ -89,7 +90,7 @@ def found_spans(
 
 
 def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) -> list[int]:
-    """The messages that train."""
+    """List the messages that train."""
     if train_on == "completion":
         if conversation.prompt is None:
             raise ConversationError("no completion: the record has no prompt and completion")
@@ -110,14 +111,14 @@ def _of_marks(rendered: Rendered, said: Sequence[int], chosen: Sequence[int]) ->
 
 
 def _spoken(text: str, span: tuple[int, int], message: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """The span of a message without what the assistant thinks, if the template shows it."""
+    """Return the span of a message without what the assistant thinks, if the template shows it."""
     thought = (reasoning_of(message) or "").strip()
     at = text.find(thought, *span) if thought else -1
     return [span] if at < 0 else [(span[0], at), (at + len(thought), span[1])]
 
 
 def _begin(conversation: Conversation, template: ChatTemplate, text: str, number: int) -> int:
-    """Where what the assistant generates as one message begins in a text."""
+    """Find where what the assistant generates as one message begins in a text."""
     before = template.render(conversation.messages[:number], conversation.tools, prompt=True).text
     if not text.startswith(before):
         raise ConversationError(
@@ -128,7 +129,7 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
 
 
 def _of_prefixes(conversation: Conversation, template: ChatTemplate, text: str, number: int) -> tuple[int, int]:
-    """The span of one message: what the text has more with it than without."""
+    """Return the span of one message: what the text has more with it than without."""
     messages, tools = conversation.messages, conversation.tools
     before = template.render(messages[:number], tools, prompt=True).text
     upto = template.render(messages[: number + 1], tools).text

@@ -81,7 +81,7 @@ class Trace:
             self._symbol(text, (0, Counter({number: 1})))
 
     def symbols(self) -> list[Symbol]:
-        """One for each text of the conversation; to be asked first."""
+        """Make a symbol for each text of the conversation; to be called first."""
         return [Symbol(self, chr(FIRST + number)) for number in range(len(self.values))]
 
     def begin(self, weigh: Callable[[int], None]) -> None:
@@ -117,12 +117,12 @@ class Trace:
         return made
 
     def slots_of(self, expression: str) -> tuple[int, ...]:
-        """The slots that spell an expression, one after another."""
+        """List the slots that spell an expression, one after another."""
         parts = re.split(f"({SYMBOL.pattern})", expression)
         return tuple(ord(part) - FIRST if SYMBOL.match(part) else self._slot(part) for part in parts if part)
 
     def _slot(self, value: Any) -> int:
-        """Where a symbol or a constant is."""
+        """Return the slot of a symbol or a constant."""
         if isinstance(value, Symbol):
             parts = self.slots_of(value._expression)
             found = value if len(parts) == 1 else self.do(Kind.TEXT, _together, *map(_Slot, parts))
@@ -150,7 +150,7 @@ class Trace:
         return Symbol(self, chr(FIRST + len(self.values) - 1))
 
     def _measured(self, expression: str) -> tuple[int, Counter[int]]:
-        """Characters of an expression, and how often it holds each text of the conversation; at most."""
+        """Count the characters of an expression, and how often it holds each text of the conversation; at most."""
         found = SYMBOL.findall(expression)
         characters = len(expression) - len(found)
         held = Counter[int]()
@@ -273,7 +273,7 @@ def touch(symbol: Symbol, times: int = 1) -> None:
 
 
 def written(value: Any) -> str:
-    """A symbol, or a text without symbols, as it is written into what is rendered."""
+    """Write a symbol, or a text without symbols, into what is rendered."""
     if isinstance(value, Symbol):
         touch(value)
         return value._expression
@@ -284,5 +284,5 @@ def written(value: Any) -> str:
 
 
 def symbol_of(trace: Trace, expression: str) -> Any:
-    """What is written as a symbol, if there is one in it."""
+    """Return what is written as a symbol, if there is one in it."""
     return Symbol(trace, expression) if SYMBOL.search(expression) else expression

@@ -77,7 +77,7 @@ class ChatTemplate:
         self._trace: Trace | None = None
 
     def traced(self, trace: Trace) -> ChatTemplate:
-        """The same template, to be given symbols of a trace instead of texts.
+        """Return the same template, to be given symbols of a trace instead of texts.
 
         What it does not refuse then it refuses for no texts of at most `TRACED` characters.
         """
@@ -134,7 +134,7 @@ class ChatTemplate:
 
 
 def characters(value: Any) -> int:
-    """Characters of all texts in a JSON value."""
+    """Count the characters of all texts in a JSON value."""
     size = 0
     waiting = [value]
     while waiting:
@@ -149,7 +149,7 @@ def characters(value: Any) -> int:
 
 
 def _unmarked(text: str) -> Rendered:
-    """The text without marks, and where they were."""
+    """Return the text without marks, and where they were."""
     if BEGIN not in text and END not in text:
         return Rendered(text, ())
     spans: list[tuple[int, int]] = []

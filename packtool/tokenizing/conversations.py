@@ -53,7 +53,7 @@ class Conversations:
         self._trained = trained
 
     def masked(self, batch: RecordBatch, utf8: Sequence[bytes | None], documents: Parts) -> Parts:
-        """The documents of a batch with what trains of them.
+        """Return the documents of a batch with what trains of them.
 
         The EOS of the store is what ends a conversation that its template ends with EOS. Another conversation gets one
         to be told from the next, which trains only where all of the text does: no model is to say it there.
@@ -77,7 +77,7 @@ class Conversations:
         return Parts(ids[kept], lengths - ended, [True] * len(lengths), loss[kept], eos)
 
     def spelled(self) -> dict[str, int]:
-        """Special tokens that messages spelled out since the last call, by id."""
+        """Count special tokens that messages spelled out since the last call, by id."""
         known = self._tokenizer.added_tokens
         found = {str(known[text]): times for text, times in self._renderer.spelled.items() if text in known}
         self._renderer.spelled.clear()
@@ -131,7 +131,7 @@ class Renderer:
         batch.rejects.sort(key=lambda each: each.record)
 
     def rendered(self, record: Mapping[str, Any]) -> tuple[str, Spans]:
-        """The text of a record's conversation, and the spans of it that train.
+        """Render a record's conversation; return its text, and the spans of it that train.
 
         Raises:
             UnusableFieldError: it can't be rendered; nothing would train; the text is not whole.
@@ -167,7 +167,7 @@ class Renderer:
 
 
 def _texts(values: Iterable[Any], found: list[str]) -> list[str]:
-    """All texts in JSON values, added to those that were found before."""
+    """Add all texts in JSON values to those that were found before."""
     for each in values:
         if isinstance(each, str):
             found.append(each)

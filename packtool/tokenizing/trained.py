@@ -44,7 +44,7 @@ class TrainedTokens:
     def masks(
         self, texts: Sequence[str], utf8: Sequence[bytes], spans: Sequence[Spans], ids: U32, lengths: I64
     ) -> Mask:
-        """1 for each token that has a character in a span of its text.
+        """Mark with 1 each token that has a character in a span of its text.
 
         Args:
             texts: whole, and their bytes.
@@ -76,7 +76,7 @@ class TrainedTokens:
         return masks
 
     def _spelled(self, ids: U32) -> bytes:
-        """The bytes that ids stand for."""
+        """Return the bytes that ids stand for."""
         found = []
         for at in range(0, len(ids), _TOGETHER):
             some = ids[at : at + _TOGETHER]
@@ -95,7 +95,7 @@ class TrainedTokens:
 
 
 def _is_faithful(spec: Mapping[str, Any]) -> bool:
-    """Whether ids spell a text if they stand for as many bytes as it has.
+    """Return whether ids spell a text if they stand for as many bytes as it has.
 
     So it is where a tokenizer may drop some of a text, but adds and exchanges nothing, as long as the text is ASCII or
     there is no normalizer.
@@ -113,7 +113,7 @@ def _is_faithful(spec: Mapping[str, Any]) -> bool:
 
 
 def _in_bytes(text: str, data: bytes, spans: Spans) -> Spans:
-    """Spans of characters as spans of the text's bytes."""
+    """Convert spans of characters to spans of the text's bytes."""
     if len(text) == len(data):
         return spans
     out: list[tuple[int, int]] = []
@@ -126,7 +126,8 @@ def _in_bytes(text: str, data: bytes, spans: Spans) -> Spans:
 
 
 def _spelled(spec: Mapping[str, Any]) -> list[bytes]:
-    """The bytes of each id, as a byte-level BPE or SentencePiece spells them; what is wrong is found with the texts."""
+    """Return the bytes of each id, as a byte-level BPE or SentencePiece spells them; what is wrong is found with the
+    texts."""
     vocab = spec["model"]["vocab"]
     entries = {text: number for number, (text, _) in enumerate(vocab)} if isinstance(vocab, list) else vocab
     added = {token["content"]: token["id"] for token in spec.get("added_tokens") or ()}
