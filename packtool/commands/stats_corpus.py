@@ -83,7 +83,7 @@ def corpus_lengths(location: str, options: StatsArguments, engine: Engine, *, to
         files = [copy_stdin(folder, options.format)] if location == STDIN else find_files(location, options.format)
         if begins_with_conversation(files, options.text_field or "text"):
             raise UsageError(
-                "conversations",
+                "not-tokenized",
                 "it holds conversations, whose lengths a chat template makes",
                 remedy="tokenize them, and give stats the store; packtool info counts them",
                 where=location,
