@@ -11,8 +11,8 @@ from packtool.errors import DataError, UsageError
 from packtool.options.shared import MovingRows
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.tokenize import TokenizeArguments
-from packtool.places.cached import forget
 from packtool.sizes import plural
+from packtool.temporary import discard_runs
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def engine_of(options: TokenizeArguments | MovingRows, command: str) -> Engine:
         UsageError: the share makes no sense; Dask is not installed.
     """
     share = _share_of(options)
-    return engine_for(options.scheduler, options.workers, command, share, at_end=forget)
+    return engine_for(options.scheduler, options.workers, command, share, at_end=discard_runs)
 
 
 def _share_of(options: TokenizeArguments | MovingRows) -> Share | None:

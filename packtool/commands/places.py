@@ -25,7 +25,7 @@ from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of, places_of
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import not_shared, prepare
-from packtool.storage.dataset_files import Listed, listed
+from packtool.storage.dataset_files import listed
 from packtool.storage.output import Output
 from packtool.storage.publish import UNFINISHED
 from packtool.storage.state import State, look
@@ -136,7 +136,7 @@ def in_part(inputs: Sequence[Place]) -> bool:
     return bool(limits) and sum(entry.bytes for place in places for entry in _arrays(place)) > min(limits)
 
 
-def _arrays(place: Place) -> list[Listed]:
+def _arrays(place: Place) -> list[manifests.InputEntry]:
     return [each for each in listed(manifests.read(place)) if each.name.endswith(".npy")]
 
 

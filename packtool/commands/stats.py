@@ -29,7 +29,6 @@ from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount
 from packtool.options.signature import takes
 from packtool.options.stats import StatsArguments
-from packtool.places.cached import forget
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
@@ -54,7 +53,7 @@ from packtool.storage.files import write_bytes
 from packtool.storage.manifest import OrderManifest, StoreManifest, input_entry
 from packtool.storage.publish import UNFINISHED
 from packtool.storage.token_store import Corpus
-from packtool.temporary import temporary_directory
+from packtool.temporary import discard_runs, temporary_directory
 
 _GRID = (
     "buckets",
@@ -92,7 +91,7 @@ def stats(options: StatsArguments) -> Report:
     _check_ranks(options)
     tried = _candidates(options)
     paths: list[Typed] = [options.path] if isinstance(options.path, str | Path | Place) else list(options.path)
-    with engine_for(options.scheduler, options.workers, "stats", at_end=forget) as engine:
+    with engine_for(options.scheduler, options.workers, "stats", at_end=discard_runs) as engine:
         report = _report(paths, tried, options, engine)
     if html is not None:
         write_bytes(html, page(report).encode())

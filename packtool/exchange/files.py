@@ -12,52 +12,34 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from packtool.places.local import PARTIAL, create_file, sync_directory
+from packtool.places.local import PARTIAL, sync_directory
+from packtool.storage.files import HashedFile
 from packtool.storage.manifest import ExportedFile as Written
 
 __all__ = ["FileWriter", "Place", "Written", "as_stored", "digest"]
 
 
-class FileWriter:
-    """Writes a file under a temporary name, hashing as it goes; it has the methods that libraries ask of a file."""
+class FileWriter(HashedFile):
+    """Writes a file, which is there once `finish` was called; it has the methods that libraries ask of a file."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._partial = path.with_name(path.name + PARTIAL)
-        self._file: BinaryIO = os.fdopen(create_file(self._partial), "wb")
-        self._hash = xxhash.xxh3_128()
-        self._bytes = 0
-        self.closed = False
+    closed = False
 
     def write(self, data: Any) -> int:
         """Append an array's elements, or bytes."""
-        view = np.ascontiguousarray(data).reshape(-1).view(np.uint8).data if isinstance(data, np.ndarray) else data
-        self._file.write(view)
-        self._hash.update(view)
-        self._bytes += memoryview(view).nbytes
-        return memoryview(view).nbytes
+        return self._put(data)
 
     def tell(self) -> int:
         return self._bytes
 
     def flush(self) -> None:
-        self._file.flush()
+        """Do nothing: what is written is on its way."""
 
     def close(self) -> None:
         """Do nothing: libraries call it, and `finish` finishes the file."""
 
     def finish(self, sequences: int = 0, tokens: int = 0) -> Written:
         """Make it durable under its name."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-        self._partial.replace(self._path)
-        return Written(self._path.name, self._bytes, self._hash.hexdigest(), sequences, tokens)
-
-    def abandon(self) -> None:
-        """Leave nothing behind."""
-        self._file.close()
-        self._partial.unlink(missing_ok=True)
+        return Written(self.path.name, self._bytes, self._end(), sequences, tokens)
 
 
 class Place:
@@ -70,15 +52,9 @@ class Place:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    @contextmanager
-    def create(self, name: str) -> Iterator[FileWriter]:
-        """Create a file that is there once `finish` was called, and removed if anything fails."""
-        writer = FileWriter(self.path / name)
-        try:
-            yield writer
-        except BaseException:
-            writer.abandon()
-            raise
+    def create(self, name: str) -> FileWriter:
+        """Create a file; it is removed if the block fails."""
+        return FileWriter(self.path / name)
 
     @contextmanager
     def region(self, name: str, first: int) -> Iterator[RegionWriter]:

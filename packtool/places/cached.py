@@ -6,7 +6,7 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,12 +17,12 @@ import numpy as np
 import xxhash
 
 from packtool.errors import DataError
-from packtool.places.local import PARTIAL, digest_of, locked, map_array
+from packtool.places.local import PARTIAL, LocalPlace, locked, map_array
 from packtool.places.npy import FileEntry
 from packtool.places.place import I64, LARGEST_JSON, Array, Entry, Place, StoppedError
 from packtool.progress import Progress
 from packtool.sizes import show_bytes
-from packtool.temporary import directory_of, discard_runs
+from packtool.temporary import directory_of
 
 FILES_AT_ONCE = 3
 MAPPED = 12
@@ -74,11 +74,7 @@ class Cache:
             return file
         with locked(self.directory / f"{entry.xxh3_128}.lock"):
             if not file.exists():
-                found = place.size(entry.name)
-                if found is None:
-                    raise place.missing(entry.name)
-                if found != entry.bytes:
-                    raise place.wrong_size(entry.name, found, entry.bytes)
+                place.require_size(entry, place.size(entry.name))
                 self._download(place, entry, file, stop)
         return file
 
@@ -146,7 +142,8 @@ class Cache:
         """Remove copies that an earlier run left, unless they are what their names say."""
         there = [file for file in self.directory.iterdir() if not file.suffix and not file.name.startswith(".")]
         with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
-            for file, digest in zip(there, pool.map(digest_of, there), strict=True):
+            digests = pool.map(LocalPlace(self.directory).digest, [file.name for file in there])
+            for file, digest in zip(there, digests, strict=True):
                 if digest != file.name:
                     file.unlink()
 
@@ -172,11 +169,6 @@ def _abandoned(partial: Path) -> bool:
         return True
     finally:
         os.close(handle)
-
-
-def forget() -> None:
-    """Remove what this process, a worker of a cluster, has copied for a command."""
-    discard_runs()
 
 
 class CachedPlace(Place):
@@ -255,21 +247,6 @@ class CachedPlace(Place):
 
     def _is_ranged(self, name: str) -> bool:
         return name.rpartition("/")[2].partition("-")[0] in self.ranged
-
-    def write(self, name: str, data: bytes) -> None:
-        self.place.write(name, data)
-
-    def create(self, name: str, data: bytes) -> bool:
-        return self.place.create(name, data)
-
-    def put(self, name: str, file: Path, xxh3_128: str | None = None, stop: Event | None = None) -> None:
-        self.place.put(name, file, xxh3_128, stop)
-
-    def copy(self, source: str, target: str) -> None:
-        self.place.copy(source, target)
-
-    def remove(self, names: Iterable[str]) -> None:
-        self.place.remove(names)
 
 
 def fetch_all(wanted: Sequence[tuple[CachedPlace, Entry]], *, quiet: bool) -> None:

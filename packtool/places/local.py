@@ -11,14 +11,12 @@ import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
-import xxhash
 
 from packtool.errors import DataError
 from packtool.places.maps import mapped
@@ -129,11 +127,13 @@ class LocalPlace(Place):
         return [memoryview(part) for part in found]
 
     def write(self, name: str, data: bytes) -> None:
+        """Write a small file, which appears whole or not at all and replaces what had its name."""
         path = self.path / name
         self._write_apart(path, data).replace(path)
         sync_directory(path.parent)
 
     def create(self, name: str, data: bytes) -> bool:
+        """Write a small file as `write` does, unless there is one; of several that try, one is told True."""
         path = self.path / name
         apart = self._write_apart(path, data)
         try:
@@ -158,47 +158,6 @@ class LocalPlace(Place):
             file.flush()
             os.fsync(file.fileno())
         return apart
-
-    def put(self, name: str, file: Path, xxh3_128: str | None = None, stop: Event | None = None) -> None:
-        del xxh3_128, stop  # a rename sends nothing
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            file.replace(path)
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            self._copy_from(file, path)
-            file.unlink()
-        sync_directory(path.parent)
-
-    def _copy_from(self, source: Path, path: Path) -> None:
-        """Copy a file durably from another disk."""
-        apart = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
-        with source.open("rb") as file, os.fdopen(create_file(apart), "wb") as out:
-            while block := file.read(BLOCK_BYTES):
-                out.write(block)
-            out.flush()
-            os.fsync(out.fileno())
-        apart.replace(path)
-
-    def copy(self, source: str, target: str) -> None:
-        path = self.path / target
-        path.parent.mkdir(parents=True, exist_ok=True)
-        apart = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
-        try:
-            apart.hardlink_to(self.path / source)
-            apart.replace(path)
-            apart.unlink(missing_ok=True)  # it stays where both names were those of one file
-        except FileNotFoundError:
-            raise
-        except OSError:  # a file system without links
-            self._copy_from(self.path / source, path)
-        sync_directory(path.parent)
-
-    def remove(self, names: Iterable[str]) -> None:
-        for name in names:
-            (self.path / name).unlink(missing_ok=True)
 
 
 def map_array(file: Path, entry: FileEntry, dtype: np.dtype[Any] | str, place: Place) -> Array:
@@ -301,12 +260,3 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def digest_of(file: Path) -> str:
-    """Return the xxh3-128 of a local file, in hex."""
-    hashed = xxhash.xxh3_128()
-    with file.open("rb") as source:
-        while block := source.read(BLOCK_BYTES):
-            hashed.update(block)
-    return hashed.hexdigest()

@@ -1,9 +1,9 @@
 """A place is where a dataset lies: a directory, or a prefix in an object store, perhaps with copies on a local disk.
 
-It is made once, from what the user typed, and passed on: whoever reads or writes a dataset speaks to its place and does
-not ask what kind of place that is. A place is pickled as its path or URL.
+It is made once, from what the user typed, and passed on: whoever reads a dataset speaks to its place and does not ask
+what kind of place that is. A place is pickled as its path or URL.
 
-    LocalPlace     a directory; arrays are mapped, files appear by a rename
+    LocalPlace     a directory; arrays are mapped
     StorePlace     s3://, gs://; arrays are read by ranges, files appear when all of them is uploaded
     CachedPlace    another place, whose files are copied to a local disk when they are first read
 """
@@ -11,9 +11,7 @@ not ask what kind of place that is. A place is pickled as its path or URL.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from threading import Event
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -128,55 +126,11 @@ class Place(ABC):
             DataError: the file is gone, or too short.
         """
 
-    @abstractmethod
-    def write(self, name: str, data: bytes) -> None:
-        """Write a small file, which appears whole or not at all and replaces what had its name."""
-
-    @abstractmethod
-    def create(self, name: str, data: bytes) -> bool:
-        """Write a small file as `write` does, unless there is one: of several that try, one succeeds.
-
-        Returns:
-            Whether it was this one. A store that can't tell says True to all of them.
-        """
-
-    @abstractmethod
-    def put(self, name: str, file: Path, xxh3_128: str | None = None, stop: Event | None = None) -> None:
-        """Move a finished local file here. It appears whole or not at all, and goes from where it was after that.
-
-        Args:
-            file: that nobody writes to any more.
-            xxh3_128: of the file as it was written; None to take what is there.
-            stop: when set, the file is given up.
-
-        Raises:
-            DataError: the file has changed since it was written, or did not arrive as it was sent.
-            StoppedError: it was given up.
-        """
-
-    @abstractmethod
-    def copy(self, source: str, target: str) -> None:
-        """Give a file a second name; what had that name is replaced.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-        """
-
-    @abstractmethod
-    def remove(self, names: Iterable[str]) -> None:
-        """Remove files; those that are not there are passed over."""
-
     def problem(self, entry: Entry) -> DataError | None:
         """Say what is wrong with a file that must have this size and checksum; None if nothing is."""
-        hashed = xxhash.xxh3_128()
         try:
-            found = self.size(entry.name)
-            if found is None:
-                return self.missing(entry.name)
-            if found != entry.bytes:
-                return self.wrong_size(entry.name, found, entry.bytes)
-            for block in self.blocks(entry.name):
-                hashed.update(block)
+            self.require_size(entry, self.size(entry.name))
+            digest = self.digest(entry.name)
         except FileNotFoundError:
             return self.missing(entry.name)
         except OSError as error:
@@ -185,7 +139,14 @@ class Place(ABC):
             return DataError("unreadable-input", what, remedy=remedy, where=self.where(entry.name))
         except DataError as error:
             return error
-        return None if hashed.hexdigest() == entry.xxh3_128 else self.changed(entry.name)
+        return None if digest == entry.xxh3_128 else self.changed(entry.name)
+
+    def digest(self, name: str) -> str:
+        """Return the xxh3-128 of a file, in hex. Errors are those of `read`."""
+        hashed = xxhash.xxh3_128()
+        for block in self.blocks(name):
+            hashed.update(block)
+        return hashed.hexdigest()
 
     def checked(self, entry: Entry) -> bytes:
         """Return all of a small file that a manifest lists.
@@ -197,8 +158,7 @@ class Place(ABC):
             data = self.read(entry.name)
         except FileNotFoundError:
             raise self.missing(entry.name) from None
-        if len(data) != entry.bytes:
-            raise self.wrong_size(entry.name, len(data), entry.bytes)
+        self.require_size(entry, len(data))
         if xxhash.xxh3_128_hexdigest(data) != entry.xxh3_128:
             raise self.changed(entry.name)
         return data
@@ -210,21 +170,24 @@ class Place(ABC):
             DataError: naming the first that is not.
         """
         for entry in entries:
-            found = self.size(entry.name)
-            if found is None:
-                raise self.missing(entry.name)
-            if found != entry.bytes:
-                raise self.wrong_size(entry.name, found, entry.bytes)
+            self.require_size(entry, self.size(entry.name))
+
+    def require_size(self, entry: Entry, found: int | None) -> None:
+        """Refuse a file that is not there (None), or was cut or written to.
+
+        Raises:
+            DataError: it is not as long as its manifest says.
+        """
+        if found is None:
+            raise self.missing(entry.name)
+        if found != entry.bytes:
+            what = f"has {found} bytes, but the manifest says {entry.bytes}"
+            raise DataError("wrong-size", what, remedy=AGAIN, where=self.where(entry.name))
 
     def missing(self, name: str) -> DataError:
         """Make the error of a file that a manifest names and that is not there."""
         what = "named in the manifest, but not there"
         return DataError("missing-shard", what, remedy=AGAIN, where=self.where(name))
-
-    def wrong_size(self, name: str, found: int, size: int) -> DataError:
-        """Make the error of a file that was cut, or written to."""
-        what = f"has {found} bytes, but the manifest says {size}"
-        return DataError("wrong-size", what, remedy=AGAIN, where=self.where(name))
 
     def changed(self, name: str) -> DataError:
         """Make the error of a file with another checksum."""

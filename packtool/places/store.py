@@ -111,16 +111,13 @@ class StorePlace(Place):
             for part in self.ranges(name, first, np.minimum(PART_BYTES, end - first)):
                 yield bytes(part)
 
-    def _read(self, name: str, first: int, count: int) -> memoryview:
-        return self.ranges(name, np.array([first]), np.array([count]))[0]
-
     def array(self, entry: FileEntry, dtype: np.dtype[Any] | str) -> Array:
         """Return an array that is read by ranges when its items are asked for, a `RangedArray`."""
         wanted = np.dtype(dtype)
         size = self.size(entry.name)
         if size is None:
             raise self.missing(entry.name)
-        header = bytes(self._read(entry.name, 0, min(HEADER_BYTES, size)))
+        header = bytes(self.ranges(entry.name, np.array([0]), np.array([min(HEADER_BYTES, size)]))[0])
         if problem := header_problem(header, size, wanted, entry.shape):
             raise self.damaged(entry.name, problem)
         return cast("Array", RangedArray(self, entry.name, wanted, entry.shape))
@@ -140,19 +137,29 @@ class StorePlace(Place):
         return [got[n][a : a + c] for n, a, c in zip(request.tolist(), at, count.tolist(), strict=True)]
 
     def write(self, name: str, data: bytes) -> None:
+        """Write a small file, which appears whole or not at all and replaces what had its name."""
         self._send(name, lambda: iter([data]), len(data), xxhash.xxh3_128_hexdigest(data))
 
     def create(self, name: str, data: bytes) -> bool:
+        """Write a small file as `write` does, unless there is one; return whether it was this one, of several that try.
+
+        A store that can't tell says True to all of them.
+        """
         return self._ask(lambda bucket: bucket.create(self._key(name), data), name)
 
-    def put(self, name: str, file: Path, xxh3_128: str | None = None, stop: Event | None = None) -> None:
-        self.send(name, file, xxh3_128, stop)
-        file.unlink()
+    def put(self, name: str, file: Path, xxh3_128: str, stop: Event | None = None) -> None:
+        """Move a finished local file here. It appears whole or not at all, and goes from where it was after that.
 
-    def send(self, name: str, file: Path, xxh3_128: str | None = None, stop: Event | None = None) -> None:
-        """Upload a file as `put` does, but keep the local one."""
+        Args:
+            file: that nobody writes to any more.
+            xxh3_128: of the file as it was written.
+            stop: when set, the file is given up.
+
+        Raises:
+            DataError: the file has changed since it was written, or did not arrive as it was sent.
+            StoppedError: it was given up.
+        """
         size = file.stat().st_size
-        sent: list[str] = []
 
         def blocks() -> Iterator[bytes]:
             """Yield what the file holds; check its checksum before the last block."""
@@ -165,28 +172,21 @@ class StorePlace(Place):
                     if last:
                         yield last
                     last = block
-            if xxh3_128 is not None and hashed.hexdigest() != xxh3_128:
+            if hashed.hexdigest() != xxh3_128:
                 what = "its checksum differs from when it was written: the file has changed on the disk"
                 remedy = "check the disk, then run the command again"
                 raise DataError("wrong-checksum", what, remedy=remedy, where=self.where(name))
-            sent[:] = [hashed.hexdigest()]
             yield last
 
-        self._send(name, blocks, size, xxh3_128, sent)
+        self._send(name, blocks, size, xxh3_128)
+        file.unlink()
 
-    def _send(
-        self,
-        name: str,
-        blocks: Callable[[], Iterator[bytes]],
-        size: int,
-        xxh3_128: str | None,
-        sent: Sequence[str] = (),
-    ) -> None:
+    def _send(self, name: str, blocks: Callable[[], Iterator[bytes]], size: int, xxh3_128: str) -> None:
         """Upload blocks, again if need be, and read them back where the store does not say what it got."""
         for attempt in range(ATTEMPTS):
             try:
                 said = self._ask(lambda bucket: bucket.put(self._key(name), blocks(), size), name)
-                if said or self._arrived(name, size, xxh3_128 or "".join(sent)):
+                if said or (self.size(name) == size and self.digest(name) == xxh3_128):
                     return
                 problem = DataError(
                     "store-unreachable",
@@ -202,28 +202,22 @@ class StorePlace(Place):
                 time.sleep(DELAY * 2**attempt * random.uniform(0.5, 1))
         raise problem
 
-    def _arrived(self, name: str, size: int, xxh3_128: str) -> bool:
-        found = self.size(name)
-        if found != size:
-            return False
-        hashed = xxhash.xxh3_128()
-        for block in self._blocks(name, size):
-            hashed.update(block)
-        return hashed.hexdigest() == xxh3_128
-
     def copy(self, source: str, target: str) -> None:
+        """Give a file a second name; what had that name is replaced.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
         size = self.size(source)
         if size is None:
             raise FileNotFoundError(self.where(source))
         if size > COPY_BYTES:
-            hashed = xxhash.xxh3_128()
-            for block in self._blocks(source, size):
-                hashed.update(block)
-            self._send(target, lambda: self._blocks(source, size), size, hashed.hexdigest())
+            self._send(target, lambda: self._blocks(source, size), size, self.digest(source))
         else:
             self._ask(lambda bucket: bucket.copy(self._key(source), self._key(target)), target)
 
     def remove(self, names: Iterable[str]) -> None:
+        """Remove files; those that are not there are passed over."""
         keys = [self._key(name) for name in names]
         if keys:
             self._ask(lambda bucket: bucket.remove(keys))
@@ -231,10 +225,7 @@ class StorePlace(Place):
     def require(self, entries: Sequence[Entry]) -> None:
         there = self.names()
         for entry in entries:
-            if (found := there.get(entry.name)) is None:
-                raise self.missing(entry.name)
-            if found != entry.bytes:
-                raise self.wrong_size(entry.name, found, entry.bytes)
+            self.require_size(entry, there.get(entry.name))
 
     def modified(self, name: str) -> tuple[int, int] | None:
         """Return bytes and time of modification (ns) of a file; None where there is none."""

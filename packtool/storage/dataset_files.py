@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from packtool.storage.files import FileEntry
 from packtool.storage.schema import ExportedFile, ExportManifest, InputEntry, Manifest, PackedManifest, StoreManifest
 
 
-@dataclass(frozen=True)
-class Listed:
-    """One file of a dataset: its name relative to the manifest, its bytes, and their xxh3-128."""
-
-    name: str
-    bytes: int
-    xxh3_128: str
-
-
-def listed(manifest: Manifest) -> Iterator[Listed]:
-    """Yield every file that a manifest lists, in its order."""
+def listed(manifest: Manifest) -> Iterator[InputEntry]:
+    """Yield every file that a manifest lists, in its order, by its name relative to the manifest."""
     for directory, entry in _entries(manifest):
         if entry is not None:
             name = f"{directory}/{entry.name}" if directory else entry.name
-            yield Listed(name, entry.bytes, entry.xxh3_128)
+            yield InputEntry(name, entry.bytes, entry.xxh3_128)
 
 
 def _entries(manifest: Manifest) -> Iterator[tuple[str, FileEntry | InputEntry | ExportedFile | None]]:

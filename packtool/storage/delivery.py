@@ -6,12 +6,12 @@ What is whole is delivered from there, and may then be read by others.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from packtool.places.local import LocalPlace, sync_directory
 from packtool.places.place import Entry, Place
@@ -23,16 +23,18 @@ UPLOADS = 4
 """Files that are uploaded at once, and the most that wait for it on local disks."""
 
 
-class Delivery(ABC):
+@dataclass(frozen=True)
+class Delivery:
     """Takes finished files to where they belong; it is pickled and sent to workers.
+
+    This one renames them: an attempt lies on the file system of the output.
 
     Attributes:
         sends: files leave the local disk.
     """
 
-    sends: bool
+    sends: ClassVar[bool] = False
 
-    @abstractmethod
     def attempt(self, beside: Path, prefix: str) -> AbstractContextManager[Path]:
         """Make a directory for one attempt at a task; remove it after the block.
 
@@ -40,8 +42,8 @@ class Delivery(ABC):
             beside: directory to make it in, where the worker sees those of this machine.
             prefix: of its name there.
         """
+        return own_directory(beside, prefix)
 
-    @abstractmethod
     def deliver(self, attempt: Path, entries: Sequence[Entry], directory: Path, *, durable: bool = True) -> None:
         """Take finished files to the directory that they belong in; they are gone from where they were.
 
@@ -50,26 +52,6 @@ class Delivery(ABC):
             entries: their names, sizes and checksums.
             durable: they are to outlive a crash of the machine.
         """
-
-    @abstractmethod
-    def locate(self, file: Path) -> tuple[Place, str]:
-        """Return where a file of the output lies that was delivered, and its name there."""
-
-    @abstractmethod
-    def remove(self, files: Iterable[Path]) -> None:
-        """Make room, if there is any to make here, by removing files that were delivered."""
-
-
-@dataclass(frozen=True)
-class ToDirectory(Delivery):
-    """Renames files: the attempt lies on the same file system."""
-
-    sends = False
-
-    def attempt(self, beside: Path, prefix: str) -> AbstractContextManager[Path]:
-        return own_directory(beside, prefix)
-
-    def deliver(self, attempt: Path, entries: Sequence[Entry], directory: Path, *, durable: bool = True) -> None:
         directory.mkdir(exist_ok=True)
         for entry in entries:
             (attempt / entry.name).replace(directory / entry.name)
@@ -77,9 +59,11 @@ class ToDirectory(Delivery):
             sync_directory(directory)
 
     def locate(self, file: Path) -> tuple[Place, str]:
+        """Return where a file of the output lies that was delivered, and its name there."""
         return LocalPlace(file.parent), file.name
 
     def remove(self, files: Iterable[Path]) -> None:
+        """Make room, if there is any to make here, by removing files that were delivered."""
         for file in files:
             file.unlink(missing_ok=True)
 
@@ -103,7 +87,7 @@ class ToStore(Delivery):
     work: Path
     replacing: bool
     here: bool = False
-    sends = True
+    sends: ClassVar[bool] = True
 
     def name(self, file: Path) -> str:
         """Return the name in the store of a file in the local directory."""

@@ -1,4 +1,4 @@
-"""Write `.npy` files that are either whole or not there, hashed as they are written: temporary name, fsync, rename."""
+"""Write files that are either whole or not there, hashed as they are written: temporary name, fsync, rename."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import xxhash
@@ -26,41 +26,30 @@ WRITE_BYTES = 1 << 20
 _FLUSHER = ThreadPoolExecutor(2, thread_name_prefix="packtool-flush")
 
 
-class NpyWriter:
-    """Writes one `.npy` file of known shape, in order, hashing as it goes; the file appears when `close` succeeds.
+class HashedFile:
+    """Writes one file in order, hashing as it goes; it appears whole, at the end, or not at all.
 
-    What was written is flushed to the disk in the background meanwhile, so that `close` finds little left to wait for.
+    What was written is flushed to the disk in the background meanwhile, so that little is left to wait for.
 
     Args:
         path: final path; the bytes go to a temporary name beside it first.
-        dtype: of the array, little-endian.
-        shape: of the array; `write` must deliver exactly as many bytes.
     """
 
-    def __init__(self, path: Path, dtype: np.dtype[Any] | str, shape: Sequence[int]) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.dtype = np.dtype(dtype)
-        self.shape = tuple(int(n) for n in shape)
         self._partial = path.with_name(path.name + PARTIAL)
         self._file = os.fdopen(create_file(self._partial), "wb", buffering=0)
         self._hash = xxhash.xxh3_128()
         self._bytes = 0
         self._flushed = 0
         self._flushing: Future[None] | None = None
-        self._put(npy_header(self.dtype, self.shape))
 
-    def write(self, data: np.ndarray[Any, Any] | bytes | memoryview) -> None:
-        """Append array elements (C order) or their bytes."""
-        if isinstance(data, np.ndarray):
-            if data.dtype != self.dtype:
-                raise TypeError(f"{self.path.name} holds {self.dtype}, not {data.dtype}")
-            data = np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
-        self._put(data)
-
-    def _put(self, data: bytes | memoryview) -> None:
-        view = memoryview(data)
-        self._bytes += len(view)
-        for first in range(0, len(view), WRITE_BYTES):
+    def _put(self, data: Any) -> int:
+        """Append an array's elements (C order), or bytes; return how many bytes that are."""
+        view = np.ascontiguousarray(data).reshape(-1).view(np.uint8).data if isinstance(data, np.ndarray) else data
+        view = memoryview(view)
+        self._bytes += view.nbytes
+        for first in range(0, view.nbytes, WRITE_BYTES):
             part = view[first : first + WRITE_BYTES]
             self._hash.update(part)
             while part:
@@ -69,6 +58,7 @@ class NpyWriter:
             self._settle()
             self._flushed = self._bytes
             self._flushing = _FLUSHER.submit(os.fdatasync, self._file.fileno())
+        return view.nbytes
 
     def _settle(self) -> None:
         """Wait for the background flush, and raise what it met: the system reports a lost page only once."""
@@ -76,28 +66,51 @@ class NpyWriter:
         if flushing is not None:
             flushing.result()
 
+    def _end(self) -> str:
+        """Make the file durable under its final name; return its xxh3-128."""
+        self._settle()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._partial.replace(self.path)
+        return self._hash.hexdigest()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
+        if kind is not None:
+            for leave in (self._settle, self._file.close, self._partial.unlink):  # not closed under the flush
+                with suppress(OSError):  # another error is on its way already
+                    leave()
+
+
+class NpyWriter(HashedFile):
+    """Writes one `.npy` file of known shape; it appears when `close` succeeds.
+
+    Args:
+        path: final path.
+        dtype: of the array, little-endian.
+        shape: of the array; `write` must deliver exactly as many bytes.
+    """
+
+    def __init__(self, path: Path, dtype: np.dtype[Any] | str, shape: Sequence[int]) -> None:
+        super().__init__(path)
+        self.dtype = np.dtype(dtype)
+        self.shape = tuple(int(n) for n in shape)
+        self._put(npy_header(self.dtype, self.shape))
+
+    def write(self, data: np.ndarray[Any, Any] | bytes | memoryview) -> None:
+        """Append array elements (C order) or their bytes."""
+        if isinstance(data, np.ndarray) and data.dtype != self.dtype:
+            raise TypeError(f"{self.path.name} holds {self.dtype}, not {data.dtype}")
+        self._put(data)
+
     def close(self) -> FileEntry:
         """Make the file durable under its final name."""
         expected = HEADER_BYTES + self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
         if self._bytes != expected:
             raise ValueError(f"{self.path.name}: wrote {self._bytes} of {expected} bytes")
-        self._settle()
-        os.fsync(self._file.fileno())
-        self._file.close()
-        self._partial.replace(self.path)
-        return FileEntry(self.path.name, self.shape, self._bytes, self._hash.hexdigest())
-
-    def __enter__(self) -> NpyWriter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
-        if kind is not None:
-            with suppress(OSError):  # another error is on its way already
-                self._settle()  # the file must not be closed under it
-            with suppress(OSError):
-                self._file.close()
-            with suppress(OSError):
-                self._partial.unlink()
+        return FileEntry(self.path.name, self.shape, self._bytes, self._end())
 
 
 def write_array(path: Path, array: np.ndarray[Any, Any]) -> FileEntry:

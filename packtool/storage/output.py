@@ -23,7 +23,7 @@ from packtool.errors import DataError
 from packtool.places.local import LocalPlace
 from packtool.places.place import Entry, Place
 from packtool.storage import manifest as manifests
-from packtool.storage.delivery import Delivery, ToDirectory
+from packtool.storage.delivery import Delivery
 from packtool.storage.files import write_bytes
 from packtool.storage.lock import Lock
 from packtool.storage.publish import SCRATCH, STAGED, STATE, UNFINISHED, WHOLE, publish, remove_work
@@ -83,7 +83,7 @@ class Output:
         Args:
             far: what they finish is not to stay on local disks, where it need not.
         """
-        return ToDirectory()
+        return Delivery()
 
     def holds(self, directory: Path, entry: Entry) -> bool:
         """Return whether a file that a record names is still as it was written."""

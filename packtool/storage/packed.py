@@ -21,8 +21,7 @@ from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.plan import I64, Ints, Segments, offsets_of, ranges
 from packtool.storage import manifest as manifests
-from packtool.storage.dataset_files import Listed
-from packtool.storage.files import FileEntry
+from packtool.storage.dataset_files import listed
 from packtool.storage.index_arrays import require_atoms, require_rows, require_segments
 from packtool.storage.manifest import Bucket, PackedManifest
 from packtool.storage.names import BATCHES, LENGTHS, LOSS, OFFSET, SEGMENT, bucket_directory
@@ -122,11 +121,6 @@ class PackedBucket:
         made = (self._dataset, self.entry, self.dtype, self._lengths, self._keep, self._column)
         return PackedBucket, made, {"gather": self.gather, "loss": self.loss}
 
-    def files_listed(self) -> list[FileEntry]:
-        """Return the entries of the files that hold tokens, loss and segments."""
-        kinds = ((shard.tokens, shard.loss, shard.segments, shard.segment_offsets) for shard in self.entry.shards)
-        return [entry for kind in kinds for entry in kind if entry]
-
     @property
     def has_segments(self) -> bool:
         return all(s.segments is not None for s in self.entry.shards)
@@ -140,8 +134,9 @@ class PackedBucket:
         """Return rows ``first:last``, (rows, sequence_length): a view if they lie in one shard."""
         if self.index_only:
             return self.gathered(self.segments(first, last))
-        parts = [shard[a:b] for shard, a, b in self._split(first, last)]
-        return parts[0] if len(parts) == 1 else np.concatenate([self._none(), *parts])
+        parts = [self.shards[number][a:b] for number, a, b in self._ranges(first, last)]
+        none = np.empty((0, self.sequence_length), self.dtype)
+        return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
 
     def take(self, rows: I64) -> npt.NDArray[Any]:
         """Copy the rows of these numbers, (rows, sequence_length)."""
@@ -325,12 +320,6 @@ class PackedBucket:
         groups = [at for at in np.split(order, cuts) if len(at)]
         return [(int(shards[at[0]]), rows[at] - self.first_rows[shards[at[0]]], at) for at in groups]
 
-    def _split(self, first: int, last: int) -> list[tuple[npt.NDArray[Any], int, int]]:
-        return [(self.shards[number], a, b) for number, a, b in self._ranges(first, last)]
-
-    def _none(self) -> npt.NDArray[Any]:
-        return np.empty((0, self.sequence_length), self.dtype)
-
 
 class PackedDataset:
     """Read access to a packed dataset.
@@ -368,13 +357,9 @@ class PackedDataset:
             for bucket in manifest.buckets
         ]
         if keep is not None:
-            self.place.require(
-                [
-                    Listed(str(PurePosixPath(bucket.entry.directory, entry.name)), entry.bytes, entry.xxh3_128)
-                    for bucket in self.buckets
-                    for entry in bucket.files_listed()
-                ]
-            )
+            kept = ("tokens", "loss", "segments", "segment_offsets")
+            files = listed(manifest)
+            self.place.require([file for file in files if PurePosixPath(file.name).name.partition("-")[0] in kept])
 
     @property
     def has_segments(self) -> bool:

@@ -31,12 +31,12 @@ from packtool.places.place import Entry, StoppedError
 from packtool.places.store import StorePlace
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
-from packtool.storage.dataset_files import Listed, listed
+from packtool.storage.dataset_files import listed
 from packtool.storage.delivery import UPLOADS, Delivery, ToStore
 from packtool.storage.files import write_bytes
 from packtool.storage.output import Output
 from packtool.storage.publish import DATASET_FILE, RECORDS, STATE, UNFINISHED
-from packtool.storage.schema import Manifest
+from packtool.storage.schema import InputEntry, Manifest
 from packtool.storage.state import Found, State
 
 REQUESTS = 32
@@ -246,7 +246,7 @@ class UploadedOutput(Output):
             if self._store.replacing:
                 self.place.remove([manifests.MANIFEST])  # of the older dataset
 
-            def copy(each: Listed) -> int:
+            def copy(each: InputEntry) -> int:
                 self.place.copy(copies[each], each.name)
                 return each.bytes
 
@@ -259,7 +259,7 @@ class UploadedOutput(Output):
         self.place.write(manifests.MANIFEST, manifests.sealed(manifest))
         tidy(self.place, manifest)
 
-    def _require_whole(self, files: Sequence[Listed]) -> None:
+    def _require_whole(self, files: Sequence[InputEntry]) -> None:
         """Refuse to write a manifest beside what is not there.
 
         Raises:

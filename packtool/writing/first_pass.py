@@ -21,10 +21,10 @@ from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Worker
 from packtool.plan import I64, Plan, offsets_of, ranges
 from packtool.shuffling.atom import AtomShuffle, Keys
-from packtool.storage.dataset_files import Listed
 from packtool.storage.delivery import Delivery
 from packtool.storage.packed import SEGMENT
 from packtool.storage.pieces import Pieces
+from packtool.storage.schema import InputEntry
 from packtool.storage.segment_table import to_table
 from packtool.writing import scratch
 from packtool.writing.function_files import sent
@@ -80,7 +80,7 @@ class FirstPass:
             self.source.release()
         digests, by_kind = [each.hexdigest() for each in hashes], counts.T.tolist()
         filled = np.flatnonzero(counts[:, 0]).tolist()
-        entries = [Listed(paths[each].name, paths[each].stat().st_size, digests[each]) for each in filled]
+        entries = [InputEntry(paths[each].name, paths[each].stat().st_size, digests[each]) for each in filled]
         self.delivery.deliver(attempt, entries, self.directory, durable=False)
         return PartitionContents(by_kind[0], by_kind[1], by_kind[2], digests)
 

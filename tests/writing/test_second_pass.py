@@ -13,7 +13,7 @@ from packtool.engines import Threads
 from packtool.places.local import LocalPlace
 from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.permutation import keys
-from packtool.storage.delivery import ToDirectory
+from packtool.storage.delivery import Delivery
 from packtool.storage.output import Output
 from packtool.storage.packed import PackedDataset
 from packtool.storage.pieces import Pieces
@@ -81,7 +81,7 @@ def test_partitions_go_when_their_rows_are_written(store: Path, tmp_path: Path) 
             budget=budget,
             progress=lambda _: None,
             input_check=check,
-            delivery=ToDirectory(),
+            delivery=Delivery(),
         )
     rows = PartitionedRows(partitions, None)
     counts = [len(list((tmp_path / "scratch").rglob("*.atoms")))]
