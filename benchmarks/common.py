@@ -148,8 +148,9 @@ def synthetic_store(path: Path, lengths: Any, *, per_shard: int = 50_000, vocab_
     """A token store of random tokens, in documents of these lengths; kept from one run to the next."""
     from packtool.plan import offsets_of
     from packtool.storage import manifest as manifests
-    from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
-    from packtool.storage.token_store import token_dtype, write_shard
+    from packtool.storage.names import token_dtype
+    from packtool.storage.schema import StoreManifest, TokenizerInfo, TokenShard
+    from packtool.storage.token_store import write_shard
 
     if (path / manifests.MANIFEST).exists():
         return path

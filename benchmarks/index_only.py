@@ -32,7 +32,7 @@ from packtool.plan import offsets_of
 from packtool.storage import manifest as manifests
 from packtool.storage.dataset_files import listed
 from packtool.storage.files import write_array
-from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
+from packtool.storage.schema import StoreManifest, TokenizerInfo, TokenShard
 from packtool.writing import stored_tokens
 
 LENGTH = 2048

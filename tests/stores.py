@@ -11,12 +11,12 @@ import numpy as np
 import xxhash
 from msgspec import UNSET, UnsetType
 
+from packtool.places.npy import FileEntry
 from packtool.plan import offsets_of
 from packtool.storage import manifest as manifests
-from packtool.storage.files import FileEntry
-from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
-from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION
-from packtool.storage.token_store import token_dtype, write_loss, write_shard
+from packtool.storage.names import token_dtype
+from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION, StoreManifest, TokenizerInfo, TokenShard
+from packtool.storage.token_store import write_loss, write_shard
 
 EOS = 0
 VOCAB = 1 << 16

@@ -11,7 +11,7 @@ import pytest
 
 import packtool
 from packtool.storage import manifest as manifests
-from packtool.storage.manifest import PackedManifest, StoreManifest
+from packtool.storage.schema import PackedManifest, StoreManifest
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 WORDS = [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from packtool.commands.preview import Preview, SeenFile
     from packtool.metrics import Metrics
     from packtool.report.schema import PackedReport
-    from packtool.storage.manifest import TokenizerInfo
+    from packtool.storage.schema import TokenizerInfo
 
 
 def show(
@@ -88,9 +88,10 @@ def tokenizer_line(tokenizer: TokenizerInfo) -> str:
 def _tokenizer_of(path: Path | str) -> TokenizerInfo:
     """Read the tokenizer of a packed dataset from its manifest."""
     from packtool.storage import manifest as manifests
+    from packtool.storage.schema import PackedManifest
 
     manifest = manifests.read(path)
-    assert isinstance(manifest, manifests.PackedManifest)
+    assert isinstance(manifest, PackedManifest)
     return manifest.tokenizer
 
 
@@ -244,7 +245,7 @@ def show_sources(report: PackedReport | None, path: Path | str) -> None:
     from packtool.report.figures import percent
     from packtool.sizes import plural
     from packtool.storage import manifest as manifests
-    from packtool.storage.manifest import PackedManifest
+    from packtool.storage.schema import PackedManifest
 
     place = place_of(path)
     manifest = manifests.read(place)

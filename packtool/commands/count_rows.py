@@ -13,9 +13,9 @@ from packtool.metrics import BatchMix, Mixing, RowsMix, SourceMixing, Tally, Tal
 from packtool.places.local import LocalPlace
 from packtool.plan import Segments
 from packtool.report.compared import MIXING_BATCH
-from packtool.storage.manifest import Bucket, Shuffle
 from packtool.storage.output import Output
 from packtool.storage.packed import PackedBucket
+from packtool.storage.schema import Bucket, Shuffle
 from packtool.temporary import temporary_directory
 from packtool.writing.function_files import save
 from packtool.writing.layout import BATCH_TOKENS, Layout

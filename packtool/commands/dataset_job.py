@@ -22,8 +22,8 @@ from packtool.report.packed import read_report
 from packtool.report.schema import PackedReport
 from packtool.sizes import memory_granted
 from packtool.storage import manifest as manifests
-from packtool.storage.manifest import DatasetEntry, PackedManifest
 from packtool.storage.output import Output
+from packtool.storage.schema import DatasetEntry, PackedManifest
 from packtool.storage.state import key_of, lies_at
 from packtool.writing.buckets import Written
 from packtool.writing.memory import Budget

@@ -26,8 +26,7 @@ from packtool.selecting.holdout import first_of_each, held_out, in_shard
 from packtool.selecting.mixture import Passes, epochs_of, passes, require_whole, shares_by_temperature
 from packtool.selecting.sample import sampled
 from packtool.selecting.weights import weight_of, weights_of
-from packtool.storage.manifest import Choice, ChosenSource, LeftOut
-from packtool.storage.schema import NOT_DRAWN
+from packtool.storage.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut
 from packtool.storage.token_store import Corpus, TokenStore
 from packtool.temporary import temporary_directory
 from packtool.writing.memory import Budget

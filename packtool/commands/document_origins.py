@@ -18,8 +18,8 @@ from packtool.places.place import Place
 from packtool.places.typed import Typed, places_of
 from packtool.plan import I64, offsets_of
 from packtool.storage import manifest as manifests
-from packtool.storage.manifest import DatasetEntry
 from packtool.storage.packed import PackedDataset
+from packtool.storage.schema import DatasetEntry
 from packtool.storage.token_store import TokenStore
 from packtool.writing.stored_tokens import store_places
 

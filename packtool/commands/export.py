@@ -29,9 +29,9 @@ from packtool.places.typed import Typed, place_of
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
-from packtool.storage.manifest import ExportManifest, PackedManifest, StoreManifest
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
+from packtool.storage.schema import ExportManifest, PackedManifest, StoreManifest
 from packtool.storage.state import key_of, lies_at
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer

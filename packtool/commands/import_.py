@@ -23,18 +23,24 @@ from packtool.exchange.model import Format, ReadOptions
 from packtool.exchange.store import SHARD_TOKENS, ImportedFile, files_of, store_file
 from packtool.options.import_ import ImportArguments
 from packtool.options.signature import takes
+from packtool.places.npy import HEADER_BYTES
 from packtool.places.typed import place_of
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
-from packtool.storage.files import HEADER_BYTES
-from packtool.storage.manifest import ExportManifest, InputEntry, StoreManifest, TokenizerInfo, TokenShard
-from packtool.storage.names import OFFSET
+from packtool.storage.names import OFFSET, token_dtype
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
-from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION
+from packtool.storage.schema import (
+    FORMAT_VERSION,
+    LOSS_VERSION,
+    ExportManifest,
+    InputEntry,
+    StoreManifest,
+    TokenizerInfo,
+    TokenShard,
+)
 from packtool.storage.state import key_of, lies_at
-from packtool.storage.token_store import token_dtype
 from packtool.storage.tokenizer_files import read_tokenizer, write_tokenizer
 
 

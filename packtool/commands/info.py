@@ -34,16 +34,10 @@ from packtool.report.figures import percent
 from packtool.sizes import plural, show_bytes
 from packtool.storage import manifest as manifests
 from packtool.storage.dataset_files import listed
-from packtool.storage.manifest import (
-    ExportManifest,
-    Manifest,
-    OrderManifest,
-    PackedManifest,
-    Shuffle,
-    StoreManifest,
-)
-from packtool.storage.publish import STATE, UNFINISHED
+from packtool.storage.names import UNFINISHED
+from packtool.storage.publish import STATE
 from packtool.storage.reading import decode
+from packtool.storage.schema import ExportManifest, Manifest, OrderManifest, PackedManifest, Shuffle, StoreManifest
 from packtool.storage.state import Begun, State
 from packtool.storage.tokenizer_files import describe_tokenizer
 

@@ -17,7 +17,7 @@ from packtool.options.pack import PackArguments
 from packtool.options.signature import takes
 from packtool.selecting.mixture import Passes
 from packtool.shuffling.atom import atom_shuffles
-from packtool.storage.manifest import Shuffle
+from packtool.storage.schema import Shuffle
 from packtool.storage.token_store import Corpus
 from packtool.temporary import temporary_directory
 from packtool.writing.estimate import bytes_of_plans

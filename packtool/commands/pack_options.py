@@ -13,7 +13,7 @@ from packtool.packing import Strategy
 from packtool.packing.bins.optimize import load_solver
 from packtool.packing.options import check, mixes
 from packtool.sizes import plural
-from packtool.storage.manifest import Options, TokenizerInfo
+from packtool.storage.schema import Options, TokenizerInfo
 from packtool.storage.token_store import Corpus
 
 

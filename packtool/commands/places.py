@@ -26,8 +26,9 @@ from packtool.places.typed import Typed, cache_directory, place_of, places_of
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import not_shared, prepare
 from packtool.storage.dataset_files import listed
+from packtool.storage.names import UNFINISHED
 from packtool.storage.output import Output
-from packtool.storage.publish import UNFINISHED
+from packtool.storage.schema import InputEntry
 from packtool.storage.state import State, look
 from packtool.temporary import temporary_directory
 
@@ -136,7 +137,7 @@ def in_part(inputs: Sequence[Place]) -> bool:
     return bool(limits) and sum(entry.bytes for place in places for entry in _arrays(place)) > min(limits)
 
 
-def _arrays(place: Place) -> list[manifests.InputEntry]:
+def _arrays(place: Place) -> list[InputEntry]:
     return [each for each in listed(manifests.read(place)) if each.name.endswith(".npy")]
 
 

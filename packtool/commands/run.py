@@ -30,7 +30,7 @@ from packtool.options.signature import takes
 from packtool.options.stages import STAGES
 from packtool.places.typed import places_of
 from packtool.selecting.weights import weights_of
-from packtool.storage.manifest import TokenizerInfo
+from packtool.storage.schema import TokenizerInfo
 from packtool.storage.token_store import TokenStore
 from packtool.tokenizing.load import load
 from packtool.warnings import PacktoolWarning

@@ -16,8 +16,8 @@ from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
 from packtool.shuffling import Method
 from packtool.storage import manifest as manifests
-from packtool.storage.manifest import Manifest, PackedManifest, Shuffle, StoreManifest
 from packtool.storage.packed import PackedDataset
+from packtool.storage.schema import Manifest, PackedManifest, Shuffle, StoreManifest
 from packtool.writing.stored_tokens import open_packed
 
 

@@ -17,6 +17,7 @@ from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.write_corpus import copied_choice, index_fields
 from packtool.errors import DataError, UsageError
 from packtool.metrics import Accounts, BatchMix, Ledger, Tally
+from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.plan import I64
 from packtool.report.packed import read_report, report_of_rows
@@ -26,10 +27,11 @@ from packtool.shuffling.balance import dealt_order, pairs_of
 from packtool.shuffling.bucket import batches
 from packtool.storage import manifest as manifests
 from packtool.storage.dataset_files import listed
-from packtool.storage.files import FileEntry, NpyWriter, write_array
-from packtool.storage.manifest import OrderManifest, PackedManifest, Shuffle
-from packtool.storage.packed import BATCHES, LENGTHS, ORDER, PackedDataset
+from packtool.storage.files import NpyWriter, write_array
+from packtool.storage.names import BATCHES, LENGTHS, ORDER_FILE
+from packtool.storage.packed import PackedDataset
 from packtool.storage.reading import MappedFile
+from packtool.storage.schema import OrderManifest, PackedManifest, Shuffle
 from packtool.storage.segment_table import no_segments
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob, BucketWriter
@@ -129,7 +131,7 @@ def write_order(
     for plan, shuffle in zip(plans, _shuffles(plans, dataset.manifest.shuffle, record), strict=True):
         directory = plan.bucket.entry.directory
         (place.staged / directory).mkdir(exist_ok=True)
-        with NpyWriter(place.staged / directory / ORDER, "<i8", (shuffle.atoms,)) as out:
+        with NpyWriter(place.staged / directory / ORDER_FILE, "<i8", (shuffle.atoms,)) as out:
             parts = order_parts(shuffle, job.budget.memory, place.scratch)
             for part in _dealt(parts, plan, record):
                 out.write(part)

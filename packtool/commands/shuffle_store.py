@@ -12,8 +12,9 @@ from packtool.options.pack import PackArguments
 from packtool.shuffling import partial
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
-from packtool.storage.manifest import OrderManifest, Shuffle
-from packtool.storage.packed import ORDER, PackedDataset
+from packtool.storage.names import ORDER_FILE
+from packtool.storage.packed import PackedDataset
+from packtool.storage.schema import OrderManifest, Shuffle
 from packtool.storage.token_store import Corpus
 from packtool.writing.estimate import bytes_of_plans
 from packtool.writing.planning import arrays_for
@@ -107,7 +108,7 @@ def write_rotation(job: DatasetJob, dataset: PackedDataset, record: Shuffle, seq
         OrderManifest(
             base=manifests.input_entry(dataset.place),
             shuffle=record,
-            orders=[write_array(place.staged / ORDER, drawn.astype(np.dtype("<i8")))],
+            orders=[write_array(place.staged / ORDER_FILE, drawn.astype(np.dtype("<i8")))],
         ),
         job.facts(),
     )

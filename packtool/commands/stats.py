@@ -50,8 +50,9 @@ from packtool.selecting.holdout import first_of_each
 from packtool.selecting.mixture import by_pass
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
-from packtool.storage.manifest import OrderManifest, StoreManifest, input_entry
-from packtool.storage.publish import UNFINISHED
+from packtool.storage.manifest import input_entry
+from packtool.storage.names import UNFINISHED
+from packtool.storage.schema import OrderManifest, StoreManifest
 from packtool.storage.token_store import Corpus
 from packtool.temporary import discard_runs, temporary_directory
 

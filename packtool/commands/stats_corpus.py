@@ -23,7 +23,7 @@ from packtool.errors import UsageError
 from packtool.options.stats import StatsArguments
 from packtool.plan import I64
 from packtool.progress import Progress
-from packtool.storage.manifest import TokenizerInfo
+from packtool.storage.schema import TokenizerInfo
 from packtool.temporary import temporary_directory
 from packtool.tokenizing.block import Task
 from packtool.tokenizing.encode import encoded, joined, utf8_of

@@ -33,12 +33,11 @@ from packtool.options.tokenize import TokenizeArguments
 from packtool.places.typed import place_of
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
-from packtool.storage.manifest import StoreManifest
-from packtool.storage.names import OFFSET, ORIGIN, TOKENIZER
+from packtool.storage.names import OFFSET, ORIGIN, TOKENIZER, token_dtype
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
+from packtool.storage.schema import StoreManifest
 from packtool.storage.state import key_of, lies_at
-from packtool.storage.token_store import token_dtype
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing import load, verdicts
 from packtool.tokenizing.assemble import assemble

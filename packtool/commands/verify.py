@@ -15,15 +15,15 @@ from packtool.commands.verify_packed import AGAIN, check_packed
 from packtool.errors import DataError, PacktoolError
 from packtool.options.signature import takes
 from packtool.options.verify import VerifyArguments
+from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage.dataset_files import listed
-from packtool.storage.files import FileEntry
 from packtool.storage.index_arrays import count_trained, document_lengths, require_order
-from packtool.storage.manifest import ExportManifest, OrderManifest, PackedManifest, StoreManifest
 from packtool.storage.names import OFFSET, ORIGIN, shard_file
 from packtool.storage.packed import PackedDataset
+from packtool.storage.schema import ExportManifest, Manifest, OrderManifest, PackedManifest, StoreManifest
 from packtool.storage.token_store import TokenStore
 from packtool.storage.tokenizer_files import require_tokenizer
 from packtool.writing.layout import BATCH_TOKENS
@@ -89,9 +89,7 @@ def _verify(place: Place, stores: Sequence[Place], *, quiet: bool) -> VerifyResu
     return VerifyResult(result_path(place), manifest.format, len(files), size, tokens, problems)
 
 
-def _check_content(
-    place: Place, manifest: manifests.Manifest, stores: Sequence[Place]
-) -> tuple[int, list[PacktoolError]]:
+def _check_content(place: Place, manifest: Manifest, stores: Sequence[Place]) -> tuple[int, list[PacktoolError]]:
     if isinstance(manifest, OrderManifest):
         return 0, _attempt(lambda: _check_order(place, manifest))
     problems = _attempt(lambda: require_tokenizer(place, manifest.tokenizer_files, manifest.tokenizer.sha256))

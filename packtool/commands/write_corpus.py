@@ -20,12 +20,11 @@ from packtool.report.sources import packed_sources
 from packtool.shuffling.atom import AtomShuffle
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array
-from packtool.storage.manifest import Choice, InputEntry, Options, PackedManifest, Shuffle
-from packtool.storage.names import CHOSEN
+from packtool.storage.names import CHOSEN, LENGTHS, bucket_directory
 from packtool.storage.output import Output
-from packtool.storage.packed import LENGTHS, PackedDataset, bucket_directory
+from packtool.storage.packed import PackedDataset
 from packtool.storage.reading import MappedFile
-from packtool.storage.schema import packed_version
+from packtool.storage.schema import Choice, InputEntry, Options, PackedManifest, Shuffle, packed_version
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob, BucketWriter

@@ -14,7 +14,7 @@ import xxhash
 
 from packtool.places.local import PARTIAL, sync_directory
 from packtool.storage.files import HashedFile
-from packtool.storage.manifest import ExportedFile as Written
+from packtool.storage.schema import ExportedFile as Written
 
 __all__ = ["FileWriter", "Place", "Written", "as_stored", "digest"]
 

@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 
 from packtool.exchange.documents import Counts, Documents, Ids
+from packtool.places.npy import FileEntry
 from packtool.plan import I64, offsets_of
-from packtool.storage.files import FileEntry
 from packtool.storage.output import Output
 from packtool.storage.token_store import write_loss, write_shard
 

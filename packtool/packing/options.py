@@ -9,11 +9,10 @@ from packtool.errors import UsageError
 from packtool.options.check import check_taken, checked, out_of_range
 from packtool.options.declare import accepted
 from packtool.options.pack import PackOptions
-from packtool.options.shared import LARGEST_ROW
 from packtool.packing.plans.counted import Counted
 from packtool.plan import Ints, Plan
 
-__all__ = ["LARGEST_ROW", "PackOptions", "Strategy", "check", "mixes"]
+__all__ = ["PackOptions", "Strategy", "check", "mixes"]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from packtool.errors import UsageError
 from packtool.reading.batch import ATTENTION, FIELDS, TARGETS, Batch, make_batch
 from packtool.reading.orders import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Array, Index, Rows, number_of, numbers_of
-from packtool.storage.manifest import PackedManifest
+from packtool.storage.schema import PackedManifest
 
 
 class _Opened:

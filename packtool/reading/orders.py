@@ -16,9 +16,9 @@ from packtool.reading.rows import ReorderedRows, RepackedRows, RotatedRows, Rows
 from packtool.shuffling.atom import atom_shuffles
 from packtool.shuffling.bucket import batches
 from packtool.shuffling.partial import rotations
-from packtool.storage.manifest import PackedManifest
 from packtool.storage.order import read_batches, read_order, require_orders
 from packtool.storage.packed import PackedBucket, PackedDataset
+from packtool.storage.schema import PackedManifest
 from packtool.writing.repacked import repacked_plans
 from packtool.writing.rotated_plan import RotatedPlan, lane_of, require_rotation
 from packtool.writing.stored_plan import StoredPlan, stored_plans

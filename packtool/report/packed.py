@@ -26,7 +26,7 @@ from packtool.report.schema import (
     RowFigures,
 )
 from packtool.storage import manifest as manifests
-from packtool.storage.manifest import PackedManifest, Shuffle
+from packtool.storage.schema import PackedManifest, Shuffle
 
 _QUANTILES = {"p01": 0.01, "p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99}
 _BARS = 32  # bars of a histogram, at most

@@ -18,7 +18,7 @@ from packtool.metrics.unpacked import Unpacked
 from packtool.report.figures import percent
 from packtool.shuffling.waiting import Waiting
 from packtool.sizes import plural
-from packtool.storage.manifest import Shuffle, TokenizerInfo
+from packtool.storage.schema import Shuffle, TokenizerInfo
 
 Options: TypeAlias = dict[str, Any]
 """Options by name; which ones there are depends on the strategy."""

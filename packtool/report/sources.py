@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from packtool.metrics.ratios import ratio
 from packtool.plan import Ints, offsets_of
 from packtool.report.schema import LeftOutFigures, PackedSourceFigures
-from packtool.storage.manifest import Choice, ChosenSource, DatasetEntry
+from packtool.storage.schema import Choice, ChosenSource, DatasetEntry
 
 
 def packed_sources(

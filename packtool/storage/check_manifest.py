@@ -16,8 +16,8 @@ from msgspec import UNSET
 from packtool.errors import DataError
 from packtool.options.declare import declared
 from packtool.options.pack import PackOptions
+from packtool.places.npy import HEADER_BYTES, FileEntry
 from packtool.plan import BATCH
-from packtool.storage.files import HEADER_BYTES, FileEntry
 from packtool.storage.names import (
     BATCHES,
     CHOSEN,

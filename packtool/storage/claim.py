@@ -26,10 +26,10 @@ from packtool.storage import lock
 from packtool.storage import manifest as manifests
 from packtool.storage.dataset_files import listed
 from packtool.storage.files import write_bytes
+from packtool.storage.names import UNFINISHED
 from packtool.storage.output import Output
 from packtool.storage.publish import (
     STATE,
-    UNFINISHED,
     is_ours,
     is_staged,
     other_files,

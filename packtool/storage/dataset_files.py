@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from packtool.storage.files import FileEntry
+from packtool.places.npy import FileEntry
 from packtool.storage.schema import ExportedFile, ExportManifest, InputEntry, Manifest, PackedManifest, StoreManifest
 
 

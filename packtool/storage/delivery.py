@@ -16,7 +16,8 @@ from typing import ClassVar
 from packtool.places.local import LocalPlace, sync_directory
 from packtool.places.place import Entry, Place
 from packtool.places.store import StorePlace
-from packtool.storage.publish import STAGED, UNFINISHED
+from packtool.storage.names import UNFINISHED
+from packtool.storage.publish import STAGED
 from packtool.temporary import own_directory
 
 UPLOADS = 4

@@ -14,9 +14,7 @@ import numpy as np
 import xxhash
 
 from packtool.places.local import PARTIAL, LocalPlace, create_file
-from packtool.places.npy import HEADER_BYTES, ArrayName, Count, Digest, FileEntry, npy_header
-
-__all__ = ["HEADER_BYTES", "ArrayName", "Count", "Digest", "FileEntry", "npy_header"]
+from packtool.places.npy import HEADER_BYTES, FileEntry, npy_header
 
 FLUSH_BYTES = 1 << 26
 """Bytes after which a file that is being written is flushed to the disk in the background."""

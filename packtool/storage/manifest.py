@@ -21,6 +21,7 @@ from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.storage.check_manifest import require_consistent
 from packtool.storage.files import write_bytes
+from packtool.storage.names import UNFINISHED
 from packtool.storage.reading import decode
 from packtool.storage.schema import (
     EXPORT,
@@ -30,49 +31,18 @@ from packtool.storage.schema import (
     ORDER,
     PACKED,
     TOKEN_STORE,
-    Bucket,
-    Choice,
-    ChosenSource,
     DatasetEntry,
-    ExportedFile,
     ExportManifest,
     InputEntry,
-    LeftOut,
     Manifest,
-    Options,
     OrderManifest,
     PackedManifest,
-    PackedShard,
-    Shuffle,
     StoreManifest,
-    TokenizerInfo,
-    TokenShard,
 )
-
-__all__ = [
-    "Bucket",
-    "Choice",
-    "ChosenSource",
-    "DatasetEntry",
-    "ExportManifest",
-    "ExportedFile",
-    "InputEntry",
-    "LeftOut",
-    "Manifest",
-    "Options",
-    "OrderManifest",
-    "PackedManifest",
-    "PackedShard",
-    "Shuffle",
-    "StoreManifest",
-    "TokenShard",
-    "TokenizerInfo",
-]
 
 MANIFEST = "manifest.json"
 RUN = "run.json"
 REPORT = "report.json"
-UNFINISHED = "unfinished"
 
 _TYPES: dict[str, type[Manifest]] = {
     TOKEN_STORE: StoreManifest,

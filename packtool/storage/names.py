@@ -19,6 +19,8 @@ CHOSEN = "chosen.npy"
 BATCHES = "batches.npy"
 REPORT_FILE = "report.json"
 REJECTED = "rejected.jsonl"
+UNFINISHED = "unfinished"
+"""Directory for what only an unfinished output has: state, scratch files, finished pieces to resume from."""
 
 SMALL = np.dtype("<u2")
 LARGE = np.dtype("<u4")

@@ -9,14 +9,14 @@ from typing import Any
 import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
+from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.plan import BATCH, I64, Plan
 from packtool.storage import manifest as manifests
-from packtool.storage.files import FileEntry
 from packtool.storage.index_arrays import require_batches, require_order
-from packtool.storage.manifest import Bucket, OrderManifest, PackedManifest
 from packtool.storage.names import OFFSET, ORDER_FILE
+from packtool.storage.schema import Bucket, OrderManifest, PackedManifest
 
 
 def read_order(place: Typed, base: Typed) -> tuple[OrderManifest, list[I64]]:

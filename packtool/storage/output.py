@@ -26,7 +26,9 @@ from packtool.storage import manifest as manifests
 from packtool.storage.delivery import Delivery
 from packtool.storage.files import write_bytes
 from packtool.storage.lock import Lock
-from packtool.storage.publish import SCRATCH, STAGED, STATE, UNFINISHED, WHOLE, publish, remove_work
+from packtool.storage.names import UNFINISHED
+from packtool.storage.publish import SCRATCH, STAGED, STATE, WHOLE, publish, remove_work
+from packtool.storage.schema import Manifest
 from packtool.storage.state import State
 
 
@@ -140,7 +142,7 @@ class Output:
         except OSError:  # a file system without links: after an interruption the piece is made again
             (directory / entry.name).rename(target)
 
-    def finish(self, manifest: manifests.Manifest, run: Mapping[str, Any] | None = None) -> None:
+    def finish(self, manifest: Manifest, run: Mapping[str, Any] | None = None) -> None:
         """Turn what was staged into a dataset. All files must be there and durable.
 
         Args:
@@ -152,7 +154,7 @@ class Output:
         self.publish(manifest)
         self.discard()
 
-    def publish(self, manifest: manifests.Manifest) -> None:
+    def publish(self, manifest: Manifest) -> None:
         """Make the staged files a dataset."""
         manifests.write(self.work, manifest, WHOLE)
         publish(self.path)

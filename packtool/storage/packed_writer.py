@@ -12,8 +12,8 @@ from msgspec import UNSET
 
 from packtool.plan import I64, Segments, offsets_of
 from packtool.storage.files import NpyWriter, write_array
-from packtool.storage.manifest import PackedShard
 from packtool.storage.names import SEGMENT, shard_file
+from packtool.storage.schema import PackedShard
 from packtool.storage.segment_table import to_table
 
 _SPOOL_BYTES = 1 << 25

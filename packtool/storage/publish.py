@@ -21,10 +21,8 @@ from packtool.places.place import Place
 from packtool.storage import manifest as manifests
 from packtool.storage.dataset_files import listed
 from packtool.storage.lock import LOCK
-from packtool.storage.names import COLUMNS, EXPORTED, REJECTED, TOKENIZER_FILES
+from packtool.storage.names import COLUMNS, EXPORTED, REJECTED, TOKENIZER_FILES, UNFINISHED
 
-UNFINISHED = "unfinished"
-"""Directory for what only an unfinished output has: state, scratch files, finished pieces to resume from."""
 STAGED = "dataset"
 """Directory in it for the files of the dataset."""
 STATE = "state.json"

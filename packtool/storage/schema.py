@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from packtool import __version__
 from packtool.metrics.ledger import ChosenText, Ledger
 from packtool.options.shared import DEFAULT_SEED
-from packtool.storage.files import Count, Digest, FileEntry
+from packtool.places.npy import Count, Digest, FileEntry
 
 FORMAT_VERSION = 3
 INDEX_VERSION = 4

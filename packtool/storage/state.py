@@ -15,7 +15,8 @@ from packtool.places.place import Place
 from packtool.storage import manifest as manifests
 from packtool.storage.dataset_files import listed
 from packtool.storage.lock import LOCK
-from packtool.storage.publish import STAGED, STATE, UNFINISHED
+from packtool.storage.names import UNFINISHED
+from packtool.storage.publish import STAGED, STATE
 from packtool.storage.reading import decode
 
 _BEFORE_STATE = re.compile(rf"{UNFINISHED}/({LOCK}|task-\d+\.lock|{STATE}(\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})")

@@ -17,19 +17,19 @@ from msgspec import UNSET
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.errors import DataError, UsageError
 from packtool.places.maps import release
+from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.plan import I64, Ints, offsets_of
 from packtool.storage import manifest as manifests
-from packtool.storage.files import FileEntry, NpyWriter, write_array
+from packtool.storage.files import NpyWriter, write_array
 from packtool.storage.index_arrays import LONGEST_DOCUMENT, document_lengths
-from packtool.storage.manifest import StoreManifest, require_unchanged, seal_of
+from packtool.storage.manifest import require_unchanged, seal_of
 from packtool.storage.names import LOSS, OFFSET, ORIGIN, shard_file, token_dtype
 from packtool.storage.on_demand import held, joined, open_all
 from packtool.storage.reading import MappedFile
 from packtool.storage.scalar_columns import read_column
-
-__all__ = ["Corpus", "TokenStore", "token_dtype", "write_shard"]
+from packtool.storage.schema import StoreManifest
 
 
 def write_shard(

@@ -13,12 +13,11 @@ from msgspec import UNSET
 
 from packtool.clock import Clock
 from packtool.places.local import sync_directory
+from packtool.places.npy import FileEntry
 from packtool.places.place import Place
-from packtool.storage.files import FileEntry
-from packtool.storage.manifest import InputEntry, StoreManifest, TokenShard
 from packtool.storage.names import REJECTED, columns_file, shard_file, token_dtype
 from packtool.storage.output import Output
-from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION
+from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION, InputEntry, StoreManifest, TokenShard
 from packtool.storage.tokenizer_files import write_tokenizer
 from packtool.tokenizing.counts import SpanCounts
 from packtool.tokenizing.job import Job

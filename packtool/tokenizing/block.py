@@ -21,12 +21,12 @@ from packtool.corpus.records import Block, CorpusFile, RecordBatch, Reject, Span
 from packtool.corpus.walk import shown
 from packtool.engines import Worker
 from packtool.errors import DataError
+from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.plan import I64
 from packtool.storage.delivery import Delivery
-from packtool.storage.files import FileEntry
-from packtool.storage.manifest import InputEntry, TokenizerInfo
 from packtool.storage.names import TOKENIZER
+from packtool.storage.schema import InputEntry, TokenizerInfo
 from packtool.tokenizing.counts import SpanCounts, count_ids
 from packtool.tokenizing.encode import Parts, encoded, joined, require_ids, stored, utf8_of
 from packtool.tokenizing.encoder_choice import EncoderRecipe, load_encoder

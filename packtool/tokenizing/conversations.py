@@ -28,7 +28,7 @@ from packtool.conversations.template import ChatTemplate
 from packtool.corpus.fields import UnusableFieldError
 from packtool.corpus.json_values import require_whole, same_depth
 from packtool.corpus.records import RecordBatch, Reject, reject
-from packtool.storage.manifest import TokenizerInfo
+from packtool.storage.schema import TokenizerInfo
 from packtool.tokenizing.encode import Parts
 from packtool.tokenizing.trained import TrainedTokens
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from packtool.corpus.records import Document, RecordBatch, Reject
 from packtool.plan import I64
-from packtool.storage.manifest import TokenizerInfo
+from packtool.storage.schema import TokenizerInfo
 from packtool.tokenizing.encoders import U32
 from packtool.tokenizing.long_texts import PIECE, pieces
 from packtool.tokenizing.verify import Verified

@@ -13,12 +13,12 @@ from packtool.corpus.pages import agree
 from packtool.corpus.records import Block, CorpusFile
 from packtool.corpus.source import OTHER_BYTES, changed
 from packtool.engines import Engine
+from packtool.places.npy import FileEntry
 from packtool.progress import Progress
-from packtool.storage.files import FileEntry
-from packtool.storage.manifest import InputEntry
 from packtool.storage.names import TOKENIZER
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
+from packtool.storage.schema import InputEntry
 from packtool.tokenizing import block as tasks
 
 Done = tasks.BlockResult | tasks.FileDigest

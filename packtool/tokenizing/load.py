@@ -17,8 +17,8 @@ import msgspec
 
 from packtool.errors import DataError
 from packtool.installing import how_to_install
-from packtool.storage.manifest import TokenizerInfo
 from packtool.storage.names import CHAT_TEMPLATES, TOKENIZER, TOKENIZER_CONFIGS
+from packtool.storage.schema import TokenizerInfo
 from packtool.storage.tokenizer_files import default_tokenizer
 from packtool.tokenizing import other_formats
 from packtool.tokenizing.encoders import reference_tokenizer

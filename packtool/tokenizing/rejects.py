@@ -15,8 +15,8 @@ import xxhash
 
 from packtool.corpus.records import Reject
 from packtool.places.local import create_file, open_inside
-from packtool.storage.manifest import InputEntry
 from packtool.storage.names import REJECTED
+from packtool.storage.schema import InputEntry
 
 
 class RejectedRecord(msgspec.Struct, omit_defaults=True, kw_only=True):

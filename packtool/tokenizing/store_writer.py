@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from packtool.corpus.origins import Origins
 from packtool.errors import DataError
+from packtool.places.npy import FileEntry
 from packtool.plan import I64, offsets_of
-from packtool.storage.files import FileEntry, write_array
-from packtool.storage.manifest import InputEntry
-from packtool.storage.names import columns_file, shard_file
+from packtool.storage.files import write_array
+from packtool.storage.names import columns_file, shard_file, token_dtype
 from packtool.storage.scalar_columns import write_columns
-from packtool.storage.token_store import token_dtype, write_loss, write_shard
+from packtool.storage.schema import InputEntry
+from packtool.storage.token_store import write_loss, write_shard
 from packtool.tokenizing.encoders import U32
 
 SHARD_TOKENS = 1 << 25

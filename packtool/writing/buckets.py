@@ -14,11 +14,11 @@ from packtool.metrics import Tally
 from packtool.plan import I64, Ints, Plan
 from packtool.progress import Progress
 from packtool.shuffling.atom import AtomShuffle
-from packtool.storage.manifest import Bucket, PackedShard
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
 from packtool.storage.publish import STATE
 from packtool.storage.reading import MappedFile
+from packtool.storage.schema import Bucket, PackedShard
 from packtool.writing.array_files import temporary_arrays
 from packtool.writing.first_pass import partition
 from packtool.writing.input_check import Checked, InputCheck, unchecked

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from packtool.plan import Plan, distinct
-from packtool.storage.manifest import InputEntry
 from packtool.storage.names import LARGE, OFFSET, SEGMENT
+from packtool.storage.schema import InputEntry
 
 SAMPLED_UNITS = 4096
 REST_BYTES, ORDER_REST_BYTES = 1 << 13, 1 << 12

@@ -22,7 +22,7 @@ from packtool.engines import Worker
 from packtool.plan import I64, Plan, offsets_of, ranges
 from packtool.shuffling.atom import AtomShuffle, Keys
 from packtool.storage.delivery import Delivery
-from packtool.storage.packed import SEGMENT
+from packtool.storage.names import SEGMENT
 from packtool.storage.pieces import Pieces
 from packtool.storage.schema import InputEntry
 from packtool.storage.segment_table import to_table

@@ -15,8 +15,8 @@ from packtool.packing.plans.renumbered import RenumberedPlan
 from packtool.plan import Ints, Plan
 from packtool.selecting.mixture import passes_of
 from packtool.shuffling.documents import document_order
-from packtool.storage.manifest import PackedManifest
 from packtool.storage.packed import PackedDataset
+from packtool.storage.schema import PackedManifest
 
 
 def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Plan]:

@@ -7,7 +7,7 @@ import numpy as np
 from packtool.errors import DataError
 from packtool.plan import I64, Ints, Plan, Segments, between, offsets_of
 from packtool.shuffling.partial import PartialPlan, rotations
-from packtool.storage.manifest import PackedManifest, Shuffle
+from packtool.storage.schema import PackedManifest, Shuffle
 from packtool.writing.stored_plan import cut
 
 

@@ -21,7 +21,7 @@ import xxhash
 from packtool.errors import DataError
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
-from packtool.storage.packed import SEGMENT
+from packtool.storage.names import SEGMENT
 
 AHEAD = 4
 """Objects of a partition that are fetched while another one is read."""

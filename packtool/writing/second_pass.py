@@ -13,7 +13,7 @@ import numpy as np
 
 from packtool.plan import I64, offsets_of, ranges
 from packtool.shuffling.permutation import order_by
-from packtool.storage.packed import SEGMENT
+from packtool.storage.names import SEGMENT
 from packtool.storage.segment_table import from_table
 from packtool.writing import scratch
 from packtool.writing.layout import Layout, unit_range

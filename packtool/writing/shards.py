@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from packtool.engines import Engine, Worker
 from packtool.metrics import Tally, TallyCounts
+from packtool.places.npy import FileEntry
 from packtool.plan import Ints, Plan, Segments
 from packtool.storage.delivery import Delivery
-from packtool.storage.files import FileEntry
-from packtool.storage.manifest import PackedShard
 from packtool.storage.output import Output
 from packtool.storage.packed_writer import PackedShardWriter
 from packtool.storage.pieces import Pieces
+from packtool.storage.schema import PackedShard
 from packtool.writing.function_files import sent
 from packtool.writing.input_check import InputCheck
 from packtool.writing.rows import PlannedRows

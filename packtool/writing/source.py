@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from packtool.arrays import Arrays
 from packtool.plan import I64, Plan, Segments
-from packtool.storage.packed import SEGMENT
+from packtool.storage.names import SEGMENT
 
 Tokens: TypeAlias = npt.NDArray[Any]
 Units: TypeAlias = tuple[Segments | None, Tokens]

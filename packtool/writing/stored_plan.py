@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.plan import I64, Ints, Plan, Segments, between, index_type, offsets_of, ranges
-from packtool.storage.packed import SEGMENT, PackedBucket, PackedDataset
+from packtool.storage.names import SEGMENT
+from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.segment_table import from_table
 
 

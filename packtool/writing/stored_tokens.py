@@ -28,11 +28,11 @@ from packtool.places.url import is_remote
 from packtool.plan import I64, Segments, offsets_of
 from packtool.sizes import machine_memory
 from packtool.storage import manifest as manifests
-from packtool.storage.manifest import PackedManifest
 from packtool.storage.names import OFFSET
 from packtool.storage.on_demand import OnDemand, joined, sizes_of
 from packtool.storage.packed import PackedDataset
 from packtool.storage.reading import MappedFile
+from packtool.storage.schema import PackedManifest
 from packtool.storage.token_store import TokenStore
 
 if TYPE_CHECKING:

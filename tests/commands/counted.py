@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from packtool.report.schema import MeasuredReport
 from packtool.storage import manifest as manifests
-from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
+from packtool.storage.schema import StoreManifest, TokenizerInfo, TokenShard
 from packtool.storage.token_store import write_shard
 
 VOCABULARY = 97

@@ -14,7 +14,7 @@ import packtool
 from packtool.errors import PacktoolError
 from packtool.packing import STRATEGIES, PackOptions, plan
 from packtool.storage import manifest as manifests
-from packtool.storage.manifest import PackedManifest
+from packtool.storage.schema import PackedManifest
 from packtool.storage.token_store import TokenStore
 
 TEMPLATE = (

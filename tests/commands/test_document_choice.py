@@ -25,8 +25,8 @@ from packtool.options.pack import PackArguments
 from packtool.packing import STRATEGIES
 from packtool.plan import distinct
 from packtool.report.terminal.reports import print_stats
-from packtool.storage.manifest import ChosenSource
 from packtool.storage.packed import PackedDataset
+from packtool.storage.schema import ChosenSource
 from packtool.storage.token_store import Corpus, TokenStore
 from packtool.writing import array_files, planning
 from packtool.writing.memory import Budget

@@ -18,7 +18,7 @@ from packtool.exchange.contents import contents_of
 from packtool.exchange.formats import datatrove, megatron, raw
 from packtool.exchange.model import Contents, Format, ReadOptions
 from packtool.options.names import EXPORTS, IMPORTS
-from packtool.storage.manifest import TokenizerInfo
+from packtool.storage.schema import TokenizerInfo
 from packtool.storage.token_store import TokenStore
 from tests.exchange.streams import rows_in_order, stream
 from tests.stores import EOS, TOKENIZER, contents, write_store

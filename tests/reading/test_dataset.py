@@ -13,7 +13,7 @@ import pytest
 
 import packtool
 from packtool.errors import UsageError
-from packtool.storage.packed import SEGMENT
+from packtool.storage.names import SEGMENT
 from tests.reading.opening import bucketed, opened
 
 

@@ -9,7 +9,7 @@ from packtool.metrics import Ledger, Tally
 from packtool.packing.plans.listed import ListedPlan
 from packtool.report.packed import report_of_rows
 from packtool.report.schema import PackedReport
-from packtool.storage.manifest import Shuffle
+from packtool.storage.schema import Shuffle
 from packtool.writing.layout import Layout
 
 

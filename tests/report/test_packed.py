@@ -6,7 +6,7 @@ import numpy as np
 from packtool.metrics import Tally, measure
 from packtool.report.packed import report_of_rows
 from packtool.report.schema import PackedReport
-from packtool.storage.manifest import Shuffle
+from packtool.storage.schema import Shuffle
 from tests.reports import NOTHING
 
 

@@ -11,8 +11,8 @@ import pytest
 from packtool.errors import PacktoolError
 from packtool.storage.claim import prepare
 from packtool.storage.files import write_array
-from packtool.storage.manifest import StoreManifest, TokenizerInfo, TokenShard
 from packtool.storage.output import Output
+from packtool.storage.schema import StoreManifest, TokenizerInfo, TokenShard
 
 URL = "s3://bucket/set"
 """Of the fixture `staged`."""

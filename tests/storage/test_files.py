@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import xxhash
 
+from packtool.places.npy import HEADER_BYTES
 from packtool.storage import files
-from packtool.storage.files import HEADER_BYTES, NpyWriter, write_array, write_bytes
+from packtool.storage.files import NpyWriter, write_array, write_bytes
 
 
 @pytest.mark.parametrize("dtype", ["<u2", "<u4", "<i8", [("document", "<i8"), ("start", "<u4")]])

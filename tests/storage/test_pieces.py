@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from packtool.engines import Engine, Processes, Share, Threads, Worker
 from packtool.errors import DataError
 from packtool.places.local import LocalPlace
-from packtool.storage.files import FileEntry, write_array
+from packtool.places.npy import FileEntry
+from packtool.storage.files import write_array
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
 from packtool.storage.state import State

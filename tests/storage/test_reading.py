@@ -15,7 +15,8 @@ import pytest
 import packtool
 from packtool.errors import DataError
 from packtool.places.local import LocalPlace
-from packtool.storage.files import FileEntry, npy_header, write_array
+from packtool.places.npy import FileEntry, npy_header
+from packtool.storage.files import write_array
 from packtool.storage.reading import decode
 from tests.stores import contents, write_store
 

@@ -11,7 +11,7 @@ import pytest
 
 import packtool
 from packtool.errors import DataError, UsageError
-from packtool.storage.manifest import TokenizerInfo
+from packtool.storage.schema import TokenizerInfo
 from packtool.storage.token_store import Corpus, TokenStore, write_shard
 from tests.stores import EOS, VOCAB, document_loss, document_tokens, load, reseal, rewrite, write_store
 

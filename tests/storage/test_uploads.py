@@ -15,13 +15,14 @@ import pytest
 
 from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
+from packtool.places.npy import FileEntry
 from packtool.places.typed import place_of
 from packtool.storage import claim
 from packtool.storage.claim import prepare
-from packtool.storage.files import FileEntry, write_array
-from packtool.storage.manifest import TokenShard
+from packtool.storage.files import write_array
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
+from packtool.storage.schema import TokenShard
 from packtool.storage.state import lies_at, look
 from packtool.storage.uploads import UPLOADS, UploadedOutput
 from tests.places.s3_server import Bucket
