@@ -5,17 +5,11 @@
 Lengths are real: source files of this Python, its packages and the directories given, half of the tokens as a document
 for each file and half for each directory, which are as long as books. The share of the time that ranks wait, counted in
 query-key pairs, as rows come and dealt; and CPU seconds of a rank that loads all fields, without balance and with it.
-
-    python -m torch.distributed.run --standalone --nproc-per-node 2 -m benchmarks.balance DATASET [--steps 8]
-
-Real masked attention: each process attends within the documents of its rows, on one thread, and counts CPU seconds.
-Prints the share of them that ranks would wait for the slowest, beside the share that counting pairs predicts.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import sysconfig
 import time
@@ -23,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -142,52 +136,11 @@ def _choosing(stream: Stream, way: Any, micro: int) -> float:
     return (time.process_time() - began) / steps
 
 
-def attention(path: str, steps: int, batch_size: int, way: Literal["step"] | None) -> str:
-    """One line of figures."""
-    import torch
-    import torch.distributed as dist
-
-    from packtool.torch import Loader, varlen_attention
-
-    loader = Loader(path, batch_size=batch_size, balance=way, fields=("input_ids", "cu_seqlens", "max_seqlen"))
-    costs = []
-    for _, batch in zip(range(steps), loader, strict=False):
-        heads = torch.randn(batch["input_ids"].numel(), 1, 32)
-        begin = time.process_time()
-        varlen_attention(heads, heads, heads, batch["cu_seqlens"], batch["max_seqlen"])
-        lengths = np.diff(batch["cu_seqlens"].numpy().astype(np.int64))
-        costs.append((time.process_time() - begin, float((lengths * (lengths + 1) // 2).sum())))
-    mine = torch.tensor(costs, dtype=torch.float64)
-    ranks = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
-    dist.all_gather(ranks, mine)
-    every = torch.stack(ranks)  # rank, step, (seconds, pairs)
-    seconds, pairs = (1 - every.mean(0) / every.max(0).values).mean(0).tolist()
-    return f"{way or 'as dealt'}: {seconds:.2%} of CPU seconds waiting, {pairs:.2%} predicted"
-
-
-def attend(path: str, steps: int, batch_size: int) -> None:
-    import torch
-    import torch.distributed as dist
-
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    for way in (None, "step"):
-        line = attention(path, steps, batch_size, way)  # type: ignore[arg-type]
-        if dist.get_rank() == 0:
-            print(line, flush=True)
-    dist.destroy_process_group()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("paths", nargs="*", help="directories of sources; under torchrun, a packed dataset")
+    parser.add_argument("paths", nargs="*", help="directories of sources")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=8)
-    parser.add_argument("--batch-size", type=int, default=16)
     given = parser.parse_args()
-    if "RANK" in os.environ:
-        attend(*given.paths, given.steps, given.batch_size)
-        return
     python = [Path(sysconfig.get_paths()[name]) for name in ("stdlib", "purelib")]
     lengths = real_lengths([*python, *map(Path, given.paths)])
     shape = {"documents": len(lengths), "tokens": int(lengths.sum()), "median": float(np.median(lengths))}

@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.figures import figure, table
 from benchmarks.measure import ROOT
 
-PAGES = ("index-only", "reliability", "scaling", "training")
+PAGES = ("index-only", "reliability", "scaling", "strategies", "training")
 """Pages in docs/ that quote figures."""
 BLOCK = re.compile(r"<!-- measured: ([\w ]+) -->\n.*?<!-- end -->\n", re.DOTALL)
 Lines = list[str]
@@ -200,6 +200,52 @@ def _dealing(record: Any) -> Lines:
     return ["CPU time:", table(header, rows)]
 
 
+def _attention(record: Any) -> Lines:
+    rows = [[each["rows"], f"{each['waited']:.1%}", f"{each['predicted']:.1%}"] for each in record["found"]]
+    what = f"{record['batch']} rows of {record['row length']:,} tokens over two processes, {record['steps']} steps:"
+    return [what, table(("rows", "CPU seconds waited", "predicted from pairs"), rows)]
+
+
+def _even_cost(record: Any) -> Lines:
+    plans: dict[tuple[float, int], list[Any]] = {}
+    for each in record["found"]:
+        plans.setdefault((each["sigma"], each["row length"]), []).append(each)
+    rows = []
+    for (sigma, size), cases in plans.items():
+        waits = [", ".join(f"{each[name]:.1%}" for name in ("mixed", "even", "bound")) for each in cases]
+        apart = ", ".join(f"{cases[0][f'{name}, between rows']:.2f}" for name in ("mixed", "even"))
+        rows.append([f"{sigma}, {size:,}", *waits, apart])
+    ranks = [
+        f"{each['ranks']} ranks, "
+        + (f"hidden size {each['hidden size']}" if each["hidden size"] else "attention alone")
+        for each in next(iter(plans.values()))
+    ]
+    what = f"{record['documents']:,} documents; mixed, even, bound:"
+    return [what, table(("σ, row length", *ranks, "variance between rows: mixed, even"), rows)]
+
+
+def _mix(record: Any) -> Lines:
+    cases: dict[str, list[Any]] = {}
+    for each in record["quality"]:
+        name = each["lengths"].removeprefix("lognormal, ").removeprefix("real, ")
+        cases.setdefault(f"{each['documents']:,} {name}, L = {each['sequence_length']}", []).append(each)
+    rows = []
+    for name, (plain, mixed, shuffled) in cases.items():
+        padding = [f"{100 * each['padding']:.2g} %" for each in (plain, shuffled)]
+        between = [f"{each['between_rows']:.2g}" for each in (plain, mixed, shuffled)] + [f"{plain['random_rows']:.2g}"]
+        alike = [f"{100 * each['equal_but_one']:.2g} %" for each in (plain, mixed)]
+        rows.append(
+            [name, " / ".join(padding), " / ".join([*between, f"{plain['random_rows']:.2g}"]), " / ".join(alike)]
+        )
+    header = (
+        "lengths",
+        "padding: `bfd` / `first-fit-shuffle`",
+        "between rows: `bfd` / mixed / `first-fit-shuffle` / random",
+        "rows of one length but one: `bfd` / mixed",
+    )
+    return [table(header, rows)]
+
+
 TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
     "index only reading": ("index_only_reading", "index_only reading", _reading),
     "index only beyond": ("index_only_beyond", "index_only beyond", _beyond),
@@ -212,5 +258,8 @@ TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
     "scaling model": ("scaling", "scaling", _model),
     "balance waiting": ("balance", "balance", _waiting),
     "balance dealing": ("balance", "balance", _dealing),
+    "attention": ("attention", "attention", _attention),
+    "even cost": ("even_cost", "even_cost", _even_cost),
+    "mix": ("mix", "mix", _mix),
 }
 """Of each table: the file, the benchmark that writes it, and what makes the table of it."""
