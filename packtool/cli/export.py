@@ -5,6 +5,7 @@ from __future__ import annotations
 from packtool.cli.build import Values, typer_command
 from packtool.options.export import ExportArguments
 from packtool.options.terminal import Terminal
+from packtool.sizes import plural
 
 
 @typer_command(ExportArguments, ("quiet", "verbose", "json"))
@@ -20,7 +21,6 @@ def command(values: Values, terminal: Terminal) -> None:
     """
     from packtool.cli.results import show_exchange
     from packtool.commands.export import export
-    from packtool.sizes import plural
 
     result = export(**values)
     manifest, lines = result.manifest, []
@@ -29,5 +29,4 @@ def command(values: Values, terminal: Terminal) -> None:
             f"{plural(manifest.sequences, 'sequence')}, {plural(manifest.tokens, 'token')}, as {values['format']}."
         ]
         lines += [f"Not kept: {what}." for what in manifest.lost]
-    shown = {"overwrite": values["overwrite"], "quiet": terminal.quiet, "json": terminal.json}
-    show_exchange(result, {"manifest": manifest}, lines, **shown)
+    show_exchange(result, terminal, {"manifest": manifest}, lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from packtool.cli.build import Values, typer_command
 from packtool.options.import_ import ImportArguments
 from packtool.options.terminal import Terminal
+from packtool.sizes import plural
 
 
 @typer_command(ImportArguments, ("quiet", "verbose", "json"))
@@ -21,7 +22,6 @@ def command(values: Values, terminal: Terminal) -> None:
     """
     from packtool.cli.results import show_exchange
     from packtool.commands.import_ import import_
-    from packtool.sizes import plural
 
     result = import_(**values)
     counts, lines = result.counts, []
@@ -29,5 +29,4 @@ def command(values: Values, terminal: Terminal) -> None:
         lines = [f"{plural(counts['documents'], 'document')}, {plural(counts['tokens'], 'token')}."]
         lines += [f"EOS added to {plural(counts['eos_added'], 'document')}."] if counts["eos_added"] else []
         lines += [f"{plural(counts['empty'], 'empty document')} left out."] if counts["empty"] else []
-    shown = {"overwrite": values["overwrite"], "quiet": terminal.quiet, "json": terminal.json}
-    show_exchange(result, {"counts": counts}, lines, **shown)
+    show_exchange(result, terminal, {"counts": counts}, lines)

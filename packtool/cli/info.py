@@ -11,6 +11,7 @@ from packtool.cli.build import Values, typer_command
 from packtool.errors import visible
 from packtool.options.info import InfoArguments
 from packtool.options.terminal import Terminal
+from packtool.sizes import plural, show_bytes
 
 if TYPE_CHECKING:
     from packtool.commands.info import Info
@@ -51,7 +52,6 @@ def _plain(result: Info) -> dict[str, Any]:
 
 
 def _lines(result: Info) -> list[str]:
-    from packtool.sizes import plural
 
     state = "" if result.state == "unknown" else f", {result.state}"
     lines = [f"{result.path}: {result.kind}{state}"]
@@ -68,7 +68,6 @@ def _lines(result: Info) -> list[str]:
 
 
 def _shown(name: str, value: Any) -> str:
-    from packtool.sizes import show_bytes
 
     if isinstance(value, bool):
         return "yes" if value else "no"

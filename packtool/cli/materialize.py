@@ -22,5 +22,4 @@ def command(values: Values, terminal: Terminal) -> None:
     from packtool.cli.results import show_dataset
     from packtool.commands.materialize import materialize
 
-    result = materialize(**values)
-    show_dataset(result, overwrite=values["overwrite"], quiet=terminal.quiet, json=terminal.json)
+    show_dataset(materialize(**values), terminal)

@@ -19,7 +19,7 @@ def command(values: Values, terminal: Terminal) -> None:
     packtool merge store
     packtool merge packed -j 8
     """
-    from packtool.cli import results
+    from packtool.cli.results import show_dataset
     from packtool.cli.tokenize import show_store
     from packtool.commands.merge import merge
     from packtool.commands.tokenize import TokenizeResult
@@ -28,6 +28,4 @@ def command(values: Values, terminal: Terminal) -> None:
     if isinstance(result, TokenizeResult):
         show_store(result, terminal)
     else:
-        results.show(result.path, result.report, result.run, kept=result.kept, quiet=terminal.quiet, json=terminal.json)
-        if not terminal.quiet and not terminal.json:
-            results.show_sources(result.report, result.path)
+        show_dataset(result, terminal, sources=True)

@@ -24,10 +24,4 @@ def command(values: Values, terminal: Terminal) -> None:
     from packtool.cli.results import show_dataset
     from packtool.commands.pack import pack
 
-    result = pack(**values)
-    show_dataset(result, overwrite=values["overwrite"], quiet=terminal.quiet, json=terminal.json)
-    whole = result.preview is None and result.part is None
-    if whole and not terminal.quiet and not terminal.json:
-        from packtool.cli.results import show_sources
-
-        show_sources(result.report, result.path)
+    show_dataset(pack(**values), terminal, sources=True)

@@ -3,79 +3,88 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from packtool.errors import PacktoolError, visible
+from packtool.errors import visible
+from packtool.sizes import plural, show_bytes
 
 if TYPE_CHECKING:
     from packtool.commands.dataset_job import DatasetResult
     from packtool.commands.export import ExportResult
     from packtool.commands.import_ import ImportResult
-    from packtool.commands.part import Part
     from packtool.commands.preview import Preview, SeenFile
+    from packtool.commands.result import Result
     from packtool.metrics import Metrics
+    from packtool.options.terminal import Terminal
     from packtool.report.schema import PackedReport
-    from packtool.storage.schema import TokenizerInfo
+    from packtool.storage.schema import PackedManifest, TokenizerInfo
 
 
-def show(
-    path: Path | str, report: PackedReport | None, run: dict[str, Any], *, kept: bool = False, quiet: bool, json: bool
-) -> None:
+def show(result: Result, terminal: Terminal, facts: Mapping[str, Any], say: Callable[[], object]) -> None:
+    """Print what a command wrote or would write, or what a task of it did.
+
+    Args:
+        facts: what this command has to tell machines, beside what all of them have.
+        say: prints the same for people.
+    """
+    path = str(result.path)
+    if result.preview is not None:
+        show_preview(result.preview, json=terminal.json)
+    elif terminal.json:
+        told = {"kept": result.kept, **facts} if result.part is None else asdict(result.part)
+        print_json({"schema_version": 1, "path": path, **told})
+    elif terminal.quiet:
+        return
+    elif result.part is not None:
+        typer.echo(f"{path}: {result.part}. When all tasks are done: packtool merge {shlex.quote(path)}")
+    else:
+        say()
+
+
+def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = False) -> None:
     """Print what became of the tokens of a packed dataset; an order has no report.
 
     Args:
-        path: the dataset.
-        report: its report.
-        run: its run.json.
-        kept: it was finished before, and nothing was done.
-        quiet: print nothing.
-        json: print everything, for machines.
+        sources: say what was chosen of each store.
     """
-    if json:
-        print_json({"schema_version": 1, "path": str(path), "kept": kept, "run": run, "report": report})
-    elif not quiet:
+
+    def say() -> None:
         from packtool.report.terminal.console import results_console
         from packtool.report.terminal.reports import print_ledger
-        from packtool.sizes import plural
 
+        path, report, run = result.path, result.report, result.run
         if report is not None:
             print_ledger(report, results_console())
             typer.echo()
             if report.metrics is not None:
                 typer.echo(key_figures(report.metrics))
-            typer.echo(tokenizer_line(_tokenizer_of(path)))
+            typer.echo(tokenizer_line(_manifest_of(path).tokenizer))
         if "least_rows" in run:
             typer.echo(f"Proven: no packing of these pieces has fewer than {plural(run['least_rows'], 'row')}.")
         if "batches" in run:
             typer.echo(f"{plural(run['batches'], 'batch')}, each of rows of one length")
         seconds = run["written"]
         done = f"Wrote {path} in {seconds['wall']:.1f} s ({seconds['cpu']:.1f} CPU s)."
-        typer.echo(finished(path) if kept else done)
+        typer.echo(finished(path) if result.kept else done)
         if report is not None:
             typer.echo(f"More: packtool stats {shlex.quote(str(path))}")
+            if sources:
+                show_sources(report, path)
+
+    show(result, terminal, {"run": result.run, "report": result.report}, say)
 
 
-def show_dataset(result: DatasetResult, *, overwrite: bool, quiet: bool, json: bool) -> None:
-    """Print what `pack`, `shuffle` or `materialize` did, or would do, or a task of it."""
-    if result.preview is not None:
-        show_preview(result.preview, overwrite=overwrite, json=json)
-    elif result.part is not None:
-        show_part(result.path, result.part, quiet=quiet, json=json)
-    else:
-        show(result.path, result.report, result.run, kept=result.kept, quiet=quiet, json=json)
-
-
-def show_part(path: Path | str, part: Part, *, quiet: bool, json: bool) -> None:
-    """Print what a task with a share of the work did."""
-    if json:
-        print_json({"schema_version": 1, "path": str(path), **asdict(part)})
-    elif not quiet:
-        typer.echo(f"{path}: {part}. When all tasks are done: packtool merge {shlex.quote(str(path))}")
+def show_exchange(
+    result: ExportResult | ImportResult, terminal: Terminal, facts: Mapping[str, Any], lines: Sequence[str]
+) -> None:
+    """Print what became of an export or import: facts for machines, lines for people."""
+    done = finished(result.path) if result.kept else f"Wrote {result.path}."
+    show(result, terminal, {"run": result.run, **facts}, lambda: typer.echo("\n".join([*lines, done])))
 
 
 def tokenizer_line(tokenizer: TokenizerInfo) -> str:
@@ -85,14 +94,13 @@ def tokenizer_line(tokenizer: TokenizerInfo) -> str:
     return f"tokenizer: {describe_tokenizer(tokenizer)}; EOS {visible(tokenizer.eos_token)} ({tokenizer.eos_id})"
 
 
-def _tokenizer_of(path: Path | str) -> TokenizerInfo:
-    """Read the tokenizer of a packed dataset from its manifest."""
+def _manifest_of(path: Path | str) -> PackedManifest:
     from packtool.storage import manifest as manifests
     from packtool.storage.schema import PackedManifest
 
     manifest = manifests.read(path)
     assert isinstance(manifest, PackedManifest)
-    return manifest.tokenizer
+    return manifest
 
 
 def finished(path: Path | str) -> str:
@@ -111,36 +119,7 @@ def key_figures(metrics: Metrics) -> str:
     )
 
 
-def show_exchange(
-    result: ExportResult | ImportResult,
-    facts: Mapping[str, Any],
-    lines: list[str],
-    *,
-    overwrite: bool,
-    quiet: bool,
-    json: bool,
-) -> None:
-    """Print what became of an export or import.
-
-    Args:
-        result: what the command returned.
-        facts: of this command alone, for machines.
-        lines: the same for people.
-        overwrite: it was given; what a dry run says depends on it.
-        quiet: print nothing.
-        json: print everything, for machines.
-    """
-    if result.preview is not None:
-        show_preview(result.preview, overwrite=overwrite, json=json)
-    elif json:
-        shared = {"schema_version": 1, "path": str(result.path), "kept": result.kept, "run": result.run}
-        print_json({**shared, **facts})
-    elif not quiet:
-        done = finished(result.path) if result.kept else f"Wrote {result.path}."
-        print("\n".join([*lines, done]))  # noqa: T201
-
-
-def show_preview(preview: Preview, *, overwrite: bool, json: bool) -> None:
+def show_preview(preview: Preview, *, json: bool) -> None:
     """Print what a dry run found: what would be written, how large, and whether anything is in the way."""
     if json:
         print_json(
@@ -157,7 +136,7 @@ def show_preview(preview: Preview, *, overwrite: bool, json: bool) -> None:
         return
     for file in preview.files:
         typer.echo(describe_seen(file))
-    typer.echo(describe_preview(preview, overwrite=overwrite))
+    typer.echo(describe_preview(preview))
 
 
 def describe_seen(file: SeenFile) -> str:
@@ -167,24 +146,20 @@ def describe_seen(file: SeenFile) -> str:
     >>> print(describe_seen(SeenFile("a.jsonl", "jsonl", "gzip", 4096, 12, whole=False, problem="")))
     a.jsonl: jsonl (gzip), 4.1 kB, 12 documents seen at its beginning
     """
-    from packtool.sizes import plural, show_bytes
-
     kind = f"{file.format} ({file.compression})" if file.compression else file.format
     documents = plural(file.documents, "document")
     seen = documents if file.whole else f"{documents} seen at its beginning"
     return f"{file.name}: {kind}, {show_bytes(file.bytes)}, {seen}{f'; {file.problem}' if file.problem else ''}"
 
 
-def describe_preview(preview: Preview, *, overwrite: bool) -> str:
+def describe_preview(preview: Preview) -> str:
     """Describe a dry run in two lines.
 
     >>> from packtool.commands.preview import Preview
-    >>> print(describe_preview(Preview("pack", Path("/x"), "nothing", {"rows": 1000, "bytes": 4096}), overwrite=False))
+    >>> print(describe_preview(Preview("pack", Path("/x"), "nothing", {"rows": 1000, "bytes": 4096})))
     ... # doctest: +ELLIPSIS
     packtool pack would write /x: 1,000 rows, 4.1 kB (... free).
     """
-    from packtool.sizes import show_bytes
-
     output = str(preview.output)
     *figures, size = describe_figures(preview.figures, estimated=preview.estimated)
     text = f"packtool {preview.command} would write {output}: {', '.join([*figures, size])} "
@@ -193,7 +168,7 @@ def describe_preview(preview: Preview, *, overwrite: bool) -> str:
         return f"{output} is finished already; with --resume nothing would be done.\n{text}"
     if preview.found == "unfinished":
         return f"{output} holds unfinished work of the same kind; --resume would go on with it.\n{text}"
-    if preview.found == "other" and not overwrite:
+    if preview.found == "other" and not preview.overwrite:
         return f"{output} holds something else, so it would be refused without --overwrite.\n{text}"
     return text
 
@@ -205,7 +180,6 @@ def describe_figures(figures: dict[str, Any], *, estimated: Sequence[str] = ()) 
     ['1,000 rows', '2 kB to read', 'padding 25.00%', 'about 4.1 kB']
     """
     from packtool.report.figures import percent
-    from packtool.sizes import plural, show_bytes
 
     words = []
     for name, value in figures.items():
@@ -231,28 +205,15 @@ def print_json(value: Any) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
 
 
-def print_problems(problems: list[PacktoolError]) -> None:
-    """Print what a check found, one problem in a line, on standard error."""
-    from packtool.cli.failures import say
-
-    for problem in problems:
-        say(f"packtool: error[{problem.code}]: {problem}")
-
-
-def show_sources(report: PackedReport | None, path: Path | str) -> None:
+def show_sources(report: PackedReport, path: Path | str) -> None:
     """Show what was chosen of each store: epochs and shares, as asked for and achieved, and what was left out."""
-    from packtool.places.typed import place_of
     from packtool.report.figures import percent
-    from packtool.sizes import plural
-    from packtool.storage import manifest as manifests
-    from packtool.storage.schema import PackedManifest
+    from packtool.storage.manifest import input_names
 
-    place = place_of(path)
-    manifest = manifests.read(place)
-    if report is None or not isinstance(manifest, PackedManifest) or manifest.choice is None:
+    manifest = _manifest_of(path)
+    if manifest.choice is None:
         return
-    names = manifests.input_names(place, manifest.inputs)
-    for number, (name, source) in enumerate(zip(names, report.sources, strict=True)):
+    for number, (name, source) in enumerate(zip(input_names(path, manifest.inputs), report.sources, strict=True)):
         reasons = "".join(
             f", {left_out.documents:,} {reason.replace('_', ' ')}" for reason, left_out in source.left_out.items()
         )

@@ -9,6 +9,7 @@ import typer
 from packtool.cli.build import Values, typer_command
 from packtool.options.run import RunArguments
 from packtool.options.terminal import Terminal
+from packtool.sizes import show_bytes
 
 if TYPE_CHECKING:
     from packtool.commands.pipeline import Stage
@@ -91,7 +92,6 @@ def _figures(result: StageResult) -> dict[str, Any]:
 
 def _print(results: list[StageResult], *, full: bool) -> None:
     from packtool.cli.results import describe_figures
-    from packtool.sizes import show_bytes
 
     width = max(len(_target(result.stage)) for result in results)
     for result in results:

@@ -24,5 +24,4 @@ def command(values: Values, terminal: Terminal) -> None:
     from packtool.cli.results import show_dataset
     from packtool.commands.shuffle import shuffle
 
-    result = shuffle(**values)
-    show_dataset(result, overwrite=values["overwrite"], quiet=terminal.quiet, json=terminal.json)
+    show_dataset(shuffle(**values), terminal)

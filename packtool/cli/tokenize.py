@@ -10,6 +10,7 @@ import typer
 from packtool.cli.build import STAGE, Values, typer_command
 from packtool.options.terminal import Terminal
 from packtool.options.tokenize import TokenizeArguments
+from packtool.sizes import plural, show_bytes
 
 if TYPE_CHECKING:
     from packtool.commands.tokenize import TokenizeResult
@@ -30,43 +31,20 @@ def command(values: Values, terminal: Terminal) -> None:
     """
     from packtool.commands.tokenize import tokenize
 
-    result = tokenize(**values)
-    if result.preview is not None:
-        from packtool.cli.results import show_preview
-
-        show_preview(result.preview, overwrite=values["overwrite"], json=terminal.json)
-    else:
-        show_store(result, terminal)
+    show_store(tokenize(**values), terminal)
 
 
 def show_store(result: TokenizeResult, terminal: Terminal) -> None:
     """Print what became of texts."""
-    if result.part is not None:
-        from packtool.cli.results import show_part
+    from packtool.cli.results import finished, show
 
-        show_part(result.path, result.part, quiet=terminal.quiet, json=terminal.json)
-    elif terminal.json:
-        from packtool.cli.results import print_json
-
-        print_json(
-            {
-                "schema_version": 1,
-                "path": str(result.path),
-                "kept": result.kept,
-                "counts": result.counts,
-                "run": result.run,
-            }
-        )
-    elif not terminal.quiet:
-        from packtool.cli.results import finished
-
-        typer.echo(finished(result.path) if result.kept else summary(result))
+    facts = {"counts": result.counts, "run": result.run}
+    show(result, terminal, facts, lambda: typer.echo(finished(result.path) if result.kept else summary(result)))
 
 
 def summary(result: TokenizeResult) -> str:
     """Summarise what was done in a few lines."""
     from packtool.cli.results import tokenizer_line
-    from packtool.sizes import plural, show_bytes
     from packtool.storage.token_store import TokenStore
 
     tokenizer = TokenStore(result.path).manifest.tokenizer

@@ -7,6 +7,7 @@ import typer
 from packtool.cli.build import Values, typer_command
 from packtool.options.terminal import Terminal
 from packtool.options.verify import VerifyArguments
+from packtool.sizes import plural
 
 
 @typer_command(VerifyArguments, ("progress", "quiet", "verbose", "json"))
@@ -21,9 +22,9 @@ def command(values: Values, terminal: Terminal) -> None:
     packtool verify packed
     packtool verify packed --store tokens
     """
-    from packtool.cli.results import print_json, print_problems
+    from packtool.cli.failures import say
+    from packtool.cli.results import print_json
     from packtool.commands.verify import verify
-    from packtool.sizes import plural
 
     result = verify(**values)
     if terminal.json:
@@ -39,7 +40,8 @@ def command(values: Values, terminal: Terminal) -> None:
                 "problems": [{"code": p.code, "where": p.where, "what": p.what} for p in result.problems],
             }
         )
-    print_problems(result.problems)
+    for problem in result.problems:
+        say(f"packtool: error[{problem.code}]: {problem}")
     if not result.problems and not terminal.json and not terminal.quiet:
         held = ", ".join(map(plural, (result.files, result.bytes, result.tokens), ("file", "byte", "token")))
         typer.echo(f"{result.path}: sound. {held}.")

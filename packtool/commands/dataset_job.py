@@ -5,53 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from packtool import __version__
 from packtool.clock import Clock
 from packtool.commands.part import Part, engine_of, require_all
-from packtool.commands.places import claim_output, fetch_inputs, in_part, places_to_write_from, result_path
-from packtool.commands.preview import Preview
+from packtool.commands.places import claim_output, fetch_inputs, in_part, places_to_write_from
+from packtool.commands.result import Result, previewed
 from packtool.options.materialize import MaterializeArguments
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.places.place import Place
-from packtool.places.typed import Typed, place_of
+from packtool.places.typed import Typed
 from packtool.report.packed import read_report
 from packtool.report.schema import PackedReport
 from packtool.sizes import memory_granted
 from packtool.storage import manifest as manifests
 from packtool.storage.output import Output
 from packtool.storage.schema import DatasetEntry, PackedManifest
-from packtool.storage.state import key_of, lies_at
+from packtool.storage.state import key_of
 from packtool.writing.buckets import Written
 from packtool.writing.memory import Budget
 
 
-@dataclass(frozen=True)
-class DatasetResult:
-    """What `pack`, `shuffle` or `materialize` wrote.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DatasetResult(Result):
+    """What `pack`, `shuffle` or `materialize` wrote: a packed dataset, or the order of one.
 
     Attributes:
-        path: the packed dataset, or the order.
         report: the contents of its `report.json`; None for an order and after a dry run.
-        run: what `run.json` holds: workers, wall and CPU seconds; empty after a dry run.
-        preview: what would be written, after a dry run.
-        kept: it was finished before, and nothing was done.
-        part: what a task with a share of the work did; there is no report then.
     """
 
-    path: Path | str
-    report: PackedReport | None
-    run: dict[str, Any]
-    preview: Preview | None = None
-    kept: bool = False
-    part: Part | None = None
+    report: PackedReport | None = None
 
-    def __repr__(self) -> str:
-        what = self.preview or self.part or self.report or "an order"
-        return f"<DatasetResult: {self.path}, {what}{', kept' if self.kept else ''}>"
+    def held(self) -> object:
+        return self.report or "an order"
 
 
 @dataclass(frozen=True)
@@ -89,10 +77,7 @@ class DatasetJob:
         """
         key = key_of(__version__, *options, self.input_entries())
         if self.options.dry_run:
-            found, path = lies_at(place_of(self.options.output), self.command, key), result_path(self.options.output)
-            return DatasetResult(
-                path, None, {}, Preview(self.command, path, found, figures(), ("bytes",), staging=self.options.staging)
-            )
+            return DatasetResult(**previewed(self.command, self.options, self.options.output, key, figures()))
         place = self.held.enter_context(
             claim_output(
                 self.options,
@@ -108,7 +93,7 @@ class DatasetJob:
             return place
         made = manifests.read(place.place)
         report = read_report(place.place, made) if isinstance(made, PackedManifest) else None
-        return DatasetResult(place.shown, report, manifests.read_run(place.place), kept=True)
+        return DatasetResult(path=place.shown, report=report, run=manifests.read_run(place.place), kept=True)
 
     def part(self, place: Output, written: Written) -> DatasetResult | None:
         """Return the result of a task that has a share of the work; None if this run has all of it.
@@ -123,7 +108,7 @@ class DatasetJob:
             require_all(str(place.place), written.missing, written.pieces, place.tasks)
             return None
         here = sum(map(share.has, range(written.pieces)))
-        return DatasetResult(place.shown, None, {}, part=Part(str(share), here, written.pieces))
+        return DatasetResult(path=place.shown, part=Part(str(share), here, written.pieces))
 
     def facts(self) -> dict[str, Any]:
         """Return what goes into `run.json`."""

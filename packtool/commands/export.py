@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from packtool import exchange
 from packtool.clock import Clock
 from packtool.commands.document_choice import Chosen, check_choice, choose
-from packtool.commands.places import claim_output, fetch_inputs, places_to_write_from, result_path
-from packtool.commands.preview import Preview
+from packtool.commands.places import claim_output, fetch_inputs, places_to_write_from
+from packtool.commands.result import Result, previewed
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError, UsageError
 from packtool.exchange.contents import contents_of
@@ -25,41 +24,32 @@ from packtool.options.documents import DocumentOptions
 from packtool.options.export import ExportArguments
 from packtool.options.signature import takes
 from packtool.places.place import Place
-from packtool.places.typed import Typed, place_of
+from packtool.places.typed import Typed
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
 from packtool.storage.schema import ExportManifest, PackedManifest, StoreManifest
-from packtool.storage.state import key_of, lies_at
+from packtool.storage.state import key_of
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.input_check import InputCheck
 
 
-@dataclass(frozen=True)
-class ExportResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ExportResult(Result):
     """What `export` wrote.
 
     Attributes:
-        path: the directory.
         manifest: all there is to know of it; None after a dry run.
-        run: what `run.json` holds: wall and CPU seconds; empty after a dry run.
-        preview: what would be written, after a dry run.
-        kept: it was finished before, and nothing was done.
     """
 
-    path: Path | str
-    manifest: ExportManifest | None
-    run: dict[str, Any]
-    preview: Preview | None = None
-    kept: bool = False
+    manifest: ExportManifest | None = None
 
-    def __repr__(self) -> str:
+    def held(self) -> object:
         manifest = self.manifest
-        held = "" if manifest is None else f"{plural(manifest.sequences, 'sequence')} as {manifest.exported_as}"
-        return f"<ExportResult: {self.path}, {self.preview or held}{', kept' if self.kept else ''}>"
+        return "" if manifest is None else f"{plural(manifest.sequences, 'sequence')} as {manifest.exported_as}"
 
 
 @takes(ExportArguments)
@@ -89,15 +79,12 @@ def _export(source: Place, stores: Sequence[Place], options: ExportArguments) ->
         kept = manifests.read(source).tokenizer_files  # type: ignore[union-attr]
         size = round(contents.tokens * each) + 8 * contents.sequences + sum(entry.bytes for entry in kept)
         figures = {contents.kind: contents.sequences, "tokens": contents.tokens, "bytes": size}
-        found, path = lies_at(place_of(options.output), "export", key), result_path(options.output)
-        return ExportResult(
-            path, None, {}, Preview("export", path, found, figures, ("bytes",), staging=options.staging)
-        )
+        return ExportResult(**previewed("export", options, options.output, key, figures))
     with claim_output(options, options.output, "export", key=key, inputs=[str(source)]) as place:
         if place.finished:
             manifest = manifests.read(place.place)
             assert isinstance(manifest, ExportManifest)
-            return ExportResult(place.shown, manifest, manifests.read_run(place.place), kept=True)
+            return ExportResult(path=place.shown, manifest=manifest, run=manifests.read_run(place.place), kept=True)
         fetch_inputs([source], quiet=options.quiet)
         with InputCheck(dict(enumerate(contents.files() if options.check_input else ()))) as check:
             files = _write(place, chosen, contents, check, quiet=options.quiet)
@@ -107,7 +94,7 @@ def _export(source: Place, stores: Sequence[Place], options: ExportArguments) ->
             manifest = msgspec.structs.replace(manifest, choice=choice.choice)
         run = {"inputs": [source.name], "written": clock.seconds()}
         place.finish(manifest, run)
-        return ExportResult(place.shown, manifest, run)
+        return ExportResult(path=place.shown, manifest=manifest, run=run)
 
 
 def _choice(source: Typed, options: ExportArguments) -> Chosen | None:

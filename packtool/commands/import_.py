@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ from msgspec import UNSET
 
 from packtool import exchange
 from packtool.clock import Clock
-from packtool.commands.places import claim_output, result_path
-from packtool.commands.preview import Preview
+from packtool.commands.places import claim_output
+from packtool.commands.result import Result, previewed
 from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
 from packtool.exchange.documents import Counts, documents, rows_not_documents
@@ -24,7 +24,6 @@ from packtool.exchange.store import SHARD_TOKENS, ImportedFile, files_of, store_
 from packtool.options.import_ import ImportArguments
 from packtool.options.signature import takes
 from packtool.places.npy import HEADER_BYTES
-from packtool.places.typed import place_of
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
@@ -40,31 +39,23 @@ from packtool.storage.schema import (
     TokenizerInfo,
     TokenShard,
 )
-from packtool.storage.state import key_of, lies_at
+from packtool.storage.state import key_of
 from packtool.storage.tokenizer_files import read_tokenizer, write_tokenizer
 
 
-@dataclass(frozen=True)
-class ImportResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ImportResult(Result):
     """What `import_` wrote.
 
     Attributes:
-        path: the token store.
-        counts: documents, tokens, empty documents that were left out, and EOS tokens that were added.
-        run: what `run.json` holds: wall and CPU seconds; empty after a dry run.
-        preview: what would be read, after a dry run.
-        kept: it was finished before, and nothing was done.
+        counts: documents, tokens, empty documents that were left out, and EOS tokens that were added; empty after a dry
+            run.
     """
 
-    path: Path | str
-    counts: dict[str, int]
-    run: dict[str, Any]
-    preview: Preview | None = None
-    kept: bool = False
+    counts: dict[str, int] = field(default_factory=dict)
 
-    def __repr__(self) -> str:
-        held = ", ".join(plural(self.counts[name], name[:-1]) for name in ("documents", "tokens") if self.counts)
-        return f"<ImportResult: {self.path}, {self.preview or held}{', kept' if self.kept else ''}>"
+    def held(self) -> object:
+        return ", ".join(plural(self.counts[name], name[:-1]) for name in ("documents", "tokens") if self.counts)
 
 
 @takes(ImportArguments)
@@ -103,14 +94,12 @@ def import_(options: ImportArguments) -> ImportResult:
         figures["bytes"] += figures["tokens"] * with_loss
         figures["bytes"] += documents * OFFSET.itemsize + sum(map(len, tokenizer.values()))
         figures["bytes"] += 2 * HEADER_BYTES * (len(files) + figures["tokens"] // SHARD_TOKENS)
-        estimated = ("tokens", "bytes")
-        found, path = lies_at(place_of(options.output), "import", key), result_path(options.output)
-        return ImportResult(path, {}, {}, Preview("import", path, found, figures, estimated, staging=options.staging))
+        return ImportResult(**previewed("import", options, options.output, key, figures, ("tokens", "bytes")))
     with claim_output(options, options.output, "import", key=key, inputs=[*inputs, *every]) as place:
         if place.finished:
             stored = manifests.read(place.place)
             assert isinstance(stored, StoreManifest)
-            return ImportResult(place.shown, stored.counts, manifests.read_run(place.place), kept=True)
+            return ImportResult(path=place.shown, counts=stored.counts, run=manifests.read_run(place.place), kept=True)
         try:
             done = _read_all(place, chosen, files, info, read, with_loss=with_loss, quiet=options.quiet)
         except DataError:
@@ -122,7 +111,7 @@ def import_(options: ImportArguments) -> ImportResult:
         )
         run = {"written": clock.seconds()}
         place.finish(manifest, run)
-        return ImportResult(place.shown, manifest.counts, run)
+        return ImportResult(path=place.shown, counts=manifest.counts, run=run)
 
 
 def _read_all(

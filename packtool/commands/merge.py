@@ -67,7 +67,7 @@ def _finished(output: Path) -> TokenizeResult | DatasetResult | None:
     """Return what was merged before; None if something else lies there."""
     manifest, run = manifests.read(output), manifests.read_run(output)
     if isinstance(manifest, StoreManifest):
-        return TokenizeResult(output, manifest.counts, run, kept=True)
+        return TokenizeResult(path=output, counts=manifest.counts, run=run, kept=True)
     if isinstance(manifest, PackedManifest):
-        return DatasetResult(output, read_report(output, manifest), run, kept=True)
+        return DatasetResult(path=output, report=read_report(output, manifest), run=run, kept=True)
     return None

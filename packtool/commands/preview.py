@@ -45,6 +45,7 @@ class Preview:
         estimated: names of the figures that are estimates.
         files: that would be read, the first of them with a look at their documents.
         staging: directory for what is on its way to a URL; None for the user's cache.
+        overwrite: what lies there would be replaced.
     """
 
     command: str
@@ -54,6 +55,7 @@ class Preview:
     estimated: tuple[str, ...] = ()
     files: list[SeenFile] = field(default_factory=list)
     staging: Path | str | None = None
+    overwrite: bool = False
 
     def __repr__(self) -> str:
         figures = ", ".join(f"{name}={value}" for name, value in self.figures.items())

@@ -145,7 +145,7 @@ def write_order(
     )
     run = {**job.facts(), **_counted(table)}
     place.finish(manifest, run)
-    return DatasetResult(place.shown, None, run)
+    return DatasetResult(path=place.shown, run=run)
 
 
 def _dealt(parts: Iterator[I64], plan: StoredPlan, record: Shuffle) -> Iterator[I64]:
@@ -245,7 +245,7 @@ def write_rows(
         ),
         run,
     )
-    return DatasetResult(place.shown, report, run)
+    return DatasetResult(path=place.shown, report=report, run=run)
 
 
 def _bytes_written(dataset: PackedDataset, *, index_only: bool) -> int:

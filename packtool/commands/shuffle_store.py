@@ -112,4 +112,4 @@ def write_rotation(job: DatasetJob, dataset: PackedDataset, record: Shuffle, seq
         ),
         job.facts(),
     )
-    return DatasetResult(place.shown, None, job.facts())
+    return DatasetResult(path=place.shown, run=job.facts())

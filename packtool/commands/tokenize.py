@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ from packtool.clock import Clock
 from packtool.commands.conversations import AUTO, chat_of, check_conversations, recorded_of, renderer_of
 from packtool.commands.inputs import find_files, found_from_anywhere, warn_of_repeats
 from packtool.commands.part import Part, engine_of, require_all
-from packtool.commands.places import claim_output, result_path
-from packtool.commands.preview import Preview, SeenFile
+from packtool.commands.places import claim_output
+from packtool.commands.preview import SeenFile
+from packtool.commands.result import Result, previewed
 from packtool.conversations.chat import Chat
 from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin
@@ -30,14 +31,13 @@ from packtool.options.declare import flag, names_recorded
 from packtool.options.kinds import names_files
 from packtool.options.signature import takes
 from packtool.options.tokenize import TokenizeArguments
-from packtool.places.typed import place_of
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.names import OFFSET, ORIGIN, TOKENIZER, token_dtype
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
 from packtool.storage.schema import StoreManifest
-from packtool.storage.state import key_of, lies_at
+from packtool.storage.state import key_of
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing import load, verdicts
 from packtool.tokenizing.assemble import assemble
@@ -53,29 +53,18 @@ _SEEN_BYTES, _SEEN_FILES = 1 << 20, 1000
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class TokenizeResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TokenizeResult(Result):
     """What `tokenize` did.
 
     Attributes:
-        path: the token store.
-        counts: as in its manifest.
-        run: facts of this run, as in its run.json: seconds, encoder and why, texts cross-checked, per-file counts.
-        preview: what would be read and written, after a dry run; counts and run are empty then.
-        kept: it was finished before, and nothing was done.
-        part: what a task with a share of the work did; counts and run are empty then.
+        counts: as in its manifest; empty after a dry run, and where there is a part.
     """
 
-    path: Path | str
-    counts: dict[str, int]
-    run: dict[str, Any]
-    preview: Preview | None = None
-    kept: bool = False
-    part: Part | None = None
+    counts: dict[str, int] = field(default_factory=dict)
 
-    def __repr__(self) -> str:
-        held = ", ".join(plural(self.counts[name], name[:-1]) for name in ("documents", "tokens") if self.counts)
-        return f"<TokenizeResult: {self.path}, {self.preview or self.part or held}{', kept' if self.kept else ''}>"
+    def held(self) -> object:
+        return ", ".join(plural(self.counts[name], name[:-1]) for name in ("documents", "tokens") if self.counts)
 
 
 @takes(TokenizeArguments)
@@ -157,10 +146,11 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
                 out.discard()  # nothing there that a resumed run could use
             raise
         if share is not None and not share.merges:
-            return TokenizeResult(out.shown, {}, {}, part=Part(str(share), job.pieces_here, job.pieces))
+            return TokenizeResult(path=out.shown, part=Part(str(share), job.pieces_here, job.pieces))
         if share is not None:
             require_all(str(out.place), job.missing(), job.pieces, out.tasks)
-        return TokenizeResult(out.shown, *assemble(out, job, recorded, loaded.files, why, clock))
+        counts, run = assemble(out, job, recorded, loaded.files, why, clock)
+        return TokenizeResult(path=out.shown, counts=counts, run=run)
 
 
 def _encoder(
@@ -328,14 +318,12 @@ def _preview(
         + about.documents * (OFFSET.itemsize + ORIGIN.itemsize * options.provenance)
         + sum(map(len, loaded.files.values())),
     }
-    output = result_path(options.output)
-    found = lies_at(place_of(options.output), "tokenize", key)
     seen = [_seen(file, fields, look=number < _SEEN_FILES) for number, file in enumerate(files)]
     estimated = ("documents", "tokens", "bytes")
-    return TokenizeResult(output, {}, {}, Preview("tokenize", output, found, figures, estimated, seen, options.staging))
+    return TokenizeResult(**previewed("tokenize", options, options.output, key, figures, estimated, seen))
 
 
 def _finished(out: Output) -> TokenizeResult:
     manifest = manifests.read(out.place)
     assert isinstance(manifest, StoreManifest)
-    return TokenizeResult(out.shown, manifest.counts, manifests.read_run(out.place), kept=True)
+    return TokenizeResult(path=out.shown, counts=manifest.counts, run=manifests.read_run(out.place), kept=True)

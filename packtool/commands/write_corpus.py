@@ -114,7 +114,7 @@ def write_corpus(
         ),
         run,
     )
-    return DatasetResult(output.shown, report, run)
+    return DatasetResult(path=output.shown, report=report, run=run)
 
 
 def index_fields(stores: Sequence[Place] | None, output: Output, *, has_loss: bool) -> dict[str, Any]:
