@@ -9,6 +9,7 @@ account for every token.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any, Literal, Protocol
 
@@ -132,16 +133,18 @@ class PackedBucket:
         if self.index_only:
             return self.gathered(self.segments_of(rows))
         out = np.empty((len(rows), self.sequence_length), self.dtype)
-        for shard, here, at in self._grouped(rows):
-            out[at] = np.take(self.shards[shard], here, axis=0)
+        order, groups = self._by_shard(rows)
+        for shard, here, at in groups:
+            out[order[at]] = np.take(self.shards[shard], here, axis=0)
         return out
 
     def parts(self, rows: I64, part: I64, unit: int) -> npt.NDArray[Any]:
         """Copy parts of rows, (parts, unit): of each row the `unit` tokens from ``part * unit``."""
         out = np.empty((len(rows), unit), self.dtype)
-        for shard, here, at in self._grouped(rows):
-            units = self.shards[shard].reshape(-1, unit)
-            out[at] = np.take(units, here * (self.sequence_length // unit) + part[at], axis=0)
+        order, groups = self._by_shard(rows)
+        for shard, here, at in groups:
+            units, places = self.shards[shard].reshape(-1, unit), order[at]
+            out[places] = np.take(units, here * (self.sequence_length // unit) + part[places], axis=0)
         return out
 
     def gathered(self, segments: Segments, unit: int | None = None) -> npt.NDArray[Any]:
@@ -171,23 +174,24 @@ class PackedBucket:
         Raises:
             UsageError: the dataset was written with ``--no-segments``.
         """
-        first, counts = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-        tables = [(*self.tables()[shard], here, at) for shard, here, at in self._grouped(rows)]
-        for table, offsets, here, at in tables:
-            begin, end = offsets[here], offsets[here + 1]
-            wrong = np.flatnonzero((begin < 0) | (end <= begin) | (end > len(table)))
-            if len(wrong):
-                near = np.array([begin[wrong[0]], end[wrong[0]]])
-                require_rows(near, len(table), int(rows[at][wrong[0]]), str(self.place))
-            first[at], counts[at] = begin, end - begin
-        begins = offsets_of(counts)
-        if len(tables) == 1:
-            out = np.take(tables[0][0], ranges(first, counts, begins))
-        else:
-            out = np.empty(int(begins[-1]), SEGMENT)
-            for table, _, _, at in tables:
-                inner = offsets_of(counts[at])
-                out[ranges(begins[:-1][at], counts[at], inner)] = np.take(table, ranges(first[at], counts[at], inner))
+        order, groups = self._by_shard(rows)
+        tables = [self.tables()[shard] for shard, _, _ in groups]
+        first, last, sizes = (np.empty(len(rows), np.int64) for _ in range(3))
+        for (table, offsets), (_, here, at) in zip(tables, groups, strict=True):
+            first[at], last[at], sizes[at] = offsets[here], offsets[here + 1], len(table)
+        counts = last - first
+        if len(wrong := np.flatnonzero((first < 0) | (counts < 1) | (last > sizes))):
+            one = int(wrong[0])
+            near = np.array([first[one], last[one]])
+            require_rows(near, int(sizes[one]), int(rows[order[one]]), str(self.place))
+        asked = np.empty_like(counts)
+        asked[order] = counts
+        begins, inner = offsets_of(asked), offsets_of(counts)
+        source, target = ranges(first, counts, inner), ranges(begins[:-1][order], counts, inner)
+        out = np.empty(len(source), SEGMENT)
+        for (table, _), (_, _, at) in zip(tables, groups, strict=True):
+            some = slice(inner[at.start], inner[at.stop])
+            out[target[some]] = table[source[some]]
         require_segments(out, begins, self._lengths, self.sequence_length, rows, str(self.place))
         return from_table(out, begins)
 
@@ -299,15 +303,15 @@ class PackedBucket:
             first, number = stop, number + 1
         return out
 
-    def _grouped(self, rows: I64) -> list[tuple[int, I64, I64 | slice]]:
-        """Group rows by shard: for each, its number, the rows counted within it, and their places."""
+    def _by_shard(self, rows: I64) -> tuple[I64, list[tuple[int, I64, slice]]]:
+        """Sort rows by shard: their order then; and of each shard its number, its rows counted within it, and where
+        they are in that order."""
         shards = np.searchsorted(self.first_rows, rows, side="right") - 1
-        if len(rows) and (shards == shards[0]).all():  # the usual case of a few rows
-            return [(int(shards[0]), rows - self.first_rows[shards[0]], slice(None))]
         order = np.argsort(shards, kind="stable")
-        cuts = np.flatnonzero(np.diff(shards[order])) + 1
-        groups = [at for at in np.split(order, cuts) if len(at)]
-        return [(int(shards[at[0]]), rows[at] - self.first_rows[shards[at[0]]], at) for at in groups]
+        shards = shards[order]
+        here = rows[order] - self.first_rows[shards]
+        cuts = [0, *(np.flatnonzero(shards[1:] != shards[:-1]) + 1).tolist(), len(rows)]
+        return order, [(int(shards[a]), here[a:b], slice(a, b)) for a, b in pairwise(cuts) if a < b]
 
 
 class PackedDataset:
