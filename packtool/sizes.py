@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from fractions import Fraction
 from pathlib import Path
 
@@ -40,6 +41,14 @@ def machine_memory() -> int:
 def memory_granted(given: str | int | None) -> int:
     """Return the bytes of memory that a command may use: as given, else half of the machine's."""
     return machine_memory() // 2 if given is None else parse_bytes(given)
+
+
+def free_bytes(path: Path) -> int:
+    """Return the bytes free where a file or directory lies, or would lie."""
+    path = path.absolute()
+    while not path.exists():
+        path = path.parent
+    return shutil.disk_usage(path).free
 
 
 def show_bytes(count: float) -> str:

@@ -37,7 +37,7 @@ def store_report(
 ) -> StoreReport:
     """The report of a store of such documents, with these strategies compared."""
     counts = LengthCounts.of(np.asarray(lengths))
-    outcomes = list(compare(lengths, candidates(names, sizes, buckets)))
+    outcomes = list(compare(lengths, candidates(names, sizes, {"buckets": [tuple(buckets)]} if buckets else None)))
     return StoreReport(
         path="<store> & more",
         tokenizer=TOKENIZER,

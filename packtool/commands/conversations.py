@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import xxhash
@@ -22,9 +21,6 @@ from packtool.options.tokenize import TokenizeArguments
 from packtool.storage.names import CHAT_TEMPLATES
 from packtool.tokenizing.load import LoadedTokenizer
 from packtool.tokenizing.special import marked
-
-if TYPE_CHECKING:
-    from packtool.tokenizing.conversations import Renderer
 
 AUTO = "auto"
 
@@ -125,13 +121,6 @@ def recorded_of(options: TokenizeArguments, chat: Chat) -> dict[str, str]:
         "tool_calls": chat.tool_calls,
         **date,
     }
-
-
-def renderer_of(chat: Chat) -> Renderer:
-    """Make the renderer of conversations."""
-    from packtool.tokenizing.conversations import Renderer
-
-    return Renderer(chat)
 
 
 def _read(path: Path | str, templates: Mapping[str, str]) -> str:

@@ -56,16 +56,24 @@ def stores_of(dataset: PackedDataset, given: Typed | Sequence[Typed]) -> list[Pl
     if not stores and not dataset.manifest.index_only:
         beside = stores_beside(dataset)
         if beside is None:
-            raise not_beside(dataset)
+            names = ", ".join(manifests.input_names(dataset.place, dataset.manifest.inputs))
+            what = f"what the dataset was packed from ({names}) does not lie beside it"
+            raise UsageError("missing-option", what, remedy="give the stores, in the same order", where="--store")
         stores = places_of(beside)
     return store_places(dataset, stores)
 
 
-def not_beside(dataset: PackedDataset) -> UsageError:
-    """Return the error for a dataset whose stores have to be named."""
-    names = ", ".join(manifests.input_names(dataset.place, dataset.manifest.inputs))
-    what = f"what the dataset was packed from ({names}) does not lie beside it"
-    return UsageError("missing-option", what, remedy="give the stores, in the same order", where="--store")
+def require_same_stores(dataset: PackedDataset, stores: Sequence[Typed]) -> None:
+    """Make sure that a dataset was packed from these stores, in this order.
+
+    Raises:
+        UsageError: it was packed from others.
+    """
+    packed = [entry.xxh3_128 for entry in dataset.manifest.inputs]
+    if packed != [manifests.input_entry(store).xxh3_128 for store in stores]:
+        names = ", ".join(manifests.input_names(dataset.place, dataset.manifest.inputs))
+        remedy = "give the same stores in the same order as packtool pack was given"
+        raise UsageError("other-stores", f"packed from other stores ({names})", remedy=remedy, where="--store")
 
 
 class Origins:
@@ -80,11 +88,7 @@ class Origins:
     """
 
     def __init__(self, dataset: PackedDataset, stores: Sequence[Typed]) -> None:
-        packed = [entry.xxh3_128 for entry in dataset.manifest.inputs]
-        if packed != [manifests.input_entry(store).xxh3_128 for store in stores]:
-            names = ", ".join(manifests.input_names(dataset.place, dataset.manifest.inputs))
-            remedy = "give the same stores in the same order as packtool pack was given"
-            raise UsageError("other-stores", f"packed from other stores ({names})", remedy=remedy, where="--store")
+        require_same_stores(dataset, stores)
         self._stores = [TokenStore(store) for store in stores]
         self._firsts = offsets_of(np.array(dataset.manifest.store_documents, np.int64))
         self._chosen = dataset.chosen()

@@ -35,6 +35,8 @@ def pack(options: PackArguments) -> DatasetResult:
         UsageError: options that make no sense, or do not fit together.
         DataError: a store is missing, unfinished or damaged, or the disk is full.
     """
+    from importlib.metadata import version  # reads mail headers, which takes long to load
+
     chosen = check_options(options)
     strategy = options.strategy
     with dataset_job("pack", options, options.stores) as job:
@@ -46,7 +48,6 @@ def pack(options: PackArguments) -> DatasetResult:
             if options.shuffle
             else None
         )
-        solver = _version_of("scipy") if options.optimize else None
         longest = options.sequence_length or max(options.buckets)
         whole = conversations_whole(corpus, options, chosen)
         with choosing(corpus, options, longest, job.budget, whole) as documents:
@@ -56,7 +57,7 @@ def pack(options: PackArguments) -> DatasetResult:
                 strategy,
                 described,
                 record,
-                solver,
+                version("scipy") if options.optimize else None,
                 *([] if choice is None else [choice.options]),
                 *(["index-only"] if options.index_only else []),
                 figures=lambda: _figures(corpus, strategy, options, job.budget, passes),
@@ -86,12 +87,6 @@ def pack(options: PackArguments) -> DatasetResult:
                     choice=choice,
                     index_only=options.index_only,
                 )
-
-
-def _version_of(package: str) -> str:
-    from importlib.metadata import version  # reads mail headers, which takes long to load
-
-    return version(package)
 
 
 def _figures(

@@ -29,7 +29,6 @@ from packtool.storage.dataset_files import listed
 from packtool.storage.names import UNFINISHED
 from packtool.storage.output import Output
 from packtool.storage.schema import InputEntry
-from packtool.storage.state import State, look
 from packtool.temporary import temporary_directory
 
 Written: TypeAlias = "PackArguments | ShuffleArguments | MaterializeArguments | ExportArguments"
@@ -145,13 +144,3 @@ def result_path(typed: Typed) -> Path | str:
     """Return what a result calls the dataset that it is about: its path, or its URL."""
     place = place_of(typed)
     return place.path if isinstance(place, LocalPlace) else str(place)
-
-
-def state_at(place: Typed) -> State | None:
-    """Tell which command works on an output, or did; None if nothing is there, or that can't be told."""
-    return look(place_of(place)).state
-
-
-def is_occupied(place: Typed) -> bool:
-    """Return whether something lies at an output."""
-    return bool(look(place_of(place)).names)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from packtool.places.typed import cache_directory
+from packtool.sizes import free_bytes
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,4 @@ class Preview:
     def free_bytes(self) -> int:
         """Bytes free where the output would lie, or what is on its way to a URL."""
         place = self.output if isinstance(self.output, Path) else Path(self.staging or cache_directory())
-        place = place.absolute()
-        while not place.exists():
-            place = place.parent
-        return shutil.disk_usage(place).free
+        return free_bytes(place)

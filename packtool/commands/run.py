@@ -16,7 +16,6 @@ from packtool.commands import pipeline
 from packtool.commands.document_choice import names_of, require_distinct
 from packtool.commands.pack_options import check_options, padding_id
 from packtool.commands.pipeline import Stage
-from packtool.commands.places import is_occupied, state_at
 from packtool.commands.preview import Preview
 from packtool.engines import available_cpus
 from packtool.engines.cluster import started
@@ -28,9 +27,10 @@ from packtool.options.run import RunArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
 from packtool.options.stages import STAGES
-from packtool.places.typed import places_of
+from packtool.places.typed import place_of, places_of
 from packtool.selecting.weights import weights_of
 from packtool.storage.schema import TokenizerInfo
+from packtool.storage.state import look
 from packtool.storage.token_store import TokenStore
 from packtool.tokenizing.load import load
 from packtool.warnings import PacktoolWarning
@@ -126,8 +126,10 @@ def _check(stage: Stage, stores: Mapping[str, Stage]) -> None:
             where=stage.table.place(config.INPUT),
         )
     try:
-        if stage.name == "pack":
-            _require(stage, "strategy", f'give strategy = "concat", or another of {", ".join(packing.STRATEGIES)}')
+        if stage.name == "pack" and "strategy" not in stage.options:
+            remedy = f'give strategy = "concat", or another of {", ".join(packing.STRATEGIES)}'
+            what, where = "pack needs the option strategy", stage.table.place()
+            raise UsageError("missing-option", what, remedy=remedy, where=where)
         given = checked(STAGES[stage.name](*stage.arguments(), **stage.options))
         if isinstance(given, PackArguments):
             check_options(given)
@@ -137,7 +139,7 @@ def _check(stage: Stage, stores: Mapping[str, Stage]) -> None:
     except PacktoolError as error:
         raise stage.table.locate(error) from None
     if stage.output is not None:
-        state = state_at(stage.output)
+        state = look(place_of(stage.output)).state
         if state is not None and state.command != stage.name:
             what = f"written by packtool {state.command}, not by packtool {stage.name}"
             raise UsageError("resume-differs", what, remedy="choose another output", where=str(stage.output))
@@ -174,12 +176,6 @@ def _tokenizer(store: str, stage: Stage | None) -> TokenizerInfo:
         return load(stage.options.get("tokenizer"), **options).info
 
 
-def _require(stage: Stage, name: str, remedy: str) -> None:
-    if name not in stage.options:
-        what = f"{stage.name} needs the option {name}"
-        raise UsageError("missing-option", what, remedy=remedy, where=stage.table.place())
-
-
 def _do(stage: Stage, options: dict[str, Any], overwrite: bool) -> StageResult:
     clock = Clock()
     function = _function(stage.name)
@@ -191,19 +187,15 @@ def _do(stage: Stage, options: dict[str, Any], overwrite: bool) -> StageResult:
     try:
         result = function(*stage.arguments(), **options, resume=True)
     except UsageError as error:
-        if error.code not in DIFFERS or not overwrite:
-            raise _with_remedy(error) from None
+        if error.code not in DIFFERS:
+            raise
+        if not overwrite:
+            remedy = "give --overwrite to make it anew, or another --output"
+            raise UsageError(error.code, error.what, remedy=remedy, where=error.where) from None
         result = function(*stage.arguments(), **options, overwrite=True)
     state = "kept" if result.kept else "done"
     log.info("%s: %s in %.1f s", stage.output, state, _wall(clock))
     return StageResult(stage, state, _wall(clock), result)
-
-
-def _with_remedy(error: UsageError) -> UsageError:
-    if error.code not in DIFFERS:
-        return error
-    remedy = "give --overwrite to make it anew, or another --output"
-    return UsageError(error.code, error.what, remedy=remedy, where=error.where)
 
 
 def _wall(clock: Clock) -> float:
@@ -216,22 +208,15 @@ def _preview(stage: Stage, options: dict[str, Any], before: Sequence[StageResult
     if stage.output is None:
         return StageResult(stage, "would do")
     if any(path in changing for path in stage.needs):
-        occupied = is_occupied(stage.output)
+        occupied = look(place_of(stage.output)).names
         sizes = [_bytes(result) for result in before if result.stage.output in stage.needs]
         about = None if None in sizes else sum(size or 0 for size in sizes)
         return StageResult(stage, "would compare" if occupied else "would do", about_bytes=about)
     preview = _function(stage.name)(*stage.arguments(), **options, dry_run=True).preview
-    return StageResult(stage, _intent(preview.found, overwrite), preview=preview)
+    states = {"nothing": "would do", "finished": "would keep", "unfinished": "would continue"}
+    other = "would replace" if overwrite else "would refuse"
+    return StageResult(stage, states.get(preview.found, other), preview=preview)
 
 
 def _bytes(result: StageResult) -> int | None:
     return result.about_bytes if result.preview is None else result.preview.figures.get("bytes")
-
-
-def _intent(found: str, overwrite: bool) -> str:
-    return {
-        "nothing": "would do",
-        "finished": "would keep",
-        "unfinished": "would continue",
-        "other": "would replace" if overwrite else "would refuse",
-    }[found]

@@ -17,9 +17,7 @@ from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.write_corpus import copied_choice, index_fields
 from packtool.errors import DataError, UsageError
 from packtool.metrics import Accounts, BatchMix, Ledger, Tally
-from packtool.places.npy import FileEntry
 from packtool.places.place import Place
-from packtool.plan import I64
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
@@ -133,10 +131,16 @@ def write_order(
         (place.staged / directory).mkdir(exist_ok=True)
         with NpyWriter(place.staged / directory / ORDER_FILE, "<i8", (shuffle.atoms,)) as out:
             parts = order_parts(shuffle, job.budget.memory, place.scratch)
-            for part in _dealt(parts, plan, record):
+            if record.ranks is not None and record.global_batch is not None:
+                segments = plan.segments
+                parts = dealt_order(parts, lambda rows: pairs_of(segments(rows)), record.ranks, record.global_batch)  # noqa: B023
+            for part in parts:
                 out.write(part)
-            entries.append(_named(out.close(), directory))
-    _require_sound_atoms(job, dataset)
+            entry = out.close()
+            entries.append(msgspec.structs.replace(entry, name=str(Path(directory, entry.name))))
+    if job.options.check_input:  # beside the numbers in the manifest, an order is made of the lists of atoms alone
+        with InputCheck(dict(enumerate(dataset.atom_files()))) as check:
+            check.require_sound()
     manifest = OrderManifest(
         base=manifests.input_entry(dataset.place),
         shuffle=record,
@@ -148,12 +152,6 @@ def write_order(
     return DatasetResult(path=place.shown, run=run)
 
 
-def _dealt(parts: Iterator[I64], plan: StoredPlan, record: Shuffle) -> Iterator[I64]:
-    if record.ranks is None or record.global_batch is None:
-        return parts
-    return dealt_order(parts, lambda rows: pairs_of(plan.segments(rows)), record.ranks, record.global_batch)
-
-
 def _require_rows(dataset: PackedDataset, plans: Sequence[StoredPlan]) -> None:
     """Require whole rows that move one by one, since only these can be dealt, and segments, which tell their cost."""
     where = str(dataset.place)
@@ -162,17 +160,6 @@ def _require_rows(dataset: PackedDataset, plans: Sequence[StoredPlan]) -> None:
         raise UsageError("atoms-fixed", what, remedy='read it with Loader(balance="step")', where=where)
     if not dataset.has_segments:
         raise no_segments(dataset.place)
-
-
-def _require_sound_atoms(job: DatasetJob, dataset: PackedDataset) -> None:
-    """Check the files that list atoms: beside the numbers in the manifest, an order is made of them alone.
-
-    Raises:
-        DataError: one is not what the manifest says.
-    """
-    if job.options.check_input:
-        with InputCheck(dict(enumerate(dataset.atom_files()))) as check:
-            check.require_sound()
 
 
 def write_rows(
@@ -265,10 +252,6 @@ def _files_read(dataset: PackedDataset, *, index_only: bool) -> Iterator[MappedF
 def _counted(table: npt.NDArray[Any] | None) -> dict[str, int]:
     """Count the batches, if there are any."""
     return {} if table is None else {"batches": len(table)}
-
-
-def _named(entry: FileEntry, directory: str) -> FileEntry:
-    return msgspec.structs.replace(entry, name=str(Path(directory) / entry.name)) if directory else entry
 
 
 def _require_same(ledger: Ledger, tallies: Sequence[Tally], where: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from packtool.errors import UsageError
 from packtool.places.cached import CachedPlace
 from packtool.places.place import Place
 from packtool.plan import Plan
-from packtool.sizes import parse_bytes, show_bytes
+from packtool.sizes import free_bytes, parse_bytes, show_bytes
 from packtool.storage import manifest as manifests
 from packtool.storage.dataset_files import listed
 from packtool.storage.token_store import Corpus
@@ -40,7 +39,7 @@ def limit_of(places: Sequence[Place], root: Path, given: str | int | None, worke
     """
     if not places:
         return None
-    limit = _half_of_what_is_free(root) if given is None else parse_bytes(given)
+    limit = free_bytes(root) // 2 if given is None else parse_bytes(given)
     sizes = {(str(place), each.name): each.bytes for place in places for each in listed(manifests.read(place))}
     if sum(sizes.values()) <= limit and not shared:
         return None
@@ -83,9 +82,3 @@ def _spread(corpus: Corpus, plan: Plan) -> int:
         if (document >= 0).any():
             most = max(most, int(np.ptp(corpus.locate(document[document >= 0]))))
     return most
-
-
-def _half_of_what_is_free(root: Path) -> int:
-    while not root.exists():
-        root = root.parent
-    return shutil.disk_usage(root).free // 2

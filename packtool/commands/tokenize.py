@@ -10,7 +10,7 @@ from typing import Any
 
 from packtool import __version__
 from packtool.clock import Clock
-from packtool.commands.conversations import AUTO, chat_of, check_conversations, recorded_of, renderer_of
+from packtool.commands.conversations import AUTO, chat_of, check_conversations, recorded_of
 from packtool.commands.inputs import find_files, found_from_anywhere, warn_of_repeats
 from packtool.commands.part import Part, engine_of, require_all
 from packtool.commands.places import claim_output
@@ -116,10 +116,15 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
     if chats:
         chat, loaded = chat_of(options, loaded)
         recorded |= recorded_of(options, chat)
-    key = key_of(__version__, recorded, loaded.info, [_identity(files) for files in found])
+    identity = [
+        None if files is None else [(file.name, file.bytes, file.modified) for file in files] for files in found
+    ]
+    key = key_of(__version__, recorded, loaded.info, identity)
     if options.dry_run:
         return _preview(options, key, [file for files in found for file in files or ()], loaded, filters, fields, chat)
-    read = [each for each in _read(inputs, found) if each != STDIN]
+    # What was named, and what it led to, perhaps through links.
+    read = [*map(str, inputs), *(file.location for files in found for file in files or ())]
+    read = [each for each in read if each != STDIN]
     with claim_output(options, options.output, "tokenize", key=key, inputs=read, share=engine.share) as out:
         if out.finished:
             return _finished(out)
@@ -175,6 +180,10 @@ def _job(
 ) -> Job:
     """List the blocks to tokenize, and make the job they have in common."""
     out.share(out.scratch / TOKENIZER, loaded.data)
+    special: set[int] = set()
+    if options.special_tokens == "token" and options.ids_field is None:
+        known = loaded.info.added_tokens
+        special = {known[text] for text in marked(loaded.spec) if text in known}
     context = tasks.Context(
         scratch=str(out.scratch.absolute()),
         tokenizer=loaded.info,
@@ -191,7 +200,7 @@ def _job(
         max_errors=options.max_errors,
         max_record_bytes=options.record_bytes,
         provenance=options.provenance,
-        special_ids=_special_ids(loaded) if options.special_tokens == "token" and options.ids_field is None else (),
+        special_ids=tuple(sorted(special)),
         delivery=out.delivery(engine),
         chat=chat,
         loss=chat is not None,
@@ -216,11 +225,6 @@ def _run(job: Job, fallback: Pieces[str], encoder: str, why: str) -> str:
     return why
 
 
-def _read(inputs: Sequence[Path | str], found: Sequence[Sequence[CorpusFile] | None]) -> list[str]:
-    """Record what was named, and what it led to, perhaps through links."""
-    return [*map(str, inputs), *(file.location for files in found for file in files or ())]
-
-
 def _hold_conversations(options: TokenizeArguments, files: Sequence[CorpusFile], records: Any) -> tuple[bool, Any]:
     """Tell whether the input holds conversations, as given or by its first record; return that, and a program's
     records."""
@@ -238,12 +242,6 @@ def _fields(options: TokenizeArguments, *, chats: bool) -> Fields:
     if chats:
         text = options.conversations if options.conversations not in (None, AUTO) else ""
     return Fields(text, options.ids_field is not None, tuple(columns), options.id_field or "", chats)
-
-
-def _special_ids(loaded: load.LoadedTokenizer) -> tuple[int, ...]:
-    """List the ids of the tokens that are marked as special, ascending."""
-    known = loaded.info.added_tokens
-    return tuple(sorted({known[text] for text in marked(loaded.spec) if text in known}))
 
 
 def _check_options(inputs: Sequence[Path | str], options: TokenizeArguments, stream: str) -> None:
@@ -271,11 +269,6 @@ def _check_options(inputs: Sequence[Path | str], options: TokenizeArguments, str
     if stdin and options.resume:
         remedy = "write it to a file first, or give --overwrite"
         raise UsageError("stdin-no-resume", f"{stream} can't be resumed", remedy=remedy, where="--resume")
-
-
-def _identity(files: Sequence[CorpusFile] | None) -> list[tuple[str, int, int]] | None:
-    """Return what must not change between an interrupted run and the one that resumes it."""
-    return None if files is None else [(file.name, file.bytes, file.modified) for file in files]
 
 
 def _seen(file: CorpusFile, fields: Fields, *, look: bool) -> SeenFile:
@@ -306,8 +299,12 @@ def _preview(
     chat: Chat | None,
 ) -> TokenizeResult:
     """Preview what there is to read, and estimate from samples what will be written."""
-    tokenizer = None if fields.ids else reference_tokenizer(loaded.data)
-    about = estimate(files, tokenizer, fields, filters, None if chat is None else renderer_of(chat))
+    tokenizer, renderer = None if fields.ids else reference_tokenizer(loaded.data), None
+    if chat is not None:
+        from packtool.tokenizing.conversations import Renderer
+
+        renderer = Renderer(chat)
+    about = estimate(files, tokenizer, fields, filters, renderer)
     figures = {
         "files": len(files),
         "blocks": len(blocks.plan(files)),

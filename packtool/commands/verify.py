@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def _check_content(place: Place, manifest: Manifest, stores: Sequence[Place]) ->
     return sum(bucket.rows * bucket.sequence_length for bucket in dataset.buckets), problems
 
 
-def _attempt(check: Callable[[], None]) -> list[PacktoolError]:
+def _attempt(check: Callable[[], object]) -> list[PacktoolError]:
     """Run a check; return the problem that it stops at."""
     try:
         check()
@@ -153,7 +154,7 @@ def _check_store(place: Place) -> tuple[int, list[PacktoolError]]:
         problems += _attempt(lambda: _check_loss(store))
     if store.manifest.shards and store.manifest.shards[0].columns is not None:
         for name in store.kept_fields:
-            problems += _attempt(lambda: _check_column(store, name))  # noqa: B023 - called at once
+            problems += _attempt(partial(store.column, name))  # that there is a value for each document
     return store.tokens, problems
 
 
@@ -165,11 +166,6 @@ def _check_loss(store: TokenStore) -> None:
     if trained != (said := store.manifest.counts["trained_tokens"]):
         what = f"{trained} tokens train, but the manifest says {said}"
         raise DataError("wrong-count", what, remedy=AGAIN, where=str(store.place))
-
-
-def _check_column(store: TokenStore, name: str) -> None:
-    """Check that there is one value for each document."""
-    store.column(name)
 
 
 def _check_origins(store: TokenStore, entry: FileEntry) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool.errors import DataError, UsageError
+from packtool.commands.document_origins import require_same_stores
+from packtool.errors import DataError
 from packtool.metrics import Accounts, Tally
 from packtool.places.typed import Typed
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, offsets_of
 from packtool.report.packed import read_report
 from packtool.report.sources import packed_sources
-from packtool.storage import manifest as manifests
 from packtool.storage.index_arrays import count_trained
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import Corpus
@@ -98,12 +98,7 @@ def _check_sources(dataset: PackedDataset) -> None:
 
 
 def _corpus(dataset: PackedDataset, stores: Sequence[Typed]) -> Corpus:
-    packed = [entry.xxh3_128 for entry in dataset.manifest.inputs]
-    given = [manifests.input_entry(store).xxh3_128 for store in stores]
-    if packed != given:
-        remedy = "give the same stores in the same order as packtool pack was given"
-        names = ", ".join(manifests.input_names(dataset.place, dataset.manifest.inputs))
-        raise UsageError("other-stores", f"packed from other stores ({names})", remedy=remedy, where="--store")
+    require_same_stores(dataset, stores)
     corpus = Corpus(stores)
     if (chosen := dataset.chosen()) is not None:
         corpus.choose(chosen)

@@ -68,7 +68,6 @@ class Candidate:
 def candidates(
     names: Sequence[str],
     sequence_lengths: Sequence[int],
-    buckets: Sequence[int] | None = None,
     grid: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[Candidate]:
     """Combine every strategy with every sequence length (those of several row lengths once), and with every combination
@@ -76,7 +75,6 @@ def candidates(
     Args:
         names: strategies, or ``all`` among them for every one.
         sequence_lengths: for the strategies that take one.
-        buckets: row lengths for the strategies that take those; None for their default.
         grid: values to try, by the name of the option in `PackOptions`.
 
     Raises:
@@ -94,17 +92,13 @@ def candidates(
                 remedy=meant_strategy(name, {**{each.name: each.summary for each in STRATEGIES.values()}, ALL: "each"}),
                 where="--compare",
             )
-    values = {option: list(tried) for option, tried in (grid or {}).items()}
-    if buckets is not None:
-        values.setdefault("buckets", [tuple(buckets)])
+    values = grid or {}
     for option in values:
         if not any(option in STRATEGIES[name].accepts for name in chosen):
-            raise UsageError(
-                "option-not-taken",
-                "none of the strategies compared takes this option",
-                remedy=f"leave it out, or compare {' or '.join(_takers(option)) or 'other strategies'}, too",
-                where=flag(option),
-            )
+            takers = [name for name, strategy in STRATEGIES.items() if option in strategy.accepts]
+            what = "none of the strategies compared takes this option"
+            remedy = f"leave it out, or compare {' or '.join(takers) or 'other strategies'}, too"
+            raise UsageError("option-not-taken", what, remedy=remedy, where=flag(option))
     return [
         replace(candidate, asked=name in names)
         for name in chosen
@@ -133,10 +127,6 @@ def _variants(name: str, sequence_lengths: Sequence[int], values: Mapping[str, S
         differing = [_named(option, given[option]) for option in axes if option in _SHORT and len(axes[option]) > 1]
         variants.append(Candidate(name, options, " ".join([name, *differing])))
     return variants
-
-
-def _takers(option: str) -> list[str]:
-    return [name for name, strategy in STRATEGIES.items() if option in strategy.accepts]
 
 
 def _named(option: str, value: Any) -> str:

@@ -30,11 +30,4 @@ def sample_rows(lengths: Ints, candidate: Candidate) -> Segments:
 def spread_rows(segments: Callable[[int, int], Segments], rows: int) -> Segments:
     """List some rows, evenly spread, of all that `segments(first, last)` gives."""
     wanted = distinct(np.linspace(0, rows - 1, PICTURED).astype(np.int64)).tolist() if rows else []
-    parts: list[Segments] = [segments(row, row + 1) for row in wanted]
-    empty = np.zeros(0, np.int64)
-    columns = [
-        np.concatenate([empty, *(getattr(part, name) for part in parts)])
-        for name in ("document", "start", "length", "repeated")
-    ]
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-    return Segments(columns[0], columns[1], columns[2], columns[3], offsets)
+    return Segments.concatenate([segments(row, row + 1) for row in wanted] or [segments(0, 0)])

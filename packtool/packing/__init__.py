@@ -5,7 +5,7 @@ lengths ─windows─▶ lengths of a window ─strategy─▶ one plan for each
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 
 from packtool.arrays import IN_MEMORY, Arrays
@@ -14,7 +14,7 @@ from packtool.metrics import Tally
 from packtool.options import names
 from packtool.packing.options import PackOptions, Strategy, check, mixes
 from packtool.packing.plans.counted import Counted
-from packtool.packing.plans.windows import in_windows, window_ranges
+from packtool.packing.plans.windows import window_ranges
 from packtool.plan import Ints, Plan
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "join_windows",
     "plan",
     "plan_window",
-    "plan_windows",
     "strategy",
 ]
 
@@ -128,28 +127,6 @@ def join_windows(parts: Sequence[tuple[int, list[Plan]]], lengths: Ints, arrays:
     firsts = [first for first, _ in parts]
     buckets = zip(*(plans for _, plans in parts), strict=True)
     return [type(bucket[0]).join(bucket, lengths, firsts, arrays) for bucket in buckets]
-
-
-def plan_windows(name: str, blocks: Iterable[Ints], options: PackOptions) -> Iterator[tuple[int, list[Plan]]]:
-    """Plan a corpus window by window, where its lengths or plans exceed memory.
-
-    Args:
-        name: a windowed strategy.
-        blocks: lengths of consecutive documents; windows do not depend on how they are divided.
-        options: what the strategy takes.
-
-    Yields:
-        The first document of a window and its plans, which count documents from it.
-
-    >>> import numpy as np
-    >>> blocks = [np.array([5, 4]), np.array([2])]
-    >>> [(first, rows.rows) for first, (rows,) in plan_windows("ffd", blocks, PackOptions(sequence_length=8))]
-    [(0, 2)]
-    """
-    first = 0
-    for lengths in in_windows(blocks, options.window_tokens):
-        yield first, plan_window(name, lengths, options, first)
-        first += len(lengths)
 
 
 def plan_window(name: str, lengths: Ints, options: PackOptions, first: int) -> list[Plan]:

@@ -6,10 +6,8 @@ Paper: Seamless Packing, D.3.
 
 from __future__ import annotations
 
-from packtool.packing.bins.cut import cut_documents
-from packtool.packing.bins.filled import FilledBins
+from packtool.packing.bins.filled import fill
 from packtool.packing.bins.greedy import first_fit
-from packtool.packing.bins.optimize import near_optimal
 from packtool.packing.options import PackOptions, Strategy
 from packtool.packing.plans.counted import Counted
 from packtool.plan import Ints, Plan
@@ -23,21 +21,12 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     >>> bins.segments(np.arange(bins.rows)).document
     array([2, 3, 0, 1])
     """
-    return [_fill(lengths, options).plan()]
+    return [fill(lengths, options, first_fit).plan()]
 
 
 def count(lengths: Ints, options: PackOptions) -> list[Counted]:
     """Count the rows of `plan`."""
-    return [_fill(lengths, options).count()]
-
-
-def _fill(lengths: Ints, options: PackOptions) -> FilledBins:
-    sequence_length = options.row_length
-    documents = cut_documents(lengths, sequence_length)
-    if not options.optimize:
-        return FilledBins(lengths, sequence_length, documents, first_fit(documents.counts, sequence_length))
-    runs, bound = near_optimal(documents.counts, sequence_length, first_fit)
-    return FilledBins(lengths, sequence_length, documents, runs, least_rows=documents.whole_rows + bound)
+    return [fill(lengths, options, first_fit).count()]
 
 
 STRATEGY = Strategy(

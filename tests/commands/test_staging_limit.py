@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from packtool.commands import staging_limit as staged
 from packtool.commands.places import in_part
 from packtool.commands.staging_limit import limit_of
 from packtool.errors import UsageError
@@ -45,7 +45,7 @@ def test_by_default_half_of_what_is_free(places: list[Place], tmp_path: Path, mo
     class Usage:
         free = 60_000
 
-    monkeypatch.setattr(staged.shutil, "disk_usage", lambda _: Usage)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage)
     assert sum(sizes(places)) > 30_000
     assert limit_of(places, tmp_path, None, 2, shared=False) == 30_000
 

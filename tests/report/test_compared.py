@@ -14,7 +14,7 @@ LENGTHS = np.array([3, 9, 40, 17, 5, 64, 2, 30] * 20)
 
 
 def comparison(names: list[str], sizes: list[int], parameters: int | None = None) -> Comparison:
-    outcomes = list(compare(LENGTHS, candidates(names, sizes, [16, 64] if "buckets" in names else None)))
+    outcomes = list(compare(LENGTHS, candidates(names, sizes, {"buckets": [(16, 64)]} if "buckets" in names else None)))
     return comparison_of(outcomes, LengthCounts.of(LENGTHS), 4, "packtool pack store -o packed", parameters)
 
 

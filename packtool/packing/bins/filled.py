@@ -6,15 +6,17 @@ and multiplied; a plan then assigns documents to the tails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from packtool.metrics import Tally
+from packtool.options.pack import PackOptions
 from packtool.packing.bins.assign import assign, stable_order
-from packtool.packing.bins.cut import CutDocuments
+from packtool.packing.bins.cut import CutDocuments, cut_documents
+from packtool.packing.bins.optimize import near_optimal
 from packtool.packing.bins.runs import Runs
 from packtool.packing.plans.bins_and_rows import Bins, LongRows, RowsPlan
 from packtool.packing.plans.counted import Counted
@@ -23,6 +25,15 @@ from packtool.plan import I64, Ints, Segments, offsets_of, pad, ranges
 
 _ITEMS = 1 << 22  # items that are looked up at a time
 _ROWS = 1 << 12  # rows of a stream that are counted at a time
+
+
+def fill(lengths: Ints, options: PackOptions, greedy: Callable[[I64, int], Runs]) -> FilledBins:
+    """Cut documents to chunks of at most L tokens, and put them into bins of L; a chunk of EOS alone is left out."""
+    documents = cut_documents(lengths, options.row_length)
+    if not options.optimize:
+        return FilledBins(lengths, options.row_length, documents, greedy(documents.counts, options.row_length))
+    runs, bound = near_optimal(documents.counts, options.row_length, greedy)
+    return FilledBins(lengths, options.row_length, documents, runs, least_rows=documents.whole_rows + bound)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from packtool.metrics.homogeneity import Homogeneity, HomogeneityCounts
-from packtool.packing import STRATEGIES, PackOptions, plan, plan_windows
+from packtool.packing import STRATEGIES, PackOptions, plan, plan_window
 from packtool.packing.bins import mix as module
 from packtool.packing.bins.exchange import RowSegments, even_costs
 from packtool.packing.bins.groups import HALF, weights
 from packtool.packing.bins.mix import mix
+from packtool.packing.plans.windows import window_ranges
 from packtool.plan import Plan, Segments, offsets_of
 from packtool.shuffling.balance import pairs_of
 from tests.test_laws import corpora, options_of
@@ -238,8 +239,9 @@ def test_a_window_is_mixed_on_its_own(name):
     options = PackOptions(window_tokens=50_000, mix_rows=True, **given)
 
     def windows(lengths: np.ndarray) -> list[list[list[int]]]:
-        parts = plan_windows(name, [lengths], options)
-        return [[only.segments(np.arange(only.rows)).document.tolist() for only in plans] for _, plans in parts]
+        ranges = window_ranges(lengths, options.window_tokens)
+        parts = [plan_window(name, lengths[first:last], options, first) for first, last in ranges]
+        return [[only.segments(np.arange(only.rows)).document.tolist() for only in plans] for plans in parts]
 
     first = windows(lengths)
     assert len(first) > 3

@@ -7,25 +7,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from packtool.packing import STRATEGIES, PackOptions, plan, plan_windows
+from packtool.packing import STRATEGIES, PackOptions, plan, plan_window
 from packtool.packing.plans import windows
 from tests.packing.tokens import bins_of
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_windows_do_not_depend_on_blocks(data):
+def test_windows_are_as_full_as_they_can_be(data):
     lengths = np.array(data.draw(st.lists(st.integers(1, 30), max_size=40)), np.int64)
     limit = data.draw(st.integers(1, 60))
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(lengths)), max_size=6)))
+    ends = data.draw(st.lists(st.integers(0, len(lengths)), max_size=3))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows, "_BATCH", data.draw(st.sampled_from([1, 2, 5, 1 << 18])))
-        found = list(windows.in_windows(np.split(lengths, cuts), limit))
-    np.testing.assert_array_equal(np.concatenate([lengths[:0], *found]), lengths)
-    assert all(len(window) for window in found)
-    assert all(window.sum() <= limit or len(window) == 1 for window in found)
-    # As full as they can be.
-    assert all(a.sum() + b[0] > limit for a, b in pairwise(found))
+        found = windows.window_ranges(lengths, limit, ends)
+    assert [first for first, _ in found] == [0, *(last for _, last in found)][:-1]
+    assert (found[-1][1] if found else 0) == len(lengths)
+    assert {end for end in ends if 0 < end < len(lengths)} <= {first for first, _ in found}
+    for first, last in found:
+        assert last > first
+        assert lengths[first:last].sum() <= limit or last == first + 1
+    for (first, last), (_, _) in pairwise(found):
+        assert lengths[first : last + 1].sum() > limit or last in ends
 
 
 @pytest.mark.parametrize("name", [name for name, strategy in STRATEGIES.items() if strategy.windowed])
@@ -33,7 +36,8 @@ def test_a_corpus_is_planned_as_its_windows_are(name):
     lengths = np.round(np.random.default_rng(2).lognormal(4, 1.3, 4000)).astype(np.int64) + 1
     given = {"buckets": (64, 256)} if name == "buckets" else {"sequence_length": 128}
     options = PackOptions(window_tokens=50_000, **given)
-    parts = list(plan_windows(name, np.array_split(lengths, 7), options))
+    ranges = windows.window_ranges(lengths, options.window_tokens)
+    parts = [(first, plan_window(name, lengths[first:last], options, first)) for first, last in ranges]
     assert len(parts) > 5
     for bucket, whole in enumerate(plan(name, lengths, options)):
         rows = [
