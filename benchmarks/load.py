@@ -2,8 +2,9 @@
 
 Rows of 2048 tokens, 8 to a batch, shuffled, as int64, from files in the page cache; the same rows for all, written by
 `packtool export`, except nanoGPT and Megatron, which cut the documents to rows themselves. Each reader runs in its own
-environment, all with one PyTorch, with no worker process, one, and two. CPU seconds are those of the training
-process and its workers; the first batch counts from making the reader, its library and PyTorch being loaded.
+environment, all with one PyTorch, with no worker process, one, and two. PyTorch's "DataLoader alone" hands over batches
+of all fields that are made already, as it sends tensors. CPU seconds are those of the training process and its workers;
+the first batch counts from making the reader, its library and PyTorch being loaded.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ READERS = {
 """Of each its function in `benchmarks.peers.load`, what it reads, its environment."""
 ALONE = {"NumPy, ids": ("numpy", "rows", None), "nanoGPT's get_batch": ("nanogpt", "nanogpt", "torch")}
 """These have no workers."""
+HANDED = {"DataLoader alone, all fields": ("ready", "rows", "torch")}
+"""What it takes to hand batches over from workers, without making them."""
 
 
 def cases(scale: Scale) -> Cases:
@@ -36,7 +39,7 @@ def cases(scale: Scale) -> Cases:
     places = _places(tokens)
     seconds = scale.of(0.5, 2, 5)
     for workers in (0, 1, 2):
-        readers = {**READERS, **(ALONE if not workers else {})}
+        readers = {**READERS, **(HANDED if workers else ALONE)}
         contestants = [
             Contestant(name, program("load", reader, places[what], workers, seconds, LENGTH), peer=peer)
             for name, (reader, what, peer) in readers.items()

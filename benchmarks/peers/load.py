@@ -50,6 +50,31 @@ def nanogpt(path: Path, workers: int, length: int) -> Iterator[Any]:
         yield x if len(y) else None
 
 
+class _Ready:
+    """Batches that take nothing to make: the same one, five tensors like those that packtool gives."""
+
+    def __init__(self, length: int) -> None:
+        import torch
+
+        ids = torch.zeros(BATCH, length, dtype=torch.int64)
+        self._batch = {name: ids.clone() for name in ("input_ids", "labels", "position_ids")}
+        self._batch |= {"document_ids": ids.int(), "cu_seqlens": torch.arange(4 * BATCH, dtype=torch.int32)}
+
+    def __len__(self) -> int:
+        return 1 << 14
+
+    def __getitem__(self, number: int) -> Any:
+        return self._batch
+
+
+def ready(path: Path, workers: int, length: int) -> Iterator[Any]:
+    """PyTorch's `DataLoader` alone: it hands over batches that are made already."""
+    from torch.utils.data import DataLoader
+
+    rows: Any = _Ready(length)
+    return (each["input_ids"] for each in DataLoader(rows, batch_size=None, num_workers=workers))
+
+
 def packtool_ids(path: Path, workers: int, length: int) -> Iterator[Any]:
     """`packtool.torch.Loader` with inputs and labels, and attention across documents, as the others give."""
     from packtool.torch import Loader
@@ -129,6 +154,7 @@ def megatron(path: Path, workers: int, length: int) -> Iterator[Any]:
 READERS: dict[str, tuple[Callable[[Path, int, int], Iterator[Any]], str]] = {
     "numpy": (numpy, "numpy"),
     "nanogpt": (nanogpt, "torch"),
+    "ready": (ready, "torch"),
     "packtool_ids": (packtool_ids, "packtool.torch"),
     "packtool_all": (packtool_all, "packtool.torch"),
     "mosaicml": (mosaicml, "streaming"),
