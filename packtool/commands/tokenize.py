@@ -301,7 +301,7 @@ def _preview(
     """Preview what there is to read, and estimate from samples what will be written."""
     tokenizer, renderer = None if fields.ids else reference_tokenizer(loaded.data), None
     if chat is not None:
-        from packtool.tokenizing.conversations import Renderer
+        from packtool.conversations.renderer import Renderer
 
         renderer = Renderer(chat)
     about = estimate(files, tokenizer, fields, filters, renderer)

@@ -143,6 +143,24 @@ def without_tool_calls(conversation: Conversation) -> Conversation:
     return Conversation(tuple(messages), tuple(trains), None, prompt)
 
 
+def texts_of(value: Any) -> list[str]:
+    """List all texts in a JSON value, in no order.
+
+    >>> texts_of([{"role": "user", "content": ["Hi", 1]}])
+    ['user', 'Hi']
+    """
+    found: list[str] = []
+    waiting = [value]
+    for each in waiting:  # which grows meanwhile
+        if isinstance(each, str):
+            found.append(each)
+        elif isinstance(each, dict):
+            waiting += each.values()
+        elif isinstance(each, list | tuple):
+            waiting += each
+    return found
+
+
 def _of_shared(message: Any, number: int) -> dict[str, Any]:
     """Rename from and value to the names that messages use."""
     if isinstance(message, Mapping) and "from" in message and "value" in message:

@@ -10,7 +10,7 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from packtool.conversations.record import Conversation, ConversationError
+from packtool.conversations.record import Conversation, ConversationError, texts_of
 from packtool.conversations.sandbox import BEGIN, END, LARGEST, STEPS, Environment, Meter
 from packtool.conversations.symbols import Trace
 
@@ -97,7 +97,7 @@ class ChatTemplate:
         Raises:
             ConversationError: the template refuses them, fails, or does too much.
         """
-        largest = min(CHARACTERS, LARGEST + _GROWTH * characters([messages, tools]))
+        largest = min(CHARACTERS, LARGEST + _GROWTH * sum(map(len, texts_of([messages, tools]))))
         if self._trace is not None:
             largest = LARGEST >> 4  # for all but symbols
         self._environment.meter = Meter(self._steps, largest)
@@ -131,21 +131,6 @@ class ChatTemplate:
     def render_conversation(self, conversation: Conversation) -> Rendered:
         """Render all of a conversation."""
         return self.render(conversation.messages, conversation.tools)
-
-
-def characters(value: Any) -> int:
-    """Count the characters of all texts in a JSON value."""
-    size = 0
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, str):
-            size += len(each)
-        elif isinstance(each, Mapping):
-            waiting += each.values()
-        elif isinstance(each, list | tuple):
-            waiting += each
-    return size
 
 
 def _unmarked(text: str) -> Rendered:

@@ -36,7 +36,8 @@ from packtool.tokenizing.trained import TrainedTokens
 from packtool.tokenizing.verify import Verified
 
 if TYPE_CHECKING:
-    from packtool.tokenizing.conversations import Conversations, Renderer
+    from packtool.conversations.renderer import Renderer
+    from packtool.tokenizing.conversations import Conversations
 
 REMEDIES = {
     "bad-conversation": "fix the conversation, or give --on-error skip or quarantine",
@@ -194,7 +195,7 @@ def _talks(context: Context, chat: Chat) -> Conversations:
 
 @functools.lru_cache(maxsize=1)
 def _renderer(chat: Chat) -> Renderer:
-    from packtool.tokenizing.conversations import Renderer
+    from packtool.conversations.renderer import Renderer
 
     return Renderer(chat)
 

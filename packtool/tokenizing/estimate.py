@@ -20,7 +20,7 @@ from packtool.corpus.records import CorpusFile, Document, Span
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from packtool.tokenizing.conversations import Renderer
+    from packtool.conversations.renderer import Renderer
 
 SAMPLES = 16
 """Places of the corpus that are looked at, equally far apart in bytes."""
@@ -121,7 +121,9 @@ def _sample(
     for batch in SpanReader(file, span, fields, salvage=False):
         read += batch.progress
         if renderer is not None:
-            renderer.render(batch)
+            from packtool.tokenizing.conversations import render  # which needs jinja2
+
+            render(renderer, batch)
         for document in filter(filters.keeps, batch.documents) if not fields.ids else ():
             characters = _characters(document)
             documents += characters > 0
