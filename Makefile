@@ -92,8 +92,8 @@ bench: $(BIN)/installed
 
 bench-full: $(BIN)/installed
 	$(BIN)/python -m benchmarks run --full
-	for each in mix even_cost attention balance "index_only reading" "index_only beyond" "index_only writing" memory soak cluster \
-		"scaling --overhead"; \
+	for each in conversations mix even_cost attention balance "index_only reading" "index_only beyond" \
+		"index_only writing" memory soak cluster "scaling --overhead"; \
 		do $(BIN)/python -m benchmarks.$$each || exit 1; done
 	$(BIN)/python -m benchmarks page
 

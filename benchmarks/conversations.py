@@ -4,9 +4,10 @@ Both get the same corpus, tokenizer and chat template, masks from its generation
 decreasing, and one process without workers; they take turns. CPU seconds: of whole processes, and of what comes after
 imports. Tokens and rows are compared.
 
-    python -m benchmarks.conversations --tokenizer DIR [--megabytes 100] [--rounds 3]
+    python -m benchmarks.conversations [--tokenizer DIR] [--megabytes 100] [--rounds 3]
 
-DIR holds a tokenizer.json and a chat_template.jinja with generation marks.
+DIR holds a tokenizer.json and a chat_template.jinja with generation marks; by default those are Qwen 3's, with the
+template that TRL trains it with.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import argparse
 import json
 import random
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks import peers
 from benchmarks.common import WORK, Run, fresh, median, rounds, run, save
+from benchmarks.corpus import tokenizer
 from scripts.stdlib_text import modules, reference
 
 LENGTH = 4096
@@ -99,9 +101,20 @@ def chats(size: int) -> Iterator[str]:
         yield line
 
 
+def qwen(peer: Path) -> Path:
+    """A directory with Qwen 3's tokenizer and the template that lies in TRL, in the environment of this Python."""
+    here = fresh(WORK / "conversations-qwen")
+    file, _, eos = tokenizer("Qwen 3")
+    (here / "tokenizer.json").write_bytes(file.read_bytes())
+    (here / "tokenizer_config.json").write_text(json.dumps({"eos_token": eos}))
+    (template,) = peer.parent.parent.glob("lib/*/site-packages/trl/chat_templates/qwen3_training.jinja")
+    (here / "chat_template.jinja").write_bytes(template.read_bytes())
+    return here
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=Path, required=True)
+    parser.add_argument("--tokenizer", type=Path)
     parser.add_argument("--megabytes", type=float, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer", type=Path, help="the Python that has Transformers and TRL")
@@ -109,15 +122,12 @@ def main() -> None:
     work = fresh(WORK / "conversations")
     corpus = work / "corpus.jsonl"
     corpus.write_text("".join(chats(int(options.megabytes * 1e6))), encoding="utf-8")
-    peer = options.peer
-    if peer is None:
-        command = [sys.executable, "-m", "benchmarks.peers", "training"]
-        made = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-        peer = Path(made.stdout.decode().strip())
+    peer = options.peer or peers.environment("training")
+    place = options.tokenizer or qwen(peer)
     environment = {"TOKENIZERS_PARALLELISM": "false"}
 
     def measured(python: str | Path, program: str) -> Callable[[], Run]:
-        return lambda: run([python, "-c", program, options.tokenizer, corpus, str(LENGTH), work], env=environment)
+        return lambda: run([python, "-c", program, place, corpus, str(LENGTH), work], env=environment)
 
     found: dict[str, Any] = {"megabytes": options.megabytes}
     turns = rounds(options.rounds, measured(sys.executable, OURS), measured(peer, PEER))

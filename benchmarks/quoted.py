@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.figures import figure, table
 from benchmarks.measure import ROOT
 
-PAGES = ("index-only", "reliability", "scaling", "strategies", "training")
+PAGES = ("conversations", "index-only", "reliability", "scaling", "strategies", "training")
 """Pages in docs/ that quote figures."""
 BLOCK = re.compile(r"<!-- measured: ([\w ]+) -->\n.*?<!-- end -->\n", re.DOTALL)
 Lines = list[str]
@@ -246,6 +246,19 @@ def _mix(record: Any) -> Lines:
     return [table(header, rows)]
 
 
+def _conversations(record: Any) -> Lines:
+    rows = []
+    for name, shown in (("packtool", "`tokenize`, `pack`"), ("peer", "`apply_chat_template`, TRL's packing")):
+        each = record[name]
+        rows.append(
+            [shown, *(figure(each[what]) for what in ("cpu", "cpu_after_imports")), each["tokens"], each["rows"]]
+        )
+    times = [figure(record[f"times_{what}"]) for what in ("cpu", "cpu_after_imports")]
+    what = f"{record['megabytes']:.0f} MB of {record['packtool']['conversations']:,} chats, one process each, medians:"
+    header = ("", "CPU s", "CPU s after imports", "tokens", "rows")
+    return [what, table(header, [*rows, ["times as long", *times, "", ""]])]
+
+
 TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
     "index only reading": ("index_only_reading", "index_only reading", _reading),
     "index only beyond": ("index_only_beyond", "index_only beyond", _beyond),
@@ -260,6 +273,7 @@ TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
     "balance dealing": ("balance", "balance", _dealing),
     "attention": ("attention", "attention", _attention),
     "even cost": ("even_cost", "even_cost", _even_cost),
+    "conversations": ("conversations", "conversations", _conversations),
     "mix": ("mix", "mix", _mix),
 }
 """Of each table: the file, the benchmark that writes it, and what makes the table of it."""
