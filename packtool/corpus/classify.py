@@ -24,7 +24,6 @@ from packtool.corpus.walk import shown
 from packtool.errors import DataError
 from packtool.places.url import is_remote
 
-FORMATS = ("jsonl", "parquet", "text", "lines", "csv", "tsv")
 _BY_SUFFIX = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",

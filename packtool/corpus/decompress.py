@@ -9,6 +9,8 @@ from __future__ import annotations
 import bz2
 import lzma
 import zlib
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 _READ = 1 << 16
@@ -108,8 +110,8 @@ class _Gzip:
         return out
 
 
-def _xz() -> lzma.LZMADecompressor:
-    return lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
-
-
-_DECOMPRESSORS = {"gzip": _Gzip, "bz2": bz2.BZ2Decompressor, "xz": _xz}
+_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
+    "gzip": _Gzip,
+    "bz2": bz2.BZ2Decompressor,
+    "xz": partial(lzma.LZMADecompressor, memlimit=_XZ_MEMORY),
+}

@@ -47,7 +47,7 @@ def find(
 
     Args:
         location: path, directory, glob or URL.
-        format: one of FORMATS for all files; None to tell by name and content.
+        format: as `--format` takes it, for all files; None to tell by name and content.
         include: patterns; files that match none of them are not read. A pattern without `/` is compared with the
             file's own name, others against its path under `location`.
         exclude: patterns of files not to read.

@@ -49,11 +49,8 @@ def sniff(head: bytes) -> str:
     for magic, name in _MAGIC.items():
         if head.startswith(magic):
             return name
-    return "zstd" if _skippable_zstd(head) else ""
-
-
-def _skippable_zstd(head: bytes) -> bool:
-    return len(head) >= 4 and 0x50 <= head[0] <= 0x5F and head[1:4] == b"\x2a\x4d\x18"
+    skippable = len(head) >= 4 and 0x50 <= head[0] <= 0x5F and head[1:4] == b"\x2a\x4d\x18"
+    return "zstd" if skippable else ""
 
 
 def open_raw(location: str) -> Any:
@@ -173,11 +170,6 @@ class DecompressedStream:
     def seek(self, offset: int, /) -> object:
         """Refuse to seek."""
         raise io.UnsupportedOperation("compressed streams are read from start to end")
-
-    def compressed_position(self) -> int:
-        """Return how far the compressed file was read."""
-        position: int = self._raw.tell()
-        return position
 
     def close(self) -> None:
         """Close the file."""

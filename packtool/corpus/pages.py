@@ -75,24 +75,19 @@ class PagedFile(io.RawIOBase):
         self._held = b""
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a place."""
         self._at = offset if whence == io.SEEK_SET else self._raw.seek(0, whence) + offset
         return self._at
 
     def tell(self) -> int:
-        """Return how far it was read."""
         return self._at
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read the next bytes, at most `size`."""
         if size < 0:
             size = max(self._raw.seek(0, io.SEEK_END) - self._at, 0)
         here = self._at - self._first
@@ -115,7 +110,6 @@ class PagedFile(io.RawIOBase):
                 self._on_change()
 
     def close(self) -> None:
-        """Close the file."""
         super().close()
         self._raw.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 import msgspec
@@ -223,50 +223,43 @@ def _scalars(array: Any) -> list[Any]:
 
 
 def _lists(array: Any, column: str) -> RecordBatch:
-    batch = RecordBatch()
-    numbers: list[int] = []
-    for number, ids in enumerate(array.to_pylist(), 1):
-        if ids is None or None in ids:
-            what = "is null" if ids is None else "holds a null"
-            batch.rejects.append(Reject(number, "bad-ids", f"column {column!r} {what}, not a list of token ids"))
-        else:
-            batch.documents.append(ids)
-            numbers.append(number)
-    batch.numbers = numbers
-    return batch
+    def usable(ids: list[int | None] | None) -> Any:
+        if ids is not None and None not in ids:
+            return ids
+        what = "is null" if ids is None else "holds a null"
+        return Reject(0, "bad-ids", f"column {column!r} {what}, not a list of token ids")
+
+    return _batch(map(usable, array.to_pylist()))
 
 
 def _conversations(table: Any, fields: Fields) -> RecordBatch:
-    batch = RecordBatch()
     names = [name for name in fields.document if name in table.schema.names or name.split(".")[0] in table.schema.names]
     paths = [[name] if name in table.schema.names else name.split(".") for name in names]
     columns = [_descend(table, path).to_pylist() for path in paths]
-    numbers: list[int] = []
-    for number, values in enumerate(zip(*columns, strict=True), 1):
-        if (found := fields.conversation(dict(zip(names, values, strict=True)))) is None:
-            batch.rejects.append(Reject(number, "missing-text", no_conversation(fields)))
-        else:
-            batch.documents.append(found)
-            numbers.append(number)
-    batch.numbers = numbers
-    return batch
+    lacking = Reject(0, "missing-text", no_conversation(fields))
+    records = (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
+    return _batch(lacking if found is None else found for found in map(fields.conversation, records))
 
 
 def _texts(array: Any, column: str, limit: int) -> RecordBatch:
-    numbers: list[int] = []
-    batch = RecordBatch(numbers=numbers)
     texts: list[Document | Reject | None]
     try:
         texts = array.to_pylist() if array.nbytes <= min(LONG, limit) else [_text(value, limit) for value in array]
     except UnicodeDecodeError:
         texts = [_text(value, limit) for value in array]
-    for number, text in enumerate(texts, 1):
-        if text is None:
-            batch.rejects.append(Reject(number, "missing-text", f"text column {column!r} is null"))
-        elif isinstance(text, Reject):
-            batch.rejects.append(msgspec.structs.replace(text, record=number))
+    null = Reject(0, "missing-text", f"text column {column!r} is null")
+    return _batch(null if text is None else text for text in texts)
+
+
+def _batch(found: Iterable[Any]) -> RecordBatch:
+    """Make a batch of documents, numbered in their order, and of what was rejected among them."""
+    numbers: list[int] = []
+    batch = RecordBatch(numbers=numbers)
+    for number, document in enumerate(found, 1):
+        if isinstance(document, Reject):
+            batch.rejects.append(msgspec.structs.replace(document, record=number))
         else:
-            batch.documents.append(text)
+            batch.documents.append(document)
             numbers.append(number)
     return batch
 

@@ -45,7 +45,7 @@ class CorpusFile(msgspec.Struct, frozen=True):
         name: what manifest and messages call it: relative to the argument that led to it.
         location: local path or URL.
         bytes: its size as it lies there.
-        format: one of FORMATS.
+        format: one of those that `--format` takes.
         compression: gzip, zstd, bz2, xz, or "".
         modified: modification time in ns.
         inode: of a local file, else 0; with size and time it tells whether the file changed since it was listed.

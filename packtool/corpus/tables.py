@@ -68,7 +68,7 @@ def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int = RE
             yield batch
         if wrong:
             last = max(wrong) - before
-            rejects = [_bad_row("bad-table-row", number - before, what) for number, what in wrong.items()]
+            rejects = [Reject(number - before, "bad-table-row", what) for number, what in wrong.items()]
             yield RecordBatch(columns=[[] for _ in fields.columns], rejects=rejects, records=last)
     except (pa.ArrowException, UnicodeDecodeError) as error:
         text = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
@@ -98,7 +98,7 @@ def _numbered(batch: RecordBatch, rows: int, wrong: dict[int, str], before: int)
     while len(places) < rows:
         at += 1
         if (what := wrong.pop(before + at, None)) is not None:
-            batch.rejects.append(_bad_row("bad-table-row", at, what))
+            batch.rejects.append(Reject(at, "bad-table-row", what))
         else:
             places.append(at)
     own = [reject for reject in batch.rejects if reject.code != "bad-table-row"]
@@ -108,10 +108,6 @@ def _numbered(batch: RecordBatch, rows: int, wrong: dict[int, str], before: int)
     batch.numbers = [places[number - 1] for number in batch.numbers]
     batch.records = at
     return batch
-
-
-def _bad_row(code: str, record: int, what: str) -> Reject:
-    return Reject(record, code, what)
 
 
 class _Raw(io.RawIOBase):

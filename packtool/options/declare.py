@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import typing
-from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal
 
@@ -119,17 +118,6 @@ class Declared:
     def metavar(self) -> str:
         """What stands for the value in help."""
         return self.option.metavar or "|".join(self.choices) or self.option.kind.metavar
-
-    @property
-    def default_words(self) -> str:
-        """The default as people write it; empty where there is none."""
-        if self.option.default or self.required or self.default is None:
-            return self.option.default
-        if isinstance(self.default, bool):
-            return self.flag if self.default else ""
-        if isinstance(self.default, Sequence) and not isinstance(self.default, str):
-            return ",".join(map(str, self.default))
-        return str(self.default)
 
     @property
     def help(self) -> str:

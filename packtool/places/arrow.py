@@ -71,10 +71,6 @@ class ArrowBucket(Bucket):
         with _translated(), self._store.open_input_file(self._path(key)) as file, ThreadPoolExecutor(REQUESTS) as pool:
             return [memoryview(each) for each in pool.map(file.read_at, count, first)]
 
-    def open(self, key: str) -> Any:
-        with _translated():
-            return self._store.open_input_file(self._path(key))
-
     def put(self, key: str, blocks: Iterator[bytes], size: int) -> bool:
         del size
         with _translated():

@@ -7,7 +7,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 PART_BYTES = 1 << 23
 """What is sent or fetched by one request."""
@@ -44,10 +43,6 @@ class Bucket(ABC):
             return [self.read(key, first[0], count[0])]
         with ThreadPoolExecutor(REQUESTS) as pool:
             return list(pool.map(lambda at, size: self.read(key, at, size), first, count))
-
-    @abstractmethod
-    def open(self, key: str) -> Any:
-        """Return a seekable file to read from."""
 
     @abstractmethod
     def put(self, key: str, blocks: Iterator[bytes], size: int) -> bool:

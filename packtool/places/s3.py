@@ -79,12 +79,6 @@ class S3Bucket(Bucket):
         with _translated():
             return memoryview(obstore.get_range(self._store, key, start=first, length=count))
 
-    def open(self, key: str) -> Any:
-        import obstore
-
-        with _translated():
-            return obstore.open_reader(self._store, key)
-
     def put(self, key: str, blocks: Iterator[bytes], size: int) -> bool:
         import obstore
 

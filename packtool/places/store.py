@@ -231,14 +231,6 @@ class StorePlace(Place):
         """Return bytes and time of modification (ns) of a file; None where there is none."""
         return self._ask(lambda bucket: bucket.about(self._key(name)), name)
 
-    def open(self, name: str) -> Any:
-        """Return a seekable file to read from.
-
-        Raises:
-            FileNotFoundError: there is none.
-        """
-        return self._ask(lambda bucket: bucket.open(self._key(name)), name)
-
     def _ask(self, request: Callable[[Bucket], Result], name: str = "") -> Result:
         """Make a request, and let errors say where.
 

@@ -11,9 +11,10 @@ import functools
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from packtool.engines import Share
 from packtool.errors import DataError, UsageError
@@ -41,7 +42,13 @@ from packtool.storage.publish import (
 from packtool.storage.state import Begun, Found, State, look
 from packtool.storage.uploads import UploadedOutput, directory_for, remove_directory, tidy
 
-Result = TypeVar("Result")
+
+class Wanted(NamedTuple):
+    """What a run may do with what is there: replace it, go on with it, share it with other tasks."""
+
+    overwrite: bool = False
+    resume: bool = False
+    shared: bool = False
 
 
 def prepare(
@@ -92,10 +99,11 @@ def prepare(
         _refuse_url_overlap(str(there), list(inputs))
         root = cache_directory() if staging is None else Path(staging)
         directory = directory_for(str(there), root)
-        return _claim_store(there, directory, state, overwrite, resume, arguments or {}, quiet=quiet)
+        return _claim_store(there, directory, state, Wanted(overwrite, resume), arguments or {}, quiet=quiet)
     assert isinstance(there, LocalPlace)
     _refuse_overlap(there.path, [each for each in inputs if not is_remote(str(each))])
-    return _claim_directory(Output(there, there.path, state), overwrite, resume, share, arguments or {})
+    wanted = Wanted(overwrite, resume or share is not None, share is not None)
+    return _claim_directory(Output(there, there.path, state), wanted, share, arguments or {})
 
 
 def not_shared() -> UsageError:
@@ -133,31 +141,25 @@ def _refuse_overlap(path: Path, inputs: Iterable[Path | str]) -> None:
 
 
 def _claim_store(
-    place: StorePlace,
-    path: Path,
-    state: State,
-    overwrite: bool,
-    resume: bool,
-    arguments: Mapping[str, Any],
-    *,
-    quiet: bool,
+    place: StorePlace, path: Path, state: State, wanted: Wanted, arguments: Mapping[str, Any], *, quiet: bool
 ) -> Output:
     """Claim an output in an object store. A local directory holds what is about to be uploaded, and scratch files."""
     found = look(place)
-    resumed, finished = _decide(place, found, state, overwrite=overwrite, resume=resume)
+    resumed, finished = _decide(place, found, state, wanted)
     if finished:
         tidy(place, manifests.read(place))
         remove_directory(path)
         return Output(place, path, state, resumed=True, finished=True)
     output = UploadedOutput(place, path, state, found, resumed=resumed, quiet=quiet)
     try:
-        output.lock = _locked(output, state.command, 0)
-        before = look(LocalPlace(path)).unfinished
-        if not resumed or before is None or State(before.command, before.key) != state:
+        with _writable(output):
+            output.lock = lock.take(output.work, state.command)
+        if not resumed or not state.same(look(LocalPlace(path)).unfinished):
             _empty(path)
         if not resumed:
             place.remove([name for name in found.names if name.startswith(f"{UNFINISHED}/")])
-        _make(output)
+        with _writable(output):
+            output.make()
         begun = manifests.encode(Begun(state.command, state.key, dict(arguments), run=uuid.uuid4().hex))
         output.take(begun, anew=not found.names)
         write_bytes(output.work / STATE, begun)
@@ -180,50 +182,46 @@ def _empty(path: Path) -> None:
             entry.unlink()
 
 
-def _claim_directory(
-    output: Output, overwrite: bool, resume: bool, share: Share | None, arguments: Mapping[str, Any]
-) -> Output:
+def _claim_directory(output: Output, wanted: Wanted, share: Share | None, arguments: Mapping[str, Any]) -> Output:
     """Claim an output directory for one run, or for the tasks that share it. If nothing is left to do, take no lock."""
-    state, shared = output.state, share is not None
-    options = {"overwrite": overwrite, "resume": resume or shared, "shared": shared}
-    task = 0 if share is None else share.number
-    # Before anything is written there.
-    output.resumed, output.finished = _look_and_decide(output, **options)
+    command, task = output.state.command, 0 if share is None else share.number
+    _look(output, wanted)  # before anything is written there
     if output.finished and not output.work.exists():
         return output
-    output.lock = _locked(output, f"{state.command} --task {share}" if task else state.command, task)
+    with _writable(output):
+        output.lock = lock.take(output.work, f"{command} --task {share}" if task else command, task)
     try:
         if share is not None and task:
             _join(output, share, arguments)
         else:
-            _go_on(output, arguments, **options)
+            _go_on(output, wanted, arguments)
     except BaseException:
         output.release()
         raise
     return output
 
 
-def _go_on(output: Output, arguments: Mapping[str, Any], *, overwrite: bool, resume: bool, shared: bool) -> None:
+def _go_on(output: Output, wanted: Wanted, arguments: Mapping[str, Any]) -> None:
     """Resume or start the output of a run that holds its lock alone."""
     path = output.path
-    if is_staged(path) and (overwrite or resume):  # a run was killed between its last file and its manifest
+    if is_staged(path) and (wanted.overwrite or wanted.resume):  # killed between its last file and its manifest
         publish(path)
         there = look(output.place)
-        if there.finished is not None and there.unfinished is not None and _same(there.unfinished, there.finished):
+        if there.finished is not None and there.finished.same(there.unfinished):
             remove_work(path)
-    output.resumed, output.finished = _look_and_decide(output, overwrite=overwrite, resume=resume, shared=shared)
-    before = look(output.place).unfinished
+    before = _look(output, wanted).unfinished
     if output.finished:
-        if before is None or _same(before, output.state):
+        if before is None or output.state.same(before):
             remove_work(path)
         return
-    if overwrite:
+    if wanted.overwrite:
         remove_work(path)
     begun = Begun(output.state.command, output.state.key, dict(arguments))
     if output.resumed and before is not None and before.tasks:
         begun = before
-    _make(output)
-    _writing(output, lambda: write_bytes(output.work / STATE, manifests.encode(begun)))
+    with _writable(output):
+        output.make()
+        write_bytes(output.work / STATE, manifests.encode(begun))
     output.tasks = begun.tasks
 
 
@@ -234,11 +232,11 @@ def _join(output: Output, share: Share, arguments: Mapping[str, Any]) -> None:
         what = "all tasks are done, and a merge was interrupted"
         raise DataError("not-merged", what, remedy=f"run packtool merge {path}", where=str(path))
     begun = Begun(output.state.command, output.state.key, dict(arguments), share.count)
-    _make(output)
-    if not output.finished and not output.resumed:
-        _writing(output, lambda: LocalPlace(output.work).create(STATE, manifests.encode(begun)))
-    _, output.finished = _look_and_decide(output, overwrite=False, resume=True, shared=True)
-    found = look(output.place).unfinished
+    with _writable(output):
+        output.make()
+        if not output.finished and not output.resumed:
+            LocalPlace(output.work).create(STATE, manifests.encode(begun))
+    found = _look(output, Wanted(resume=True, shared=True)).unfinished
     if not output.finished and found is not None and found.tasks != share.count:
         what = f"begun as {found.tasks} tasks" if found.tasks else "begun by a run without --task"
         remedy = f"give --task I/{found.tasks}" if found.tasks else "give --resume instead of --task to go on with it"
@@ -246,18 +244,18 @@ def _join(output: Output, share: Share, arguments: Mapping[str, Any]) -> None:
     output.resumed, output.tasks = True, share.count
 
 
-def _look_and_decide(output: Output, *, overwrite: bool, resume: bool, shared: bool) -> tuple[bool, bool]:
+def _look(output: Output, wanted: Wanted) -> Found:
+    """Look what is there; settle whether this run resumes it, and whether it had finished."""
     path = output.path
     if path.exists() and not path.is_dir():
         raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(path))
     require_no_links(path)
     found = look(output.place)
-    return _decide(output.place, found, output.state, overwrite=overwrite, resume=resume, shared=shared)
+    output.resumed, output.finished = _decide(output.place, found, output.state, wanted)
+    return found
 
 
-def _decide(
-    place: Place, found: Found, state: State, *, overwrite: bool, resume: bool, shared: bool = False
-) -> tuple[bool, bool]:
+def _decide(place: Place, found: Found, state: State, wanted: Wanted) -> tuple[bool, bool]:
     """Decide whether a run resumes what an earlier one left; return that, and whether the earlier one had finished.
 
     Raises:
@@ -265,28 +263,22 @@ def _decide(
     """
     if not found.names:
         return False, False
-    if resume:
-        anew = "remove the output" if shared else "give --overwrite"
-        return True, _require_same(place, found, state, anew)
-    if overwrite:
-        if isinstance(place, LocalPlace):
-            if not is_staged(place.path):
-                require_removable(place.path)
-        else:
-            for name in sorted(found.names):
-                if not is_ours(name):
-                    raise other_files(name, place)
-        return False, False
-    raise _not_empty(place, found)
-
-
-def _same(one: State, other: State) -> bool:
-    return (one.command, one.key) == (other.command, other.key)
+    if wanted.resume:
+        return True, _require_same(place, found, state, "remove the output" if wanted.shared else "give --overwrite")
+    if not wanted.overwrite:
+        raise _not_empty(place, found)
+    if not isinstance(place, LocalPlace):
+        for name in sorted(found.names):
+            if not is_ours(name):
+                raise other_files(name, place)
+    elif not is_staged(place.path):
+        require_removable(place.path)
+    return False, False
 
 
 def _require_same(place: Place, found: Found, state: State, anew: str) -> bool:
     """Check that what lies at a place has the same state; whether it is finished. `anew`: how to start again."""
-    if found.finished is not None and _same(found.finished, state):
+    if state.same(found.finished):
         try:
             place.require(list(listed(manifests.read(place))))
         except DataError as error:
@@ -294,7 +286,7 @@ def _require_same(place: Place, found: Found, state: State, anew: str) -> bool:
             remedy = "copy it again, or give --overwrite to make all of it again"
             raise DataError("missing-shard", what, remedy=remedy, where=error.where) from None
         return True
-    if found.unfinished is not None and _same(found.unfinished, state):
+    if state.same(found.unfinished):
         return False
     if found.state is None:
         what, remedy = "not empty, and not the output of an interrupted run", f"{anew}, or give another output"
@@ -319,22 +311,15 @@ def _not_empty(place: Place, found: Found) -> UsageError:
     return UsageError("output-not-empty", what, remedy=remedy, where=str(place))
 
 
-def _locked(output: Output, command: str, task: int) -> lock.Lock:
-    return _writing(output, lambda: lock.take(output.work, command, task))
-
-
-def _make(output: Output) -> None:
-    _writing(output, output.make)
-
-
-def _writing(output: Output, action: Callable[[], Result]) -> Result:
+@contextmanager
+def _writable(output: Output) -> Iterator[None]:
     """Do what may be the first to find that a directory can't be written.
 
     Raises:
         DataError: it can't.
     """
     try:
-        return action()
+        yield
     except OSError as error:
         what = f"can't be written ({error.strerror})"
         where = str(output.place)

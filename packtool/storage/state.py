@@ -29,6 +29,10 @@ class State(msgspec.Struct, frozen=True):
     command: str
     key: str
 
+    def same(self, other: State | None) -> bool:
+        """Return whether another has this command and key."""
+        return other is not None and (self.command, self.key) == (other.command, other.key)
+
 
 class Begun(State, frozen=True):
     """The state, and how to go on.
@@ -105,11 +109,11 @@ def lies_at(place: Place, command: str, key: str) -> str:
     """
     try:
         found, state = look(place), State(command, key)
-        if found.finished == state:
+        if state.same(found.finished):
             place.require(list(listed(manifests.read(place))))
             return "finished"
     except (OSError, PacktoolError):
         return "other"
-    if found.unfinished is not None and State(found.unfinished.command, found.unfinished.key) == state:
+    if state.same(found.unfinished):
         return "unfinished"
     return "other" if found.names else "nothing"
