@@ -155,15 +155,14 @@ def _tokenize(record: Any, _: Path) -> list[str]:
         "on strings in memory without their start; packtool's share of the faster one; how many times as fast two "
         "workers are:",
         _families(record),
-        *stages(by(case(record, "stages"), "tokenizer")),
+        "Where the CPU seconds of one worker go on all of the text, by a timer that looks at its stack every 2 ms of "
+        "CPU time:",
+        stages({family: each["packtool"] for family, each in by(case(record, "stages"), "tokenizer").items()}),
     ]
 
 
-def stages(families: Mapping[str, Mapping[str, Result]]) -> list[str]:
-    """Where the CPU time of one worker goes: a row for each stage, a column for each tokenizer."""
-    if not families:
-        return []
-    found = {family: next(iter(each.values())) for family, each in families.items()}
+def stages(found: Mapping[str, Result]) -> str:
+    """Where CPU time goes: a row for each stage, a column for each of the names."""
     names = {name for each in found.values() for run in each["runs"] for name in run if name.startswith(STAGE)}
     seconds = {name: [median(each, _seconds(name)) for each in found.values()] for name in names}
     totals = [sum(column) for column in zip(*seconds.values(), strict=True)]
@@ -174,11 +173,7 @@ def stages(families: Mapping[str, Mapping[str, Result]]) -> list[str]:
         )
         for name, spent in sorted(seconds.items(), key=lambda row: -sum(row[1]))
     ]
-    return [
-        "Where the CPU seconds of one worker go on all of the text, by a timer that looks at its stack every 2 ms of "
-        "CPU time:",
-        table(("", *found), rows),
-    ]
+    return table(("", *found), rows)
 
 
 def _seconds(stage: str) -> Figure:
@@ -239,6 +234,7 @@ def _plan(record: Any, pictures: Path) -> list[str]:
         across(PEAK),
         "Rows needed:",
         across(lambda run: run.get("rows", math.nan)),
+        *(_mixing(record) if case(record, "stages") else []),
     ]
     for name, fact, words in (
         ("row length", "sequence_length", "tokens in a row"),
@@ -266,6 +262,20 @@ def _plan(record: Any, pictures: Path) -> list[str]:
             ("strategy", "CPU s", "peak MB"),
             [*rows, ["`stats --compare all`", spread(compared, CPU), spread(compared, PEAK)]],
         ),
+    ]
+
+
+def _mixing(record: Any) -> list[str]:
+    """Where the CPU time of planning goes, with rows mixed, and what steps of it cost once."""
+    looked = {each["facts"]["documents"]: each for each in case(record, "stages")}
+    once = [
+        f"`{each['contestant']}` {figure(median(each, _planning))} s for {short(each['facts']['documents'])}"
+        for each in case(record, "once")
+    ]
+    return [
+        "Where the CPU seconds of planning with mixed rows go, by a timer that looks at the stack. Rounds sort, gather "
+        f"and add up all segments many times; to do so once, with as many random numbers, takes: {', '.join(once)}.",
+        stages({f"{short(documents)} documents": each for documents, each in looked.items()}),
     ]
 
 

@@ -23,6 +23,8 @@ PEERS = {"TRL": "trl", "OLMo-core": "olmo", "axolotl": "axolotl", "NeMo": "nemo"
 OURS = {"packtool, not mixed": "bfd --no-mix-rows", "packtool, mixed": "bfd"}
 INDEX = "packtool pack --index-only, not mixed"
 STRATEGIES = ("concat", "padding", "ffd", "bfd", "bfd-extra", "seamless", "buckets", "length-buckets", "decompose")
+ONCE = ("np.argsort", "np.take")
+"""What mixing does many times, in parts that fit in a cache: here once, of as many random 64-bit numbers."""
 LENGTH = 2048
 BLOCK = 1 << 20
 
@@ -44,6 +46,10 @@ def cases(scale: Scale) -> Cases:
             longest = max((run["wall"] for run in each.runs), default=0)
             if each.missing or (each.contestant in PEERS and 10 * longest > scale.limit):
                 slow[each.contestant] = each.missing or ""
+    for documents in scale.of((1e4,), (1e6, 1e7), (1e6, 1e7)):
+        lengths, facts = draw(int(documents)), {"documents": int(documents)}
+        yield Case("stages", facts, [Contestant("packtool", program("stages", "plan", lengths, LENGTH))])
+        yield Case("once", facts, [_packtool(name, name, lengths, LENGTH) for name in ONCE])
     documents = int(scale.of(1e4, 1e6, 1e7))
     for length in (512, 2048, 8192, 32768):
         ours = [_packtool(name, how, draw(documents), length) for name, how in OURS.items()]
@@ -91,6 +97,17 @@ def _lengths_store(documents: int) -> Path:
     return path if (path / "manifest.json").exists() else lengths_only(fresh(path), np.load(draw(documents)))
 
 
+def once(name: str, count: int) -> dict[str, float]:
+    """In a process of its own: sort random numbers, or take them at random places."""
+    numbers = np.random.default_rng(0).integers(0, count, count)
+    wall, cpu = time.perf_counter(), time.process_time()
+    if name == "np.argsort":
+        np.argsort(numbers)
+    else:
+        np.take(numbers, numbers)
+    return {"plan_wall": time.perf_counter() - wall, "plan_cpu": time.process_time() - cpu}
+
+
 def planned(how: str, lengths: Any, length: int) -> dict[str, float]:
     """In a process of its own: plan once, and say what it cost and what it lost."""
     from packtool.packing import PackOptions, plan
@@ -107,4 +124,5 @@ def planned(how: str, lengths: Any, length: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(planned(sys.argv[1], np.load(sys.argv[2]), int(sys.argv[3]))))
+    given, drawn = sys.argv[1], np.load(sys.argv[2])
+    print(json.dumps(once(given, len(drawn)) if given in ONCE else planned(given, drawn, int(sys.argv[3]))))

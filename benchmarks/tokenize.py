@@ -62,7 +62,9 @@ def cases(scale: Scale) -> Cases:
         facts = {"tokenizer": family, "megabytes": large / 1e6}
         yield Case("families", facts, _fast(whole, family, None))
         file, _, eos = tokenizer(family)
-        yield Case("stages", facts, [Contestant("packtool", program("stages", whole, file, eos, OUT / "store"))])
+        yield Case(
+            "stages", facts, [Contestant("packtool", program("stages", "tokenize", whole, file, eos, OUT / "store"))]
+        )
 
 
 def _fast(path: Path, family: str, reference: Any) -> list[Contestant]:

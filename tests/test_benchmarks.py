@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks import compare, figures, page, quoted, runner, tokenize
@@ -125,18 +126,30 @@ def test_a_page_is_of_one_run(tmp_path: Path, changed: dict[str, Any], what: str
 def test_the_stages_are_all_of_the_cpu_time(tmp_path: Path) -> None:
     text, tokenizer = tmp_path / "text.jsonl", ROOT / "packtool" / "assets" / "tokenizer.json"
     text.write_text('{"text": "some words to encode"}\n' * 20_000)
-    command = [sys.executable, "-m", "benchmarks.peers.stages", text, tokenizer, "<|endoftext|>", tmp_path / "out"]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.peers.stages",
+        "tokenize",
+        text,
+        tokenizer,
+        "<|endoftext|>",
+        tmp_path / "out",
+    ]
     sample = measure(command)
     assert sample.said.keys() <= {f"stage {name}" for name in (*stages.STAGES.values(), stages.REST)}
     assert sample.said.keys() >= {"stage imports", "stage encoding", "stage loading the encoder"}
+    assert 0.8 * sample.cpu < sum(sample.said.values()) < 1.1 * sample.cpu
+    np.save(tmp_path / "lengths.npy", np.random.default_rng(0).integers(1, 100, 200_000))
+    sample = measure([*command[:3], "plan", tmp_path / "lengths.npy", "128"])
+    assert sample.said.keys() >= {"stage sorting groups of segments", "stage mixing: random rounds"}
     assert 0.8 * sample.cpu < sum(sample.said.values()) < 1.1 * sample.cpu
 
 
 def test_stages_are_shown_for_each_tokenizer(tmp_path: Path) -> None:
     runs = [{"wall": 1.0, "stage encoding": 0.3}, {"wall": 1.0, "stage encoding": 0.3, "stage publishing": 0.2}]
-    found = {"Llama 3": {"packtool": {"runs": runs}}, "Gemma 3": {"packtool": {"runs": runs[:1]}}}
-    assert page.stages({}) == []
-    assert page.stages(found)[1].splitlines() == [
+    found = {"Llama 3": {"runs": runs}, "Gemma 3": {"runs": runs[:1]}}
+    assert page.stages(found).splitlines() == [
         "|  | Llama 3 | Gemma 3 |",
         "| --- | --- | --- |",
         "| encoding | 0.300 (75 %) | 0.300 (100 %) |",

@@ -1,6 +1,7 @@
-"""Runs in packtool's environment: where the CPU time of `packtool tokenize` with one worker goes.
+"""Runs in packtool's environment: where the CPU time of `tokenize` with one worker goes, or that of planning.
 
-PYTHON -m benchmarks.peers.stages TEXT.jsonl TOKENIZER.json EOS_TOKEN OUT
+PYTHON -m benchmarks.peers.stages tokenize TEXT.jsonl TOKENIZER.json EOS_TOKEN OUT
+PYTHON -m benchmarks.peers.stages plan LENGTHS.npy SEQUENCE_LENGTH
 
 A timer interrupts every few milliseconds of CPU time. What has passed since the last time belongs to the stage that is
 then on the stack: Python code is interrupted where it stands, a call of a library when it returns. So nothing is
@@ -31,6 +32,14 @@ STAGES = {
     "tokenizing.store_writer": "writing shards",
     "packtool.storage": "writing shards",
     "tokenizing.assemble": "publishing",
+    "groups.sorted_by": "sorting groups of segments",
+    "exchange._spread": "mixing: random rounds",
+    "exchange._balance": "mixing: balancing rounds",
+    "exchange._part": "mixing: parting rounds",
+    "exchange._trade": "mixing: trading rounds",
+    "bins.mix": "mixing: rows into segments and back",
+    **dict.fromkeys(("bins.greedy", "bins.filled", "bins.runs", "bins.cut"), "filling bins"),
+    **dict.fromkeys(("bins.assign", "packing.plans"), "assigning documents"),
 }
 """Beginnings of names of functions, as they end, and the stage that they are."""
 WHOLE = ("imports", "loading the encoder", "reading the tokenizer", "checking the sample")
@@ -53,8 +62,22 @@ def stage_of(names: list[str]) -> str:
     return next((stage for stage in WHOLE if stage in found), found[0] if found else REST)
 
 
+def tokenize(text: str, tokenizer: str, eos: str, out: str) -> None:
+    import packtool
+
+    packtool.tokenize(text, out, tokenizer=tokenizer, eos_token=eos, workers=1, quiet=True, overwrite=True)
+
+
+def plan(lengths: str, size: str) -> None:
+    """Best fit, mixed."""
+    import numpy as np
+
+    from packtool import packing
+
+    packing.plan("bfd", np.load(lengths), packing.PackOptions(sequence_length=int(size)))
+
+
 def main() -> None:
-    text, tokenizer, eos, out = sys.argv[1:]
     spent: Counter[str] = Counter()
     last = 0.0
 
@@ -69,11 +92,10 @@ def main() -> None:
         spent[stage_of(names)] += now - last  # type: ignore[assignment]
         last = now
 
+    what, *arguments = sys.argv[1:]
     signal.signal(signal.SIGPROF, look)
     signal.setitimer(signal.ITIMER_PROF, EVERY, EVERY)
-    import packtool
-
-    packtool.tokenize(text, out, tokenizer=tokenizer, eos_token=eos, workers=1, quiet=True, overwrite=True)
+    {"tokenize": tokenize, "plan": plan}[what](*arguments)
     signal.setitimer(signal.ITIMER_PROF, 0)
     spent[REST] += time.process_time() - last  # type: ignore[assignment]
     print(json.dumps({f"stage {name}": round(seconds, 4) for name, seconds in spent.items()}))
