@@ -20,7 +20,6 @@ from packtool.options.declare import declared, flag
 from packtool.options.tokenize import TokenizeArguments
 from packtool.storage.names import CHAT_TEMPLATES
 from packtool.tokenizing.load import LoadedTokenizer
-from packtool.tokenizing.special import marked
 
 AUTO = "auto"
 
@@ -100,7 +99,7 @@ def chat_of(options: TokenizeArguments, loaded: LoadedTokenizer) -> tuple[Chat, 
         Chat(
             templates=tuple(sorted(used.items())),
             tokens=tuple(sorted(tokens.items())),
-            special=tuple(sorted(marked(loaded.spec))),
+            special=loaded.special,
             train_on=options.train_on,
             reasoning=options.reasoning,
             tool_calls=options.tool_calls,

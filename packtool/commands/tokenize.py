@@ -39,13 +39,12 @@ from packtool.storage.pieces import Pieces
 from packtool.storage.schema import StoreManifest
 from packtool.storage.state import key_of
 from packtool.tokenizing import block as tasks
-from packtool.tokenizing import load, verdicts
+from packtool.tokenizing import findings, load
 from packtool.tokenizing.assemble import assemble
-from packtool.tokenizing.encoder_choice import choose, recipe, reference_if_small
+from packtool.tokenizing.encoder_choice import EncoderRecipe, reference_if_small, settle
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
 from packtool.tokenizing.estimate import estimate
 from packtool.tokenizing.job import Job
-from packtool.tokenizing.special import marked
 from packtool.warnings import warn
 
 _SEEN_BYTES, _SEEN_FILES = 1 << 20, 1000
@@ -109,8 +108,10 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
         bos=options.bos,
         bos_token=options.bos_token,
         chats=chats,
+        kept=findings.directory(),
     )
-    best = choose(loaded.spec, options.encoder)
+    as_text = options.special_tokens == "text"
+    best = settle(loaded, options.encoder, special_as_text=as_text, kept=findings.directory())
     recorded = {name: getattr(options, name) for name in names_recorded(TokenizeArguments)}
     chat = None
     if chats:
@@ -139,13 +140,14 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
             files = list(map(found_from_anywhere, files))
         fallback, share = Pieces(out, "fallback", str), engine.share
         given_up = fallback.recorded([0]).get(0)
-        chosen = ("tokenizers", given_up) if given_up else _encoder(best, options, files, len(loaded.data))
-        job = _job(out, files, loaded, chosen[0], fields, filters, chat, options, engine)
-        log.info("encoder %s: %s", *chosen)
+        recipe, why = best if given_up else _encoder(best, options, files, len(loaded.data))
+        job = _job(out, files, loaded, recipe, fields, filters, chat, options, engine)
         if given_up:
+            why = given_up
             job.start_again("tokenizers")
+        log.info("encoder %s: %s", job.context.recipe.encoder, why)
         try:
-            why = _run(job, fallback, options.encoder, chosen[1])
+            why = _run(job, fallback, options.encoder, why)
         except PacktoolError:
             if share is None and not job.results:
                 out.discard()  # nothing there that a resumed run could use
@@ -159,8 +161,8 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
 
 
 def _encoder(
-    best: tuple[str, str], options: TokenizeArguments, files: Sequence[CorpusFile], tokenizer: int
-) -> tuple[str, str]:
+    best: tuple[EncoderRecipe, str], options: TokenizeArguments, files: Sequence[CorpusFile], tokenizer: int
+) -> tuple[EncoderRecipe, str]:
     """Choose the best encoder, or the reference where there is too little input; say why."""
     if options.encoder != "auto" or any(file.compression or file.format == "parquet" for file in files):
         return best
@@ -171,7 +173,7 @@ def _job(
     out: Output,
     files: list[CorpusFile],
     loaded: load.LoadedTokenizer,
-    encoder: str,
+    recipe: EncoderRecipe,
     fields: Fields,
     filters: Filters,
     chat: Chat | None,
@@ -183,17 +185,11 @@ def _job(
     special: set[int] = set()
     if options.special_tokens == "token" and options.ids_field is None:
         known = loaded.info.added_tokens
-        special = {known[text] for text in marked(loaded.spec) if text in known}
+        special = {known[text] for text in loaded.special if text in known}
     context = tasks.Context(
         scratch=str(out.scratch.absolute()),
         tokenizer=loaded.info,
-        recipe=recipe(
-            loaded.spec,
-            encoder,
-            loaded.info.vocab_size,
-            special_as_text=options.special_tokens == "text",
-            verdicts=verdicts.directory(),
-        ),
+        recipe=recipe,
         fields=fields,
         filters=filters,
         on_error=options.on_error,

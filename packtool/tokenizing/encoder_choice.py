@@ -9,13 +9,12 @@ from typing import Any
 import msgspec
 
 from packtool.errors import UsageError
-from packtool.tokenizing import fastokens, gigatoken, splintr, unicode
+from packtool.tokenizing import fastokens, findings, gigatoken, splintr, unicode
 from packtool.tokenizing.encoders import Encoder, ReferenceEncoder, unsuitable_error
 from packtool.tokenizing.families import Shape, shape
-from packtool.tokenizing.load import vocabulary_size
+from packtool.tokenizing.load import LoadedTokenizer, vocabulary_size
 from packtool.tokenizing.long_texts import cut_of
 from packtool.tokenizing.spec import parse
-from packtool.tokenizing.verdicts import Verdict
 from packtool.tokenizing.verify import Verified, probes
 
 SMALL_INPUT = 0.125
@@ -68,19 +67,6 @@ def _why_not(fast: str, spec: Mapping[str, Any]) -> str:
     return f"{fast} does not support this tokenizer: {reason}" if reason else ""
 
 
-def reference_if_small(encoder: str, why: str, size: int, tokenizer: int) -> tuple[str, str]:
-    """Return the encoder that `choose` chose by itself, or the reference if the input is too small to load another.
-
-    Args:
-        encoder, why: as `choose` returned them.
-        size: of the input, in bytes.
-        tokenizer: size of the tokenizer.json, in bytes.
-    """
-    if encoder == "tokenizers" or size > SMALL_INPUT * tokenizer:
-        return encoder, why
-    return "tokenizers", f"the input is so small that loading {encoder} would take longer"
-
-
 class EncoderRecipe(msgspec.Struct, frozen=True):
     """What a worker must know to load an encoder, beside the tokenizer.json itself.
 
@@ -92,7 +78,7 @@ class EncoderRecipe(msgspec.Struct, frozen=True):
         shape: of the tokenizer, where the encoder is gigatoken.
         newer: names of the sets of characters whose texts go to the reference (see unicode.py).
         added_tokens: texts of its added tokens.
-        verdicts: directory of what earlier runs found (see verdicts.py); empty to keep and use none.
+        verified: file that tells of an earlier run which found it right (see findings.py); empty to keep and use none.
     """
 
     encoder: str
@@ -102,7 +88,7 @@ class EncoderRecipe(msgspec.Struct, frozen=True):
     shape: Shape | None
     newer: tuple[str, ...]
     added_tokens: tuple[str, ...]
-    verdicts: str = ""
+    verified: str = ""
 
 
 def recipe(
@@ -111,7 +97,6 @@ def recipe(
     vocab_size: int,
     *,
     special_as_text: bool = False,
-    verdicts: Path | None = None,
 ) -> EncoderRecipe:
     """Make the recipe for a parsed tokenizer.json."""
     found = shape(spec) if encoder == "gigatoken" else None
@@ -125,8 +110,45 @@ def recipe(
         shape=known,
         newer=newer.get(encoder, ()) if known is None else known.newer,
         added_tokens=tuple(token["content"] for token in spec.get("added_tokens") or ()),
-        verdicts="" if verdicts is None else str(verdicts),
     )
+
+
+def settle(
+    tokenizer: LoadedTokenizer, wanted: str, *, special_as_text: bool, kept: Path | None
+) -> tuple[EncoderRecipe, str]:
+    """Choose the encoder and make its recipe, or return what an earlier run chose; say why.
+
+    Args:
+        wanted: one of `ENCODERS`.
+        kept: where earlier runs kept what they found (see findings.py).
+
+    Raises:
+        UsageError: as `choose` does.
+    """
+    data, size = tokenizer.info.sha256, tokenizer.info.vocab_size
+
+    def choice() -> tuple[EncoderRecipe, str]:
+        encoder, why = choose(tokenizer.spec, wanted)
+        return recipe(tokenizer.spec, encoder, size, special_as_text=special_as_text), why
+
+    asked = findings.finding(kept, "recipe", data, wanted, special_as_text)
+    made, why = findings.found(asked, tuple[EncoderRecipe, str], choice)
+    verified = findings.finding(kept, "verified", data, made.encoder, special_as_text)
+    return msgspec.structs.replace(made, verified=str(verified or "")), why
+
+
+def reference_if_small(recipe: EncoderRecipe, why: str, size: int, tokenizer: int) -> tuple[EncoderRecipe, str]:
+    """Return the encoder that `settle` chose by itself, or the reference if the input is too small to load another.
+
+    Args:
+        recipe, why: as `settle` returned them.
+        size: of the input, in bytes.
+        tokenizer: size of the tokenizer.json, in bytes.
+    """
+    if recipe.encoder == "tokenizers" or size > SMALL_INPUT * tokenizer:
+        return recipe, why
+    why = f"the input is so small that loading {recipe.encoder} would take longer"
+    return msgspec.structs.replace(recipe, encoder="tokenizers"), why
 
 
 def build(data: bytes, encoder: str) -> Verified:
@@ -164,20 +186,20 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
             spell=lambda character: reference.encode([character])[0],
             special_as_text=recipe.special_as_text,
         )
-    verdict = Verdict.of(recipe.verdicts, data, recipe.encoder, special_as_text=recipe.special_as_text)
-    known = verdict.known()
+    verified = Path(recipe.verified) if recipe.verified else None
+    known = verified is not None and verified.is_file()
     encoder = Verified(
         fast,
         reference,
         cut=recipe.cut,
         vocab_size=recipe.vocab_size,
         newer=recipe.newer,
-        verdict=verdict,
+        verified=verified,
         patience=_WORTH_LOADING * len(data) if known else 0,
     )
     if not known:
         encoder.require(probes(recipe.added_tokens))
-        verdict.keep()
+        findings.keep(verified)
     return encoder
 
 

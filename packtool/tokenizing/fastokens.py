@@ -89,13 +89,9 @@ class FastokensEncoder:
 
     def __init__(self, data: bytes, vocab_size: int, *, special_as_text: bool = False) -> None:
         entries = for_encoding(data)
-        model = msgspec.json.decode(entries["model"], type=dict[str, msgspec.Raw])
-        vocab = msgspec.json.decode(model["vocab"], type=dict[str, int])
-        tokens = msgspec.json.decode(entries["added_tokens"]) if "added_tokens" in entries else []
-        whole = _whole(vocab, tokens or (), vocab_size)
-        if whole != vocab:
-            model["vocab"] = msgspec.Raw(msgspec.json.encode(whole))
-            entries["model"] = msgspec.Raw(msgspec.json.encode(model))
+        vocab = msgspec.json.decode(entries["model"]["vocab"], type=dict[str, int])
+        tokens = msgspec.json.decode(entries.get("added_tokens", b"[]"))
+        entries["model"]["vocab"] = _whole(vocab, tokens or (), vocab_size)
         self._special_as_text = special_as_text
         self._backend = guarded("fastokens", _load, msgspec.json.encode(entries).decode(), loads=True)
 

@@ -72,17 +72,20 @@ class GigatokenEncoder:
         special_as_text: bool = False,
     ) -> None:
         entries = for_encoding(data)
-        tokens = msgspec.json.decode(entries["added_tokens"]) if "added_tokens" in entries else []
+        tokens = msgspec.json.decode(entries.get("added_tokens", b"[]"))
         tokens = [token for token in tokens or () if not (special_as_text and token.get("special"))]
         entries |= {name: msgspec.Raw(value.encode()) for name, value in shape.rewritten}
         known = frozenset(token["content"] for token in tokens)
-        if shape.foreign:
-            entries["model"] = _byte_strings_only(entries["model"], known)
         self._digits = None
-        if shape.digits:
-            vocab = msgspec.json.decode(entries["model"], type=_Vocabulary).vocab
-            self._digits = Digits(vocab, vocab_size + 1, spell, known)
-            tokens += self._digits.tokens
+        if shape.foreign or shape.digits:
+            vocab = msgspec.json.decode(entries["model"]["vocab"], type=dict[str, int])
+            if shape.foreign:
+                alphabet = byte_characters()
+                vocab = {text: n for text, n in vocab.items() if text in known or alphabet.issuperset(text)}
+                entries["model"]["vocab"] = vocab
+            if shape.digits:
+                self._digits = Digits(vocab, vocab_size + 1, spell, known)
+                tokens += self._digits.tokens
         self._entries, self._tokens = entries, tokens
         self._separator = vocab_size
         self._joined = shape.joined
@@ -118,25 +121,11 @@ class GigatokenEncoder:
         return ids if self._digits is None else self._digits.expand(ids)
 
 
-class _Vocabulary(msgspec.Struct):
-    vocab: dict[str, int]
-
-
-def _byte_strings_only(model: msgspec.Raw, known: frozenset[str]) -> msgspec.Raw:
-    """Return a model without the entries that no bytes can become."""
-    alphabet = byte_characters()
-    parts = msgspec.json.decode(model, type=dict[str, msgspec.Raw])
-    vocab = msgspec.json.decode(parts["vocab"], type=dict[str, int])
-    kept = {text: number for text, number in vocab.items() if text in known or alphabet.issuperset(text)}
-    return msgspec.Raw(msgspec.json.encode({**parts, "vocab": kept}))
-
-
-def _load(entries: dict[str, msgspec.Raw], tokens: list[dict[str, Any]]) -> Any:
+def _load(entries: Mapping[str, Any], tokens: list[dict[str, Any]]) -> Any:
     """Load gigatoken for a tokenizer.json with these added tokens; all else is copied, not parsed."""
     from gigatoken.gigatoken_rs import BPETokenizer, SentencePieceTokenizer, load_hf_json
 
-    changed = {**entries, "added_tokens": msgspec.Raw(msgspec.json.encode(tokens))}
-    backend = guarded("gigatoken", load_hf_json, msgspec.json.encode(changed), loads=True)
+    backend = guarded("gigatoken", load_hf_json, msgspec.json.encode({**entries, "added_tokens": tokens}), loads=True)
     if not isinstance(backend, BPETokenizer | SentencePieceTokenizer):
         raise unsuitable_error("gigatoken takes this tokenizer for one of another kind")
     return backend

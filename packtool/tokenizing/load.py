@@ -8,7 +8,7 @@ import socket
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,10 +20,10 @@ from packtool.installing import how_to_install
 from packtool.storage.names import CHAT_TEMPLATES, TOKENIZER, TOKENIZER_CONFIGS
 from packtool.storage.schema import TokenizerInfo
 from packtool.storage.tokenizer_files import default_tokenizer
-from packtool.tokenizing import other_formats
+from packtool.tokenizing import findings, other_formats
 from packtool.tokenizing.encoders import reference_tokenizer
 from packtool.tokenizing.spec import merges_fit, not_applied, parse
-from packtool.tokenizing.special import marked, special, warn_of_bos, warn_of_eos
+from packtool.tokenizing.special import Warning, marked, special, warnings_of_bos, warnings_of_eos
 from packtool.warnings import warn
 
 
@@ -33,15 +33,30 @@ class LoadedTokenizer:
 
     Attributes:
         data: the bytes of the tokenizer.json.
-        spec: the same, parsed; without merges.
         info: what the manifest records.
+        special: texts of its special tokens, in order.
         files: what to keep with the tokens, by name: the tokenizer.json and the configuration files beside it.
+        parsed: the tokenizer.json, where it was parsed.
     """
 
     data: bytes
-    spec: dict[str, Any]
     info: TokenizerInfo
+    special: tuple[str, ...]
     files: dict[str, bytes]
+    parsed: dict[str, Any] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The tokenizer.json, parsed if it was not; without merges."""
+        return parse(self.data) if self.parsed is None else self.parsed
+
+
+class _Settled(msgspec.Struct, frozen=True):
+    """What is found by parsing the files."""
+
+    info: TokenizerInfo
+    special: tuple[str, ...]
+    warnings: list[Warning]
 
 
 @dataclass(frozen=True)
@@ -71,6 +86,7 @@ def load(
     bos: bool = False,
     bos_token: str | int | None = None,
     chats: bool = False,
+    kept: Path | None = None,
 ) -> LoadedTokenizer:
     """Load a tokenizer and settle its EOS (and BOS).
 
@@ -82,29 +98,44 @@ def load(
         bos: begin every document with a BOS.
         bos_token: text or id; implies `bos`.
         chats: documents are conversations, whose template says what begins them.
+        kept: where earlier runs kept what they found (see findings.py).
 
     Raises:
         DataError: no such tokenizer, or it can't be read; the hub can't be reached.
         UsageError: no EOS or BOS is known, or the one asked for is not in the vocabulary.
     """
-    found = inspect(source, revision)
-    data, spec, vocab, configs = found.data, found.spec, found.vocab, found.configs
-    where = str(source) if source is not None else "the default tokenizer"
-    if asked := not_applied(spec):
-        what = f"the tokenizer.json asks for {' and '.join(asked)}, which is not done"
-        warn("tokenizer-options", what, remedy="nothing is lost: whole documents are stored, always alike", where=where)
-    eos_id, eos_text = special("eos", eos_token, vocab, configs, marked(spec))
-    warn_of_eos(eos_text, vocab, marked(spec), where)
-    bos_id = None
-    if bos or bos_token is not None:
-        bos_id, _ = special("bos", bos_token, vocab, configs, marked(spec))
-    elif not chats:
-        warn_of_bos(configs, where)
-    size = max(vocab.values()) + 1
-    contents = (token["content"] for token in spec.get("added_tokens") or ())
-    added = {content: vocab[content] for content in contents if content in vocab}
-    info = TokenizerInfo(hashlib.sha256(data).hexdigest(), size, eos_id, eos_text, bos_id, added)
-    return LoadedTokenizer(data, spec, info, found.files)
+    files = _read(source, revision)
+    where = _where(source)
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+
+    parsed = None
+
+    def settle() -> _Settled:
+        nonlocal parsed
+        found = _found(files, where)
+        parsed = found.spec
+        spec, vocab, configs, marks = found.spec, found.vocab, found.configs, marked(found.spec)
+        warnings: list[Warning] = []
+        if asked := not_applied(spec):
+            what = f"the tokenizer.json asks for {' and '.join(asked)}, which is not done"
+            warnings.append(("tokenizer-options", what, "nothing is lost: whole documents are stored, always alike"))
+        eos_id, eos_text = special("eos", eos_token, vocab, configs, marks)
+        warnings += warnings_of_eos(eos_text, vocab, marks)
+        bos_id = None
+        if bos or bos_token is not None:
+            bos_id, _ = special("bos", bos_token, vocab, configs, marks)
+        elif not chats:
+            warnings += warnings_of_bos(configs)
+        contents = (token["content"] for token in spec.get("added_tokens") or ())
+        added = {content: vocab[content] for content in contents if content in vocab}
+        info = TokenizerInfo(digests[TOKENIZER], max(vocab.values()) + 1, eos_id, eos_text, bos_id, added)
+        return _Settled(info, tuple(sorted(marks)), warnings)
+
+    finding = findings.finding(kept, digests, eos_token, bos, bos_token, chats)
+    settled = findings.found(finding, _Settled, settle)
+    for code, what, remedy in settled.warnings:
+        warn(code, what, remedy=remedy, where=where)
+    return LoadedTokenizer(files[TOKENIZER], settled.info, settled.special, files, parsed)
 
 
 def inspect(source: str | Path | None = None, revision: str | None = None) -> FoundTokenizer:
@@ -113,8 +144,14 @@ def inspect(source: str | Path | None = None, revision: str | None = None) -> Fo
     Raises:
         DataError: no such tokenizer, or it can't be read; the hub can't be reached.
     """
-    files = _read(source, revision)
-    where = str(source) if source is not None else "the default tokenizer"
+    return _found(_read(source, revision), _where(source))
+
+
+def _where(source: str | Path | None) -> str:
+    return str(source) if source is not None else "the default tokenizer"
+
+
+def _found(files: dict[str, bytes], where: str) -> FoundTokenizer:
     data = files[TOKENIZER]
     spec = _parse(data, where)
     configs = [_config(files[name], f"{where}: {name}") for name in TOKENIZER_CONFIGS if name in files]
@@ -128,12 +165,11 @@ def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
     path = Path(source)
     if path.is_dir():
         if not (path / TOKENIZER).exists() and (name := other_formats.beside(path)):
-            _require_tokenizer(path / name)
+            _tokenizer(path / name)
         path = path / TOKENIZER
     if path.is_file():
-        _require_tokenizer(path)
         beside = {name: path.with_name(name) for name in (*TOKENIZER_CONFIGS, *CHAT_TEMPLATES)}
-        return {TOKENIZER: _bytes(path)} | {name: _bytes(file) for name, file in beside.items() if file.is_file()}
+        return {TOKENIZER: _tokenizer(path)} | {name: _bytes(file) for name, file in beside.items() if file.is_file()}
     if Path(source).exists() or not _looks_like_hub_id(str(source)):
         raise DataError(
             "missing-tokenizer",
@@ -141,17 +177,19 @@ def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
             remedy="give a tokenizer.json, a directory that holds one, or a hub id such as openai-community/gpt2",
             where=str(source),
         )
-    if (same := other_formats.ENCODINGS.get(str(source))) is not None:
-        what, remedy = "an encoding of tiktoken, not a tokenizer.json", f"give {same}, which has the same ids"
+    if remedy := other_formats.remedy_for_encoding(str(source)):
+        what = "an encoding of tiktoken, not a tokenizer.json"
         raise DataError("missing-tokenizer", what, remedy=remedy, where=str(source))
     return _from_hub(str(source), revision)
 
 
-def _require_tokenizer(path: Path) -> None:
-    """Refuse what is known to be something else, with the way to a tokenizer.json."""
-    found = other_formats.recognized(path.name, _bytes(path))
+def _tokenizer(path: Path) -> bytes:
+    """Read a tokenizer.json; refuse what is known to be something else, with the way to one."""
+    data = _bytes(path)
+    found = other_formats.recognized(path.name, data)
     if found is not None:
         raise DataError("bad-tokenizer", found[0], remedy=found[1], where=str(path))
+    return data
 
 
 def _bytes(path: Path) -> bytes:

@@ -11,13 +11,15 @@ _SAVE = (
 _PULL = "fetch it with git lfs pull"
 _RAW = "download the raw file: on the hub, /resolve/ instead of /blob/"
 _RANKS = re.compile(rb"\A[A-Za-z0-9+/]+=* \d+\r?\n")
-ENCODINGS = {
+_ENCODING = re.compile(r"[a-z]\d+k_[a-z]+")
+_SAME_IDS = {
     "cl100k_base": "Xenova/gpt-4",
     "o200k_base": "Xenova/gpt-4o",
     "o200k_harmony": "openai/gpt-oss-20b",
     "r50k_base": "openai-community/gpt2",
 }
 """Encodings of tiktoken, and a hub repository with a tokenizer.json of the same ids."""
+_CONVERT = "call convert_tiktoken_to_fast of transformers.integrations.tiktoken, and give the tokenizer.json it writes"
 _PARTS = ("vocab.txt", "merges.txt")
 _NAMES = ("tekken.json", "*.tiktoken", "tokenizer.model*", "*.model", "*.gguf", *_PARTS)
 
@@ -44,6 +46,17 @@ def recognized(name: str, data: bytes) -> tuple[str, str] | None:
         (tekken, "a tekken.json of Mistral", "give the tokenizer.json of the same hub repository"),
     )
     return next(((what, remedy) for fits, what, remedy in kinds if fits), None)
+
+
+def remedy_for_encoding(name: str) -> str:
+    """Say what to give instead of an encoding of tiktoken; empty if it is none.
+
+    >>> remedy_for_encoding("cl100k_base"), remedy_for_encoding("openai-community/gpt2")
+    ('give Xenova/gpt-4, which has the same ids', '')
+    """
+    if name in _SAME_IDS:
+        return f"give {_SAME_IDS[name]}, which has the same ids"
+    return _CONVERT if _ENCODING.fullmatch(name) else ""
 
 
 def beside(directory: Path) -> str:

@@ -44,18 +44,21 @@ def _type(model: Mapping[str, msgspec.Raw]) -> str:
     return "WordPiece" if "max_input_chars_per_word" in model else "WordLevel"
 
 
-def for_encoding(data: bytes) -> dict[str, msgspec.Raw]:
-    """Return the entries of a tokenizer.json that decide which ids a document has, and no others.
+def for_encoding(data: bytes) -> dict[str, Any]:
+    """Return the entries of a tokenizer.json that decide which ids a document has, each as it is written.
 
     Whole documents are encoded, always alike, and packtool itself adds what begins and ends them. So there is no
     truncation, padding or BPE dropout, and no template.
+
+    Returns:
+        Raw JSON by name; the model's entries, too, of which there are thousands of times more than of all others, so
+        that they are looked through once.
     """
-    entries = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    model = msgspec.json.decode(entries["model"], type=dict[str, msgspec.Raw])
-    if model.pop("dropout", None) is not None or "type" not in model:
-        kind = msgspec.Raw(msgspec.json.encode(_type(model)))
-        entries["model"] = msgspec.Raw(msgspec.json.encode({"type": kind} | model))
-    return entries | dict.fromkeys(("truncation", "padding", "post_processor"), msgspec.Raw(b"null"))
+    entries = msgspec.json.decode(data, type=_ForEncoding)
+    entries.model.pop("dropout", None)
+    entries.model = {"type": msgspec.Raw(msgspec.json.encode(_type(entries.model)))} | entries.model
+    there = {name: value for name, value in msgspec.structs.asdict(entries).items() if value != _ABSENT}
+    return there | dict.fromkeys(("truncation", "padding", "post_processor"))
 
 
 def not_applied(spec: Mapping[str, Any]) -> list[str]:
@@ -104,6 +107,18 @@ class _Entries(msgspec.Struct):
     pre_tokenizer: Any = msgspec.UNSET
     truncation: Any = msgspec.UNSET
     padding: Any = msgspec.UNSET
+
+
+_ABSENT = msgspec.Raw()
+
+
+class _ForEncoding(msgspec.Struct):
+    model: dict[str, msgspec.Raw]
+    version: msgspec.Raw = _ABSENT
+    added_tokens: msgspec.Raw = _ABSENT
+    normalizer: msgspec.Raw = _ABSENT
+    pre_tokenizer: msgspec.Raw = _ABSENT
+    decoder: msgspec.Raw = _ABSENT
 
 
 class _Step(msgspec.Struct):

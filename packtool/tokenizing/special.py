@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from packtool.errors import UsageError
-from packtool.warnings import warn
+
+Warning = tuple[str, str, str]
+"""Code, what is unusual, and what to do about it."""
 
 CANDIDATES = {
     "eos": (
@@ -64,24 +66,21 @@ def doubt(eos: str, added: Collection[str]) -> str:
     return "which ends no document" if eos in END_NOTHING else ""
 
 
-def warn_of_eos(eos: str, vocab: Mapping[str, int], added: Collection[str], where: str) -> None:
+def warnings_of_eos(eos: str, vocab: Mapping[str, int], added: Collection[str]) -> list[Warning]:
     """Warn where the EOS ends something other than documents, whether it was asked for, configured or found."""
-    if why := doubt(eos, added):
-        better = [token for token in candidates("eos", vocab, added) if token != eos]
-        remedy = f"give --eos-token {better[0]!r}" if better else "name another with --eos-token"
-        warn("eos-doubtful", f"EOS is {eos!r}, {why}", remedy=f"to pretrain, {remedy}", where=where)
+    if not (why := doubt(eos, added)):
+        return []
+    better = [token for token in candidates("eos", vocab, added) if token != eos]
+    remedy = f"give --eos-token {better[0]!r}" if better else "name another with --eos-token"
+    return [("eos-doubtful", f"EOS is {eos!r}, {why}", f"to pretrain, {remedy}")]
 
 
-def warn_of_bos(configs: Sequence[Mapping[str, Any]], where: str) -> None:
+def warnings_of_bos(configs: Sequence[Mapping[str, Any]]) -> list[Warning]:
     """Warn where a model expects a BOS that documents do not get."""
-    if any(config.get("add_bos_token") is True for config in configs):
-        what = "its configuration says add_bos_token, but documents begin without a BOS"
-        warn(
-            "bos-left-out",
-            what,
-            remedy="give --bos to begin every document with it, as the model was trained",
-            where=where,
-        )
+    if not any(config.get("add_bos_token") is True for config in configs):
+        return []
+    what = "its configuration says add_bos_token, but documents begin without a BOS"
+    return [("bos-left-out", what, "give --bos to begin every document with it, as the model was trained")]
 
 
 def special(

@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from packtool.plan import I64
 from packtool.tokenizing.encoders import U32, Encoder, EncoderMismatchError, ReferenceEncoder
 from packtool.tokenizing.long_texts import AT
 from packtool.tokenizing.unicode import having, table
-from packtool.tokenizing.verdicts import Verdict
 
 SAMPLE = 512
 """One text in so many is encoded by the reference too, whatever its length. The reference is some 50 to 80 times
@@ -64,7 +64,7 @@ class Verified:
             Unicode; texts with one go to the reference (see unicode.py).
         vocab_size: one more than the largest id: texts to which the encoder gives others go to the reference, too.
         sample: one text in so many is checked.
-        verdict: dropped with the first difference.
+        verified: file that tells later runs that the encoder was found right; removed with the first difference.
         patience: characters that are encoded before the reference is loaded, since an earlier run found the encoder
             right. The sample is drawn from the first text on, and what it holds by then is checked then.
     """
@@ -78,7 +78,7 @@ class Verified:
         vocab_size: int = 1 << 32,
         newer: Sequence[str] = (),
         sample: int = SAMPLE,
-        verdict: Verdict | None = None,
+        verified: Path | None = None,
         patience: int = 0,
     ) -> None:
         self.name = encoder.name
@@ -88,7 +88,7 @@ class Verified:
         self._newer = table(*newer) if newer else None
         self._vocab_size = vocab_size
         self._sample_of = sample
-        self._verdict = verdict
+        self._verified = verified
         self._patience = patience
         self._held: list[tuple[str, U32]] = []
         self._chance = random.Random(0)
@@ -176,8 +176,8 @@ class Verified:
         self.checked += 1
         if np.array_equal(ids, self._reference.encode([text])[0]):
             return
-        if self._verdict is not None:
-            self._verdict.drop()
+        if self._verified is not None:
+            self._verified.unlink(missing_ok=True)
         raise EncoderMismatchError(
             "encoder-mismatch",
             f"{self.name} and tokenizers give different ids for a text with this tokenizer",

@@ -113,6 +113,9 @@ def test_other_files_are_named_with_the_way_out(name: str, data: bytes, what: st
 def test_an_encoding_of_tiktoken_is_no_hub_id() -> None:
     with pytest.raises(DataError, match=r"an encoding of tiktoken.* Give Xenova/gpt-4, which has the same ids"):
         load.load("cl100k_base")
+    for name in ("p50k_base", "p50k_edit", "o300k_base"):
+        with pytest.raises(DataError, match=r"an encoding of tiktoken.* Call convert_tiktoken_to_fast of transformers"):
+            load.load(name)
 
 
 def test_a_host_that_does_not_answer_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,69 @@
+"""What earlier runs found of a tokenizer.json, in the user's cache.
+
+To parse the file, load the reference and ask the probes takes longest where little is encoded. So what was found is
+kept: for this very file, these versions of packtool and of the encoders, and what was asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from packtool import __version__
+from packtool.storage.files import write_bytes
+
+_T = TypeVar("_T")
+_PACKAGES = ("tokenizers-", "gigatoken-", "fastokens-", "splintr_rs-")
+
+
+def directory() -> Path:
+    """Return where findings are kept."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "packtool" / "verified"
+
+
+def finding(kept: Path | None, *asked: object) -> Path | None:
+    """Return the file that keeps a finding; None where none is kept.
+
+    Args:
+        kept: where findings are; None to keep none.
+        asked: what it is of, digests of files included.
+    """
+    if kept is None:
+        return None
+    key = repr((asked, __version__, _installed()))
+    return kept / hashlib.sha256(key.encode()).hexdigest()
+
+
+def _installed() -> list[str]:
+    """List the encoders and their versions; `importlib.metadata` takes longer to import than all else here."""
+    found = (each.name for place in sys.path for each in Path(place).glob("*.dist-info"))
+    return sorted(name for name in found if name.startswith(_PACKAGES))
+
+
+def found(path: Path | None, kind: type[_T], find: Callable[[], _T]) -> _T:
+    """Return what an earlier run found, or else find it and keep it."""
+    if path is not None:
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=kind)
+        except (OSError, msgspec.MsgspecError):  # not there, or damaged
+            pass
+    result = find()
+    keep(path, result)
+    return result
+
+
+def keep(path: Path | None, result: Any = True) -> None:
+    """Keep a finding; where that can't be, the next run finds it again."""
+    if path is not None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(path, msgspec.json.encode(result))
+        except OSError:
+            return
