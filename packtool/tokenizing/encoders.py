@@ -44,7 +44,7 @@ class EncoderUnsuitableError(UsageError):
 
 
 def guarded(library: str, function: Any, *arguments: Any, loads: bool = False, **options: Any) -> Any:
-    """Call a fast library; what it raises, panics included, becomes the error that names the way out.
+    """Call a fast library; what it raises becomes the error that names the way out.
 
     Args:
         loads: it is loaded, and nothing was encoded yet.
@@ -54,15 +54,33 @@ def guarded(library: str, function: Any, *arguments: Any, loads: bool = False, *
         EncoderMismatchError: it failed on a text.
     """
     try:
-        return function(*arguments, **options)
-    except (KeyboardInterrupt, SystemExit, MemoryError):
-        raise
-    except BaseException as error:  # a panic in Rust arrives as a BaseException
-        what = f"{library} failed ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
+        with _panics_caught():
+            return function(*arguments, **options)
+    except _LibraryError as error:
+        what = f"{library} failed ({error})"
         if loads:
             raise unsuitable_error(what) from None
-        remedy = "give --encoder tokenizers"
-        raise EncoderMismatchError("encoder-mismatch", what, remedy=remedy, where="--encoder") from None
+        raise mismatch_error(what) from None
+
+
+class _LibraryError(Exception):
+    """What a library raised, in one line."""
+
+
+@contextmanager
+def _panics_caught() -> Iterator[None]:
+    """Make an error of all that a library in Rust raises: its panics are `BaseException`."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:
+        raise _LibraryError(str(error).splitlines()[0] if str(error) else type(error).__name__) from None
+
+
+def mismatch_error(what: str, where: str = "--encoder") -> EncoderMismatchError:
+    """Return the error for an encoder that is wrong."""
+    return EncoderMismatchError("encoder-mismatch", what, remedy="give --encoder tokenizers", where=where)
 
 
 def unsuitable_error(what: str) -> EncoderUnsuitableError:
@@ -80,10 +98,9 @@ def reference_tokenizer(data: bytes) -> Tokenizer:
     from tokenizers import Tokenizer
 
     try:
-        tokenizer = Tokenizer.from_buffer(data)
-    except (KeyboardInterrupt, SystemExit, MemoryError):
-        raise
-    except BaseException as error:  # the library raises plain Exception, or panics: a BaseException
+        with _panics_caught():
+            tokenizer = Tokenizer.from_buffer(data)
+    except _LibraryError as error:
         raise DataError(
             "bad-tokenizer",
             f"the tokenizers library can't load it ({error})",
@@ -130,15 +147,14 @@ class ReferenceEncoder:
         return (np.concatenate(ids) if ids else np.empty(0, np.uint32)), lengths
 
     def _encode(self, texts: list[str]) -> list[Any]:
+        tokenizer = self.load()
         try:
-            encodings: list[Any] = self.load().encode_batch_fast(texts, add_special_tokens=False)
-        except (KeyboardInterrupt, SystemExit, MemoryError):
-            raise
-        except BaseException as error:  # a panic in Rust arrives as a BaseException
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            with _panics_caught():
+                encodings: list[Any] = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        except _LibraryError as error:
             raise DataError(
                 "tokenizer-failed",
-                f"the tokenizers library failed on a text with this tokenizer ({reason})",
+                f"the tokenizers library failed on a text with this tokenizer ({error})",
                 remedy="check that the tokenizer.json is whole and consistent",
                 where="tokenizer.json",
             ) from None

@@ -222,33 +222,22 @@ def _from_hub(repository: str, revision: str | None) -> dict[str, bytes]:
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it reports each of its retries
     offline = not _answers(constants.ENDPOINT)  # the client would try again for half a minute
 
-    def fetched(name: str) -> bytes:
-        return Path(hf_hub_download(repository, name, revision=revision, local_files_only=offline)).read_bytes()
-
-    try:
-        files = {TOKENIZER: fetched(TOKENIZER)}
-    except EntryNotFoundError as error:
-        if isinstance(error, LocalEntryNotFoundError):  # offline: nobody could look
-            raise _unreachable(repository, error) from None
-        raise DataError(
-            "missing-tokenizer",
-            "the repository has no tokenizer.json",
-            remedy="convert its tokenizer to a tokenizer.json first",
-            where=repository,
-        ) from None
-    except Exception as error:  # the client raises many kinds: network, HTTP status, offline mode, bad id
-        raise _unreachable(repository, error) from None
-    for name in (*TOKENIZER_CONFIGS, *CHAT_TEMPLATES):
+    files = {}
+    for name in (TOKENIZER, *TOKENIZER_CONFIGS, *CHAT_TEMPLATES):
         try:
-            files[name] = fetched(name)
-        except LocalEntryNotFoundError as error:
-            if offline:  # what is not in the client's cache may not be in the repository
-                continue
-            raise _unreachable(repository, error) from None
-        except EntryNotFoundError:
-            continue
-        except Exception as error:
-            raise _unreachable(repository, error) from None
+            path = hf_hub_download(repository, name, revision=revision, local_files_only=offline)
+            files[name] = Path(path).read_bytes()
+        except Exception as error:  # the client raises many kinds: network, HTTP status, offline mode, bad id
+            unseen = isinstance(error, LocalEntryNotFoundError)  # not in the client's cache, and nobody could look
+            if not isinstance(error, EntryNotFoundError) or (unseen and not (offline and files)):
+                raise _unreachable(repository, error) from None
+            if not files:
+                raise DataError(
+                    "missing-tokenizer",
+                    "the repository has no tokenizer.json",
+                    remedy="convert its tokenizer to a tokenizer.json first",
+                    where=repository,
+                ) from None
     return files
 
 

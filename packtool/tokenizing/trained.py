@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from packtool.conversations.mask import Spans, token_mask
 from packtool.plan import I64
-from packtool.tokenizing.encoders import U32, EncoderMismatchError, ReferenceEncoder
+from packtool.tokenizing.encoders import U32, ReferenceEncoder, mismatch_error
 from packtool.tokenizing.families import bytes_of_characters, kinds, normalizers, steps
 from packtool.tokenizing.spec import parse
 
@@ -88,8 +88,7 @@ class TrainedTokens:
     def _by_reference(self, text: str, spans: Spans, ids: U32) -> Mask:
         encoding = self._reference.load().encode(text, add_special_tokens=False)
         if encoding.ids != ids.tolist():
-            what = "an encoder and tokenizers give different ids for a text with this tokenizer"
-            raise EncoderMismatchError("encoder-mismatch", what, remedy="give --encoder tokenizers", where="--encoder")
+            raise mismatch_error("an encoder and tokenizers give different ids for a text with this tokenizer")
         offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
         return token_mask(offsets[:, 0], offsets[:, 1], spans)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from packtool.plan import I64
-from packtool.tokenizing.encoders import U32, Encoder, EncoderMismatchError, ReferenceEncoder
+from packtool.tokenizing.encoders import U32, Encoder, ReferenceEncoder, mismatch_error
 from packtool.tokenizing.long_texts import AT
 from packtool.tokenizing.unicode import having, table
 
@@ -178,9 +178,5 @@ class Verified:
             return
         if self._verified is not None:
             self._verified.unlink(missing_ok=True)
-        raise EncoderMismatchError(
-            "encoder-mismatch",
-            f"{self.name} and tokenizers give different ids for a text with this tokenizer",
-            remedy="give --encoder tokenizers",
-            where=f"--encoder {self.name}",
-        )
+        what = f"{self.name} and tokenizers give different ids for a text with this tokenizer"
+        raise mismatch_error(what, f"--encoder {self.name}")

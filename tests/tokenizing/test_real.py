@@ -29,6 +29,7 @@ SLOW = {
     "aranizer SP": "it has an unknown token",
     "charylu": "its BPE is not on bytes",
     "chess": "its BPE is not on bytes",
+    "tigrinya": "its BPE is not on bytes",
     "mon": "its normalizer is not one of SentencePiece",
     "nepali words": "its pre-tokenizer is not BERT's",
 }
