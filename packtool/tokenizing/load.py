@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import logging
-import socket
-import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from packtool.errors import DataError
-from packtool.installing import how_to_install
 from packtool.storage.names import CHAT_TEMPLATES, TOKENIZER, TOKENIZER_CONFIGS
 from packtool.storage.schema import TokenizerInfo
 from packtool.storage.tokenizer_files import default_tokenizer
@@ -170,7 +164,9 @@ def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
     if path.is_file():
         beside = {name: path.with_name(name) for name in (*TOKENIZER_CONFIGS, *CHAT_TEMPLATES)}
         return {TOKENIZER: _tokenizer(path)} | {name: _bytes(file) for name, file in beside.items() if file.is_file()}
-    if Path(source).exists() or not _looks_like_hub_id(str(source)):
+    from packtool.places.hub import is_repository, repository_files  # most tokenizers are files
+
+    if Path(source).exists() or not is_repository(str(source)):
         raise DataError(
             "missing-tokenizer",
             "no tokenizer.json there",
@@ -180,7 +176,7 @@ def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
     if remedy := other_formats.remedy_for_encoding(str(source)):
         what = "an encoding of tiktoken, not a tokenizer.json"
         raise DataError("missing-tokenizer", what, remedy=remedy, where=str(source))
-    return _from_hub(str(source), revision)
+    return repository_files(str(source), (TOKENIZER, *TOKENIZER_CONFIGS, *CHAT_TEMPLATES), revision)
 
 
 def _tokenizer(path: Path) -> bytes:
@@ -199,75 +195,6 @@ def _bytes(path: Path) -> bytes:
         raise DataError(
             "unreadable-tokenizer", f"can't be read ({error.strerror})", remedy="check its permissions", where=str(path)
         ) from None
-
-
-def _looks_like_hub_id(source: str) -> bool:
-    """Return whether it has the shape OWNER/NAME or NAME and is not a path to a file."""
-    parts = source.split("/")
-    plain = all(part and part.replace("-", "").replace("_", "").replace(".", "").isalnum() for part in parts)
-    return len(parts) <= 2 and plain and not source.startswith(".") and not source.endswith((".json", ".model"))
-
-
-def _from_hub(repository: str, revision: str | None) -> dict[str, bytes]:
-    try:
-        from huggingface_hub import constants, hf_hub_download
-        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
-    except ImportError:
-        raise DataError(
-            "no-hub-client",
-            "no such file, and hub ids need the package huggingface_hub",
-            remedy=f"{how_to_install('huggingface_hub')}, or download its tokenizer.json and give the file",
-            where=repository,
-        ) from None
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it reports each of its retries
-    offline = not _answers(constants.ENDPOINT)  # the client would try again for half a minute
-
-    files = {}
-    for name in (TOKENIZER, *TOKENIZER_CONFIGS, *CHAT_TEMPLATES):
-        try:
-            path = hf_hub_download(repository, name, revision=revision, local_files_only=offline)
-            files[name] = Path(path).read_bytes()
-        except Exception as error:  # the client raises many kinds: network, HTTP status, offline mode, bad id
-            unseen = isinstance(error, LocalEntryNotFoundError)  # not in the client's cache, and nobody could look
-            if not isinstance(error, EntryNotFoundError) or (unseen and not (offline and files)):
-                raise _unreachable(repository, error) from None
-            if not files:
-                raise DataError(
-                    "missing-tokenizer",
-                    "the repository has no tokenizer.json",
-                    remedy="convert its tokenizer to a tokenizer.json first",
-                    where=repository,
-                ) from None
-    return files
-
-
-def _answers(endpoint: str, seconds: float = 4) -> bool:
-    """Return whether a host can be connected to; behind a proxy, take that for granted."""
-    from urllib.request import getproxies  # loads what HTTP needs, which takes longer than to read most tokenizers
-
-    url = urlsplit(endpoint)
-    if url.scheme in getproxies():
-        return True
-    answered = threading.Event()
-
-    def connect() -> None:
-        with suppress(OSError), socket.create_connection((url.hostname or "", url.port or 443), timeout=seconds):
-            answered.set()
-
-    looking = threading.Thread(target=connect, daemon=True)  # to look a name up may take longer than anybody waits
-    looking.start()
-    looking.join(seconds)
-    return answered.is_set()
-
-
-def _unreachable(repository: str, error: Exception) -> DataError:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0].partition(". ")[0].rstrip(".")
-    return DataError(
-        "hub-unreachable",
-        f"no such file, and it could not be downloaded from the hub ({reason})",
-        remedy="check the id and the network, or download its tokenizer.json and give the file",
-        where=repository,
-    )
 
 
 def _config(data: bytes, where: str) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import packtool
+from packtool.places.hub import answers
 from tests.places.hub import Hub, serve
 from tests.stores import contents
 
@@ -79,3 +81,15 @@ def test_nobody_answers(tmp_path: Path) -> None:
     found = tokenize("hf://datasets/lab/corpus", tmp_path / "out", "http://127.0.0.1:9")
     assert (found.returncode, found.stderr.count("\n")) == (1, 1), found.stderr
     assert "error[store-unreachable]: hf://datasets/lab/corpus: the store failed ([Errno 111]" in found.stderr
+
+
+def test_a_host_that_does_not_answer_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        assert answers(address)
+    assert not answers(address)
+    assert not answers("https://nowhere.invalid")
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    assert answers("https://nowhere.invalid"), "only the proxy knows"

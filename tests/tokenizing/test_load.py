@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -116,15 +115,3 @@ def test_an_encoding_of_tiktoken_is_no_hub_id() -> None:
     for name in ("p50k_base", "p50k_edit", "o300k_base"):
         with pytest.raises(DataError, match=r"an encoding of tiktoken.* Call convert_tiktoken_to_fast of transformers"):
             load.load(name)
-
-
-def test_a_host_that_does_not_answer_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"http://127.0.0.1:{server.getsockname()[1]}"
-        assert load._answers(address)
-    assert not load._answers(address)
-    assert not load._answers("https://nowhere.invalid")
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
-    assert load._answers("https://nowhere.invalid"), "only the proxy knows"

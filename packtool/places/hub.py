@@ -1,0 +1,92 @@
+"""Files of a repository of the Hugging Face Hub, such as a tokenizer.json and its configuration."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from packtool.errors import DataError
+from packtool.installing import how_to_install
+
+
+def is_repository(source: str) -> bool:
+    """Return whether it has the shape OWNER/NAME or NAME and is not a path to a file."""
+    parts = source.split("/")
+    plain = all(part and part.replace("-", "").replace("_", "").replace(".", "").isalnum() for part in parts)
+    return len(parts) <= 2 and plain and not source.startswith(".") and not source.endswith((".json", ".model"))
+
+
+def repository_files(repository: str, names: Sequence[str], revision: str | None) -> dict[str, bytes]:
+    """Download files, or take them from the cache of the hub's client.
+
+    Args:
+        repository: its id.
+        names: of the files: the first must be there, the others may.
+        revision: branch, tag or commit.
+
+    Raises:
+        DataError: the first is not there; the hub can't be reached; its client is not installed.
+    """
+    try:
+        from huggingface_hub import constants, hf_hub_download
+        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+    except ImportError:
+        raise DataError(
+            "no-hub-client",
+            "no such file, and hub ids need the package huggingface_hub",
+            remedy=f"{how_to_install('huggingface_hub')}, or download its tokenizer.json and give the file",
+            where=repository,
+        ) from None
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it reports each of its retries
+    offline = not answers(constants.ENDPOINT)  # the client would try again for half a minute
+    files: dict[str, bytes] = {}
+    for name in names:
+        try:
+            path = hf_hub_download(repository, name, revision=revision, local_files_only=offline)
+            files[name] = Path(path).read_bytes()
+        except Exception as error:  # the client raises many kinds: network, HTTP status, offline mode, bad id
+            unseen = isinstance(error, LocalEntryNotFoundError)  # not in the client's cache, and nobody could look
+            if not isinstance(error, EntryNotFoundError) or (unseen and not (offline and files)):
+                raise _unreachable(repository, error) from None
+            if not files:
+                raise DataError(
+                    "missing-tokenizer",
+                    f"the repository has no {name}",
+                    remedy="convert its tokenizer to a tokenizer.json first",
+                    where=repository,
+                ) from None
+    return files
+
+
+def answers(endpoint: str, seconds: float = 4) -> bool:
+    """Return whether a host can be connected to; behind a proxy, take that for granted."""
+    from urllib.request import getproxies  # loads what HTTP needs, which takes longer than to read most tokenizers
+
+    url = urlsplit(endpoint)
+    if url.scheme in getproxies():
+        return True
+    answered = threading.Event()
+
+    def connect() -> None:
+        with suppress(OSError), socket.create_connection((url.hostname or "", url.port or 443), timeout=seconds):
+            answered.set()
+
+    looking = threading.Thread(target=connect, daemon=True)  # to look a name up may take longer than anybody waits
+    looking.start()
+    looking.join(seconds)
+    return answered.is_set()
+
+
+def _unreachable(repository: str, error: Exception) -> DataError:
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0].partition(". ")[0].rstrip(".")
+    return DataError(
+        "hub-unreachable",
+        f"no such file, and it could not be downloaded from the hub ({reason})",
+        remedy="check the id and the network, or download its tokenizer.json and give the file",
+        where=repository,
+    )
