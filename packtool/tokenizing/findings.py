@@ -1,7 +1,7 @@
 """What earlier runs found of a tokenizer.json, in the user's cache.
 
 To parse the file, load the reference and ask the probes takes longest where little is encoded. So what was found is
-kept: for this very file, these versions of packtool and of the encoders, and what was asked.
+kept: for this very file, this very code, these versions of the encoders, and what was asked.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from packtool import __version__
 from packtool.storage.files import write_bytes
 
 _T = TypeVar("_T")
@@ -37,8 +36,14 @@ def finding(kept: Path | None, *asked: object) -> Path | None:
     """
     if kept is None:
         return None
-    key = repr((asked, __version__, _installed()))
+    key = repr((asked, _code(), _installed()))
     return kept / hashlib.sha256(key.encode()).hexdigest()
+
+
+def _code() -> list[tuple[str, int, int]]:
+    """List what decides: the modules here, so that another state of a checkout finds anew."""
+    stats = ((path.name, path.stat()) for path in Path(__file__).parent.glob("*.py"))
+    return sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
 
 
 def _installed() -> list[str]:
