@@ -11,7 +11,7 @@ from packtool.reading.stream import Key, Stream
 from packtool.shuffling.balance import STEP, TURN, dealt_in
 from packtool.warnings import warn
 
-_AHEAD = 128  # global batches that are dealt at once
+_AHEAD = 512  # global batches that are dealt at once
 
 
 class GlobalBatches:

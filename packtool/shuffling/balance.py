@@ -12,7 +12,7 @@ Costs come as (batches, rows) and are dealt batch by batch, many at a time since
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,10 @@ CLOSE = 2.0**-10
 """Waiting share at which exchanging stops."""
 _DEALT = 1 << 15  # rows of an order that are dealt at once
 _EXCHANGES = 64  # rounds for each rank, at most
-_OTHERS = (8, 1 << 30)  # ranks that the most loaded exchanges with where its pair does not help: the least loaded
+_OTHERS = 3  # ranks that a highly loaded one chooses from, at most, unless nothing helps
+
+Packed: TypeAlias = npt.NDArray[np.signedinteger[Any]]
+"""Rows as numbers that sort by cost, and sums of their costs."""
 
 
 def pairs_of(segments: Segments) -> I64:
@@ -69,11 +72,13 @@ def deal(costs: I64, ranks: int) -> I64:
         (batches, ranks, rows of a rank): the numbers of the rows.
 
     >>> deal(np.array([[9, 1, 1, 1, 4, 4]]), 2).tolist()
-    [[[0, 1, 3], [4, 5, 2]]]
+    [[[0, 3, 1], [5, 4, 2]]]
     """
-    dealt = deal_turns(costs, ranks)
-    _exchange(costs, dealt)
-    return dealt
+    rows, bits = _packed(costs, ranks)
+    rows.sort(axis=1)
+    turns, load = _in_turns(rows[:, ::-1].reshape(len(costs), -1, ranks), bits)
+    _exchange(turns, load, bits)
+    return _numbers(turns, bits)
 
 
 def deal_turns(costs: I64, ranks: int, micro_batch: int = 1) -> I64:
@@ -92,29 +97,21 @@ def deal_turns(costs: I64, ranks: int, micro_batch: int = 1) -> I64:
         (batches, ranks, rows of a rank): the numbers of the rows, turn by turn.
 
     >>> deal_turns(np.array([[9, 1, 1, 8]]), 2).tolist()
-    [[[0, 2], [3, 1]]]
+    [[[0, 1], [3, 2]]]
     """
-    batches, rows = costs.shape
-    which = _order(costs.max(initial=0) - costs)
-    every = np.arange(batches)[:, None]
-    load = np.zeros((batches, ranks), np.int64)
-    turns = []
-    for first in range(0, rows, ranks * micro_batch):
-        here = which[:, first : first + ranks * micro_batch]
-        if here.shape[1] == ranks:
-            shares = here[:, :, None]  # the largest first, as they are sorted
-            sums = _take(costs, here)
-        else:
-            shares = _take(here, deal(_take(costs, here), ranks))
-            sums = _take(costs, shares).sum(axis=2)
-            largest = _order(sums.max(initial=0) - sums)
-            shares, sums = shares[every, largest], sums[every, largest]
-        least = _order(load) if first else np.broadcast_to(np.arange(ranks), load.shape)
-        turn = np.empty_like(shares)
-        turn[every, least] = shares
-        load[every, least] += sums
-        turns.append(turn)
-    return np.concatenate(turns, axis=2)
+    rows, bits = _packed(costs, ranks)
+    rows.sort(axis=1)
+    rows = rows[:, ::-1]
+    if micro_batch == 1:
+        return _numbers(_in_turns(rows.reshape(len(costs), -1, ranks), bits)[0], bits)
+    which = rows & (1 << bits) - 1
+    cuts = range(ranks * micro_batch, costs.shape[1], ranks * micro_batch)
+    shares = [_take(here, deal(_take(costs, here), ranks)) for here in np.split(which, cuts, axis=1)]
+    sums = np.concatenate([_take(costs, share).sum(axis=2) for share in shares], axis=1)
+    every, bits = _packed(sums, ranks)
+    every = np.sort(every.reshape(len(costs), -1, ranks), axis=2)[:, :, ::-1]
+    chosen = _numbers(_in_turns(every, bits)[0], bits) % ranks
+    return np.concatenate([_take(share, chosen[:, :, turn]) for turn, share in enumerate(shares)], axis=2)
 
 
 def dealt_in(way: str, costs: I64, ranks: int, micro_batch: int | None = None) -> I64:
@@ -186,88 +183,125 @@ def least_waiting(costs: I64, ranks: int) -> npt.NDArray[np.float64]:
     return _share(mean, np.maximum(mean, most))
 
 
-def _exchange(costs: I64, dealt: I64) -> None:
-    theirs = _take(costs, dealt)
-    load = theirs.sum(axis=2)
-    ranks = dealt.shape[1]
-    half = ranks // 2
-    mean = load.sum(axis=1) / ranks
-    going = np.arange(len(dealt) if half else 0)
-    for number in range(_EXCHANGES * ranks):
-        going = going[~_near(load[going].max(axis=1), mean[going])]
-        if not len(going):
-            return
-        # The most loaded rank with the least loaded, the next with the next: no rank is in two pairs. In later rounds
-        # partners are others, since exchanging again with the same one seldom helps.
-        order = _order(load[going])
-        high, low = order[:, : -half - 1 : -1], np.roll(order[:, :half], number, axis=1)
-        batch, pair = np.nonzero(~_near(load[going[:, None], high], mean[going, None]))
-        helped = np.zeros(high.shape, np.bool_)
-        helped[batch, pair] = _swap(theirs, dealt, load, going[batch], high[batch, pair], low[batch, pair, None])
-        fell = helped[:, 0]
-        for others in sorted({min(most, ranks - 1) for most in _OTHERS}):
-            stuck = np.flatnonzero(~fell)
-            if len(stuck):
-                now = load[going[stuck]]
-                least = _order(now)[:, :others]
-                fell[stuck] = _swap(theirs, dealt, load, going[stuck], now.argmax(axis=1), least)
-        going = going[fell]
+def _packed(costs: I64, ranks: int) -> tuple[Packed, int]:
+    """Pack each row into one number that sorts by cost: the leading bits of its cost, and below them its own number.
 
-
-def _near(load: I64, mean: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Return whether the rank with this load makes others wait so little that it may stay."""
-    near: npt.NDArray[np.bool_] = load * (1 - CLOSE) <= mean
-    return near
-
-
-def _swap(theirs: I64, dealt: I64, load: I64, batches: I64, high: I64, others: I64) -> npt.NDArray[np.bool_]:
-    """Swap, in each batch, the row of the most loaded rank for that of another which lowers the larger sum most.
-
-    Args:
-        theirs: (batches, ranks, rows of a rank): costs of the rows dealt; they change places with the rows.
-        others: (batches, ranks that may give a row).
+    What exchanging computes then fits into 32 bits, which are several times as fast to sort and compare as 64. They
+    hold 18 bits of the largest cost or more; else 64 are taken. The largest sum is no less than the largest cost, so
+    what is cut off is next to nothing of it.
 
     Returns:
-        (batches): whether one did.
+        (batches, rows); and how many bits the row's number has.
     """
-    every = np.arange(len(batches))
-    before = load[batches, high]
-    less = load[batches[:, None], others]
+    each, rank = ((count - 1).bit_length() for count in (costs.shape[1] // ranks, ranks))
+    beside = max(each + rank, 3 * each + 3)
+    kind, wide = (np.int32, 31) if 31 - beside >= 18 else (np.int64, 63)
+    spare = np.frexp(costs.max(axis=1, initial=0, keepdims=True).astype(np.float64))[1] - (wide - beside)
+    packed = (costs >> np.maximum(spare, 0)).astype(kind)
+    packed <<= each + rank
+    packed |= np.arange(costs.shape[1], dtype=kind)
+    return packed, each + rank
+
+
+def _numbers(turns: Packed, bits: int) -> I64:
+    """Return the numbers of packed rows as (batches, ranks, turns)."""
+    return (turns & (1 << bits) - 1).transpose(1, 2, 0).astype(np.int64)
+
+
+def _in_turns(rows: Packed, bits: int) -> tuple[Packed, Packed]:
+    """Deal one row a turn to each rank, the largest of the turn to the rank with the least so far.
+
+    Args:
+        rows: (batches, turns, ranks), packed; each turn sorted, the largest first.
+
+    Returns:
+        (turns, batches, ranks): packed rows; and the sums of the ranks.
+    """
+    turns = np.ascontiguousarray(rows.transpose(1, 0, 2))
+    load = turns[0] >> bits
+    for number, turn in enumerate(turns[1:], 1):
+        turn.reshape(-1)[_least_first(load)] = rows[:, number]
+        load += turn >> bits
+    return turns, load
+
+
+def _exchange(turns: Packed, load: Packed, bits: int) -> None:
+    """Exchange rows between ranks above the mean and those with the least, while that lowers the larger sum."""
+    _, batches, ranks = turns.shape
+    near = (load.sum(axis=1, dtype=np.int64) / ranks / (1 - CLOSE)).astype(load.dtype)
+    going = np.arange(batches)
+    for number in range(_EXCHANGES * ranks):
+        now = load.take(going, axis=0)
+        above = np.minimum((now > near.take(going)[:, None]).sum(axis=1), ranks // 2)
+        now, going, above = now[above > 0], going[above > 0], above[above > 0]
+        if not len(going):
+            return
+        # No rank is in two exchanges of a round. The fewer are left, the more others each may choose from.
+        order = _least_first(now, going)
+        batch, place = np.nonzero(np.arange(ranks // 2) < above[:, None])
+        low = place[:, None] + above[batch, None] * np.arange(min(1 + number // 2, _OTHERS))
+        low = np.where(low < ranks - above[batch, None], low, place[:, None])
+        high, low = order[batch, ranks - 1 - place], order[batch[:, None], low]
+        helped = np.logical_or.reduceat(_swap(turns, load, bits, high, low), np.cumsum(above) - above)
+        stuck = np.flatnonzero(~helped)
+        if len(stuck):
+            order = _least_first(load.take(going.take(stuck), axis=0), going.take(stuck))
+            helped[stuck] = _swap(turns, load, bits, order[:, -1], order[:, :-1])
+        going = going[helped]
+
+
+def _swap(turns: Packed, load: Packed, bits: int, high: I64, low: I64) -> npt.NDArray[np.bool_]:
+    """Swap one row of each highly loaded rank for that of another which makes the larger of their sums least.
+
+    Args:
+        turns, load: change.
+        high: ranks, numbered through all batches.
+        low: (highly loaded ranks, others to choose from).
+
+    Returns:
+        (highly loaded ranks): whether there was such a row.
+    """
+    each, total = len(turns), load.size
+    rows, load = turns.reshape(each, total), load.reshape(total)
+    before, less = load.take(high)[:, None], load.take(low)
     # Of a + b that become a - d and b + d the larger is half of (a + b) + |2d - (a - b)|.
-    gap = before[:, None] - less
-    high_rows = 2 * theirs[batches, high][:, None, :] - gap[:, :, None]
-    twice = high_rows[:, :, :, None] - 2 * theirs[batches[:, None], others][:, :, None, :]
-    np.abs(twice, out=twice)
-    if others.shape[1] > 1:
-        twice += (before[:, None] + less)[:, :, None, None]
-    best = twice.reshape(len(batches), -1).argmin(axis=1)
-    other, a, b = np.unravel_index(best, twice.shape[1:])
-    other = others[every, other]
-    moved = theirs[batches, high, a] - theirs[batches, other, b]
-    helped: npt.NDArray[np.bool_] = np.maximum(before - moved, load[batches, other] + moved) < before
-    of, high, other, a, b = (each[helped] for each in (batches, high, other, a, b))
-    load[of, high] -= moved[helped]
-    load[of, other] += moved[helped]
-    for values in (dealt, theirs):
-        values[of, high, a], values[of, other, b] = values[of, other, b], values[of, high, a]
+    mine = 2 * (rows.take(high, axis=1) >> bits)[:, :, None] - (before - less)
+    larger = mine[:, None] - 2 * (rows.take(low, axis=1) >> bits)
+    np.abs(larger, out=larger)
+    if low.shape[1] > 1:
+        larger += before + less
+    shift = (each - 1).bit_length()  # below it, which two rows they are: the least says so
+    both = np.arange(each)[:, None] << shift | np.arange(each)
+    larger <<= 2 * shift
+    larger |= both.astype(larger.dtype)[:, :, None, None]
+    least = larger.reshape(each * each, *low.shape).min(axis=0)
+    chosen = np.arange(len(high)) * low.shape[1] + least.argmin(axis=1)
+    other, least = low.take(chosen), least.take(chosen)
+    mask = (1 << shift) - 1
+    a, b = (least >> shift & mask) * total + high, (least & mask) * total + other
+    moved = (rows.take(a) >> bits) - (rows.take(b) >> bits)
+    helped: npt.NDArray[np.bool_] = np.maximum(load.take(high) - moved, load.take(other) + moved) < before[:, 0]
+    a, b, high, other, moved = (values[helped] for values in (a, b, high, other, moved))
+    flat = rows.reshape(-1)
+    flat[a], flat[b] = flat[b], flat[a]
+    load[high] -= moved
+    load[other] += moved
     return helped
 
 
-def _order(values: I64) -> I64:
-    """Return the numbers of the values of each batch, the smallest first, equal ones in order.
+def _least_first(load: Packed, batches: I64 | None = None) -> I64:
+    """Order the ranks of each batch, the least loaded first, numbered through all batches.
 
-    Packed numbers, each a value and its index, are sorted several times as fast as indices.
-
-    >>> _order(np.array([[3, 1, 3, 0]])).tolist(), _order(np.array([[1 << 62, 1]])).tolist()
-    ([[3, 1, 0, 2]], [[1, 0]])
+    Args:
+        load: (some batches, ranks).
+        batches: which they are, if not all.
     """
-    bits = (values.shape[1] - 1).bit_length()
-    if int(values.max(initial=0)) >> 63 - bits:
-        return np.argsort(values, axis=1, kind="stable")
-    packed: I64 = values << bits | np.arange(values.shape[1])
-    packed.sort(axis=1)
-    packed &= (1 << bits) - 1
-    return packed
+    count, ranks = load.shape
+    bits = (ranks - 1).bit_length()
+    order = load << bits | np.arange(ranks, dtype=load.dtype)
+    order.sort(axis=1)
+    ranked: I64 = (order & (1 << bits) - 1) + ranks * (np.arange(count) if batches is None else batches)[:, None]
+    return ranked
 
 
 def _take(values: I64, which: I64) -> I64:

@@ -69,7 +69,7 @@ def test_no_exchange_of_two_rows_would_lower_the_largest_sum(drawn: tuple[Any, i
             for mine in dealt[high]:
                 for theirs in dealt[other] if other != high else []:
                     moved = batch[mine] - batch[theirs]
-                    assert max(most - moved, loads[other] + moved) >= most
+                    assert max(most - moved, loads[other] + moved) >= most - batch.max() * 2.0**-14  # 18 bits compared
 
 
 def best_step(costs: list[int], ranks: int) -> int:
