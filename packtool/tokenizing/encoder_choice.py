@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 import msgspec
 
 from packtool.errors import UsageError
-from packtool.tokenizing import fastokens, findings, gigatoken, splintr, unicode
+from packtool.tokenizing import families, fastokens, findings, gigatoken, splintr
 from packtool.tokenizing.encoders import Encoder, ReferenceEncoder, unsuitable_error
-from packtool.tokenizing.families import Shape, shape
+from packtool.tokenizing.families import Shape
 from packtool.tokenizing.load import LoadedTokenizer, vocabulary_size
 from packtool.tokenizing.long_texts import cut_of
 from packtool.tokenizing.spec import parse
@@ -20,8 +21,12 @@ from packtool.tokenizing.verify import Verified, probes
 SMALL_INPUT = 0.125
 """Bytes of input, for each byte of the tokenizer.json, that the reference encodes in less time than it takes to load
 another encoder beside it: that time grows with the vocabulary."""
-_FAST = {"gigatoken": gigatoken, "fastokens": fastokens, "splintr": splintr}
-"""The best first."""
+_FAST = {
+    "gigatoken": (("BPE",), families.shape),
+    "fastokens": (("BPE",), fastokens.shape),
+    "splintr": (("Unigram", "WordPiece"), splintr.shape),
+}
+"""Models, and what tells how the encoder encodes one of them; the best encoder first."""
 ENCODERS = ("auto", "tokenizers", *_FAST)
 
 
@@ -43,7 +48,7 @@ def choose(spec: Mapping[str, Any], wanted: str = "auto") -> tuple[str, str]:
         return wanted, "asked for"
     kind = spec["model"].get("type")
     reasons = []
-    for name in [wanted] if wanted != "auto" else [name for name, each in _FAST.items() if kind in each.MODELS]:
+    for name in [wanted] if wanted != "auto" else [name for name, (kinds, _) in _FAST.items() if kind in kinds]:
         why = _why_not(name, spec)
         if not why:
             return name, f"the tokenizer is one that {name} encodes exactly, verified as it runs"
@@ -54,17 +59,18 @@ def choose(spec: Mapping[str, Any], wanted: str = "auto") -> tuple[str, str]:
     return "tokenizers", why
 
 
+def installed(encoder: str) -> bool:
+    """Return whether an encoder can be imported: some platforms lack one, and splintr comes with an extra."""
+    return importlib.util.find_spec(encoder) is not None
+
+
 def _why_not(fast: str, spec: Mapping[str, Any]) -> str:
     """Say why a fast encoder can't be used; empty if it can."""
-    library = _FAST[fast]
-    if not library.installed():
+    if not installed(fast):
         return f"{fast} is not installed"
-    kind = spec["model"].get("type")
-    if kind not in library.MODELS:
-        reason: str | None = f"its model is {kind}, not {' or '.join(library.MODELS)}"
-    else:
-        reason = library.unsuitable(spec)
-    return f"{fast} does not support this tokenizer: {reason}" if reason else ""
+    (kinds, shape), kind = _FAST[fast], spec["model"].get("type")
+    found = shape(spec) if kind in kinds else f"its model is {kind}, not {' or '.join(kinds)}"
+    return f"{fast} does not support this tokenizer: {found}" if isinstance(found, str) else ""
 
 
 class EncoderRecipe(msgspec.Struct, frozen=True):
@@ -75,8 +81,7 @@ class EncoderRecipe(msgspec.Struct, frozen=True):
         vocab_size: one more than the largest id.
         special_as_text: encode special tokens that occur in a text as plain text.
         cut: how long texts may be cut (see pieces.py).
-        shape: of the tokenizer, where the encoder is gigatoken.
-        newer: names of the sets of characters whose texts go to the reference (see unicode.py).
+        shape: of the tokenizer.
         added_tokens: texts of its added tokens.
         verified: file that tells of an earlier run which found it right (see findings.py); empty to keep and use none.
     """
@@ -85,8 +90,7 @@ class EncoderRecipe(msgspec.Struct, frozen=True):
     vocab_size: int
     special_as_text: bool
     cut: str
-    shape: Shape | None
-    newer: tuple[str, ...]
+    shape: Shape
     added_tokens: tuple[str, ...]
     verified: str = ""
 
@@ -99,16 +103,13 @@ def recipe(
     special_as_text: bool = False,
 ) -> EncoderRecipe:
     """Make the recipe for a parsed tokenizer.json."""
-    found = shape(spec) if encoder == "gigatoken" else None
-    known = found if isinstance(found, Shape) else None
-    newer = {"fastokens": unicode.PCRE, "splintr": unicode.BERT * (spec["model"].get("type") == "WordPiece")}
+    shape = _FAST[encoder][1](spec) if encoder in _FAST else Shape()
     return EncoderRecipe(
         encoder=encoder,
         vocab_size=vocab_size,
         special_as_text=special_as_text,
         cut=cut_of(spec),
-        shape=known,
-        newer=newer.get(encoder, ()) if known is None else known.newer,
+        shape=shape if isinstance(shape, Shape) else Shape(),
         added_tokens=tuple(token["content"] for token in spec.get("added_tokens") or ()),
     )
 
@@ -178,7 +179,6 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
     elif recipe.encoder == "fastokens":
         fast = fastokens.FastokensEncoder(data, recipe.vocab_size, special_as_text=recipe.special_as_text)
     else:
-        assert recipe.shape is not None
         fast = gigatoken.GigatokenEncoder(
             data,
             recipe.shape,
@@ -193,7 +193,7 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
         reference,
         cut=recipe.cut,
         vocab_size=recipe.vocab_size,
-        newer=recipe.newer,
+        newer=recipe.shape.newer,
         verified=verified,
         patience=_WORTH_LOADING * len(data) if known else 0,
     )

@@ -19,7 +19,7 @@ _NFC = {"type": "NFC"}
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """How a tokenizer is encoded by gigatoken.
+    """How a fast encoder encodes a tokenizer; all but `newer` is what gigatoken must be told.
 
     Attributes:
         rewritten: entries of the tokenizer.json to replace, and the JSON to replace them with.

@@ -7,7 +7,6 @@ where it serves. SentencePiece is left out, since a text such as `<0x41>` would 
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,11 +15,11 @@ import msgspec
 import numpy as np
 
 from packtool.plan import I64
+from packtool.tokenizing import unicode
 from packtool.tokenizing.encoders import U32, guarded
-from packtool.tokenizing.families import byte_characters, normalizers, steps, unlike_added
+from packtool.tokenizing.families import Shape, byte_characters, normalizers, steps, unlike_added
 from packtool.tokenizing.spec import for_encoding
 
-MODELS = ("BPE",)
 _STACK = 1 << 28
 """Bytes that a regular expression with look-ahead may take; words of some thousand letters reach the usual limit."""
 _PRE_TOKENIZERS = {"Split", "Digits", "ByteLevel"}
@@ -29,18 +28,13 @@ _READ_APART = re.compile(r"\\[^\WpPsSrnt]|\[\[:")
 """Classes such as ``\\w``, which the engines of regular expressions fill with other characters."""
 
 
-def installed() -> bool:
-    """Return whether fastokens can be imported here; there are platforms without it."""
-    return importlib.util.find_spec("fastokens") is not None
-
-
-def unsuitable(spec: Mapping[str, Any]) -> str | None:
-    """Say why fastokens does not encode a tokenizer; None if it does.
+def shape(spec: Mapping[str, Any]) -> Shape | str:
+    """Return how fastokens encodes a tokenizer, or why it does not.
 
     Args:
         spec: the parsed tokenizer.json.
 
-    >>> unsuitable({"model": {"type": "BPE", "byte_fallback": True}})
+    >>> shape({"model": {"type": "BPE", "byte_fallback": True}})
     'its BPE is not on bytes'
     """
     model, kinds = spec["model"], [step["type"] for step in steps(spec.get("pre_tokenizer"))]
@@ -51,7 +45,7 @@ def unsuitable(spec: Mapping[str, Any]) -> str | None:
     if model.get("unk_token") and missing_bytes(model["vocab"]):
         return "it has an unknown token, and bytes without an entry"
     # It looks for tokens in normalized text, too.
-    return _unlike_steps(spec) or unlike_added(spec.get("added_tokens") or (), None)
+    return _unlike_steps(spec) or unlike_added(spec.get("added_tokens") or (), None) or Shape(newer=unicode.PCRE)
 
 
 def _unlike_steps(spec: Mapping[str, Any]) -> str | None:
@@ -76,7 +70,7 @@ class FastokensEncoder:
     """fastokens, on one thread.
 
     Args:
-        data: a tokenizer.json that is not `unsuitable`.
+        data: a tokenizer.json that has a `shape`.
         vocab_size: one more than its largest id. A byte without an entry gets an id from there on: `tokenizers` leaves
             it out and joins its neighbours, so texts with one must go to it.
         special_as_text: encode special tokens that occur in a text as plain text.

@@ -6,7 +6,6 @@ never used.
 
 from __future__ import annotations
 
-import importlib.util
 import resource
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,32 +14,15 @@ import msgspec
 import numpy as np
 
 from packtool.plan import I64
-from packtool.tokenizing import families
 from packtool.tokenizing.digits import FLAGS, Digits
 from packtool.tokenizing.encoders import U32, guarded, unsuitable_error
 from packtool.tokenizing.families import Shape, byte_characters
 from packtool.tokenizing.spec import for_encoding
 
-MODELS = ("BPE",)
 _MAX_CACHE = 1 << 29
 """Bytes by which a process may grow before gigatoken is loaded again: it remembers every word that it has seen."""
 SEPARATOR = "\U0010fffepacktool\U0010fffe"
 """Stands between the texts of a batch, as a special token of its own, which no pre-token crosses."""
-
-
-def installed() -> bool:
-    """Return whether gigatoken can be imported here; there are platforms without it."""
-    return importlib.util.find_spec("gigatoken") is not None
-
-
-def unsuitable(spec: Mapping[str, Any]) -> str | None:
-    """Say why gigatoken does not encode a tokenizer; None if it does.
-
-    Args:
-        spec: the parsed tokenizer.json.
-    """
-    found = families.shape(spec)
-    return found if isinstance(found, str) else None
 
 
 class GigatokenEncoder:

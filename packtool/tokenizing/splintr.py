@@ -5,7 +5,6 @@ Its library is optional. It is used for the shapes below, on which it was compar
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,27 +13,22 @@ import msgspec
 import numpy as np
 
 from packtool.plan import I64
+from packtool.tokenizing import unicode
 from packtool.tokenizing.encoders import U32, guarded, unsuitable_error
-from packtool.tokenizing.families import normalizers, steps, unlike_added
+from packtool.tokenizing.families import Shape, normalizers, steps, unlike_added
 from packtool.tokenizing.spec import for_encoding
 
-MODELS = ("Unigram", "WordPiece")
 
-
-def installed() -> bool:
-    """Return whether splintr can be imported here; it comes with `packtool[unigram]` and `packtool[wordpiece]`."""
-    return importlib.util.find_spec("splintr") is not None
-
-
-def unsuitable(spec: Mapping[str, Any]) -> str | None:
-    """Say why splintr does not encode a tokenizer; None if it does.
+def shape(spec: Mapping[str, Any]) -> Shape | str:
+    """Return how splintr encodes a tokenizer, or why it does not.
 
     Args:
         spec: the parsed tokenizer.json.
     """
-    shapes = {"Unigram": _unlike_sentencepiece, "WordPiece": unlike_bert}
-    kind = spec["model"]["type"]
-    return shapes[kind](spec) or unlike_added(spec.get("added_tokens") or (), spec.get("normalizer") or {})
+    words = spec["model"]["type"] == "WordPiece"
+    reason = unlike_bert(spec) if words else _unlike_sentencepiece(spec)
+    reason = reason or unlike_added(spec.get("added_tokens") or (), spec.get("normalizer") or {}) or ""
+    return reason or Shape(newer=unicode.BERT if words else ())
 
 
 def unlike_bert(spec: Mapping[str, Any]) -> str:
@@ -87,7 +81,7 @@ class SplintrEncoder:
     """splintr, on one thread.
 
     Args:
-        data: a tokenizer.json that is not `unsuitable`.
+        data: a tokenizer.json that has a `shape`.
         special_as_text: not supported.
 
     Raises:

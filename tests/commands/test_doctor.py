@@ -15,7 +15,7 @@ from tokenizers import AddedToken
 
 from packtool.cli import run
 from packtool.commands.doctor import OPTIONAL, REQUIRED, doctor, doctor_of_tokenizer
-from packtool.tokenizing.gigatoken import installed
+from packtool.tokenizing.encoder_choice import installed
 from tests.tokenizing import listed, shapes
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -77,7 +77,7 @@ def states(directory: Path) -> dict[str, tuple[str, str]]:
     return {check.name: (check.state, check.found) for check in doctor_of_tokenizer(directory)}
 
 
-@pytest.mark.skipif(not installed(), reason="there is no gigatoken for this platform")
+@pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
 def test_a_tokenizer_that_the_fast_encoder_is_right_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory = tokenizer_of(tmp_path, listed.LISTED["Llama 2"])
     found = states(directory)
@@ -94,7 +94,7 @@ def test_a_tokenizer_that_it_is_not_right_for(tmp_path: Path) -> None:
     spec, reason = listed.UNLISTED["SentencePiece and NFC"]
     found = states(tokenizer_of(tmp_path, spec))
     assert found["encoder"][1].startswith("tokenizers: ")
-    if installed():
+    if installed("gigatoken"):
         assert reason in found["encoder"][1]
     assert found["long documents"] == ("ok", "whole: memory grows with the longest one")
     assert "gigatoken" not in found

@@ -15,7 +15,7 @@ import pytest
 import packtool
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError, PacktoolError
-from packtool.tokenizing import gigatoken
+from packtool.tokenizing.encoder_choice import installed
 from tests.engines.test_processes import die, fail_from_three, square
 
 needs_forks = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
@@ -107,7 +107,7 @@ def test_who_stops_early_leaves_no_worker_behind(tmp_path: Path) -> None:
 THREADS = """
 import os
 import numpy
-from packtool.tokenizing.encoder_choice import build
+from packtool.tokenizing.encoder_choice import build, installed
 from packtool.tokenizing.load import load
 def threads():
     return len(os.listdir("/proc/self/task"))
@@ -123,7 +123,7 @@ assert threads() == 1, "the threads of NumPy are still there after the fork"
 
 
 @needs_forks
-@pytest.mark.skipif(not gigatoken.installed(), reason="there is no gigatoken for this platform")
+@pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
 def test_nothing_that_is_loaded_before_a_fork_has_threads() -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(packtool.__file__).parents[1])}
     subprocess.run([sys.executable, "-c", THREADS], check=True, env=environment)

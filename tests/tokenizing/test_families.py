@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 
-from packtool.tokenizing import families, gigatoken, patterns, unicode
-from packtool.tokenizing.encoder_choice import build
+from packtool.tokenizing import families, patterns, unicode
+from packtool.tokenizing.encoder_choice import build, installed
 from tests.tokenizing import listed, shapes
 from tests.tokenizing.test_unicode import CODES, differing
 
-needs_gigatoken = pytest.mark.skipif(not gigatoken.installed(), reason="there is no gigatoken for this platform")
+needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
 MARKS = [chr(code) for code in CODES if unicodedata.combining(chr(code)) or 0x1160 <= code < 0x1200 or code == 0x3099]
 ASCII = [chr(code) for code in range(0x80)]
 

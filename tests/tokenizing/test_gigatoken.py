@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from packtool.tokenizing import gigatoken
-from packtool.tokenizing.encoder_choice import choose
+from packtool.tokenizing.encoder_choice import choose, installed
 from packtool.tokenizing.encoders import EncoderUnsuitableError
 from packtool.tokenizing.families import Shape
 from tests.tokenizing import fuzz, listed, shapes
 from tests.tokenizing.encoding import build, expected, ids
 
-needs_gigatoken = pytest.mark.skipif(not gigatoken.installed(), reason="there is no gigatoken for this platform")
+needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
 
 
 @needs_gigatoken

@@ -14,14 +14,14 @@ from tokenizers import AddedToken, Tokenizer
 
 from packtool.commands.tokenize import tokenize
 from packtool.tokenizing import splintr
-from packtool.tokenizing.encoder_choice import choose
+from packtool.tokenizing.encoder_choice import choose, installed
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError
 from tests.stores import contents
 from tests.tokenizing import fuzz, shapes
 from tests.tokenizing.encoding import build, expected, ids
 from tests.tokenizing.runs import jsonl, special_texts
 
-needs_splintr = pytest.mark.skipif(not splintr.installed(), reason="splintr is not installed")
+needs_splintr = pytest.mark.skipif(not installed("splintr"), reason="splintr is not installed")
 
 
 def wordpiece_model(**changes: Any) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def test_ids_on_listed_shapes(name: str) -> None:
 def test_other_shapes_go_to_the_reference(name: str) -> None:
     spec, reason = UNLISTED[name]
     assert choose(spec)[0] == "tokenizers"
-    assert reason in (splintr.unsuitable(spec) or "")
+    assert reason in str(splintr.shape(spec))
     with pytest.raises(EncoderUnsuitableError, match="Give --encoder auto or tokenizers"):
         choose(spec, "splintr")
 
@@ -118,7 +118,7 @@ def test_bpe_is_not_for_it() -> None:
 
 
 def test_without_splintr_the_reference_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splintr, "installed", lambda: False)
+    monkeypatch.setattr("packtool.tokenizing.encoder_choice.installed", lambda encoder: False)
     encoder, why = choose(LISTED["marks"])
     assert encoder == "tokenizers"
     assert "splintr is not installed" in why

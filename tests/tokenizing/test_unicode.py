@@ -10,11 +10,11 @@ import pytest
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 from packtool.tokenizing import families, gigatoken, patterns, unicode
-from packtool.tokenizing.encoder_choice import build, choose
+from packtool.tokenizing.encoder_choice import build, choose, installed
 from packtool.tokenizing.unicode import having, table
 from tests.tokenizing import ranks, shapes
 
-needs_gigatoken = pytest.mark.skipif(not gigatoken.installed(), reason="there is no gigatoken for this platform")
+needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
 
 CODES = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 CONTEXTS = ("{}'s", "a{}b", " {} {}", "1{}2", "{}\n\n ", "A{}a!{}a", "e{}\u0301 ", "{}{}{}'LL", "一{}あ", "{} \n{}")
