@@ -6,6 +6,7 @@ kept: for this very file, this very code, these versions of the encoders, and wh
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import sys
@@ -36,20 +37,20 @@ def finding(kept: Path | None, *asked: object) -> Path | None:
     """
     if kept is None:
         return None
-    key = repr((asked, _code(), _installed()))
+    key = repr((asked, _decides()))
     return kept / hashlib.sha256(key.encode()).hexdigest()
 
 
-def _code() -> list[tuple[str, int, int]]:
-    """List what decides: the modules here, so that another state of a checkout finds anew."""
-    stats = ((path.name, path.stat()) for path in Path(__file__).parent.glob("*.py"))
-    return sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
-
-
-def _installed() -> list[str]:
-    """List the encoders and their versions; `importlib.metadata` takes longer to import than all else here."""
-    found = (each.name for place in sys.path for each in Path(place).glob("*.dist-info"))
-    return sorted(name for name in found if name.startswith(_PACKAGES))
+@functools.cache
+def _decides() -> list[object]:
+    """List what decides beside the question: the modules here, so that another state of a checkout finds anew, and the
+    encoders' versions; `importlib.metadata` takes longer to import than all else here."""
+    modules = ((path.name, path.stat()) for path in Path(__file__).parent.glob("*.py"))
+    packages = (each.name for place in sys.path for each in Path(place).glob("*.dist-info"))
+    return [
+        sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in modules),
+        sorted(name for name in packages if name.startswith(_PACKAGES)),
+    ]
 
 
 def found(path: Path | None, kind: type[_T], find: Callable[[], _T]) -> _T:
