@@ -27,5 +27,7 @@ def token_mask(begins: Places, ends: Places, spans: npt.ArrayLike) -> npt.NDArra
     first = np.searchsorted(ends, bounds[:, 0], side="right")
     last = np.searchsorted(begins, bounds[:, 1], side="left")
     # Tokens over two spans are the last of one and the first of the next.
-    depth = np.bincount(first, minlength=len(begins) + 1) - np.bincount(last, minlength=len(begins) + 1)
-    return ((np.cumsum(depth[:-1]) > 0) & (ends > begins)).astype(np.uint8)
+    depth = np.zeros(len(begins) + 1, np.int32)
+    np.add.at(depth, first, 1)
+    np.subtract.at(depth, last, 1)
+    return ((np.cumsum(depth[:-1], out=depth[:-1]) > 0) & (ends > begins)).view(np.uint8)

@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from packtool.conversations.mask import Spans
-from packtool.conversations.record import Conversation, Trained
+from packtool.conversations.record import Conversation, Trained, texts_of
 from packtool.conversations.spans import found_spans, rendered_with_spans, trained_spans
 from packtool.conversations.symbols import Kind, Step, Trace
 from packtool.conversations.template import TRACED, ChatTemplate
@@ -57,12 +57,13 @@ class Recipe:
         """Make the text and its spans from a conversation's texts; None if the answers are others."""
         slots = [*texts, *(None,) * self.made, *reversed(self.constants)]
         at = slots.__getitem__
+        answer, text = Kind.ANSWER, Kind.TEXT
         for function, inputs, kind, expected, target in self.steps:
             found = function(*map(at, inputs))
-            if kind is Kind.ANSWER:
+            if kind is answer:
                 if found is not expected:
                     return None
-            elif kind is Kind.TEXT:
+            elif kind is text:
                 slots[target] = found
             elif len(found) != expected:
                 return None
@@ -90,17 +91,22 @@ class Recipes:
         self._recipes: dict[Any, list[Recipe | None]] = {}
         self._kept = 0
 
-    def rendered(self, conversation: Conversation) -> tuple[str, Spans]:
-        """Render a conversation; return its text, and the spans of it that train, as `rendered_with_spans` does."""
+    def rendered(self, conversation: Conversation) -> tuple[str, Spans, list[str]]:
+        """Render a conversation.
+
+        Returns:
+            Its text, and the spans of it that train, as `rendered_with_spans` gives them; the texts that its messages
+            hold, but for roles.
+        """
         try:
             shape, texts = shape_of(conversation)
             recipes = self._recipes.get(shape)
         except (TypeError, ValueError, RecursionError):  # no JSON, but something else from a table; or too deep
-            return self._directly(conversation)
+            return *self._directly(conversation), texts_of(conversation.messages)
         small = sum(map(len, texts)) < TRACED
         for recipe in recipes or () if small else ():
             if recipe is not None and (followed := recipe.follow(texts)) is not None:
-                return followed
+                return *followed, texts
         found = self._directly(conversation)
         if recipes is None:  # many shapes occur but once
             self._keep(len(shape))
@@ -109,7 +115,7 @@ class Recipes:
             recipe = recipe_of(conversation, texts, self._template, self._train_on) if self._may else None
             recipes.append(recipe if recipe is not None and recipe.follow(texts) == found else None)
             self._keep(0 if recipe is None else recipe.size)
-        return found
+        return *found, texts
 
     def _keep(self, size: int) -> None:
         self._kept += size
@@ -154,13 +160,15 @@ def shape_of(conversation: Conversation) -> tuple[Any, list[str]]:
 
 
 def _add(value: Mapping[str, Any], shape: list[Any], texts: list[str]) -> None:
-    """Add a JSON object: its names, and what it holds. The role is part of the shape."""
+    """Add a JSON object: its names, and of each value that is no text its type and what it holds.
+
+    The role is part of the shape.
+    """
     for name, each in value.items():
         shape.append(name)
         kind = type(each)
         if kind is str and name != _ROLE:
             texts.append(each)
-            shape.append(str)
         elif kind is dict:
             shape.append(dict)
             _add(each, shape, texts)

@@ -79,7 +79,11 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
         raise ConversationError("no conversation: neither messages, conversations, nor prompt and completion")
     if not given:
         raise ConversationError("a conversation without messages")
-    pairs = [_message(each, number) for number, each in enumerate(given, 1)]
+    if all(map(_is_plain, given)):  # as nearly all are
+        messages, trains = tuple(given), (True,) * len(given)
+    else:
+        read = [_message(each, number) for number, each in enumerate(given, 1)]
+        messages, trains = tuple(each for each, _ in read), tuple(may for _, may in read)
     tools = record.get("tools")
     if isinstance(tools, str):  # as tables hold them, whose columns have one type
         try:
@@ -88,7 +92,7 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
             raise ConversationError(f"tools is no JSON: {error}") from None
     if tools is not None and not isinstance(tools, list):
         raise ConversationError(f"tools is {_kind(tools)}, not a list of JSON schemas")
-    return Conversation(tuple(each for each, _ in pairs), tuple(trains for _, trains in pairs), tools or None, prompt)
+    return Conversation(messages, trains, tools or None, prompt)
 
 
 def reasoning_of(message: Mapping[str, Any]) -> str | None:
@@ -176,9 +180,15 @@ def _side(value: Any, name: str, role: str) -> list[Any]:
     return [{"role": role, "content": value}] if isinstance(value, str) else _list(value, name)
 
 
+def _is_plain(message: Any) -> bool:
+    """Return whether a message is a role and a text, and no more."""
+    return (
+        type(message) is dict and len(message) == 2 and type(message.get("role")) is type(message.get("content")) is str
+    )
+
+
 def _message(message: Any, number: int) -> tuple[dict[str, Any], bool]:
-    if type(message) is dict and len(message) == 2 and type(message.get("role")) is type(message.get("content")) is str:
-        return message, True  # nearly all there are
+    """Read a message; return it as templates do, and whether it may train."""
     if not isinstance(message, Mapping):
         raise ConversationError(f"message {number} is {_kind(message)}, not an object")
     if not isinstance(message.get("role"), str):

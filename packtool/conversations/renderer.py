@@ -67,9 +67,10 @@ class Renderer:
         elif chat.tool_calls == "mask":
             talk = talk.masked(["tool_calls" in message for message in talk.messages])
         name = WITH_TOOLS if talk.tools is not None and WITH_TOOLS in self._templates else DEFAULT
-        self._require_known(talk, name)
-        text, spans = self._templates[name].rendered(talk)
-        said = texts_of([talk.messages, talk.tools])
+        if not ROLES.issuperset(message["role"] for message in talk.messages):
+            self._require_known(talk, name)
+        text, spans, said = self._templates[name].rendered(talk)
+        said = said + texts_of(talk.tools)
         together = "\n".join(said)
         if any(map(together.__contains__, self._beginnings)):
             for each in said:
@@ -77,6 +78,7 @@ class Renderer:
         return text, spans
 
     def _require_known(self, talk: Conversation, name: str) -> None:
+        """Require that each role is one that every template may be given, or that this one asks for."""
         for number, message in enumerate(talk.messages, 1):
             role = message["role"]
             if role not in ROLES and not re.search(f"[\"']{re.escape(role)}[\"']", self._sources[name]):

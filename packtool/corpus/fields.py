@@ -52,7 +52,7 @@ class Fields(msgspec.Struct, frozen=True):
         held = {name: value for name, value in found.items() if value is not None}
         if self.text and self.text in held:
             held["messages"] = held.pop(self.text)
-        return held if held.keys() & set(CONVERSATION) else None
+        return None if held.keys().isdisjoint(CONVERSATION) else held
 
 
 def no_conversation(fields: Fields) -> str:

@@ -37,7 +37,8 @@ def same_depth() -> Iterator[None]:
 def require_whole(text: str, what: str) -> str:
     """Return a text that has no lone surrogates."""
     try:
-        text.encode()
+        if not text.isascii():
+            text.encode()
     except UnicodeEncodeError:
         raise UnusableFieldError("lone-surrogate", f"lone surrogate in {what}") from None
     return text

@@ -85,7 +85,7 @@ def merges_fit(data: bytes, spec: Mapping[str, Any]) -> bool:
         msgspec.MsgspecError: the merges are not what they must be.
     """
     prefix = spec["model"].get("continuing_subword_prefix")
-    if not isinstance(prefix, str):  # none, or one that `tokenizers` refuses
+    if not isinstance(prefix, str) or not prefix:  # none, or one that `tokenizers` refuses
         return True
     merges = msgspec.json.decode(data, type=_WithMerges).model.merges
     parts = (merge.partition(" ")[2] if isinstance(merge, str) else merge[1] for merge in merges)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -39,7 +41,7 @@ class TrainedTokens:
         self._sizes = np.fromiter(map(len, spelled), np.int64, len(spelled))
         self._at = np.cumsum(self._sizes) - self._sizes
         self._faithful = _is_faithful(spec)
-        self._normalizes = bool(normalizers(spec))
+        self._normalizers = [each["type"] for each in normalizers(spec)]
 
     def masks(
         self, texts: Sequence[str], utf8: Sequence[bytes], spans: Sequence[Spans], ids: U32, lengths: I64
@@ -58,22 +60,46 @@ class TrainedTokens:
             masks = np.empty(len(ids), np.uint8)
             others: Iterable[int] = range(len(texts))
         else:
-            at = np.concatenate([[0], np.cumsum(self._sizes[ids])])
+            at = np.zeros(len(ids) + 1, np.int64)
+            np.cumsum(self._sizes.take(ids), out=at[1:])
             trained: list[int] = []
             others = []
             for number, (begin, end) in enumerate(zip(at[starts].tolist(), at[stops].tolist(), strict=True)):
-                data = utf8[number]
-                alike = self._faithful and (not self._normalizes or data.isascii())
-                if len(data) == end - begin and (alike or self._spelled(ids[starts[number] : stops[number]]) == data):
-                    found = _in_bytes(texts[number], data, spans[number])
-                    trained += [begin + place for span in found for place in span]
-                else:
+                of_text = slice(starts[number], stops[number])
+                found = self._in_ids(texts[number], utf8[number], spans[number], ids[of_text], end - begin)
+                if found is None:
                     others.append(number)
+                else:
+                    trained += [begin + place for span in found for place in span]
             masks = token_mask(at[:-1], at[1:], trained)
         for number in others:
             chosen = slice(starts[number], stops[number])
             masks[chosen] = self._by_reference(texts[number], spans[number], ids[chosen])
         return masks
+
+    def _in_ids(self, text: str, data: bytes, spans: Spans, ids: U32, size: int) -> Spans | None:
+        """Convert spans of characters to spans of the bytes that ids stand for; None where they spell something else.
+
+        Args:
+            size: of these bytes.
+        """
+        if len(data) == size and self._faithful and (not self._normalizers or data.isascii()):
+            return _in_bytes(text, data, spans)
+        composed = self._normalizers == ["NFC"]
+        if len(data) != size and not composed:
+            return None
+        spelled = self._spelled(ids)
+        if spelled == data:
+            return _in_bytes(text, data, spans)
+        if not composed:
+            return None
+        # Where characters on both sides of a bound would be composed, the parts do not spell the same.
+        bounds = [0, *(place for span in spans for place in span), len(text)]
+        parts = [unicodedata.normalize("NFC", text[begin:end]).encode() for begin, end in pairwise(bounds)]
+        if b"".join(parts) != spelled:
+            return None
+        places = [*accumulate(map(len, parts))]
+        return tuple(zip(places[:-1:2], places[1:-1:2], strict=True))
 
     def _spelled(self, ids: U32) -> bytes:
         """Return the bytes that ids stand for."""

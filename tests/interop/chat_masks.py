@@ -60,11 +60,23 @@ def by_transformers(job: dict[str, Any], records: list[dict[str, Any]]) -> list[
 
 
 def by_trl(job: dict[str, Any], records: list[dict[str, Any]]) -> list[tuple[list[int], list[int]] | str]:
-    """As TRL's trainer prepares them: in their order, none left out."""
+    """As TRL's trainer prepares them, in their order.
+
+    It ends with the first that the template refuses, or of which nothing trains: these are left out by Transformers.
+    """
     from datasets import Dataset
     from transformers import Qwen2Config, Qwen2ForCausalLM
     from trl import SFTConfig, SFTTrainer
 
+    out: list[tuple[list[int], list[int]] | str] = [([], [])] * len(records)
+    if job["train_on"] == "assistant":
+        out = by_transformers(job, records)
+    places = [place for place, each in enumerate(out) if not isinstance(each, str)]
+    columns: dict[str, list[Any]] = {}
+    for name in ("messages", "prompt", "completion", "tools"):
+        values = [records[place].get(name) for place in places]
+        if any(values):  # tools as JSON, as TRL takes them, too
+            columns[name] = [json.dumps(each) if name == "tools" and each else each for each in values]
     tokenizer = tokenizer_of(job)
     tokenizer.pad_token = tokenizer.eos_token
     shape = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -78,11 +90,11 @@ def by_trl(job: dict[str, Any], records: list[dict[str, Any]]) -> list[tuple[lis
         shuffle_dataset=False,
         assistant_only_loss=job["train_on"] == "assistant",
     )
-    trainer = SFTTrainer(
-        model=model, args=arguments, train_dataset=Dataset.from_list(records), processing_class=tokenizer
-    )
-    rows = trainer.train_dataset
-    return [(row["input_ids"], [int(label != -100) for label in row["labels"]]) for row in rows]
+    chats = Dataset.from_dict(columns, on_mixed_types="use_json")
+    rows = SFTTrainer(model=model, args=arguments, train_dataset=chats, processing_class=tokenizer).train_dataset
+    for place, row in zip(places, rows, strict=True):
+        out[place] = (row["input_ids"], [int(label != -100) for label in row["labels"]])
+    return out
 
 
 def main(peer: str, jobs: str) -> None:
