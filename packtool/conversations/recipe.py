@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 from packtool.conversations.mask import Spans
@@ -37,21 +37,21 @@ class Recipe:
         steps: what is done, in this order.
         constants: in slots -1, -2, …
         made: slots that the steps fill, after those of the conversation's texts.
-        parts: the slots of each part of the text: it is cut where a span begins or ends.
+        parts: the slots of which the text is made, one after another.
         spans: first part of each, and the one after the last.
     """
 
     steps: tuple[Step, ...]
     constants: tuple[Any, ...]
     made: int
-    parts: tuple[tuple[int, ...], ...]
+    parts: tuple[int, ...]
     spans: tuple[tuple[int, int], ...]
 
     @property
     def size(self) -> int:
         """Characters and items that it holds."""
         texts = sum(len(each) for each in self.constants if isinstance(each, str))
-        return texts + 16 * len(self.steps) + sum(map(len, self.parts))
+        return texts + 16 * len(self.steps) + len(self.parts)
 
     def follow(self, texts: Sequence[str]) -> tuple[str, Spans] | None:
         """Make the text and its spans from a conversation's texts; None if the answers are others."""
@@ -69,7 +69,7 @@ class Recipe:
                 return None
             else:
                 slots[target : target + expected] = found
-        parts = ["".join(map(at, part)) for part in self.parts]
+        parts = [*map(at, self.parts)]
         places = [0, *accumulate(map(len, parts))]
         return "".join(parts), trained_spans([(places[first], places[last]) for first, last in self.spans])
 
@@ -137,12 +137,14 @@ def recipe_of(
     try:
         text, spans = found_spans(replace(conversation, messages=messages), template.traced(trace), train_on)
         cuts = sorted({0, len(text), *(place for span in spans for place in span)})
+        parts = [trace.slots_of(text[begin:end]) for begin, end in pairwise(cuts)]
+        number_at = dict(zip(cuts, accumulate(map(len, parts), initial=0), strict=True))
         return Recipe(
             steps=tuple(trace.steps),
-            parts=tuple(trace.slots_of(text[begin:end]) for begin, end in pairwise(cuts)),
+            parts=tuple(chain.from_iterable(parts)),
             constants=tuple(trace.constants),
             made=len(trace.values) - len(texts),
-            spans=tuple((cuts.index(begin), cuts.index(end)) for begin, end in spans),
+            spans=tuple((number_at[begin], number_at[end]) for begin, end in spans),
         )
     except Exception:  # the template is rendered for each conversation, then, and says what is wrong
         return None

@@ -124,12 +124,13 @@ def _conversation_type(fields: Fields) -> tuple[Any, list[Callable[[Any], Any]]]
         return None
     inner = [(f"f{number}", Any if name in fields.document else _SCALAR, None) for number, name in enumerate(names)]
     kind = msgspec.defstruct("Record", inner, rename={f"f{number}": name for number, name in enumerate(names)})
-    places = [(f"f{number}", name) for number, name in enumerate(fields.document)]
+    document = fields.document
+    first = len(document)
+    values = attrgetter(*(f"f{number}" for number in range(first)))
 
     def conversation(record: Any) -> dict[str, Any] | None:
-        return fields.conversation({name: getattr(record, place) for place, name in places})
+        return fields.conversation(dict(zip(document, values(record), strict=True)))
 
-    first = len(fields.document)
     return kind, [conversation, *(attrgetter(f"f{first + number}") for number in range(len(fields.columns)))]
 
 

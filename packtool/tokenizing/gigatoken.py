@@ -89,11 +89,12 @@ class GigatokenEncoder:
             return self._encode_singly(self._backend, texts)
         joined = SEPARATOR.encode().join(utf8 or [text.encode() for text in texts])
         ids = self._expanded(np.asarray(guarded("gigatoken", self._backend.encode, joined)))
-        ends = np.flatnonzero(ids == self._separator)
+        between = ids == self._separator
+        ends = np.flatnonzero(between)
         if len(ends) != len(texts) - 1:  # the one batch in the world with our separator in a text
             return self._encode_singly(_load(self._entries, self._tokens), texts)
         lengths = np.diff(ends, prepend=-1, append=len(ids)) - 1
-        return ids[ids != self._separator], lengths
+        return ids[~between], lengths
 
     def _encode_singly(self, backend: Any, texts: Sequence[str]) -> tuple[U32, I64]:
         ids = [self._expanded(np.asarray(guarded("gigatoken", backend.encode, text.encode()))) for text in texts]
