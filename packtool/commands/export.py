@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
+from msgspec import UNSET
 
 from packtool import exchange
 from packtool.clock import Clock
@@ -89,9 +89,7 @@ def _export(source: Place, stores: Sequence[Place], options: ExportArguments) ->
         with InputCheck(dict(enumerate(contents.files() if options.check_input else ()))) as check:
             files = _write(place, chosen, contents, check, quiet=options.quiet)
             check.require_sound()
-        manifest = _manifest(source, chosen, contents, files, place.staged)
-        if choice is not None:
-            manifest = msgspec.structs.replace(manifest, choice=choice.choice)
+        manifest = _manifest(source, chosen, contents, files, place.staged, choice)
         run = {"inputs": [source.name], "written": clock.seconds()}
         place.finish(manifest, run)
         return ExportResult(path=place.shown, manifest=manifest, run=run)
@@ -142,7 +140,9 @@ def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck
     return files + (chosen.finish(place, contents, in_order) if chosen.finish else [])
 
 
-def _manifest(source: Typed, chosen: Format, contents: Contents, files: list[Written], staged: Path) -> ExportManifest:
+def _manifest(
+    source: Typed, chosen: Format, contents: Contents, files: list[Written], staged: Path, choice: Chosen | None
+) -> ExportManifest:
     """Make the manifest, once the files hold what the source does."""
     _require_counts(files, contents, str(source))
     base = manifests.read(source)
@@ -159,6 +159,7 @@ def _manifest(source: Typed, chosen: Format, contents: Contents, files: list[Wri
         lost=chosen.lost(contents),
         files=files,
         tokenizer_files=copy_tokenizer(source, base.tokenizer_files, staged),
+        choice=UNSET if choice is None else choice.choice,
     )
 
 

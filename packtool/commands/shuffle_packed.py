@@ -37,6 +37,7 @@ from packtool.writing.estimate import ORDER_REST_BYTES, REST_BYTES
 from packtool.writing.input_check import InputCheck
 from packtool.writing.order_parts import order_parts
 from packtool.writing.packed_source import PackedSource
+from packtool.writing.shards import ShardForm
 from packtool.writing.stored_plan import StoredPlan, stored_atom_size, stored_plans
 
 
@@ -195,8 +196,8 @@ def write_rows(
     atom_size = record.atom_size if reorder and record is not None else None
     plans = stored_plans(dataset, atom_size)
     lengths = dataset.lengths() if dataset.has_segments else None
-    writer = BucketWriter(place, lengths, base.options["shard_tokens"], lengths is not None, job.budget, not index_only)
-    written = writer.write(
+    form = ShardForm(lengths, base.options["shard_tokens"], lengths is not None, with_tokens=not index_only)
+    written = BucketWriter(place, form, job.budget).write(
         [
             BucketJob(plan.bucket.entry.directory, PackedSource(plan, base.pad_id), shuffle)
             for plan, shuffle in zip(

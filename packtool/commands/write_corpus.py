@@ -28,6 +28,7 @@ from packtool.storage.schema import Choice, InputEntry, Options, PackedManifest,
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob, BucketWriter
+from packtool.writing.shards import ShardForm
 from packtool.writing.store_source import StoreSource
 from packtool.writing.stored_tokens import relative_places
 
@@ -60,8 +61,8 @@ def write_corpus(
         index_only: write no tokens, but where the stores are.
     """
     lengths, pad_id, with_segments = corpus.lengths(), options["pad_id"], options["segments"]
-    writer = BucketWriter(output, lengths, options["shard_tokens"], with_segments, job.budget, not index_only)
-    written = writer.write(
+    form = ShardForm(lengths, options["shard_tokens"], with_segments, with_tokens=not index_only)
+    written = BucketWriter(output, form, job.budget).write(
         [
             BucketJob(
                 bucket_directory(plan.sequence_length) if multi_bucket else "",

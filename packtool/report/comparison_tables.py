@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from packtool.metrics import Sliding
-from packtool.metrics.unpacked import Unpacked
 from packtool.report.dataset_tables import buckets_table
 from packtool.report.figures import ALIKE, FIGURES, count, number, percent, seconds, short, times, times_random
 from packtool.report.schema import BucketFigures, Comparison, SlidingForecast, Timing, Trial
@@ -118,7 +117,9 @@ def sliding_table(forecast: SlidingForecast) -> Table[Sliding]:
 def bucket_tables(entries: Sequence[Trial]) -> list[Table[BucketFigures]]:
     """Tabulate rows and tokens by row length, for strategies of several."""
     several = [entry for entry in entries if len(entry.buckets) > 1]
-    return [buckets_table(entry.buckets, f"{_titled(entry)} by row length") for entry in several]
+    lengths = ["" if entry.sequence_length is None else f" (L = {count(entry.sequence_length)})" for entry in several]
+    titles = [f"{entry.label}{length} by row length" for entry, length in zip(several, lengths, strict=True)]
+    return [buckets_table(entry.buckets, title) for entry, title in zip(several, titles, strict=True)]
 
 
 def name_of(length: int | None) -> str:
@@ -128,8 +129,25 @@ def name_of(length: int | None) -> str:
 
 def notes(comparison: Comparison) -> list[str]:
     """Note what was estimated and from what, what was not tried, and what no packing would cost."""
-    found = (_estimated(comparison.entries), _left_out(comparison.left_out), _unpacked(comparison.unpacked))
-    return [note for note in found if note]
+    found = []
+    sampled = [entry for entry in comparison.entries if entry.sampled_documents is not None]
+    if sampled:
+        names = ", ".join(dict.fromkeys(entry.label for entry in sampled))
+        found.append(
+            f"Estimated from the first {count(sampled[0].sampled_documents)} documents, packed alone: how alike the "
+            f"rows of {names} are, and how many documents each holds. All other figures are of all documents."
+        )
+    if comparison.left_out:
+        found.append(
+            f"Not tried: {', '.join(comparison.left_out)}, which places documents one by one, and there are more than "
+            "two million. Name it in --compare to have it planned, too."
+        )
+    if (unpacked := comparison.unpacked) is not None:
+        found.append(
+            f"Without packing, each document padded to the longest of its batch of {count(unpacked.batch_size)}, "
+            f"{percent(unpacked.padding_ratio)} would be padding."
+        )
+    return found
 
 
 def _figure(key: str, trial: Callable[[Any], Trial], *, brief: bool = True) -> Column[Any]:
@@ -152,36 +170,3 @@ def _length(entry: Trial) -> int | None:
 
 def _contest(entries: Sequence[Trial]) -> Sequence[Trial]:
     return [entry for entry in entries if not degenerate(entry)]
-
-
-def _titled(entry: Trial) -> str:
-    return entry.label if entry.sequence_length is None else f"{entry.label} (L = {count(entry.sequence_length)})"
-
-
-def _estimated(entries: Sequence[Trial]) -> str:
-    sampled = [entry for entry in entries if entry.sampled_documents is not None]
-    if not sampled:
-        return ""
-    names = ", ".join(dict.fromkeys(entry.label for entry in sampled))
-    return (
-        f"Estimated from the first {count(sampled[0].sampled_documents)} documents, packed alone: how alike the rows "
-        f"of {names} are, and how many documents each holds. All other figures are of all documents."
-    )
-
-
-def _left_out(names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    return (
-        f"Not tried: {', '.join(names)}, which places documents one by one, and there are more than two million. "
-        "Name it in --compare to have it planned, too."
-    )
-
-
-def _unpacked(found: Unpacked | None) -> str:
-    if found is None:
-        return ""
-    return (
-        f"Without packing, each document padded to the longest of its batch of {count(found.batch_size)}, "
-        f"{percent(found.padding_ratio)} would be padding."
-    )

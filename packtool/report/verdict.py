@@ -113,7 +113,9 @@ def _winner(entries: Sequence[Trial]) -> tuple[Trial, str]:
     # One stream is the baseline, so it is never out.
     contest = [e for e in one_length if e.strategy == "concat" or not degenerate(e)] or one_length
     affordable = [e for e in contest if waste(e) <= WASTE] or [min(contest, key=waste)]
-    whole = _simplest(_least(_least(_least(affordable, avoidably_cut, SAME), waste, SAME), _unevenness, EVEN))
+    known = {name: number for number, name in enumerate(_SIMPLEST_FIRST)}
+    best = _least(_least(_least(affordable, avoidably_cut, SAME), waste, SAME), _unevenness, EVEN)
+    whole = min(best, key=lambda entry: known.get(entry.strategy, len(known)))
     plain = next((e for e in affordable if e.strategy == "concat"), whole)
     if avoidably_cut(plain) - avoidably_cut(whole) >= NOTABLE:
         return whole, f"It cuts {_cuts(whole)}, where {plain.label} cuts {_cuts(plain)}. {_cost(whole)}"
@@ -141,11 +143,6 @@ def _unevenness(entry: Trial) -> float:
     """Return the variance between rows beyond that of random ones."""
     found = entry.metrics.homogeneity
     return max(0.0, found.between_rows - found.random_rows)
-
-
-def _simplest(entries: Sequence[Trial]) -> Trial:
-    known = {name: number for number, name in enumerate(_SIMPLEST_FIRST)}
-    return min(entries, key=lambda entry: known.get(entry.strategy, len(known)))
 
 
 def _alternatives(

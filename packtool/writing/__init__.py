@@ -10,6 +10,6 @@
                               ▼
     rows in their final order, batch by batch ─shards─▶ shards of one bucket ─buckets─▶ all of them
 
-`memory` decides between the two ways, `threads` runs the tasks of either, or workers of a cluster do, which find on
-disk what they need (`function_files`, `shards_on_cluster`). `pack` and every `shuffle` call `buckets`.
+`memory` decides between the two ways; an engine runs the tasks of either, and where its workers share no memory they
+find on disk what they need (`function_files`). `pack` and every `shuffle` call `buckets`.
 """

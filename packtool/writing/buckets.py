@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Share
 from packtool.metrics import Tally
-from packtool.plan import I64, Ints, Plan
+from packtool.plan import Plan
 from packtool.progress import Progress
 from packtool.shuffling.atom import AtomShuffle
 from packtool.storage.output import Output
@@ -26,7 +26,7 @@ from packtool.writing.memory import Budget
 from packtool.writing.partitions import PartitionContents
 from packtool.writing.rows import OrderedRows, PlannedRows, RowsWithoutTokens
 from packtool.writing.second_pass import PartitionedRows
-from packtool.writing.shards import RowWriter
+from packtool.writing.shards import RowWriter, ShardForm
 from packtool.writing.source import Source
 from packtool.writing.stored_plan import StoredPlan
 
@@ -69,20 +69,14 @@ class BucketWriter:
 
     Attributes:
         output: where to; what an interrupted run finished there is kept.
-        lengths: of every document, EOS included; None where segments are not known.
-        shard_tokens: a shard closes before it would exceed this many tokens.
-        with_segments: write the segment table.
+        form: what shards hold.
         budget: memory and engine. A source that exceeds it moves twice; the bytes do not depend on it. Where the engine
             does a share of the pieces, each token moves once, since no task may wait for the others.
-        with_tokens: write the tokens, or the segment table alone.
     """
 
     output: Output
-    lengths: Ints | None
-    shard_tokens: int
-    with_segments: bool
+    form: ShardForm
     budget: Budget
-    with_tokens: bool = True
 
     @property
     def _share(self) -> Share | None:
@@ -105,7 +99,8 @@ class BucketWriter:
         tokens = sum(job.source.row_bytes // job.source.dtype.itemsize for job in jobs)
         with Progress(self._work(jobs), label, tokens=tokens, quiet=quiet) as bar, self._check(inputs) as check:
             for job in jobs:
-                writer = self._writer(job, pieces, check, bar.advance)
+                engine, dtype = self.budget.engine, job.source.dtype
+                writer = RowWriter(self.output, job.directory, self.form, dtype, engine, bar.advance, check, pieces)
                 if share is not None and share.merges:
                     shards, tally, lacking = writer.collect(job.source.plan)
                     missing += lacking
@@ -133,45 +128,28 @@ class BucketWriter:
         return work if self._share is None or self._share.merges else work // self._share.count
 
     def _moves_once(self, job: BucketJob) -> bool:
-        if not self.with_tokens:
+        if not self.form.with_tokens:
             return True
         return job.shuffle is None or self._share is not None or self.budget.holds(job.source)
 
-    def _writer(
-        self, job: BucketJob, first_piece: int, check: InputCheck, progress: Callable[[int], object]
-    ) -> RowWriter:
-        return RowWriter(
-            output=self.output,
-            bucket=job.directory,
-            dtype=job.source.dtype,
-            shard_tokens=self.shard_tokens,
-            lengths=self.lengths,
-            with_segments=self.with_segments,
-            engine=self.budget.engine,
-            progress=progress,
-            check=check,
-            first_piece=first_piece,
-            with_tokens=self.with_tokens,
-        )
-
     def _write(self, job: BucketJob, writer: RowWriter) -> tuple[list[PackedShard], Tally | None]:
         scratch = self.output.scratch / "partitions" / job.directory
-        with self._arrays(job.source) as arrays:
+        held = self.budget.holds(job.source)
+        with nullcontext(IN_MEMORY) if held else temporary_arrays(self.output.scratch) as arrays:
             written = writer.write(self._rows(job, writer, scratch, arrays))
         job.source.release()
         shutil.rmtree(scratch, ignore_errors=True)
         return written
-
-    def _arrays(self, source: Source) -> AbstractContextManager[Arrays]:
-        return nullcontext(IN_MEMORY) if self.budget.holds(source) else temporary_arrays(self.output.scratch)
 
     def _rows(self, job: BucketJob, writer: RowWriter, scratch: Path, arrays: Arrays) -> PlannedRows:
         """Return the rows in their final order, written in one pass or two."""
         source, shuffle = job.source, job.shuffle
         if shuffle is None or self._moves_once(job) or writer.complete(source.plan):
             order = None if shuffle is None else shuffle.order(arrays)
-            if not self.with_tokens:
-                return self._indexed(source, order, arrays)
+            if not self.form.with_tokens:
+                if isinstance(source.plan, StoredPlan):
+                    source.plan.prepare(arrays)  # now, before several threads read
+                return RowsWithoutTokens(source.plan, order, arrays, None if source.loss is None else source)
             return OrderedRows(source, order, sparing=not self.budget.holds(source), arrays=arrays)
         partitions = partition(
             source,
@@ -186,12 +164,6 @@ class BucketWriter:
         )
         # Where atoms differ in size, the plan lists them all; so may the order.
         return PartitionedRows(partitions, None if source.plan.atom_offsets is None else shuffle.order(arrays))
-
-    def _indexed(self, source: Source, order: I64 | None, arrays: Arrays) -> RowsWithoutTokens:
-        """Return the rows without their tokens."""
-        if isinstance(source.plan, StoredPlan):
-            source.plan.prepare(arrays)  # now, before several threads read
-        return RowsWithoutTokens(source.plan, order, arrays, None if source.loss is None else source)
 
 
 def _described(directory: str, plan: Plan, shards: list[PackedShard]) -> Bucket:

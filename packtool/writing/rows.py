@@ -35,22 +35,26 @@ class Batch(NamedTuple):
 class PlannedRows(ABC):
     """The rows of a plan in their final order, read from any number of threads, each its own range of rows.
 
-    Attributes:
+    Args:
         plan: whose rows they are.
+        order: movable atom at each place of the new order, or None to keep the plan's own.
+        arrays: makes those that are as long as the order.
     """
 
-    plan: Plan
+    def __init__(self, plan: Plan, order: I64 | None, arrays: Arrays = IN_MEMORY) -> None:
+        self.plan = plan
+        self._order = order
+        self._layout = Layout(plan, order, arrays)
 
     @abstractmethod
     def batches(self, first: int, last: int) -> Iterator[Batch]:
         """Yield rows ``first:last``, in order, padding included."""
 
-    @abstractmethod
     def atoms(self, first: int, last: int) -> I64 | None:
         """Return row offsets, from `first`, of atoms that begin in rows ``first:last``; None if atoms do not vary."""
+        return self._layout.atoms(first, last)
 
-    @abstractmethod
-    def written(self, first: int, last: int) -> None:
+    def written(self, first: int, last: int) -> None:  # noqa: B027 - most keep nothing for single rows
         """Note that rows ``first:last`` are safe elsewhere: what only they need may go."""
 
 
@@ -65,10 +69,8 @@ class OrderedRows(PlannedRows):
     """
 
     def __init__(self, source: Source, order: I64 | None, sparing: bool = False, arrays: Arrays = IN_MEMORY) -> None:
-        self.plan = source.plan
+        super().__init__(source.plan, order, arrays)
         self._source = source
-        self._layout = Layout(source.plan, order, arrays)
-        self._order = order
         self._sparing = sparing
         source.prepare(arrays)  # now, before several threads read
 
@@ -82,29 +84,19 @@ class OrderedRows(PlannedRows):
             if self._sparing:
                 self._source.release()
 
-    def atoms(self, first: int, last: int) -> I64 | None:
-        return self._layout.atoms(first, last)
-
-    def written(self, first: int, last: int) -> None:
-        """Do nothing: nothing is kept for single rows."""
-
 
 class RowsWithoutTokens(PlannedRows):
     """Rows of which nothing but their segments is read, and which tokens train, to be counted.
 
     Args:
-        plan: whose rows they are.
-        order: movable atom at each place of the new order, or None to keep the plan's own.
-        arrays: makes those that are as long as the order.
+        plan, order, arrays: as of `PlannedRows`.
         counted: whose `loss` tells which tokens train; None where that is not to be counted.
     """
 
     def __init__(
         self, plan: Plan, order: I64 | None, arrays: Arrays = IN_MEMORY, counted: Source | None = None
     ) -> None:
-        self.plan = plan
-        self._layout = Layout(plan, order, arrays)
-        self._order = order
+        super().__init__(plan, order, arrays)
         self._counted = counted
         if counted is not None:
             counted.prepare(arrays)
@@ -117,12 +109,6 @@ class RowsWithoutTokens(PlannedRows):
             segments = self._layout.segments(a, b)
             loss = None if self._counted is None or self._counted.loss is None else self._counted.loss(segments)
             yield Batch(segments, None, loss)
-
-    def atoms(self, first: int, last: int) -> I64 | None:
-        return self._layout.atoms(first, last)
-
-    def written(self, first: int, last: int) -> None:
-        """Do nothing: nothing is kept for single rows."""
 
 
 def rows_of(plan: Plan, units: Units, pad_id: int) -> Batch:

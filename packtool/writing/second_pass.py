@@ -16,7 +16,7 @@ from packtool.shuffling.permutation import order_by
 from packtool.storage.names import SEGMENT
 from packtool.storage.segment_table import from_table
 from packtool.writing import scratch
-from packtool.writing.layout import Layout, unit_range
+from packtool.writing.layout import unit_range
 from packtool.writing.partitions import Partitions
 from packtool.writing.rows import Batch, PlannedRows, rows_of
 from packtool.writing.scratch import Atoms, empty_atoms
@@ -32,9 +32,7 @@ class PartitionedRows(PlannedRows):
     """
 
     def __init__(self, partitions: Partitions, order: I64 | None) -> None:
-        self.plan = partitions.plan
-        self._layout = Layout(self.plan, order)
-        self._order = order
+        super().__init__(partitions.plan, order)
         self._partitions = partitions
         tasks = [[each.atoms, each.units, each.segments] for each in partitions.tasks]
         self._counts = np.array(tasks, np.int64).sum(0).T
@@ -54,9 +52,6 @@ class PartitionedRows(PlannedRows):
                 yield rows_of(self.plan, self._read(reader, *unit_range(self.plan, a, b)), self._partitions.pad_id)
         finally:
             self._rooms.append(reader.room)
-
-    def atoms(self, first: int, last: int) -> I64 | None:
-        return self._layout.atoms(first, last)
 
     def written(self, first: int, last: int) -> None:
         """Remove the partitions that no other row needs."""

@@ -41,42 +41,59 @@ class Note(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
+class ShardForm:
+    """What shards hold.
+
+    Attributes:
+        lengths: of every document, EOS included; None where segments are not known (no table, no tally).
+        shard_tokens: a shard closes before it would exceed this many tokens (but holds at least one row).
+        with_segments: write the segment table.
+        with_tokens: write the tokens, and their loss.
+    """
+
+    lengths: Ints | None
+    shard_tokens: int
+    with_segments: bool = True
+    with_tokens: bool = True
+
+    def tally(self, sequence_length: int) -> Tally | None:
+        """Make the tally of rows of this length; None if they can't be counted."""
+        return None if self.lengths is None else Tally(self.lengths, sequence_length)
+
+
+@dataclass(frozen=True)
 class WriteShard:
     """Writes a shard, on whatever worker; writing it again gives the same files.
 
     Attributes:
         rows: what is written.
-        lengths: of all documents; None where segments are not known.
+        form: what of them.
         dtype: of the tokens, or of records of tokens and loss.
-        with_segments: write the segment table.
         directory: of the bucket.
         scratch: directory for files that are not finished, on the file system of `directory`.
         delivery: of the shard.
-        with_tokens: write the tokens, and their loss.
     """
 
     rows: PlannedRows
-    lengths: Ints | None
+    form: ShardForm
     dtype: np.dtype[Any]
-    with_segments: bool
     directory: Path
     scratch: Path
     delivery: Delivery
-    with_tokens: bool = True
 
     def __call__(self, task: ShardTask, worker: Worker) -> Note:
         """Write the shard; return it, and the counts of its rows."""
         length, (number, first, last) = self.rows.plan.sequence_length, task
-        tally = None if self.lengths is None else Tally(self.lengths, length)
+        tally = self.form.tally(length)
         with self.delivery.attempt(self.scratch, f"shard-{number:05d}.") as attempt:
-            shape = {"rows": last - first, "sequence_length": length}
             with PackedShardWriter(
                 attempt,
                 number,
                 dtype=self.dtype,
-                **shape,
-                with_segments=self.with_segments,
-                with_tokens=self.with_tokens,
+                rows=last - first,
+                sequence_length=length,
+                with_segments=self.form.with_segments,
+                with_tokens=self.form.with_tokens,
             ) as writer:
                 for segments, tokens, loss in self.rows.batches(first, last):
                     if tally is not None and segments is not None:
@@ -98,28 +115,22 @@ class RowWriter:
     Attributes:
         output: where to.
         bucket: directory of the bucket in it; "" for the output itself.
+        form: what shards hold.
         dtype: of the tokens, or of records of tokens and loss.
-        shard_tokens: a shard closes before it would exceed this many tokens (but holds at least one row).
-        lengths: of every document, EOS included; None where segments are not known (no table, no tally).
-        with_segments: write the segment table.
         engine: writes the shards, or its share of them.
         progress: told how many bytes of tokens were written.
         check: whether the input is sound: until that is known, no shard counts as finished.
         first_piece: number of the first shard among the pieces that are shared out.
-        with_tokens: write the tokens.
     """
 
     output: Output
     bucket: str
+    form: ShardForm
     dtype: np.dtype[Any]
-    shard_tokens: int
-    lengths: Ints | None
-    with_segments: bool
     engine: Engine
     progress: Callable[[int], object]
     check: InputCheck
     first_piece: int = 0
-    with_tokens: bool = True
 
     @property
     def directory(self) -> Path:
@@ -144,13 +155,11 @@ class RowWriter:
         done = self._found(tasks, rows.plan.sequence_length)
         task = WriteShard(
             rows,
-            self.lengths,
+            self.form,
             self.dtype,
-            self.with_segments,
             self.directory.absolute(),
             self.output.scratch.absolute(),
             self.output.delivery(self.engine),
-            self.with_tokens,
         )
         with sent(task, self.engine, self.output.scratch) as (function, shared):
             notes = dict(
@@ -185,7 +194,7 @@ class RowWriter:
 
     def _ranges(self, plan: Plan) -> dict[int, tuple[int, int]]:
         """List the rows of each shard."""
-        step = max(1, self.shard_tokens // plan.sequence_length)
+        step = max(1, self.form.shard_tokens // plan.sequence_length)
         return dict(enumerate((first, min(first + step, plan.rows)) for first in range(0, plan.rows, step)))
 
     def _found(self, numbers: Iterable[int], sequence_length: int) -> dict[int, Note]:
@@ -197,11 +206,11 @@ class RowWriter:
 
     def _sum(self, notes: Mapping[int, Note], sequence_length: int) -> tuple[list[PackedShard], Tally | None]:
         """Return shards in order, and the tally of their rows; None if rows can't be counted."""
-        total = None if self.lengths is None else Tally(self.lengths, sequence_length)
+        total = self.form.tally(sequence_length)
         in_order = [notes[number] for number in sorted(notes)]
         for note in in_order:  # sums of shares depend on the order
-            if total is not None and self.lengths is not None and note.tally is not None:
-                total += Tally.of(note.tally, self.lengths, sequence_length)
+            if total is not None and note.tally is not None:
+                total += Tally.of(note.tally, total.lengths, sequence_length)
         return [note.shard for note in in_order], total
 
 

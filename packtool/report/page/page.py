@@ -19,32 +19,23 @@ from packtool.report.schema import Lengths, MeasuredReport, Options, Report, Tri
 
 def page(report: Report) -> str:
     """Write the page of whatever `packtool.stats` reports."""
-    style, script = (_asset(name) for name in ("report.css", "report.js"))
-    title = _title(report)
+    assets = resources.files("packtool") / "assets"
+    style, script = ((assets / name).read_text("utf-8") for name in ("report.css", "report.js"))
+    if isinstance(report, MeasuredReport):
+        title = f"{report.strategy}: {report.path}"
+    else:
+        title = f"Packing report: {report.path}" if report.comparison else f"Documents: {report.path}"
+    kinds = {"packed": "Packed dataset", "store": "Token store", "corpus": "Corpus"}
+    subtitle = f"{kinds[report.kind]}, measured by packtool {report.packtool_version}"
     return (
         "<!DOCTYPE html>\n"
         '<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{style}</style></head>\n"
-        f"<body><main><h1>{escape(title)}</h1><p class='soft'>{escape(_subtitle(report))}</p>\n"
+        f"<body><main><h1>{escape(title)}</h1><p class='soft'>{escape(subtitle)}</p>\n"
         + "\n".join(_sections(report))
         + f"</main><script>{script}</script></body></html>\n"
     )
-
-
-def _asset(name: str) -> str:
-    return resources.files("packtool").joinpath("assets", name).read_text("utf-8")
-
-
-def _title(report: Report) -> str:
-    if isinstance(report, MeasuredReport):
-        return f"{report.strategy}: {report.path}"
-    return f"Packing report: {report.path}" if report.comparison else f"Documents: {report.path}"
-
-
-def _subtitle(report: Report) -> str:
-    kinds = {"packed": "Packed dataset", "store": "Token store", "corpus": "Corpus"}
-    return f"{kinds[report.kind]}, measured by packtool {report.packtool_version}"
 
 
 def _sections(report: Report) -> Iterable[str]:

@@ -44,7 +44,10 @@ def print_stats(report: Report, console: Console, *, full: bool = False, page: P
         _print_packed(report, console, full=full)
     else:
         _print_documents(report, console, full=full)
-    _print_more(report, console, full=full, page=page)
+    if page is not None:
+        console.print(f"Wrote {page}.", highlight=False, markup=False, soft_wrap=True)
+    elif not full:
+        console.print("All figures: --full; charts: --html FILE; terms: docs/glossary.md.", highlight=False)
 
 
 def print_answer(report: Report, console: Console, page: Path | str | None = None) -> None:
@@ -115,14 +118,6 @@ def _print_documents(report: DocumentsReport, console: Console, *, full: bool) -
             print_table(table, console, full=full)
         if full:
             _print_advice(comparison.advice, console)
-
-
-def _print_more(report: Report, console: Console, *, full: bool, page: Path | str | None) -> None:
-    """Point to what else there is to see, or was written."""
-    if page is not None:
-        console.print(f"Wrote {page}.", highlight=False, markup=False, soft_wrap=True)
-    elif not full:
-        console.print("All figures: --full; charts: --html FILE; terms: docs/glossary.md.", highlight=False)
 
 
 def _contest(comparison: Comparison) -> Table[Any]:
