@@ -121,7 +121,7 @@ class ChatTemplate:
         except ConversationError:
             raise
         except Exception as error:  # a template can raise whatever Python can
-            why = " ".join(str(error)[:_REASON].split()) or type(error).__name__
+            why = " ".join(str(error)[:_REASON].split()).rstrip(".") or type(error).__name__
             raise ConversationError(f"the chat template failed: {why}") from None
         text = "".join(parts)
         if self._trace is not None:
