@@ -67,16 +67,12 @@ def _reading(record: Any) -> Lines:
 
 
 def _beyond(record: Any) -> Lines:
-    rows = [
-        [
-            each["order"],
-            each["figure"],
-            *(figure(each[name]) for name in ("tokens", "touched", "index", "index / tokens")),
-        ]
-        for each in record["found"]
-    ]
-    header = ("order of rows", "figure", "written tokens", "index, not asking", "index", "index / written tokens")
-    return [table(header, rows)]
+    names = ("tokens", "index", "index / tokens")
+    rows = [[each["order"], each["figure"], *(figure(each[name]) for name in names)] for each in record["found"]]
+    store = f"{record['found'][0]['of the store'] / 1e6:,.0f} million tokens"
+    memory = "a quarter of their bytes as memory" if record["found"][0]["limited"] else "nothing in the page cache"
+    header = ("order of rows", "figure", "written tokens", "index", "index / written tokens")
+    return [f"{store}, {memory}:", table(header, rows)]
 
 
 def _writing(record: Any) -> Lines:

@@ -28,14 +28,36 @@ def parse_bytes(text: str | int, option: str = "--memory") -> int:
     return size
 
 
-def machine_memory() -> int:
-    """Return the bytes of memory this process may hope for: the machine's, or the limit of its container."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def machine_memory(process: Path = Path("/proc/self/cgroup"), groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return the bytes of memory this process may hope for: the machine's, or the least limit of a control group.
+
+    Containers, Slurm and systemd limit memory by control groups, of version 1 or 2; each limits those within it.
+
+    Args:
+        process: says which groups the process is in.
+        groups: where they are. In a container its own may lie at the top, whatever path the process has.
+    """
+    least = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        lines = process.read_text().splitlines()
     except OSError:
-        return total
-    return min(total, int(limit)) if limit.isdecimal() else total
+        return least
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            top, name = groups, "memory.max"
+        elif "memory" in controllers.split(","):
+            top, name = groups / "memory", "memory.limit_in_bytes"
+        else:
+            continue
+        group = top / path.lstrip("/")
+        for each in (group, *group.parents[: len(group.parts) - len(top.parts)]):
+            try:
+                limit = (each / name).read_text().strip()
+            except OSError:
+                continue  # the top has none, and a container may not see its group's path
+            least = min(least, int(limit)) if limit.isdecimal() else least
+    return least
 
 
 def memory_granted(given: str | int | None) -> int:

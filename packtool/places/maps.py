@@ -64,11 +64,11 @@ class Fetcher:
     asking would only take time, and so it would to ask whether they are: what the process has read tells as well.
 
     Args:
-        arrays: mapped.
+        arrays: mapped, or so when they are needed.
     """
 
     def __init__(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
-        self._address = np.array([array.__array_interface__["data"][0] for array in arrays], np.int64)
+        self._arrays = arrays
         self._read = self._slices = -1
 
     def __call__(
@@ -77,7 +77,9 @@ class Fetcher:
         """Begin to read bytes ``first:first + size`` of the array of each number, if the last ones had to be read."""
         read, before = resource.getrusage(resource.RUSAGE_SELF).ru_inblock, self._read
         if (read - before) * 512 >= self._slices * _FETCHED // 4:
-            begin = self._address[number] + first
+            which, at = np.unique(number, return_inverse=True)
+            address = [self._arrays[each].__array_interface__["data"][0] for each in which.tolist()]
+            begin = np.array(address, np.int64)[at] + first
             end = (begin + size + _FETCHED - 1) // _FETCHED * _FETCHED
             begin -= begin % _FETCHED
             for address, count in zip(begin.tolist(), (end - begin).tolist(), strict=True):

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 
 import numpy.typing as npt
 
+from packtool.places.maps import Fetcher
 from packtool.places.place import Place
+from packtool.sizes import machine_memory
 
 _Content = TypeVar("_Content")
 
@@ -95,3 +97,8 @@ def sizes_of(arrays: Sequence[Any]) -> Sequence[int]:
 def held(arrays: Sequence[_Content]) -> Sequence[_Content]:
     """Return those arrays of `open_all` that are open now."""
     return arrays.made() if isinstance(arrays, OnDemand) else arrays
+
+
+def fetcher(arrays: Sequence[npt.NDArray[Any]], size: int) -> Fetcher | None:
+    """Return what has slices of mapped arrays of so many bytes read together; None where memory holds them all."""
+    return Fetcher(arrays) if size > machine_memory() else None

@@ -9,6 +9,7 @@ account for every token.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any, Literal, Protocol
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
-from packtool.places.maps import release
+from packtool.places.maps import Fetcher, release
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.plan import I64, Ints, Segments, offsets_of, ranges
@@ -25,7 +26,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage.dataset_files import listed
 from packtool.storage.index_arrays import require_atoms, require_rows, require_segments
 from packtool.storage.names import LOSS, OFFSET, SEGMENT
-from packtool.storage.on_demand import held, open_all
+from packtool.storage.on_demand import fetcher, held, open_all
 from packtool.storage.order import read_batches
 from packtool.storage.reading import MappedFile
 from packtool.storage.schema import Bucket, PackedManifest
@@ -132,11 +133,20 @@ class PackedBucket:
         """Copy the rows of these numbers, (rows, sequence_length)."""
         if self.index_only:
             return self.gathered(self.segments_of(rows))
+        if self._fetch is not None:
+            numbers = np.searchsorted(self.first_rows, rows, side="right") - 1
+            size = self.sequence_length * self.dtype.itemsize
+            self._fetch(numbers, (rows - self.first_rows[numbers]) * size, np.full(len(rows), size))
         out = np.empty((len(rows), self.sequence_length), self.dtype)
         order, groups = self._by_shard(rows)
         for shard, here, at in groups:
             out[order[at]] = np.take(self.shards[shard], here, axis=0)
         return out
+
+    @cached_property
+    def _fetch(self) -> Fetcher | None:
+        size = self.rows * self.sequence_length * self.dtype.itemsize
+        return fetcher(self.shards, size) if self.place.near else None
 
     def parts(self, rows: I64, part: I64, unit: int) -> npt.NDArray[Any]:
         """Copy parts of rows, (parts, unit): of each row the `unit` tokens from ``part * unit``."""

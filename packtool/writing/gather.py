@@ -42,7 +42,7 @@ class Gatherer:
         pad_id: written for segments of padding.
         eos_id: written for EOS that the strategy inserted.
         longest_fill: the longest segment of either, in tokens: the sequence length.
-        uncached: the shards are files that memory does not hold: what is copied is read from the disk together.
+        fetch: has what is copied read from the disk together, where memory does not hold the shards.
 
     >>> store, one = np.array([5, 6, 0, 7, 8, 9, 0], np.uint16), np.array
     >>> in_shard_0 = lambda document, start, length: (document * 0, document * 3 + start)
@@ -60,11 +60,11 @@ class Gatherer:
         pad_id: int,
         eos_id: int,
         longest_fill: int,
-        uncached: bool = False,
+        fetch: Fetcher | None = None,
     ) -> None:
         self._padding, self._eos = len(shards), len(shards) + 1
         self._locate = locate
-        self._fetch = Fetcher(shards) if uncached else None
+        self._fetch = fetch
         self._itemsize = dtype.itemsize
         self._copy = copier(joined([shards, [np.full(longest_fill, fill, dtype) for fill in (pad_id, eos_id)]]), dtype)
 

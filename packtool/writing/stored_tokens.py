@@ -26,10 +26,9 @@ from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of, places_of
 from packtool.places.url import is_remote
 from packtool.plan import I64, Segments, offsets_of
-from packtool.sizes import machine_memory
 from packtool.storage import manifest as manifests
 from packtool.storage.names import OFFSET
-from packtool.storage.on_demand import OnDemand, joined, sizes_of
+from packtool.storage.on_demand import OnDemand, fetcher, joined, sizes_of
 from packtool.storage.packed import PackedDataset
 from packtool.storage.reading import MappedFile
 from packtool.storage.schema import PackedManifest
@@ -183,7 +182,7 @@ class StoredTokens:
             pad_id=manifest.pad_id,
             eos_id=manifest.tokenizer.eos_id,
             longest_fill=self._longest,
-            uncached=not isinstance(shards, OnDemand) and sum(shard.nbytes for shard in shards) > machine_memory(),
+            fetch=None if isinstance(shards, OnDemand) else fetcher(shards, sum(shard.nbytes for shard in shards)),
         )
         self.loss: StoredLoss | None = None
         if manifest.has_loss:

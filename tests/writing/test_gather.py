@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import packtool.writing.gather as module
 from packtool.errors import DataError
+from packtool.places.maps import Fetcher
 from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.writing.gather import Copier, Gatherer, Locator, coalesce
 
@@ -20,7 +21,7 @@ PAD, EOS = 60001, 60002
 def gatherer(shards: list[np.ndarray], starts: np.ndarray, *, uncached: bool = False) -> Gatherer:
     locate = Locator(shards, lambda d: starts[d])
     fills = {"pad_id": PAD, "eos_id": EOS, "longest_fill": 64}
-    return Gatherer(shards, locate, dtype=shards[0].dtype, **fills, uncached=uncached)
+    return Gatherer(shards, locate, dtype=shards[0].dtype, **fills, fetch=Fetcher(shards) if uncached else None)
 
 
 @given(
