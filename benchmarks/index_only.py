@@ -112,9 +112,10 @@ def beyond(tokens: float, rounds: int) -> list[dict[str, Any]]:
     """From disk, in a control group that has a quarter of the store's bytes for everything, the page cache too."""
     paths = packed("index-only-large", tokens, strategy="bfd", window_tokens=int(tokens / WINDOWS), shuffle=False)
     files = [file for path in (*paths.values(), WORK / "index-only-large-store") for file in path.rglob("*.npy")]
+    ordered = _by_document(packtool.open(paths["index"]))
     found = []
     with memory_limit(int(tokens / 2)) as limited:
-        for order in ("random", "windows"):
+        for order, windows in (("random", 1), ("windows", WINDOWS)):
             figures: dict[str, list[tuple[float, ...]]] = {kind: [] for kind in KINDS}
             for number in range(rounds):
                 for kind, kept in figures.items():
@@ -127,7 +128,7 @@ def beyond(tokens: float, rounds: int) -> list[dict[str, Any]]:
                     began, wall, read = time.process_time(), time.perf_counter(), _bytes_read()
                     rows = sum(
                         len(dataset.batch(each)["labels"])
-                        for each in islice(_numbers(len(dataset), order, seed=number), batches)
+                        for each in islice(_numbers(ordered, windows, seed=number), batches)
                     )
                     cpu, wall, count = time.process_time() - began, time.perf_counter() - wall, rows * LENGTH
                     kept.append((count / cpu / 1e6, count / wall / 1e6, (_bytes_read() - read) / count))
@@ -169,12 +170,22 @@ def memory_limit(size: int) -> Iterator[bool]:
     yield False
 
 
-def _numbers(rows: int, order: str, seed: int) -> Iterator[Any]:
-    """Batches of 8 rows, all of them once, the windows in random order, too."""
+def _by_document(dataset: Any) -> Any:
+    """Numbers of rows in the order of their first documents, so that those of a planned window lie together.
+
+    In stored order each window's rows are in two places: rows of one long document come before all others.
+    """
+    segments = dataset.rows.segments_of(np.arange(len(dataset)))
+    return np.argsort(segments.document[segments.offsets[:-1]], kind="stable")
+
+
+def _numbers(rows: Any, windows: int, seed: int) -> Iterator[Any]:
+    """Batches of 8 rows, all of them once, window by window, the windows in random order and their rows, too."""
     rng = np.random.default_rng(seed)
-    size = rows // (WINDOWS if order == "windows" else 1)
-    for window in rng.permutation(rows // size).tolist():
-        yield from np.split(window * size + rng.permutation(size)[: size // 8 * 8], size // 8)
+    size = len(rows) // windows
+    for window in rng.permutation(windows).tolist():
+        some = rows[window * size : (window + 1) * size]
+        yield from np.split(rng.permutation(some)[: size // 8 * 8], size // 8)
 
 
 def _drop(file: Path) -> None:
