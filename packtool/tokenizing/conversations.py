@@ -84,12 +84,12 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
                 text, trains = renderer.rendered(record)
                 batch.documents[place] = require_whole(text, "the text of the conversation")
             except NothingTrainsError as error:
-                batch.rejects.append(_rejected(number, "nothing-trains", str(error), record))
+                batch.rejects.append(_reject("nothing-trains", number, str(error), record))
             except ConversationError as error:
-                batch.rejects.append(_rejected(number, "bad-conversation", str(error), record))
+                batch.rejects.append(_reject("bad-conversation", number, str(error), record))
             except UnusableFieldError as error:
                 code, reason = error.args
-                batch.rejects.append(_rejected(number, code, reason, record))
+                batch.rejects.append(_reject(code, number, reason, record))
             else:
                 spans.append(trains)
                 kept.append(place)
@@ -98,7 +98,7 @@ def render(renderer: Renderer, batch: RecordBatch) -> None:
     batch.rejects.sort(key=lambda each: each.record)
 
 
-def _rejected(number: int, code: str, reason: str, record: Any) -> Reject:
+def _reject(code: str, number: int, reason: str, record: Any) -> Reject:
     try:
         raw = msgspec.json.encode(record)
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError, OverflowError):

@@ -17,7 +17,7 @@ from packtool.storage.tokenizer_files import default_tokenizer
 from packtool.tokenizing import findings, other_formats
 from packtool.tokenizing.encoders import reference_tokenizer
 from packtool.tokenizing.spec import merges_fit, not_applied, parse
-from packtool.tokenizing.special import Warning, marked, special, warnings_of_bos, warnings_of_eos
+from packtool.tokenizing.special import TokenizerWarning, marked, special, warnings_of_bos, warnings_of_eos
 from packtool.warnings import warn
 
 
@@ -50,7 +50,7 @@ class _Settled(msgspec.Struct, frozen=True):
 
     info: TokenizerInfo
     special: tuple[str, ...]
-    warnings: list[Warning]
+    warnings: list[TokenizerWarning]
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,11 @@ def load(
         found = _found(files, where)
         parsed = found.spec
         spec, vocab, configs, marks = found.spec, found.vocab, found.configs, marked(found.spec)
-        warnings: list[Warning] = []
+        warnings: list[TokenizerWarning] = []
         if asked := not_applied(spec):
             what = f"the tokenizer.json asks for {' and '.join(asked)}, which is not done"
-            warnings.append(("tokenizer-options", what, "nothing is lost: whole documents are stored, always alike"))
+            remedy = "nothing is lost: whole documents are stored, always alike"
+            warnings.append(TokenizerWarning("tokenizer-options", what, remedy))
         eos_id, eos_text = special("eos", eos_token, vocab, configs, marks)
         warnings += warnings_of_eos(eos_text, vocab, marks)
         bos_id = None
@@ -127,8 +128,8 @@ def load(
 
     finding = findings.finding(kept, digests, eos_token, bos, bos_token, chats)
     settled = findings.found(finding, _Settled, settle)
-    for code, what, remedy in settled.warnings:
-        warn(code, what, remedy=remedy, where=where)
+    for each in settled.warnings:
+        warn(each.code, each.what, remedy=each.remedy, where=where)
     return LoadedTokenizer(files[TOKENIZER], settled.info, settled.special, files, parsed)
 
 

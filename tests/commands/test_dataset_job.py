@@ -29,7 +29,7 @@ def test_another_version_does_not_go_on(tmp_path: Path, monkeypatch: pytest.Monk
         assert command(source, out, **options, dry_run=True).preview.found == "finished"
         with monkeypatch.context() as patch:
             if "optimize" in options:
-                patch.setattr("packtool.commands.pack._version_of", lambda name: "0.0")
+                patch.setattr("importlib.metadata.version", lambda name: "0.0")
             else:
                 patch.setattr("packtool.commands.dataset_job.__version__", "0.0")
             assert command(source, out, **options, dry_run=True).preview.found == "other"
