@@ -194,14 +194,19 @@ class PackedBucket:
             one = int(wrong[0])
             near = np.array([first[one], last[one]])
             require_rows(near, int(sizes[one]), int(rows[order[one]]), str(self.place))
-        asked = np.empty_like(counts)
-        asked[order] = counts
-        begins, inner = offsets_of(asked), offsets_of(counts)
-        source, target = ranges(first, counts, inner), ranges(begins[:-1][order], counts, inner)
-        out = np.empty(len(source), SEGMENT)
-        for (table, _), (_, _, at) in zip(tables, groups, strict=True):
-            some = slice(inner[at.start], inner[at.stop])
-            out[target[some]] = table[source[some]]
+        begins = offsets_of(counts)
+        source = ranges(first, counts, begins)
+        if len(tables) == 1:  # in the order asked for
+            out = np.take(tables[0][0], source)
+        else:
+            parts = [slice(begins[at.start], begins[at.stop]) for _, _, at in groups]
+            asked = np.empty_like(counts)
+            asked[order] = counts
+            begins, inner = offsets_of(asked), begins
+            target = ranges(begins[:-1][order], counts, inner)
+            out = np.empty(len(source), SEGMENT)
+            for (table, _), part in zip(tables, parts, strict=True):
+                out[target[part]] = np.take(table, source[part])
         require_segments(out, begins, self._lengths, self.sequence_length, rows, str(self.place))
         return from_table(out, begins)
 
