@@ -43,8 +43,8 @@ def cases(scale: Scale) -> Cases:
         ]
         results = yield Case("documents", {"documents": int(documents), "sequence_length": LENGTH}, contestants)
         for each in results or ():
-            longest = max((run["wall"] for run in each.runs), default=0)
-            if each.missing or (each.contestant in PEERS and 10 * longest > scale.limit):
+            usual = min((run["wall"] for run in each.runs), default=0)  # the first run may wait for a cold disk
+            if each.missing or (each.contestant in PEERS and 10 * usual > scale.limit):
                 slow[each.contestant] = each.missing or ""
     for documents in scale.of((1e4,), (1e6, 1e7), (1e6, 1e7)):
         lengths, facts = draw(int(documents)), {"documents": int(documents)}
