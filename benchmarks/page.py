@@ -122,7 +122,7 @@ hand.
 | machine | {machine["cores"]} cores of {machine["processor"]}, {machine["memory_gb"]:.0f} GB, {machine["system"]} |
 | commit | `{first["commit"][:12]}`{changed} |
 | date | {first["date"][:10]} |
-| command | `{first["command"]}` |
+| command | {", ".join(f"`{each}`" for each in dict.fromkeys(each["command"] for each in records.values()))} |
 | load before each benchmark | {loads} |
 | versions | {listed} |
 
