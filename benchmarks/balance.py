@@ -35,7 +35,7 @@ from packtool.shuffling.balance import PER_HIDDEN, STEP, TURN, dealt_in, least_w
 LENGTHS = (2048, 8192, 32_768, 131_072)
 RANKS, BATCH, HIDDEN = 64, 512, 4096
 TEXT = {".py", ".pyi", ".pyx", ".c", ".h", ".cpp", ".hpp", ".js", ".json", ".md", ".rst", ".txt"}
-STEPS, TOKENS = 64, 1 << 25
+STEPS, TOKENS = 512, 1 << 25
 SAMPLE = 400
 """Files that are tokenized to know how many bytes a token has."""
 

@@ -188,28 +188,30 @@ class Stream:
     def pairs(self, batches: Sequence[Sequence[Key]]) -> I64:
         """Return what each row of some batches costs in attention: query-key pairs within its documents.
 
+        Args:
+            batches: each of one sample, whose rows all are in it; or of samples, one after another through all batches.
+
         Raises:
             UsageError: the dataset was written with ``--no-segments``.
         """
-        keys = [key for batch in batches for key in batch] if self.bucketed else []
-        samples = np.concatenate([_samples(batch) for batch in batches])
-        found = np.empty(len(samples), np.int64)
-        numbers, items = self._epochs_of(samples)
-        for sample in distinct(samples if self.bucketed else numbers).tolist():
-            if self.bucketed:
+        parts: list[I64] = []
+        if self.bucketed:
+            for batch in batches:
+                sample, _ = cast("tuple[int, int]", batch[0])
                 number, item = self.epoch_of(sample)
                 dataset = self.epoch(number)
                 assert isinstance(dataset, BucketDataset)
-                rows, first, _ = dataset.place(item)
-                here = np.flatnonzero(samples == sample)
-                wanted = first + np.array([keys[at][1] for at in here.tolist()], np.int64)  # type: ignore[index]
-            else:
-                dataset = self.epoch(sample)
-                assert isinstance(dataset, Dataset)
-                here = np.flatnonzero(numbers == sample)
-                rows, wanted = dataset.rows, items[here]
-            found[here] = self._pairs_of(rows, wanted)
-        return found
+                rows, first, count = dataset.place(item)
+                parts.append(self._pairs_of(rows, np.arange(first, first + count)))
+            return np.concatenate(parts)
+        first, last = cast("int", batches[0][0]), cast("int", batches[-1][-1])
+        while first <= last:
+            number, item = self.epoch_of(first)
+            dataset = self.epoch(number)
+            assert isinstance(dataset, Dataset)
+            parts.append(self._pairs_of(dataset.rows, np.arange(item, min(item + last + 1 - first, len(dataset)))))
+            first += len(parts[-1])
+        return np.concatenate(parts)
 
     def batch(self, keys: Sequence[Key], *, rows: Dataset | BucketDataset | None = None, narrow: bool = False) -> Batch:
         """Make what a training step reads of some samples, in the order given; of several epochs, one after another.
@@ -273,12 +275,6 @@ class Stream:
         if isinstance(dataset, Dataset) and self._shuffle:
             return dataset.epoch(number, seed=self._seed)
         return dataset
-
-
-def _samples(batch: Sequence[Key]) -> I64:
-    if isinstance(batch, range):
-        return np.arange(batch.start, batch.stop)
-    return np.array([key if isinstance(key, int) else key[0] for key in batch], np.int64)
 
 
 def joined(parts: Sequence[Batch]) -> Batch:

@@ -31,6 +31,7 @@ CLOSE = 2.0**-10
 """Waiting share at which exchanging stops."""
 _DEALT = 1 << 15  # rows of an order that are dealt at once
 _EXCHANGES = 64  # rounds for each rank, at most
+_COMPARED = 1 << 18  # pairs of rows that are compared at once, which bounds the memory
 _OTHERS = 3  # ranks that a highly loaded one chooses from, at most, unless nothing helps
 
 Packed: TypeAlias = npt.NDArray[np.signedinteger[Any]]
@@ -194,7 +195,7 @@ def _packed(costs: I64, ranks: int) -> tuple[Packed, int]:
         (batches, rows); and how many bits the row's number has.
     """
     each, rank = ((count - 1).bit_length() for count in (costs.shape[1] // ranks, ranks))
-    beside = max(each + rank, 3 * each + 3)
+    beside = max(each + rank, 3 * each + 4)
     kind, wide = (np.int32, 31) if 31 - beside >= 18 else (np.int64, 63)
     spare = np.frexp(costs.max(axis=1, initial=0, keepdims=True).astype(np.float64))[1] - (wide - beside)
     packed = (costs >> np.maximum(spare, 0)).astype(kind)
@@ -239,9 +240,13 @@ def _exchange(turns: Packed, load: Packed, bits: int) -> None:
         # No rank is in two exchanges of a round. The fewer are left, the more others each may choose from.
         order = _least_first(now, going)
         batch, place = np.nonzero(np.arange(ranks // 2) < above[:, None])
-        low = place[:, None] + above[batch, None] * np.arange(min(1 + number // 2, _OTHERS))
-        low = np.where(low < ranks - above[batch, None], low, place[:, None])
-        high, low = order[batch, ranks - 1 - place], order[batch[:, None], low]
+        first = batch * ranks
+        low = place[:, None]
+        if number > 1:
+            apart = above.take(batch)[:, None]
+            low = low + apart * np.arange(min(1 + number // 2, _OTHERS))
+            low = np.where(low < ranks - apart, low, place[:, None])
+        high, low = order.take(first + ranks - 1 - place), order.take(first[:, None] + low)
         helped = np.logical_or.reduceat(_swap(turns, load, bits, high, low), np.cumsum(above) - above)
         stuck = np.flatnonzero(~helped)
         if len(stuck):
@@ -264,21 +269,33 @@ def _swap(turns: Packed, load: Packed, bits: int, high: I64, low: I64) -> npt.ND
     each, total = len(turns), load.size
     rows, load = turns.reshape(each, total), load.reshape(total)
     before, less = load.take(high)[:, None], load.take(low)
-    # Of a + b that become a - d and b + d the larger is half of (a + b) + |2d - (a - b)|.
-    mine = 2 * (rows.take(high, axis=1) >> bits)[:, :, None] - (before - less)
-    larger = mine[:, None] - 2 * (rows.take(low, axis=1) >> bits)
-    np.abs(larger, out=larger)
+    # Of a + b that become a - d and b + d the larger is half of (a + b) + |2d - (a - b)|. The bits below say which two
+    # rows make d: their number above 0, and what is left of it to the next power of two below 0.
+    shift = (each - 1).bit_length()
+    below, mask = 2 * shift + 1, (1 << shift) - 1
+    one = np.arange(each, dtype=rows.dtype)[:, None]
+    mine = rows.take(high, axis=1)
+    mine >>= bits
+    mine <<= below + 1
+    mine += one << shift
+    mine = mine[:, :, None] - ((before - less) << below)
+    theirs = rows.take(low, axis=1)
+    theirs >>= bits
+    theirs <<= below + 1
+    theirs -= one[:, :, None]
+    least = np.empty(low.shape, rows.dtype)
+    step = max(1, _COMPARED // (each * each * low.shape[1]))
+    for first in range(0, len(high), step):
+        larger = mine[:, None, first : first + step] - theirs[:, first : first + step]
+        np.abs(larger, out=larger)
+        least[first : first + step] = larger.reshape(each * each, -1, low.shape[1]).min(axis=0)
+    chosen = np.arange(len(high)) * low.shape[1]
     if low.shape[1] > 1:
-        larger += before + less
-    shift = (each - 1).bit_length()  # below it, which two rows they are: the least says so
-    both = np.arange(each)[:, None] << shift | np.arange(each)
-    larger <<= 2 * shift
-    larger |= both.astype(larger.dtype)[:, :, None, None]
-    least = larger.reshape(each * each, *low.shape).min(axis=0)
-    chosen = np.arange(len(high)) * low.shape[1] + least.argmin(axis=1)
+        chosen += ((least >> below) + (before + less)).argmin(axis=1)
     other, least = low.take(chosen), least.take(chosen)
-    mask = (1 << shift) - 1
-    a, b = (least >> shift & mask) * total + high, (least & mask) * total + other
+    least &= (1 << below) - 1
+    least = np.minimum(least, (1 << below) - least)
+    a, b = (least >> shift) * total + high, (least & mask) * total + other
     moved = (rows.take(a) >> bits) - (rows.take(b) >> bits)
     helped: npt.NDArray[np.bool_] = np.maximum(load.take(high) - moved, load.take(other) + moved) < before[:, 0]
     a, b, high, other, moved = (values[helped] for values in (a, b, high, other, moved))
