@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start threads for algebra that nobody does here
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "1000")  # Arrow would give back, and clear anew, room for each batch
-    gc.set_threshold(10_000, 20, 20)  # modules make many objects that stay, and are looked through again and again
+    gc.set_threshold(100_000, 20, 20)  # modules make many objects that stay, and are looked through again and again
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the caller: say it to nobody, and keep its number from data files
@@ -67,7 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream.reconfigure(errors="replace")  # a terminal that lacks a character is no reason to stop
     interrupts = Interrupts(sys.argv[1:] if arguments is None else arguments)
     interrupts.guard()
-    sys.exit(run(arguments, interrupts))
+    status = run(arguments, interrupts)
+    gc.freeze()  # else the interpreter would look through all of them twice more before it ends
+    sys.exit(status)
 
 
 def run(arguments: Sequence[str] | None = None, interrupts: Interrupts | None = None) -> int:

@@ -6,18 +6,14 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import xxhash
 
 from packtool.commands.staging_limit import limit_of
 from packtool.engines import Share, available_cpus
 from packtool.options.arguments import plain_arguments
-from packtool.options.export import ExportArguments
-from packtool.options.materialize import MaterializeArguments
-from packtool.options.pack import PackArguments
-from packtool.options.shared import Writing
-from packtool.options.shuffle import ShuffleArguments
+from packtool.options.shared import MovingRows, Writing
 from packtool.places.cached import Cache, CachedPlace, fetch_all
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
@@ -30,6 +26,12 @@ from packtool.storage.names import UNFINISHED
 from packtool.storage.output import Output
 from packtool.storage.schema import InputEntry
 from packtool.temporary import temporary_directory
+
+if TYPE_CHECKING:
+    from packtool.options.export import ExportArguments
+    from packtool.options.materialize import MaterializeArguments
+    from packtool.options.pack import PackArguments
+    from packtool.options.shuffle import ShuffleArguments
 
 Written: TypeAlias = "PackArguments | ShuffleArguments | MaterializeArguments | ExportArguments"
 """What commands take that make a dataset of others."""
@@ -69,7 +71,7 @@ def places_to_write_from(options: Written, *given: Typed | Sequence[Typed]) -> I
     if not stores:
         yield groups
         return
-    if not isinstance(options, ExportArguments) and options.task is not None:
+    if isinstance(options, MovingRows) and options.task is not None:
         raise not_shared()
     cache = _staging_cache(options, stores)
     cache.recheck()
@@ -111,7 +113,7 @@ def _staging_cache(options: Written, stores: Sequence[Place]) -> Cache:
     """Make the directory that a command's inputs are copied to, until it ends."""
     root = cache_directory() if options.staging is None else Path(options.staging)
     directory = root / "inputs" / xxhash.xxh3_64_hexdigest("\n".join(sorted(map(str, stores))).encode())
-    if isinstance(options, ExportArguments):
+    if not isinstance(options, MovingRows):
         return Cache(directory)
     cluster = options.scheduler is not None
     workers = options.workers or available_cpus()

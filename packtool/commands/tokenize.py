@@ -43,7 +43,6 @@ from packtool.tokenizing import findings, load
 from packtool.tokenizing.assemble import assemble
 from packtool.tokenizing.encoder_choice import EncoderRecipe, reference_if_small, settle
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
-from packtool.tokenizing.estimate import estimate
 from packtool.tokenizing.job import Job
 from packtool.warnings import warn
 
@@ -295,6 +294,8 @@ def _preview(
     chat: Chat | None,
 ) -> TokenizeResult:
     """Preview what there is to read, and estimate from samples what will be written."""
+    from packtool.tokenizing.estimate import estimate
+
     tokenizer, renderer = None if fields.ids else reference_tokenizer(loaded.data), None
     if chat is not None:
         from packtool.conversations.renderer import Renderer

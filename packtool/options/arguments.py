@@ -8,13 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from packtool.options.declare import declared, flag
-from packtool.options.import_ import ImportArguments
 from packtool.options.kinds import INPUTS, PATH, PATHS, PLACE, PLACES
-from packtool.options.materialize import MaterializeArguments
-from packtool.options.stages import STAGES
 
-WRITING = {**STAGES, "materialize": MaterializeArguments, "import": ImportArguments}
-"""The arguments of commands that may be interrupted."""
 _OF_ONE_CALL = (
     "output",
     "overwrite",
@@ -74,13 +69,15 @@ def command_line(command: str, given: Mapping[str, Any], output: str) -> str:
     """Write a call as its command line.
 
     Args:
-        command: one of `WRITING`.
+        command: one of those that write.
         given: its arguments, of `again`.
         output: where it writes.
 
     >>> command_line("pack", {"stores": ["my store"], "strategy": "bfd", "shuffle": False}, "packed")
     "packtool pack 'my store' -o packed --strategy bfd --no-shuffle"
     """
+    from packtool.options.stages import WRITING  # the options of all commands, of which others need their own
+
     positional: list[str] = []
     named: list[str] = []
     for name, each in declared(WRITING[command]).items():

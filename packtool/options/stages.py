@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from packtool.options.export import ExportArguments
+from packtool.options.import_ import ImportArguments
 from packtool.options.materialize import MaterializeArguments
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import ShuffleArguments
@@ -18,3 +19,5 @@ STAGES: dict[str, type] = {
     "stats": StatsArguments,
 }
 """In the order in which `packtool run` goes through them."""
+WRITING = {**STAGES, "import": ImportArguments}
+"""All that may be interrupted."""

@@ -15,7 +15,6 @@ from msgspec import UNSET
 
 from packtool.errors import DataError
 from packtool.options.declare import declared
-from packtool.options.pack import PackOptions
 from packtool.places.npy import HEADER_BYTES, FileEntry
 from packtool.plan import BATCH
 from packtool.storage.names import (
@@ -174,6 +173,8 @@ def _packed(manifest: PackedManifest) -> Iterator[str]:
         if not isinstance(options.get(name), int) or isinstance(options[name], bool) or options[name] < 1:
             yield f"options.{name} is {options.get(name)!r}"
             return
+    from packtool.options.pack import PackOptions  # which those need not load who read no rows
+
     rows_are_atoms = options.get("atom_size", lengths[0]) == lengths[0]
     if not rows_are_atoms and not declared(PackOptions)["atom_size"].taken(manifest.strategy):
         yield f"options.atom_size is {options['atom_size']}, but the atoms of {manifest.strategy} are rows"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 
 import xxhash
@@ -18,7 +17,7 @@ from packtool.storage.schema import InputEntry, TokenizerInfo
 
 def default_tokenizer() -> bytes:
     """Return the tokenizer.json of the small byte-level BPE that comes with packtool."""
-    return (resources.files("packtool") / "assets" / TOKENIZER).read_bytes()
+    return (Path(__file__).parents[1] / "assets" / TOKENIZER).read_bytes()
 
 
 def describe_tokenizer(info: TokenizerInfo) -> str:

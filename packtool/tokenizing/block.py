@@ -32,12 +32,12 @@ from packtool.tokenizing.encode import Parts, encoded, joined, require_ids, stor
 from packtool.tokenizing.encoder_choice import EncoderRecipe, load_encoder
 from packtool.tokenizing.rejects import RejectLog
 from packtool.tokenizing.store_writer import ShardWriter, WrittenShard
-from packtool.tokenizing.trained import TrainedTokens
 from packtool.tokenizing.verify import Verified
 
 if TYPE_CHECKING:
     from packtool.conversations.renderer import Renderer
     from packtool.tokenizing.conversations import Conversations
+    from packtool.tokenizing.trained import TrainedTokens
 
 REMEDIES = {
     "bad-conversation": "fix the conversation, or give --on-error skip or quarantine",
@@ -202,6 +202,8 @@ def _renderer(chat: Chat) -> Renderer:
 
 @functools.lru_cache(maxsize=1)
 def _trained(place: Place, name: str, sha256: str, recipe: EncoderRecipe) -> TrainedTokens:
+    from packtool.tokenizing.trained import TrainedTokens
+
     return TrainedTokens(place.read(name), _encoder(place, name, sha256, recipe).reference)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -36,7 +36,7 @@ def table(*names: str) -> Table:
     >>> bool(table("unassigned")[0x1AD1]), bool(table("unassigned")[0x41])
     (True, False)
     """
-    data = (resources.files("packtool") / "assets" / "unicode.json").read_bytes()
+    data = (Path(__file__).parents[1] / "assets" / "unicode.json").read_bytes()
     found = msgspec.json.decode(data)
     codes = np.zeros(0x110000, np.bool_)
     for name in names:

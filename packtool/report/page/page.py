@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from packtool.report.schema import Lengths, MeasuredReport, Options, Report, Tri
 
 def page(report: Report) -> str:
     """Write the page of whatever `packtool.stats` reports."""
-    assets = resources.files("packtool") / "assets"
+    assets = Path(__file__).parents[2] / "assets"
     style, script = ((assets / name).read_text("utf-8") for name in ("report.css", "report.js"))
     if isinstance(report, MeasuredReport):
         title = f"{report.strategy}: {report.path}"
