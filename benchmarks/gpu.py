@@ -196,12 +196,15 @@ def training(tokens: int, steps: int) -> list[dict[str, Any]]:
     )
     model = LlamaForCausalLM(config).to(DEVICE, torch.bfloat16)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=DEVICE == "cuda")
-    compiled = torch.compile(model)
+
+    @torch.compile
+    def loss(ids: Tensor, labels: Tensor) -> Tensor:
+        # The labels of packtool are already those of the next token.
+        logits = model(input_ids=ids).logits.flatten(0, 1)
+        return nn.functional.cross_entropy(logits.float(), labels.flatten())
 
     def step(ids: Tensor, labels: Tensor) -> None:
-        # The labels of packtool are already those of the next token.
-        logits = compiled(input_ids=ids).logits.flatten(0, 1)
-        nn.functional.cross_entropy(logits, labels.flatten()).backward()
+        loss(ids, labels).backward()
         optimizer.step()
         optimizer.zero_grad()
 
@@ -254,16 +257,16 @@ def _moved(batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--commit", help="of this code, where there is no history")
+    parser.add_argument("--commit", help="of this code, where the history is not that of it")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--tiny", action="store_true", help="only see that it runs")
     parser.add_argument("parts", nargs="*", default=["layers", "waiting", "training"])
     given = parser.parse_args()
-    shapes, tokens, steps = SHAPES, 400_000_000, 150
+    shapes, tokens, steps = SHAPES, 200_000_000, 100
     if given.tiny:
         shapes, tokens, steps = ((1024, 256),), 2_000_000, 2
     record = provenance()
-    record["commit"] = record["commit"] or given.commit
+    record["commit"] = given.commit or record["commit"]
     record["versions"]["torch"] = torch.__version__
     record["gpu"] = torch.cuda.get_device_name() if DEVICE == "cuda" else "none"
     given.results.mkdir(exist_ok=True)

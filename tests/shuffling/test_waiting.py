@@ -37,8 +37,8 @@ def test_by_hand() -> None:
     assert found.turns_balanced == pytest.approx(1 - (28 + 16) / (36 + 20))
     assert found.least == pytest.approx(1 - 44 / 48)
     assert found.batches == 1
-    linear = waiting_of(rows, 4, 8, 2, 4, 10)  # 12 x 10 x 8 for each row
-    assert linear.dealt == pytest.approx(1 - (44 + 1920) / (56 + 1920))
+    linear = waiting_of(rows, 4, 8, 2, 4, 10)  # 5 x 10 x 8 for each row
+    assert linear.dealt == pytest.approx(1 - (44 + 800) / (56 + 800))
     with pytest.raises(UsageError, match="--global-batch: 6 rows, but there are 4 of 8 tokens, so there is no global"):
         waiting_of(rows, 4, 8, 2, 6, None)
 
