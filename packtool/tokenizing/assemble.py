@@ -6,7 +6,7 @@ import os
 import platform
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -23,6 +23,8 @@ from packtool.tokenizing.counts import SpanCounts
 from packtool.tokenizing.job import Job
 from packtool.tokenizing.rejects import RejectJoiner
 from packtool.warnings import warn
+
+_File = TypeVar("_File", FileEntry, InputEntry)
 
 
 def assemble(
@@ -59,11 +61,7 @@ def assemble(
                 tokens = _place(out, directory, len(shards), shard.tokens)
                 offsets = _place(out, directory, len(shards), shard.offsets)
                 origins = shard.documents and _place(out, directory, len(shards), shard.documents)
-                columns = shard.columns
-                if columns is not None:
-                    name = columns_file(len(shards))
-                    out.rename(directory, columns, out.staged / name)
-                    columns = msgspec.structs.replace(columns, name=name)
+                columns = shard.columns and _place(out, directory, len(shards), shard.columns)
                 loss = UNSET if shard.loss is None else _place(out, directory, len(shards), shard.loss)
                 shards.append(TokenShard(tokens, offsets, documents, origins, first_record, columns, loss))
                 documents += shard.offsets.shape[0] - 1
@@ -131,8 +129,9 @@ def _warn_of_special(place: str, found: Mapping[str, int], tokens: Mapping[str, 
     warn("special-tokens", what, remedy=remedy, where=place)
 
 
-def _place(out: Output, directory: Path, number: int, entry: FileEntry) -> FileEntry:
+def _place(out: Output, directory: Path, number: int, entry: _File) -> _File:
     """Give one file of a shard its final name."""
-    name = shard_file(entry.name.partition("-")[0], number)
+    kind = entry.name.partition("-")[0]
+    name = columns_file(number) if kind == "columns" else shard_file(kind, number)
     out.rename(directory, entry, out.staged / name)
     return msgspec.structs.replace(entry, name=name)

@@ -80,7 +80,7 @@ class EncoderRecipe(msgspec.Struct, frozen=True):
         encoder: as `choose` returned it.
         vocab_size: one more than the largest id.
         special_as_text: encode special tokens that occur in a text as plain text.
-        cut: how long texts may be cut (see pieces.py).
+        cut: how long texts may be cut (see long_texts.py).
         shape: of the tokenizer.
         added_tokens: texts of its added tokens.
         verified: file that tells of an earlier run which found it right (see findings.py); empty to keep and use none.

@@ -37,17 +37,15 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 def shape(spec: Mapping[str, Any]) -> Shape | str:
-    """Return how gigatoken encodes a tokenizer, or why it does not.
+    """Return how gigatoken encodes a tokenizer with a BPE, or why it does not.
 
     Args:
         spec: the parsed tokenizer.json.
 
-    >>> shape({"model": {"type": "Unigram"}})
-    'its model is Unigram, not BPE'
+    >>> shape({"model": {"type": "BPE", "end_of_word_suffix": "</w>"}})
+    'it has a suffix on words'
     """
     model = spec["model"]
-    if model.get("type") != "BPE":
-        return f"its model is {model.get('type')}, not BPE"
     for option, meaning in (
         ("continuing_subword_prefix", "a prefix on continuing subwords"),
         ("end_of_word_suffix", "a suffix on words"),

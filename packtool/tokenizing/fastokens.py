@@ -29,7 +29,7 @@ _READ_APART = re.compile(r"\\[^\WpPsSrnt]|\[\[:")
 
 
 def shape(spec: Mapping[str, Any]) -> Shape | str:
-    """Return how fastokens encodes a tokenizer, or why it does not.
+    """Return how fastokens encodes a tokenizer with a BPE, or why it does not.
 
     Args:
         spec: the parsed tokenizer.json.

@@ -16,8 +16,6 @@ class TokenizerWarning(NamedTuple):
     remedy: str
 
 
-"""Code, what is unusual, and what to do about it."""
-
 CANDIDATES = {
     "eos": (
         ("<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>"),
@@ -37,7 +35,6 @@ ENDS_OF_TURNS = frozenset(
     }
 )
 """What ends a turn of a chat, not a document: what the configurations of chat models name as their EOS."""
-
 
 END_NOTHING = frozenset({"<pad>", "[PAD]", "<unk>", "[UNK]", "<mask>", "[MASK]", *CANDIDATES["bos"][0], "[CLS]"})
 """Special tokens that pad, mask or begin."""

@@ -59,7 +59,7 @@ class Verified:
     Args:
         encoder: what encodes.
         reference: what it is checked against; None if `encoder` is the reference.
-        cut: how long texts may be cut (see pieces.py).
+        cut: how long texts may be cut (see long_texts.py).
         newer: names of the sets of characters on which the two may differ, because they follow different versions of
             Unicode; texts with one go to the reference (see unicode.py).
         vocab_size: one more than the largest id: texts to which the encoder gives others go to the reference, too.
@@ -118,11 +118,9 @@ class Verified:
         Raises:
             EncoderMismatchError: on the first difference.
         """
-        ids, lengths = self._encode(texts, utf8)
         if self._reference is None:
-            return ids, lengths
-        if len(ids) and ids.max() >= self._vocab_size:
-            ids, lengths = self._corrected(texts, ids, lengths)
+            return self._encoder.encode(texts, utf8)
+        ids, lengths = self._encode(self._reference, texts, utf8)
         self._sample(texts, ids, lengths, ends)
         if self._patience > 0:
             self._patience -= sum(map(len, texts))
@@ -131,33 +129,33 @@ class Verified:
                 self._compare(*self._held.pop())
         return ids, lengths
 
-    def _corrected(self, texts: Sequence[str], ids: U32, lengths: I64) -> tuple[U32, I64]:
-        """Return the ids, with those of the reference for texts that have one beyond the vocabulary."""
-        assert self._reference is not None
-        parts = np.split(ids, np.cumsum(lengths)[:-1])
+    def _encode(
+        self, reference: ReferenceEncoder, texts: Sequence[str], utf8: Sequence[bytes] | None = None
+    ) -> tuple[U32, I64]:
+        """Encode with the fast encoder, but with the reference what is too new for one of them, or gets an id beyond
+        the vocabulary."""
+        newer = [] if self._newer is None else having(self._newer, texts)
+        if not any(newer):
+            ids, lengths = self._encoder.encode(texts, utf8)
+        else:
+            groups = [
+                (reference if to_reference else self._encoder).encode([text for _, text in group])
+                for to_reference, group in groupby(zip(newer, texts, strict=True), itemgetter(0))
+            ]
+            ids, lengths = map(np.concatenate, zip(*groups, strict=True))
+        if not len(ids) or ids.max() < self._vocab_size:
+            return ids, lengths
+        parts = _split(ids, lengths)
         for number, part in enumerate(parts):
             if len(part) and part.max() >= self._vocab_size:
-                parts[number] = self._reference.encode([texts[number]])[0]
+                parts[number] = reference.encode([texts[number]])[0]
         return np.concatenate(parts), np.array([len(part) for part in parts], np.int64)
-
-    def _encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
-        if self._reference is None or self._newer is None or not any(newer := having(self._newer, texts)):
-            return self._encoder.encode(texts, utf8)
-        ids, lengths = [], []
-        for to_reference, group in groupby(zip(newer, texts, strict=True), itemgetter(0)):
-            encoder = self._reference if to_reference else self._encoder
-            some_ids, some_lengths = encoder.encode([text for _, text in group])
-            ids.append(some_ids)
-            lengths.append(some_lengths)
-        return np.concatenate(ids), np.concatenate(lengths)
 
     def require(self, texts: Sequence[str]) -> None:
         """Check all of `texts`."""
         if self._reference is not None:
-            ids, lengths = self._encode(texts)
-            ids, lengths = self._corrected(texts, ids, lengths)
-            for text, each in zip(texts, np.split(ids, np.cumsum(lengths)[:-1]), strict=True):
-                self._compare(text, each)
+            for text, ids in zip(texts, _split(*self._encode(self._reference, texts)), strict=True):
+                self._compare(text, ids)
 
     def _sample(self, texts: Sequence[str], ids: U32, lengths: I64, ends: Sequence[bool] | None) -> None:
         places = np.cumsum(lengths)
@@ -180,3 +178,8 @@ class Verified:
             self._verified.unlink(missing_ok=True)
         what = f"{self.name} and tokenizers give different ids for a text with this tokenizer"
         raise mismatch_error(what, f"--encoder {self.name}")
+
+
+def _split(ids: U32, lengths: I64) -> list[U32]:
+    """Return the ids of each text."""
+    return np.split(ids, np.cumsum(lengths)[:-1])
