@@ -1,4 +1,4 @@
-"""What rows cost a GPU, how long ranks wait there, and whether a loader keeps it busy.
+"""What rows cost a GPU, how long ranks would wait there, and whether a loader keeps it busy.
 
     python -m benchmarks.gpu [--commit COMMIT] [--results DIRECTORY]
 
@@ -40,7 +40,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 HEAD = 128
 SHAPES = ((32_768, 2048), (32_768, 4096), (131_072, 4096))
 """Tokens in a row, and hidden size."""
-DOCUMENTS = (1, 2, 4, 8, 32, 128)
+DOCUMENTS = (1, 2, 4, 8)
 """In a row of documents of one length."""
 RANKS, BATCH = 16, 128
 LENGTH, ROWS = 2048, 32
@@ -147,29 +147,27 @@ def waits(lengths: I64, shapes: Any) -> list[dict[str, Any]]:
         timer = Timer(size, hidden, next(iter(ATTENTION)))
         timer.row_of(np.full(4, size // 4))
         seconds = np.array([timer.once(_lengths(segments, row)) for row in range(BATCH)])
-        times = (seconds * 1e9).astype(np.int64)[None]
-        for way, words in (("", "as they come"), (STEP, "step"), (TURN, "turn")):
+        slope, constant = np.polyfit(pairs, seconds, 1)
+        fitted = constant / size / slope
+        costs = {
+            "waited": (seconds * 1e9).astype(np.int64),
+            "predicted": pairs + PER_HIDDEN * hidden * size,
+            "predicted, as fitted": pairs + round(fitted * size),
+        }
+        for way, meet in (("", STEP), (STEP, STEP), ("", TURN), (TURN, TURN)):
             dealt = dealt_in(way, pairs[None], RANKS, 1)
-            meet = TURN if way == TURN else STEP
-            counted = {name: pairs + each * hidden * size for name, each in (("all", PER_HIDDEN), ("none", 0))}
+            shares = {name: float(waiting(each[None], dealt, meet)[0]) for name, each in costs.items()}
             found.append(
                 {
                     "row length": size,
                     "hidden size": hidden,
-                    "rows": words,
-                    "waited": float(waiting(times, dealt, meet)[0]),
-                    "turns as they come": float(waiting(times, dealt_in("", pairs[None], RANKS), TURN)[0]),
-                    **{
-                        f"predicted, {name}": float(waiting(each[None], dealt, meet)[0])
-                        for name, each in counted.items()
-                    },
+                    "pairs a token and hidden": fitted / hidden,
+                    "ranks meet": meet,
+                    "rows": way or "as they come",
+                    **shares,
                 }
             )
             print(found[-1], flush=True)
-        slope, constant = np.polyfit(pairs, seconds, 1)
-        off = float(np.abs(constant + slope * pairs - seconds).mean() / seconds.mean())
-        found[-1] |= {"pairs a token and hidden": constant / size / slope / hidden, "mean error": off}
-        print(found[-1], flush=True)
         del timer
     return found
 
