@@ -74,21 +74,18 @@ class Segments:
         if step != 1:
             raise ValueError("segments are sliced by consecutive groups")
         a, b = self.offsets[first], self.offsets[max(first, last)]
-        return Segments(
-            self.document[a:b],
-            self.start[a:b],
-            self.length[a:b],
-            self.repeated[a:b],
-            self.offsets[first : max(first, last) + 1] - a,
-        )
+        return self.at(slice(a, b), self.offsets[first : max(first, last) + 1] - a)
+
+    def at(self, places: I64 | npt.NDArray[np.bool_] | slice, offsets: I64) -> Segments:
+        """Select segments by their places, in groups that begin at these offsets."""
+        return Segments(self.document[places], self.start[places], self.length[places], self.repeated[places], offsets)
 
     def take(self, groups: Ints) -> Segments:
         """Take the segments of the given groups, in the order given."""
         first = self.offsets[groups]
         counts = self.offsets[np.asarray(groups) + 1] - first
         offsets = offsets_of(counts)
-        kept = ranges(first, counts, offsets)
-        return Segments(self.document[kept], self.start[kept], self.length[kept], self.repeated[kept], offsets)
+        return self.at(ranges(first, counts, offsets), offsets)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Segments]) -> Segments:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.packing.plans.listed import ListedPlan
+from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
 from packtool.plan import JoinedPlan, Segments, between, index_type, offsets_of
 
 Group = list[tuple[int, int, int, int]]
@@ -51,7 +51,7 @@ def test_joined_plans_have_the_rows_of_each(windows: list[list[int]], data: st.D
         firsts.append(len(expected))
         expected += [(len(expected) + number, 0, length, 0) for number, length in enumerate(lengths)]
         rows = np.arange(len(lengths) + 1)
-        plans.append(ListedPlan(8, lengths=np.array(lengths), row_offsets=rows, document=rows[:-1], dropped=1))
+        plans.append(RowsPlan(8, np.array(lengths), bins=Bins(rows[:-1], rows), whole=True, dropped=1))
     joined = JoinedPlan(plans, firsts)
     assert (joined.rows, joined.dropped, joined.least_rows) == (len(expected), len(windows), None)
     units = data.draw(st.permutations(range(joined.units)))
@@ -59,10 +59,10 @@ def test_joined_plans_have_the_rows_of_each(windows: list[list[int]], data: st.D
 
 
 def test_plans_of_atoms_that_are_not_rows_do_not_join() -> None:
-    class Halves(ListedPlan):
+    class Halves(RowsPlan):
         atoms = 1  # type: ignore[assignment]
 
-    plan = Halves(4, lengths=np.array([4, 4]), row_offsets=np.arange(3), document=np.arange(2))
+    plan = Halves(4, np.array([4, 4]), bins=Bins(np.arange(2), np.arange(3)), whole=True)
     with pytest.raises(ValueError, match="each row is an atom"):
         JoinedPlan([plan], [0])
 

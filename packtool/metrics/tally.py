@@ -190,9 +190,7 @@ class Tally:
             length = length * times[np.searchsorted(rows.offsets, filler, side="right") - 1]
         self.padding += int(length[document == PADDING].sum())
         self.inserted_eos += int(length[document == INSERTED_EOS].sum())
-        kept = np.flatnonzero(rows.document >= 0)
-        offsets = rows.offsets - np.searchsorted(filler, rows.offsets)
-        return Segments(rows.document[kept], rows.start[kept], rows.length[kept], rows.repeated[kept], offsets)
+        return rows.at(np.flatnonzero(rows.document >= 0), rows.offsets - np.searchsorted(filler, rows.offsets))
 
     def _count_documents(
         self, rows: Segments, documents: int, partial: npt.NDArray[np.bool_], times: I64 | None = None

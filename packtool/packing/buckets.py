@@ -15,7 +15,7 @@ from packtool.packing.bins.algorithm1 import compose
 from packtool.packing.bins.assign import Keys, assign, entry_places, stable_order
 from packtool.packing.bins.runs import Runs
 from packtool.packing.options import PackOptions, Strategy
-from packtool.packing.plans.bins_and_rows import Bins, LongRows, RowsPlan
+from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
 from packtool.packing.plans.counted import Counted
 from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of, pad, ranges
 
@@ -71,7 +71,6 @@ class _Filled:
         return RowsPlan(
             sequence_length,
             self.lengths,
-            long=LongRows.of(np.empty(0, order.dtype), np.zeros(1, np.int64)),
             bins=Bins(placed, offsets, listed, self.start[number], self.length[number]),
             whole=True,
         )

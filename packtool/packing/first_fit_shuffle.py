@@ -32,13 +32,12 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     tails = sequence_length - documents.keys[order].astype(np.int64)
     order, tails = order[tails > 0], tails[tails > 0]
     bin = first_fit_in_order(tails, sequence_length)
-    empty = np.empty(0, np.int64)
     return [
         RowsPlan(
             sequence_length,
             lengths,
             long=LongRows.of(documents.long, offsets_of(documents.rows)),
-            bins=Bins(order[_grouped(bin, options.seed)], offsets_of(np.bincount(bin)), empty, empty, empty),
+            bins=Bins(order[_grouped(bin, options.seed)], offsets_of(np.bincount(bin))),
             eos_omitted=documents.eos_alone,
         )
     ]

@@ -8,6 +8,7 @@ they came about.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -136,5 +137,5 @@ def merge(rows: Segments) -> Segments:
     head = np.flatnonzero(heads)
     if len(head) == len(rows):
         return rows
-    offsets = offsets_of(heads.view(np.uint8))[rows.offsets]
-    return Segments(document[head], start[head], np.add.reduceat(length, head), rows.repeated[head], offsets)
+    merged = rows.at(head, offsets_of(heads.view(np.uint8))[rows.offsets])
+    return replace(merged, length=np.add.reduceat(length, head))

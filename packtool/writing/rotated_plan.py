@@ -45,8 +45,7 @@ class RotatedPlan(Plan):
         rows = self._stored.segments(parts.document)
         begin = np.arange(len(parts)) * self.sequence_length + parts.start
         at, skipped, kept, offsets = between(offsets_of(rows.length), begin, begin + parts.length)
-        found = Segments(rows.document[at], rows.start[at], rows.length[at], rows.repeated[at], offsets[parts.offsets])
-        return cut(found, skipped, kept)
+        return cut(rows.at(at, offsets[parts.offsets]), skipped, kept)
 
 
 def lane_of(manifest: PackedManifest) -> int:

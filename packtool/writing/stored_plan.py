@@ -132,8 +132,7 @@ class StoredPlan(Plan):
             return rows
         begin = row * self.sequence_length + part * self.unit
         at, skipped, kept, offsets = between(offsets_of(rows.length), begin, begin + self.unit)
-        segments = Segments(rows.document[at], rows.start[at], rows.length[at], rows.repeated[at], offsets)
-        return cut(segments, skipped, kept)
+        return cut(rows.at(at, offsets), skipped, kept)
 
 
 def cut(segments: Segments, skipped: I64, length: I64) -> Segments:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.metrics import Accounts, Tally, measure
-from packtool.packing.plans.listed import ListedPlan
+from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
 from packtool.plan import INSERTED_EOS, PADDING, Segments
 from packtool.writing.layout import Layout
 
@@ -152,7 +152,7 @@ def test_counts_every_token(packing: tuple[list[int], int, list[Row]], cut: int,
 
 def test_layout_of_a_plan() -> None:
     lengths = np.array([5, 3, 6])
-    plan = ListedPlan(8, lengths=lengths, row_offsets=np.array([0, 2, 3]), document=np.array([0, 1, 2]))
+    plan = RowsPlan(8, lengths, bins=Bins(np.array([0, 1, 2]), np.array([0, 2, 3])), whole=True)
     tally = Tally(lengths, 8)
     tally.add(Layout(plan, np.array([1, 0])).segments(0, 2))
     assert tally.accounts() == Accounts(11, 0, 3, 0, 2, 16, 2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from packtool.metrics import Ledger, Tally
-from packtool.packing.plans.listed import ListedPlan
+from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
 from packtool.report.packed import report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.storage.schema import Shuffle
@@ -19,7 +19,7 @@ def tally() -> Tally:
     lengths = np.random.default_rng(7).integers(100, 2000, 500).astype(np.uint32)
     row = np.cumsum(lengths, dtype=np.int64) // 6000
     offsets = np.concatenate([[0], np.flatnonzero(np.diff(row)) + 1, [len(lengths)]])
-    plan = ListedPlan(8192, lengths=lengths, row_offsets=offsets, document=np.arange(len(lengths)))
+    plan = RowsPlan(8192, lengths, bins=Bins(np.arange(len(lengths)), offsets), whole=True)
     tally = Tally(lengths, 8192)
     tally.add(Layout(plan).segments(0, plan.rows))
     return tally

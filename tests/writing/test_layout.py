@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.packing.plans.listed import ListedPlan
+from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
 from packtool.plan import PADDING, Plan, Segments, offsets_of, pad, ranges
 from packtool.plan import Ints as Numbers
 from packtool.writing.layout import Layout, join, merge
@@ -82,12 +82,8 @@ def test_an_incomplete_last_atom_stays_last() -> None:
 def test_any_range_of_rows_is_a_slice_of_all_rows(bins: list[list[int]], data: st.DataObject) -> None:
     lengths = np.array([n for each in bins for n in each], np.int64)
     longest = max((sum(each) for each in bins), default=1)
-    plan = ListedPlan(
-        longest,
-        lengths=lengths,
-        row_offsets=offsets_of(np.array([len(each) for each in bins], np.int64)),
-        document=np.arange(len(lengths)),
-    )
+    offsets = offsets_of(np.array([len(each) for each in bins], np.int64))
+    plan = RowsPlan(longest, lengths, bins=Bins(np.arange(len(lengths)), offsets), whole=True)
     order = np.array(data.draw(st.permutations(range(len(bins)))), np.int64)
     layout = Layout(plan, order)
     whole = layout.segments(0, layout.rows)

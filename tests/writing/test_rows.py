@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from packtool.arrays import Arrays
-from packtool.packing.plans.listed import ListedPlan
+from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
 from packtool.plan import I64, PADDING, pad
 from packtool.writing import layout
 from packtool.writing.rows import OrderedRows, rows_of
@@ -21,7 +21,7 @@ class Numbered(Source):
     """Units whose tokens are their document's number; what is read at a time is noted."""
 
     def __init__(self) -> None:
-        plan = ListedPlan(4, lengths=LENGTHS, row_offsets=np.array([0, 1, 2, 3, 5]), document=np.arange(5))
+        plan = RowsPlan(4, LENGTHS, bins=Bins(np.arange(5), np.array([0, 1, 2, 3, 5])), whole=True)
         super().__init__(plan, np.dtype("<u2"), pad_id=99, segments=5)
         self.reads: list[int] = []
         self.released = 0
@@ -69,7 +69,7 @@ def test_batches_are_the_rows_in_order(
 
 def test_what_the_last_row_lacks_is_padding() -> None:
     source = Numbered()
-    plan = ListedPlan(4, lengths=LENGTHS, row_offsets=np.array([0, 1, 2, 3, 5]), document=np.arange(5))
+    plan = RowsPlan(4, LENGTHS, bins=Bins(np.arange(5), np.array([0, 1, 2, 3, 5])), whole=True)
     object.__setattr__(plan, "sequence_length", 8)
     segments, tokens = source.read(np.array([0, 1, 2]))
     joined, padded, _ = rows_of(plan, (segments, tokens), 99)

@@ -7,7 +7,8 @@ the few segments that no rule covers are listed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -19,6 +20,10 @@ from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of, ran
 
 _BATCH = 1 << 20  # segments looked up at a time
 _Int = TypeVar("_Int", bound=np.integer[Any])
+
+
+def _none() -> I64:
+    return np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -66,9 +71,9 @@ class Bins:
 
     document: Ints
     offsets: I64
-    listed: I64
-    start: I64
-    length: I64
+    listed: I64 = field(default_factory=_none)
+    start: I64 = field(default_factory=_none)
+    length: I64 = field(default_factory=_none)
 
 
 class RowsPlan(Plan):
@@ -77,15 +82,14 @@ class RowsPlan(Plan):
     Args:
         sequence_length: tokens in a row, L.
         lengths: tokens of each document with its EOS.
-        long: rows of one document each.
+        long: rows of one document each; None for none.
         bins: rows of several.
         whole: segments of bins are whole documents rather than what is left of one beyond its last multiple of L.
         dropped: text tokens that no row holds.
         eos_omitted: stored EOS that no row holds.
         least_rows: a proven lower bound, if there is one.
 
-    >>> empty = np.empty(0, np.int64)
-    >>> bins = Bins(np.array([2, 0]), np.array([0, 2]), empty, empty, empty)
+    >>> bins = Bins(np.array([2, 0]), np.array([0, 2]))
     >>> rows = RowsPlan(8, np.array([3, 16, 12]), long=LongRows.of(np.array([1, 2]), np.array([0, 2, 3])), bins=bins)
     >>> segments = rows.segments(np.array([3, 1]))
     >>> segments.document, segments.start, segments.length
@@ -97,13 +101,14 @@ class RowsPlan(Plan):
         sequence_length: int,
         lengths: Ints,
         *,
-        long: LongRows,
+        long: LongRows | None = None,
         bins: Bins,
         whole: bool = False,
         dropped: int = 0,
         eos_omitted: int = 0,
         least_rows: int | None = None,
     ) -> None:
+        long = long or LongRows.of(_none(), np.zeros(1, np.int64))
         super().__init__(
             sequence_length=sequence_length,
             unit=sequence_length,
@@ -165,17 +170,10 @@ class RowsPlan(Plan):
             before = np.searchsorted(bins.listed, mixed[places])
             bins = Bins(bins.document[mixed], offsets, places, bins.start[before], bins.length[before])
         else:
-            bins = Bins(mixed, offsets, bins.listed, bins.start, bins.length)
-        return RowsPlan(
-            self.sequence_length,
-            self._lengths,
-            long=self._long,
-            bins=bins,
-            whole=self._whole,
-            dropped=self.dropped,
-            eos_omitted=self.eos_omitted,
-            least_rows=self.least_rows,
-        )
+            bins = Bins(mixed, offsets)
+        other = copy(self)
+        other._bins = bins
+        return other
 
     def segments(self, units: Ints) -> Segments:
         rows: I64 = np.asarray(units, np.int64)
@@ -255,13 +253,7 @@ class RowsPlan(Plan):
         excess = ends[1:] - np.repeat(begins[:-1], np.diff(rows.offsets)) - self.sequence_length
         length = rows.length - np.maximum(excess, 0)
         kept = length > 0
-        return Segments(
-            rows.document[kept],
-            rows.start[kept],
-            length[kept],
-            rows.repeated[kept],
-            offsets_of(kept.view(np.uint8))[rows.offsets],
-        )
+        return replace(rows, length=length).at(kept, offsets_of(kept.view(np.uint8))[rows.offsets])
 
 
 def _chain(offsets: list[I64], arrays: Arrays) -> I64:
