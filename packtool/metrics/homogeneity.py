@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from packtool.metrics.ratios import ratio
+from packtool.metrics.ratios import ratio, total
 from packtool.plan import I64, Segments, equal_but_one, offsets_of
 
 _STEPS = 1 << 12  # of the log of a length to base 2: whole numbers add up to the same, whatever the batches
@@ -69,16 +69,12 @@ class HomogeneityCounts:
         """Sum over rows of the square of their sum of logs, divided by their segments."""
 
     def add(self, rows: Segments, times: I64 | None = None) -> None:
-        """Count whole rows; padding and inserted EOS are passed over.
+        """Count whole rows without padding and inserted EOS.
 
         Args:
             times: how many rows are like each of these; None for one.
         """
-        held = rows.document >= 0
         length, counts = rows.length, np.diff(rows.offsets)
-        if not held.all():
-            before = offsets_of(held.view(np.uint8))
-            length, counts = length[held], before[rows.offsets[1:]] - before[rows.offsets[:-1]]
         if not counts.all():
             times, counts = None if times is None else times[counts > 0], counts[counts > 0]
         if not len(counts):
@@ -88,7 +84,7 @@ class HomogeneityCounts:
         of_row = np.add.reduceat(log, first)
         mean = _quotient(of_row, counts)
         rest = of_row - mean * counts
-        self.rows += _count(times, len(counts))
+        self.rows += total(times, len(counts))
         self.segments += _product(counts, times)
         self.log += _product(of_row, times)
         self.log_squares += int(log @ log) if times is None else _product(np.add.reduceat(log * log, first), times)
@@ -96,9 +92,9 @@ class HomogeneityCounts:
         self.row_squares += _product((of_row + rest) * mean + _quotient(rest * rest, counts), times)
         several = counts > 2
         of_several = None if times is None else times[several]
-        self.rows_of_several += _count(of_several, int(np.count_nonzero(several)))
+        self.rows_of_several += total(of_several, int(np.count_nonzero(several)))
         alike = equal_but_one(length, first[several], counts[several])
-        self.equal_but_one += _count(None if of_several is None else of_several[alike], int(np.count_nonzero(alike)))
+        self.equal_but_one += total(None if of_several is None else of_several[alike], int(np.count_nonzero(alike)))
 
     def __iadd__(self, other: HomogeneityCounts) -> HomogeneityCounts:
         """Add the counts of other rows."""
@@ -119,11 +115,6 @@ class HomogeneityCounts:
             rows_of_several=self.rows_of_several,
             equal_but_one=ratio(self.equal_but_one, self.rows_of_several),
         )
-
-
-def _count(times: I64 | None, rows: int) -> int:
-    """Count these rows."""
-    return rows if times is None else int(times.sum())
 
 
 def _product(values: I64, times: I64 | None) -> int:

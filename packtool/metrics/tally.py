@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.metrics.homogeneity import HomogeneityCounts
+from packtool.metrics.ratios import total
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, distinct, offsets_of, ranges
 
 _COUNTS = (
@@ -116,24 +117,24 @@ class Tally:
         """
         if rows.groups == 0:
             return
-        if times is not None:
-            self._add_alike(rows, times, self.lengths if lengths is None else lengths)
-            return
         lengths = self.lengths if lengths is None else lengths
-        self.rows += rows.groups
-        rows = self._without_filler(rows)
-        self.homogeneity.add(rows)
+        self.rows += total(times, rows.groups)
+        rows = self._without_filler(rows, times)
+        self.homogeneity.add(rows, times)
         document, start, length, repeated = rows.document, rows.start, rows.length, rows.repeated
-        self.piece_lengths += np.bincount(length, minlength=self.sequence_length + 1)
+        each = None if times is None else np.repeat(times, np.diff(rows.offsets))
+        self.piece_lengths += _histogram(length, each, self.sequence_length)
         whole = lengths[document].astype(np.int64)
-        end = start + length
         # A second copy of a whole document is marked as repeated, unless it has no text.
-        self._count_documents(rows, len(lengths), (length < whole) | bool(repeated.any() or (whole < 2).any()))
-        ends_document = end == whole
-        stored_eos = int(np.count_nonzero(ends_document))
+        partial = (length < whole) | bool(repeated.any() or (whole < 2).any())
+        self._count_documents(rows, len(lengths), partial, times)
+        ends_document = start + length == whole
+        stored_eos = _occurring(ends_document, each)
         again = 0
-        intact = (start == 0) & (end >= whole - 1) & (whole > 1)
+        intact = (start == 0) & (start + length >= whole - 1) & (whole > 1)
         if repeated.any():
+            if times is not None:
+                raise ValueError("rows that are counted several times repeat nothing")
             # The EOS of a repeated segment is an EOS written, not a repeated token.
             text_again = np.minimum(repeated, length - ends_document)
             again = int(text_again.sum())
@@ -141,9 +142,9 @@ class Tally:
             self._name(distinct(document[repeated > 0]))
         self.stored_eos += stored_eos
         self.repeated += again
-        self.placed += int(length.sum()) - stored_eos - again
-        self.intact += int(np.count_nonzero(intact))
-        self.intact_longer += int(np.count_nonzero(intact & (whole > self.sequence_length)))
+        self.placed += int(length.sum() if each is None else length @ each) - stored_eos - again
+        self.intact += _occurring(intact, each)
+        self.intact_longer += _occurring(intact & (whole > self.sequence_length), each)
 
     def add_loss(self, rows: Segments, loss: npt.NDArray[np.uint8]) -> None:
         """Count which tokens of rows train.
@@ -160,25 +161,6 @@ class Tally:
             count = again[some]
             places = ranges(offsets_of(rows.length)[some], count, offsets_of(count))
             self.trained_again += int(np.count_nonzero(loss[places]))
-
-    def _add_alike(self, rows: Segments, times: I64, lengths: Ints) -> None:
-        if rows.repeated.any():
-            raise ValueError("rows that are counted several times repeat nothing")
-        self.rows += int(times.sum())
-        rows = self._without_filler(rows, times)
-        self.homogeneity.add(rows, times)
-        piece_times = np.repeat(times, np.diff(rows.offsets))
-        start, length = rows.start, rows.length
-        self.piece_lengths += _weighted(length, piece_times, self.sequence_length)
-        whole = lengths[rows.document].astype(np.int64)
-        self._count_documents(rows, len(lengths), length < whole, times)
-        ends_document = start + length == whole
-        intact = (start == 0) & (start + length >= whole - 1) & (whole > 1)
-        stored_eos = int(piece_times[ends_document].sum())
-        self.stored_eos += stored_eos
-        self.placed += int(length @ piece_times) - stored_eos
-        self.intact += int(piece_times[intact].sum())
-        self.intact_longer += int(piece_times[intact & (whole > self.sequence_length)].sum())
 
     def _without_filler(self, rows: Segments, times: I64 | None = None) -> Segments:
         """Count padding and inserted EOS, and leave them out."""
@@ -203,11 +185,7 @@ class Tally:
             key.sort()
             row = key[1:][key[1:] == key[:-1]] // documents
             counts -= np.bincount(row, minlength=rows.groups)
-        self.documents_in_row += (
-            np.bincount(counts, minlength=self.sequence_length + 1)
-            if times is None
-            else _weighted(counts, times, self.sequence_length)
-        )
+        self.documents_in_row += _histogram(counts, times, self.sequence_length)
 
     def __iadd__(self, other: Tally) -> Tally:
         """Add the counts of other rows of the same dataset."""
@@ -303,6 +281,12 @@ def _listed(histogram: I64) -> tuple[list[int], list[int]]:
     return values.tolist(), histogram[values].tolist()
 
 
-def _weighted(values: I64, times: I64, most: int) -> I64:
+def _occurring(marked: npt.NDArray[np.bool_], times: I64 | None) -> int:
+    """Count what is marked, each as often as there are such."""
+    return int(np.count_nonzero(marked) if times is None else times[marked].sum())
+
+
+def _histogram(values: I64, times: I64 | None, most: int) -> I64:
     """Count how often each value occurs; sums below 2^53 are exact."""
-    return np.bincount(values, times, minlength=most + 1).astype(np.int64)
+    counts = np.bincount(values, times, minlength=most + 1)
+    return counts if times is None else counts.astype(np.int64)

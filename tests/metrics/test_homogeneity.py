@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from packtool.metrics.homogeneity import HomogeneityCounts
+from packtool.metrics.tally import Tally
 from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
 
 
@@ -65,7 +66,9 @@ def test_random_rows_have_on_average_what_is_expected_of_them():
 
 def test_padding_and_inserted_eos_are_no_segments():
     rows = segments_of([[5, 5, 1, 30], [7, 9]], np.array([0, 1, INSERTED_EOS, PADDING, 2, PADDING]))
-    found = count(rows).result()
+    tally = Tally(np.array([5, 5, 7]), sequence_length=41)
+    tally.add(rows)
+    found = tally.homogeneity.result()
     assert (found.rows, found.segments, found.rows_of_several) == (2, 3, 0)
     assert found == count(segments_of([[5, 5], [7]])).result()
     assert found.between_rows == 1
