@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, Self
 
 import msgspec
 import xxhash
@@ -40,8 +40,8 @@ class RejectedRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
     bytes: int = 0
 
 
-class _Lines:
-    """The file of rejected records in a directory: made when there is a first one, hashed as it is written, durable."""
+class _RejectFile:
+    """The `rejected.jsonl` of a directory: made when there is a first record, hashed as it is written, durable."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / REJECTED
@@ -49,7 +49,7 @@ class _Lines:
         self._hash = xxhash.xxh3_128()
         self._bytes = 0
 
-    def write(self, record: RejectedRecord) -> None:
+    def _write(self, record: RejectedRecord) -> None:
         if self._file is None:
             self._file = os.fdopen(create_file(self._path), "wb")
         line = msgspec.json.encode(record) + b"\n"
@@ -58,27 +58,31 @@ class _Lines:
         self._bytes += len(line)
 
     def entry(self) -> InputEntry | None:
-        """Return what was written, once it is closed; None if nothing was."""
+        """Describe what was written, once it is closed; None if nothing was."""
         return None if self._file is None else InputEntry(REJECTED, self._bytes, self._hash.hexdigest())
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
         if self._file is not None:
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
 
 
-class RejectLog:
+class RejectLog(_RejectFile):
     """Counts the rejects of one block and, if `keep`, writes them to `rejected.jsonl` in its directory."""
 
     def __init__(self, directory: Path, *, keep: bool) -> None:
+        super().__init__(directory)
         self.count = 0
-        self._lines = _Lines(directory) if keep else None
+        self._keep = keep
 
     def add(self, file: int, reject: Reject, before: int) -> None:
         """Record a reject of file number `file`, with `before` records before its batch in the span."""
         self.count += 1
-        if self._lines is None:
+        if not self._keep:
             return
         record = before + reject.record if reject.record else 0
         entry = RejectedRecord(file=file, record=record, code=reject.code, reason=reject.reason, bytes=reject.size)
@@ -88,21 +92,10 @@ class RejectLog:
                 entry.raw = codecs.getincrementaldecoder("utf-8")().decode(reject.raw, final=not reject.size)
             except UnicodeDecodeError:
                 entry.raw_base64 = base64.b64encode(reject.raw).decode()
-        self._lines.write(entry)
-
-    def entry(self) -> InputEntry | None:
-        """Return what was kept, once this is closed; None if nothing was."""
-        return None if self._lines is None else self._lines.entry()
-
-    def __enter__(self) -> RejectLog:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
-        if self._lines is not None:
-            self._lines.close()
+        self._write(entry)
 
 
-class RejectJoiner:
+class RejectJoiner(_RejectFile):
     """Joins the rejects of all blocks, in order, in the store's `rejected.jsonl`; without any there is no such file.
 
     Args:
@@ -111,7 +104,7 @@ class RejectJoiner:
     """
 
     def __init__(self, store: Path, names: Sequence[str]) -> None:
-        self._lines = _Lines(store)
+        super().__init__(store)
         self._names = names
         self._records: dict[int, int] = {}
 
@@ -124,18 +117,8 @@ class RejectJoiner:
                 entry.file = self._names[number]
                 if entry.record:
                     entry.record += self._records.get(number, 0)
-                self._lines.write(entry)
-
-    def entry(self) -> InputEntry | None:
-        """Describe what was written for the manifest, once this is closed; None if nothing was rejected."""
-        return self._lines.entry()
+                self._write(entry)
 
     def passed(self, file: int, records: int) -> None:
         """Count a block's records of a file: later blocks number theirs from there."""
         self._records[file] = self._records.get(file, 0) + records
-
-    def __enter__(self) -> RejectJoiner:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
-        self._lines.close()
