@@ -137,8 +137,8 @@ class Environment(ImmutableSandboxedEnvironment):
         self.filters = {name: self._metered(name, function) for name, function in self.filters.items()}
         tests: dict[str, Any] = dict(self.tests)
         self.tests |= {name: self._weighing(tests[name]) for name in _COMPARE}
-        self.tests |= {name: _of_text(tests[name]) for name in ("string", "iterable", "sequence")}
-        self.tests |= {name: _of_number(tests[name]) for name in ("number", "integer")}
+        self.tests |= {name: _also(Symbol, tests[name]) for name in ("string", "iterable", "sequence")}
+        self.tests |= {name: _also(Length, tests[name]) for name in ("number", "integer")}
         self.tests["sameas"] = _same
         self.globals |= {
             "raise_exception": _raise_exception,
@@ -220,7 +220,8 @@ class Environment(ImmutableSandboxedEnvironment):
                 if operator == "*" and isinstance(other, str | bytes | list | tuple):
                     self.meter.weigh(len(other) * abs(number) * (1 if isinstance(other, str | bytes) else _ITEM))
         if operator == "+" and isinstance(left, str | list | tuple):
-            self.meter.weigh(sum(len(each) * (1 if isinstance(each, str) else _ITEM) for each in _sized(left, right)))
+            sized = (each for each in (left, right) if isinstance(each, str | list | tuple))
+            self.meter.weigh(sum(len(each) * (1 if isinstance(each, str) else _ITEM) for each in sized))
         if operator == "%" and isinstance(left, str | bytes):
             self._weigh_format(str(left), _WIDE, "%", right)
         return super().call_binop(context, operator, left, right)
@@ -380,24 +381,15 @@ def _filtered(name: str, function: Callable[..., Any], value: Any, *args: Any, *
     raise UnforeseenError
 
 
-def _of_text(test: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a test of texts be true of symbols."""
-    return lambda value: isinstance(value, Symbol) or test(value)
-
-
-def _of_number(test: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a test of numbers be true of lengths."""
-    return lambda value: isinstance(value, Length) or test(value)
+def _also(kind: type, test: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a test of texts be true of symbols, one of numbers of lengths."""
+    return lambda value: isinstance(value, kind) or test(value)
 
 
 def _same(value: Any, other: Any) -> bool:
     if isinstance(value, Symbol | Length) and not (other is None or isinstance(other, bool)):
         raise UnforeseenError
     return value is other
-
-
-def _sized(*values: Any) -> Iterable[Any]:
-    return (value for value in values if isinstance(value, str | list | tuple))
 
 
 def _require_small(number: int, limit: int) -> None:

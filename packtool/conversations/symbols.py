@@ -32,6 +32,10 @@ class UnforeseenError(Exception):
     """Something is done with a text that can't be noted."""
 
 
+def _unforeseen(*_: Any) -> Any:
+    raise UnforeseenError
+
+
 class Kind(Enum):
     """What a step gives."""
 
@@ -227,9 +231,6 @@ class Symbol:
                 raise IndexError
         return self._do(Kind.TEXT, str.__getitem__, place)
 
-    def _unforeseen(self, *_: Any) -> Any:
-        raise UnforeseenError
-
     __str__ = __repr__ = __format__ = __len__ = __iter__ = _unforeseen
     __lt__ = __le__ = __gt__ = __ge__ = _unforeseen
 
@@ -255,9 +256,6 @@ class Length:
         if isinstance(other, bool) or other != 0:
             raise UnforeseenError
         return bool(self._symbol)
-
-    def _unforeseen(self, *_: Any) -> Any:
-        raise UnforeseenError
 
     __gt__ = _than
     __lt__ = __le__ = __ge__ = __str__ = __repr__ = __format__ = _unforeseen

@@ -9,7 +9,6 @@ from __future__ import annotations
 from packtool.packing.bins.filled import fill
 from packtool.packing.bins.greedy import best_fit
 from packtool.packing.options import PackOptions, Strategy
-from packtool.packing.plans.counted import Counted
 from packtool.plan import Ints, Plan
 
 
@@ -24,19 +23,13 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     return [fill(lengths, options, best_fit).plan()]
 
 
-def count(lengths: Ints, options: PackOptions) -> list[Counted]:
-    """Count the rows of `plan`."""
-    return [fill(lengths, options, best_fit).count()]
-
-
 STRATEGY = Strategy(
     name="bfd",
     summary="whole documents in bins, best fit decreasing",
     paper="Seamless Packing, D.3",
-    multi_bucket=False,
     windowed=True,
     plan=plan,
-    count=count,
+    count=lambda lengths, options: [fill(lengths, options, best_fit).count()],
     mixes=True,
     whole=True,
 )

@@ -12,7 +12,6 @@ from packtool.packing.bins.cut import cut_documents
 from packtool.packing.bins.filled import FilledBins
 from packtool.packing.bins.greedy import best_fit
 from packtool.packing.options import PackOptions, Strategy
-from packtool.packing.plans.counted import Counted
 from packtool.plan import Ints, Plan
 
 
@@ -25,11 +24,6 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     (array([2, 0, 1, 3]), 0, 1)
     """
     return [_fill(lengths, options).plan()]
-
-
-def count(lengths: Ints, options: PackOptions) -> list[Counted]:
-    """Count the rows of `plan`."""
-    return [_fill(lengths, options).count()]
 
 
 def _fill(lengths: Ints, options: PackOptions) -> FilledBins:
@@ -53,8 +47,7 @@ STRATEGY = Strategy(
     name="bfd-extra",
     summary="best fit decreasing into bins larger than a row, the excess dropped",
     paper="Seamless Packing, D.3 (BFD-m)",
-    multi_bucket=False,
     windowed=True,
     plan=plan,
-    count=count,
+    count=lambda lengths, options: [_fill(lengths, options).count()],
 )

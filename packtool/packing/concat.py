@@ -29,7 +29,6 @@ STRATEGY = Strategy(
     name="concat",
     summary="join all documents to one stream and cut it",
     paper="Optimizing Packing and Shuffling Strategies, A.3",
-    multi_bucket=False,
     windowed=False,
     plan=plan,
 )

@@ -6,12 +6,14 @@ Paper: Dataset Decomposition (Pouransari et al., 2024), cited by Bucket Pre-trai
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.errors import UsageError
 from packtool.packing.options import PackOptions, Strategy
-from packtool.packing.plans.counted import Counted, count_each_length
+from packtool.packing.plans.counted import count_each_length
 from packtool.plan import I64, Ints, Plan, Segments, index_type
 
 
@@ -113,11 +115,6 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
     ]
 
 
-def count(lengths: Ints, options: PackOptions) -> list[Counted]:
-    """Count the rows of `plan`."""
-    return count_each_length(plan, lengths, options)
-
-
 STRATEGY = Strategy(
     name="decompose",
     summary="each document cut into powers of two, one bucket for each",
@@ -125,5 +122,5 @@ STRATEGY = Strategy(
     multi_bucket=True,
     windowed=False,
     plan=plan,
-    count=count,
+    count=partial(count_each_length, plan),
 )

@@ -57,7 +57,6 @@ STRATEGY = Strategy(
     name="first-fit-shuffle",
     summary="whole documents in bins, first fit in random order",
     paper="NVIDIA NeMo's first_fit_shuffle; first fit is Johnson's (1973)",
-    multi_bucket=False,
     windowed=True,
     plan=plan,
     random=True,

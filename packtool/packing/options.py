@@ -23,12 +23,12 @@ class Strategy:
         name: as on the command line.
         summary: what it does, in one line.
         paper: where it comes from.
-        multi_bucket: it gives one plan for each row length, in ascending order, rather than one plan.
         windowed: it plans windows of at most `window_tokens` tokens, one after the other; else the corpus at once.
         plan: lengths (each with its EOS, at least 1) and checked options to plans. What is not windowed is given an
             `Arrays`, too, for what may be as long as the corpus.
         count: the same to the counts of the rows of each plan before they are mixed, where that is quicker than to list
             them; it gives None where these options need them listed.
+        multi_bucket: it gives one plan for each row length, in ascending order, rather than one plan.
         mixes: rows are mixed unless ``mix_rows`` says otherwise.
         random: its plans depend on the seed.
         whole: documents that fit a row (with `padding` an atom) are never cut.
@@ -37,10 +37,10 @@ class Strategy:
     name: str
     summary: str
     paper: str
-    multi_bucket: bool
     windowed: bool
     plan: Callable[..., list[Plan]]
     count: Callable[[Ints, PackOptions], list[Counted] | None] | None = None
+    multi_bucket: bool = False
     mixes: bool = False
     random: bool = False
     whole: bool = False

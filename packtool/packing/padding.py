@@ -137,7 +137,6 @@ STRATEGY = Strategy(
     name="padding",
     summary="cut each document on its own and fill up with padding",
     paper="Optimizing Packing and Shuffling Strategies, A.3",
-    multi_bucket=False,
     windowed=False,
     plan=plan,
     count=count,

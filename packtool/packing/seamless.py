@@ -14,7 +14,6 @@ from packtool.packing.bins.cut import cut_documents
 from packtool.packing.bins.filled import FilledBins
 from packtool.packing.bins.greedy import first_fit
 from packtool.packing.options import PackOptions, Strategy
-from packtool.packing.plans.counted import Counted
 from packtool.plan import I64, Ints, Plan
 
 
@@ -28,11 +27,6 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     (array([0, 8]), array([0, 2]))
     """
     return [_fill(lengths, options).plan()]
-
-
-def count(lengths: Ints, options: PackOptions) -> list[Counted]:
-    """Count the rows of `plan`."""
-    return [_fill(lengths, options).count()]
 
 
 def _fill(lengths: Ints, options: PackOptions) -> FilledBins:
@@ -72,8 +66,7 @@ STRATEGY = Strategy(
     name="seamless",
     summary="overlapping rows of long documents, the rest in bins with the excess dropped",
     paper="Seamless Packing, 3.2 and 3.3",
-    multi_bucket=False,
     windowed=True,
     plan=plan,
-    count=count,
+    count=lambda lengths, options: [_fill(lengths, options).count()],
 )

@@ -263,18 +263,12 @@ class Stream:
         if self._orders is not None:
             return open_recipe(replace(self.recipe, order=self._orders[number % self.epochs]))
         dataset = open_recipe(self.recipe)
-        if isinstance(dataset, BucketDataset) and self._repack:
-            return dataset.epoch(
-                number, seed=self._seed, batch_tokens=self._batch_tokens, drop_rest=self._drop_rest, repack=True
-            )
-        if isinstance(dataset, Dataset) and self._repack:
-            return dataset.epoch(number, seed=self._seed, repack=True)
-        if isinstance(dataset, BucketDataset) and (self._shuffle or dataset.batches is None):
-            epoch = number if self._shuffle else 0
-            return dataset.epoch(epoch, seed=self._seed, batch_tokens=self._batch_tokens, drop_rest=self._drop_rest)
-        if isinstance(dataset, Dataset) and self._shuffle:
-            return dataset.epoch(number, seed=self._seed)
-        return dataset
+        wanted: dict[str, Any] = {"seed": self._seed, "repack": self._repack}
+        if isinstance(dataset, BucketDataset):
+            wanted |= {"batch_tokens": self._batch_tokens, "drop_rest": self._drop_rest}
+            if dataset.batches is None and not self._shuffle:
+                return dataset.epoch(0, **wanted)
+        return dataset.epoch(number, **wanted) if self._shuffle else dataset
 
 
 def joined(parts: Sequence[Batch]) -> Batch:

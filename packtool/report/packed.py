@@ -55,7 +55,6 @@ def report_of_rows(
         batch_size: rows of the longest bucket in a batch, for steps per epoch; not part of `report.json`.
     """
     counts = LengthCounts.of(tallies[0].lengths) if tallies else None
-    figures = row_figures(tallies, batch_size)
     return PackedReport(
         strategy=strategy,
         options=msgspec.to_builtins(dict(options)),
@@ -63,10 +62,7 @@ def report_of_rows(
         batch_size=batch_size,
         ledger=ledger,
         lengths=None if counts is None else lengths_of(counts, "tokens"),
-        metrics=figures.metrics,
-        buckets=figures.buckets,
-        documents_per_row=figures.documents_per_row,
-        context=figures.context,
+        **msgspec.structs.asdict(row_figures(tallies, batch_size)),
         sliding=_sliding(counts, options) if counts is not None and strategy == "seamless" else None,
         sources=list(sources),
         source_mix=list(source_mix),

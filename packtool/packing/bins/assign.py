@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -106,14 +107,22 @@ def _copy_entries(placed: Ints, order: Ints, entries: I64) -> None:
         entries: columns of source, target, bins, items in a bin, and items from one bin to the next.
     """
     source, target, bins, count, width = entries
-    items = bins * count
+    for here, size, inside in some_entries(bins * count):
+        bin, item = np.divmod(inside, np.repeat(count[here], size))
+        to = np.repeat(target[here], size) + bin * np.repeat(width[here], size) + item
+        placed[to] = order[np.repeat(source[here], size) + inside]
+
+
+def some_entries(items: I64) -> Iterator[tuple[slice, I64, I64]]:
+    """Yield entries, some at a time: which they are, how many items each has, and the number of each item in its entry.
+
+    >>> [(here.stop, inside.tolist()) for here, _, inside in some_entries(np.array([2, 3]))]
+    [(2, [0, 1, 0, 1, 2])]
+    """
     ends = np.cumsum(items)
     first = 0
     while first < len(ends):
         last = int(np.searchsorted(ends, ends[first] + _COPIED, side="right"))
         size = items[first:last]
-        inside = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-        bin, item = np.divmod(inside, np.repeat(count[first:last], size))
-        to = np.repeat(target[first:last], size) + bin * np.repeat(width[first:last], size) + item
-        placed[to] = order[np.repeat(source[first:last], size) + inside]
+        yield slice(first, last), size, np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
         first = last

@@ -14,16 +14,15 @@ import numpy as np
 
 from packtool.metrics import Tally
 from packtool.options.pack import PackOptions
-from packtool.packing.bins.assign import assign, stable_order
+from packtool.packing.bins.assign import assign, some_entries, stable_order
 from packtool.packing.bins.cut import CutDocuments, cut_documents
 from packtool.packing.bins.optimize import near_optimal
 from packtool.packing.bins.runs import Runs
 from packtool.packing.plans.bins_and_rows import Bins, LongRows, RowsPlan
 from packtool.packing.plans.counted import Counted
 from packtool.packing.plans.stream import StreamPlan
-from packtool.plan import I64, Ints, Segments, offsets_of, pad, ranges
+from packtool.plan import I64, Ints, Segments, offsets_of, pad
 
-_ITEMS = 1 << 22  # items that are looked up at a time
 _ROWS = 1 << 12  # rows of a stream that are counted at a time
 
 
@@ -203,18 +202,11 @@ class FilledBins:
         chosen = np.flatnonzero(wanted * bins)
         counts = self.documents.counts
         longer = np.append(counts[::-1].cumsum()[::-1] - counts, 0)
-        totals = (wanted * bins)[chosen]
-        ends = np.cumsum(totals)
-        first = 0
-        while first < len(chosen):
-            last = max(first + 1, int(np.searchsorted(ends, (ends[first - 1] if first else 0) + _ITEMS, side="right")))
-            part = chosen[first:last]
-            size = totals[first:last]
-            inside = ranges(np.zeros(len(part), np.int64), size, offsets_of(size))
+        for here, size, inside in some_entries((wanted * bins)[chosen]):
+            part = chosen[here]
             bin, item = np.divmod(inside, np.repeat(wanted[part], size))
             base = longer[runs.length[part]] + runs.first[part] + skipped[part]
             yield np.repeat(base, size) + bin * np.repeat(runs.count[part], size) + item
-            first = last
 
 
 def beyond(runs: Runs, sequence_length: int) -> tuple[int, int]:

@@ -16,17 +16,12 @@ from packtool.report.comparison_tables import (
 from packtool.report.figures import count, short
 from packtool.report.page import charts
 from packtool.report.page.charts import Series
+from packtool.report.page.dataset import OUTPUT
 from packtool.report.page.elements import figure, grid, section, soft
 from packtool.report.page.row_picture import picture_legend, row_picture
 from packtool.report.schema import Advice, ChosenStrategy, Comparison, SlidingForecast, Trial, Verdict
 
-_LEDGER = (
-    ("placed", "text, once"),
-    ("repeated", "text, repeated"),
-    ("eos", "EOS"),
-    ("padding", "padding"),
-    ("dropped", "dropped"),
-)
+_LEDGER = (*OUTPUT, ("dropped", "dropped"))
 _PICTURES = (
     "A few rows of each strategy, packed from the first 20,000 documents; of several row lengths, those of the one "
     "with the most tokens. A block is a piece of a document, its colour the length of that document in tokens: a row "

@@ -16,7 +16,8 @@ from packtool.report.page.row_picture import picture_legend, row_picture
 from packtool.report.schema import ContextPoint, DocumentsBin, MeasuredReport
 from packtool.shuffling.waiting import Waiting
 
-_LEDGER = (("placed", "text, once"), ("repeated", "text, repeated"), ("eos", "EOS"), ("padding", "padding"))
+OUTPUT = (("placed", "text, once"), ("repeated", "text, repeated"), ("eos", "EOS"), ("padding", "padding"))
+"""What rows hold: names in the ledger, and in words."""
 _TILES = ("padding_ratio", "truncation_ratio", "avoidable_truncation_ratio", "mean_context", "steps_per_epoch")
 
 
@@ -69,9 +70,9 @@ def _packed_tiles(report: MeasuredReport) -> list[tuple[str, str]]:
 def _ledger_chart(ledger: Ledger) -> str:
     rows = [
         ("input text", [("placed", "placed", ledger.placed), ("dropped", "dropped", ledger.dropped)]),
-        (f"output, {count(ledger.rows)} rows", [(name, key, getattr(ledger, key)) for key, name in _LEDGER]),
+        (f"output, {count(ledger.rows)} rows", [(name, key, getattr(ledger, key)) for key, name in OUTPUT]),
     ]
-    names = [*((name, key) for key, name in _LEDGER), ("dropped", "dropped")]
+    names = [*((name, key) for key, name in OUTPUT), ("dropped", "dropped")]
     drawing = charts.stacked("Ledger from input to output", rows, "tokens")
     return figure("Where every token went", drawing + charts.legend(names) + html_table(tables.ledger_table(ledger)))
 

@@ -14,7 +14,6 @@ from packtool.comparing.candidates import Candidate
 from packtool.comparing.trial import compare, listed
 from packtool.metrics import Tally, balance, measure
 from packtool.packing import STRATEGIES, PackOptions, count, plan
-from packtool.packing.bins import filled
 from packtool.plan import I64
 
 SIZES = (2, 3, 8, 16)
@@ -84,9 +83,8 @@ def test_counts_are_those_of_the_rows(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_large_corpora(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filled, "_ITEMS", 1000)
-    lengths = np.random.default_rng(7).lognormal(5, 1.4, 30_000).astype(np.int64) + 1
+def test_large_corpora(name: str) -> None:
+    lengths = np.random.default_rng(7).lognormal(5, 1.4, 400_000).astype(np.int64) + 1
     takes = STRATEGIES[name].accepts
     given: dict[str, Any] = {"sequence_length": 512} if "sequence_length" in takes else {"buckets": (256, 512, 2048)}
     options = PackOptions(**given, mix_rows=False if "mix_rows" in takes else None)
