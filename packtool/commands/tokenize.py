@@ -139,14 +139,13 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
             files = list(map(found_from_anywhere, files))
         fallback, share = Pieces(out, "fallback", str), engine.share
         given_up = fallback.recorded([0]).get(0)
-        recipe, why = best if given_up else _encoder(best, options, files, len(loaded.data))
+        recipe = best if given_up else _encoder(best, options, files, len(loaded.data))
         job = _job(out, files, loaded, recipe, fields, filters, chat, options, engine)
         if given_up:
-            why = given_up
-            job.start_again("tokenizers")
-        log.info("encoder %s: %s", job.context.recipe.encoder, why)
+            job.start_again(given_up)
+        log.info("encoder %s: %s", job.context.recipe.encoder, job.context.recipe.why)
         try:
-            why = _run(job, fallback, options.encoder, why)
+            _run(job, fallback, options.encoder)
         except PacktoolError:
             if share is None and not job.results:
                 out.discard()  # nothing there that a resumed run could use
@@ -155,17 +154,17 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
             return TokenizeResult(path=out.shown, part=Part(str(share), job.pieces_here, job.pieces))
         if share is not None:
             require_all(str(out.place), job.missing(), job.pieces, out.tasks)
-        counts, run = assemble(out, job, recorded, loaded.files, why, clock)
+        counts, run = assemble(out, job, recorded, loaded.files, clock)
         return TokenizeResult(path=out.shown, counts=counts, run=run)
 
 
 def _encoder(
-    best: tuple[EncoderRecipe, str], options: TokenizeArguments, files: Sequence[CorpusFile], tokenizer: int
-) -> tuple[EncoderRecipe, str]:
-    """Choose the best encoder, or the reference where there is too little input; say why."""
+    best: EncoderRecipe, options: TokenizeArguments, files: Sequence[CorpusFile], tokenizer: int
+) -> EncoderRecipe:
+    """Choose the best encoder, or the reference where there is too little input."""
     if options.encoder != "auto" or any(file.compression or file.format == "parquet" for file in files):
         return best
-    return reference_if_small(*best, sum(file.bytes for file in files), tokenizer)
+    return reference_if_small(best, sum(file.bytes for file in files), tokenizer)
 
 
 def _job(
@@ -203,21 +202,19 @@ def _job(
     return Job(context, files, engine, out, quiet=options.quiet)
 
 
-def _run(job: Job, fallback: Pieces[str], encoder: str, why: str) -> str:
-    """Do what is to do, with the slower encoder if need be; why that encoder ran which did."""
+def _run(job: Job, fallback: Pieces[str], encoder: str) -> None:
+    """Do what is to do, with the slower encoder if need be."""
     try:
         job.run()
     except (EncoderMismatchError, EncoderUnsuitableError) as error:
         if encoder != "auto":
             raise
-        why = error.what
         if isinstance(error, EncoderMismatchError):
             remedy = "nothing is lost: tokenizers encodes everything instead, only slower"
-            warn("encoder-fallback", why, remedy=remedy, where=error.where)
-        fallback.record(0, why)  # for tasks that begin later, and for a resumed run
-        job.start_again("tokenizers")
+            warn("encoder-fallback", error.what, remedy=remedy, where=error.where)
+        fallback.record(0, error.what)  # for tasks that begin later, and for a resumed run
+        job.start_again(error.what)
         job.run()
-    return why
 
 
 def _hold_conversations(options: TokenizeArguments, files: Sequence[CorpusFile], records: Any) -> tuple[bool, Any]:

@@ -28,7 +28,7 @@ _File = TypeVar("_File", FileEntry, InputEntry)
 
 
 def assemble(
-    out: Output, job: Job, options: dict[str, Any], tokenizer: Mapping[str, bytes], why: str, clock: Clock
+    out: Output, job: Job, options: dict[str, Any], tokenizer: Mapping[str, bytes], clock: Clock
 ) -> tuple[dict[str, int], dict[str, Any]]:
     """Give shards their final names, join what was rejected, write the manifest.
 
@@ -39,7 +39,6 @@ def assemble(
         job: with all blocks done.
         options: for the manifest.
         tokenizer: its files.
-        why: this encoder ran, for `run.json`.
         clock: of the run.
 
     Returns:
@@ -87,7 +86,7 @@ def assemble(
         "written": clock.seconds(),
         "workers": job.engine.workers,
         "encoder": ", ".join(sorted({result.encoder for _, result in job.in_order()})) or job.context.recipe.encoder,
-        "encoder_why": why,
+        "encoder_why": job.context.recipe.why,
         "texts_checked": sum(result.checked for _, result in job.in_order()),
         "text_bytes": total.bytes,
         "this_run": job.done_now(),

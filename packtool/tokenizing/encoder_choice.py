@@ -83,6 +83,7 @@ class EncoderRecipe(msgspec.Struct, frozen=True):
         cut: how long texts may be cut (see long_texts.py).
         shape: of the tokenizer.
         added_tokens: texts of its added tokens.
+        why: it was chosen.
         verified: file that tells of an earlier run which found it right (see findings.py); empty to keep and use none.
     """
 
@@ -92,6 +93,7 @@ class EncoderRecipe(msgspec.Struct, frozen=True):
     cut: str
     shape: Shape
     added_tokens: tuple[str, ...]
+    why: str = ""
     verified: str = ""
 
 
@@ -101,6 +103,7 @@ def recipe(
     vocab_size: int,
     *,
     special_as_text: bool = False,
+    why: str = "",
 ) -> EncoderRecipe:
     """Make the recipe for a parsed tokenizer.json."""
     shape = _FAST[encoder][1](spec) if encoder in _FAST else Shape()
@@ -111,13 +114,12 @@ def recipe(
         cut=cut_of(spec),
         shape=shape if isinstance(shape, Shape) else Shape(),
         added_tokens=tuple(token["content"] for token in spec.get("added_tokens") or ()),
+        why=why,
     )
 
 
-def settle(
-    tokenizer: LoadedTokenizer, wanted: str, *, special_as_text: bool, kept: Path | None
-) -> tuple[EncoderRecipe, str]:
-    """Choose the encoder and make its recipe, or return what an earlier run chose; say why.
+def settle(tokenizer: LoadedTokenizer, wanted: str, *, special_as_text: bool, kept: Path | None) -> EncoderRecipe:
+    """Choose the encoder and make its recipe, or return the one that an earlier run made.
 
     Args:
         wanted: one of `ENCODERS`.
@@ -128,28 +130,32 @@ def settle(
     """
     data, size = tokenizer.info.sha256, tokenizer.info.vocab_size
 
-    def choice() -> tuple[EncoderRecipe, str]:
+    def choice() -> EncoderRecipe:
         encoder, why = choose(tokenizer.spec, wanted)
-        return recipe(tokenizer.spec, encoder, size, special_as_text=special_as_text), why
+        return recipe(tokenizer.spec, encoder, size, special_as_text=special_as_text, why=why)
 
     asked = findings.finding(kept, "recipe", data, wanted, special_as_text)
-    made, why = findings.found(asked, tuple[EncoderRecipe, str], choice)
+    made = findings.found(asked, EncoderRecipe, choice)
     verified = findings.finding(kept, "verified", data, made.encoder, special_as_text)
-    return msgspec.structs.replace(made, verified=str(verified or "")), why
+    return msgspec.structs.replace(made, verified=str(verified or ""))
 
 
-def reference_if_small(recipe: EncoderRecipe, why: str, size: int, tokenizer: int) -> tuple[EncoderRecipe, str]:
-    """Return the encoder that `settle` chose by itself, or the reference if the input is too small to load another.
+def reference_if_small(recipe: EncoderRecipe, size: int, tokenizer: int) -> EncoderRecipe:
+    """Return the recipe that `settle` made by itself, or the reference's if the input is too small to load another.
 
     Args:
-        recipe, why: as `settle` returned them.
+        recipe: as `settle` returned it.
         size: of the input, in bytes.
         tokenizer: size of the tokenizer.json, in bytes.
     """
     if recipe.encoder == "tokenizers" or size > SMALL_INPUT * tokenizer:
-        return recipe, why
-    why = f"the input is so small that loading {recipe.encoder} would take longer"
-    return msgspec.structs.replace(recipe, encoder="tokenizers"), why
+        return recipe
+    return instead(recipe, f"the input is so small that loading {recipe.encoder} would take longer")
+
+
+def instead(recipe: EncoderRecipe, why: str) -> EncoderRecipe:
+    """Return the recipe of the reference in place of another."""
+    return msgspec.structs.replace(recipe, encoder="tokenizers", why=why)
 
 
 def build(data: bytes, encoder: str) -> Verified:

@@ -20,6 +20,7 @@ from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
 from packtool.storage.schema import InputEntry
 from packtool.tokenizing import block as tasks
+from packtool.tokenizing.encoder_choice import instead
 
 Done = tasks.BlockResult | tasks.FileDigest
 
@@ -80,14 +81,14 @@ class Job:
             if int(left.name.removeprefix("block-").partition(".")[0]) in pieces:
                 shutil.rmtree(left)
 
-    def start_again(self, encoder: str) -> None:
-        """Forget what the other encoder did."""
-        others = {piece for piece, result in self.results.items() if result.encoder != encoder}
+    def start_again(self, why: str) -> None:
+        """Let the reference encode; forget what the other encoder did."""
+        recipe = instead(self.context.recipe, why)
+        others = {piece for piece, result in self.results.items() if result.encoder != recipe.encoder}
         self._forget(others)
         for piece in others:
             del self.results[piece]
         self.earlier = self.earlier - others
-        recipe = msgspec.structs.replace(self.context.recipe, encoder=encoder)
         self.context = msgspec.structs.replace(self.context, recipe=recipe)
 
     def missing(self) -> list[int]:

@@ -40,7 +40,7 @@ def test_another_question_has_another_answer(tmp_path: Path) -> None:
     assert load(path, eos_token=2, kept=kept).info.eos_id == 2
     assert load(path, eos_token=1, kept=kept) == asked
     assert asked.info.eos_id == 1
-    plain, as_text = (settle(asked, "auto", special_as_text=each, kept=kept)[0] for each in (False, True))
+    plain, as_text = (settle(asked, "auto", special_as_text=each, kept=kept) for each in (False, True))
     assert (plain.special_as_text, as_text.special_as_text) == (False, True)
     assert plain.verified != as_text.verified
 
