@@ -242,10 +242,11 @@ def fill_up(segments: Segments, missing: I64) -> Segments:
     holes = np.flatnonzero(missing)
     if not len(holes):
         return segments
-    counts = np.diff(segments.offsets)
-    offsets = offsets_of(counts + (missing > 0))
+    offsets = offsets_of(np.diff(segments.offsets) + (missing > 0))
     at = offsets[holes + 1] - 1
-    kept = ranges(offsets[:-1], counts, segments.offsets)
+    own = np.ones(offsets[-1], np.bool_)
+    own[at] = False
+    kept = np.flatnonzero(own)
 
     def column(values: I64, filler: int | I64) -> I64:
         out = np.empty(offsets[-1], np.int64)

@@ -126,10 +126,15 @@ class Tally:
         self.piece_lengths += _histogram(length, each, self.sequence_length)
         whole = lengths[document].astype(np.int64)
         # A second copy of a whole document is marked as repeated, unless it has no text.
-        partial = (length < whole) | bool(repeated.any() or (whole < 2).any())
-        self._count_documents(rows, len(lengths), partial, times)
+        copied = (repeated > 0) | (whole < 2)
+        other = copied | (length != whole)
+        documents, tokens = _occurring(~other, each), int(length.sum() if each is None else length @ each)
+        others = np.flatnonzero(other)
+        self._count_documents(rows, len(lengths), np.arange(len(rows)) if copied.any() else others, times)
+        start, length, repeated, whole = start[others], length[others], repeated[others], whole[others]
+        each = None if each is None else each[others]
         ends_document = start + length == whole
-        stored_eos = _occurring(ends_document, each)
+        stored_eos = documents + _occurring(ends_document, each)
         again = 0
         intact = (start == 0) & (start + length >= whole - 1) & (whole > 1)
         if repeated.any():
@@ -139,11 +144,11 @@ class Tally:
             text_again = np.minimum(repeated, length - ends_document)
             again = int(text_again.sum())
             intact &= text_again < whole - 1
-            self._name(distinct(document[repeated > 0]))
+            self._name(distinct(document[others[repeated > 0]]))
         self.stored_eos += stored_eos
         self.repeated += again
-        self.placed += int(length.sum() if each is None else length @ each) - stored_eos - again
-        self.intact += _occurring(intact, each)
+        self.placed += tokens - stored_eos - again
+        self.intact += documents + _occurring(intact, each)
         self.intact_longer += _occurring(intact & (whole > self.sequence_length), each)
 
     def add_loss(self, rows: Segments, loss: npt.NDArray[np.uint8]) -> None:
@@ -164,7 +169,8 @@ class Tally:
 
     def _without_filler(self, rows: Segments, times: I64 | None = None) -> Segments:
         """Count padding and inserted EOS, and leave them out."""
-        filler = np.flatnonzero(rows.document < 0)
+        own = rows.document >= 0
+        filler = np.flatnonzero(~own)
         if not len(filler):
             return rows
         length, document = rows.length[filler], rows.document[filler]
@@ -172,15 +178,13 @@ class Tally:
             length = length * times[np.searchsorted(rows.offsets, filler, side="right") - 1]
         self.padding += int(length[document == PADDING].sum())
         self.inserted_eos += int(length[document == INSERTED_EOS].sum())
-        return rows.at(np.flatnonzero(rows.document >= 0), rows.offsets - np.searchsorted(filler, rows.offsets))
+        return rows.at(np.flatnonzero(own), offsets_of(own.view(np.uint8))[rows.offsets])
 
-    def _count_documents(
-        self, rows: Segments, documents: int, partial: npt.NDArray[np.bool_], times: I64 | None = None
-    ) -> None:
-        """Count the distinct documents in each row: one that lies there in several segments lies in none as a whole."""
+    def _count_documents(self, rows: Segments, documents: int, some: I64, times: I64 | None = None) -> None:
+        """Count the distinct documents in each row: one that lies there in several segments is among `some` alone."""
         counts = np.diff(rows.offsets)
         # Sorted by row and document, segments of a document in one row are neighbours.
-        key = (rows.group_of() * documents + rows.document)[partial]
+        key = rows.group_of()[some] * documents + rows.document[some]
         if not (key[1:] > key[:-1]).all():
             key.sort()
             row = key[1:][key[1:] == key[:-1]] // documents
