@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from packtool.metrics.lengths import LengthCounts
 from packtool.plan import I64
@@ -48,21 +47,31 @@ def sliding(counts: LengthCounts, sequence_length: int, max_repetition: Fraction
     top, bottom = max_repetition.numerator, max_repetition.denominator
     # In whole numbers of any size, so that the figures are the same everywhere and for every ratio.
     stays = np.maximum(0, bottom - interval * top)
-    slides = can_slide(length, sequence_length, max_repetition)
+    slide = slides(length, sequence_length, max_repetition)
     return Sliding(
         max_repetition=float(max_repetition),
         predicted_texts=int((bottom - stays) @ documents) / bottom,
         predicted_tokens=int((stays * stays) @ documents) * sequence_length / (2 * bottom * bottom),
-        texts=int(documents[slides].sum()),
-        tokens=int((documents * (length % sequence_length))[~slides].sum()),
+        texts=int(documents[slide].sum()),
+        tokens=int((documents * (length % sequence_length))[~slide].sum()),
     )
 
 
-def can_slide(
-    length: I64, sequence_length: int, max_repetition: Fraction
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Find which texts, of at least a row each, become one row more by overlap (expression 2); whole rows need none."""
-    whole = (length // sequence_length).astype(object)
-    overlap = -(-whole * max_repetition.numerator * sequence_length // max_repetition.denominator)
-    enough: npt.NDArray[np.bool_] = (length + overlap >= (whole + 1) * sequence_length).astype(np.bool_)
-    return enough & (length % sequence_length > 0)
+def slides(lengths: I64, sequence_length: int, max_repetition: Fraction) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Find which documents of these lengths, at least L each, fill one row more by overlapping.
+
+    With n = len // L: they do where len is no multiple of L and len + ceil(n * r_max * L) >= (n + 1) * L
+    (formulas 1 and 2), in exact arithmetic.
+
+    >>> slides(np.array([36, 37, 40]), 10, Fraction("0.1"))
+    array([False,  True, False])
+    """
+    rows, tails = np.divmod(lengths, sequence_length)
+    missing = sequence_length - tails
+    share, whole = max_repetition.as_integer_ratio()
+    largest = (int(rows.max(initial=0)) * share + whole) * sequence_length
+    if largest >= 1 << 63:
+        rows, missing = rows.astype(object), missing.astype(object)
+    # ceil(x) >= missing where x > missing - 1.
+    enough = (rows * (share * sequence_length) > (missing - 1) * whole).astype(np.bool_)
+    return np.logical_and(tails > 0, enough)

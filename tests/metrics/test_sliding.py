@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.metrics.lengths import LengthCounts
-from packtool.metrics.sliding import can_slide, sliding
+from packtool.metrics.sliding import slides, sliding
 
 # Seamless Packing, Table 13: PubMed articles by length, in steps of 2048 tokens; the last row is open.
 PUBMED = [3906, 4095, 1789, 763, 355, 150, 73, 47, 90]
@@ -46,7 +46,10 @@ def test_counts_are_those_of_the_definition(size: int, twentieth: int, lengths: 
 
 def test_worked_example() -> None:
     # r_max = 0.1, L = 10, n = 3 allows 3 tokens of overlap: 37 tokens make four rows, 36 do not.
-    assert can_slide(np.array([36, 37]), 10, Fraction(1, 10)).tolist() == [False, True]
+    lengths = np.array([36, 37])
+    assert slides(lengths, 10, Fraction("0.1")).tolist() == [False, True]
+    # An exact fraction: binary floating point would make it a little more, and allow 4.
+    assert slides(lengths, 10, Fraction("0.1000000000000000000000000000001")).tolist() == [True, True]
 
 
 @pytest.mark.parametrize("digits", [10, 30, 300])

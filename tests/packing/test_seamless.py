@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from packtool.errors import UsageError
 from packtool.packing import PackOptions, plan
-from packtool.packing.seamless import slides
 from tests.packing import oracles
 from tests.packing.cases import cases
 from tests.packing.tokens import bins_of, one, render
@@ -42,13 +41,6 @@ def test_sliding_rows_overlap_evenly():
         "a5' a6' a7' a8 a9 a10 a11 a12",
         "a11' a12' a13 a14 a15 a16 a17 aE",
     ]
-
-
-def test_the_repetition_is_an_exact_fraction():
-    # n = 3, L = 10, r_max = 0.1: m = ceil(3) = 3, where binary floating point makes it 4.
-    lengths = np.array([36, 37])
-    assert slides(lengths, 10, Fraction("0.1")).tolist() == [False, True]
-    assert slides(lengths, 10, Fraction("0.1000000000000000000000000000001")).tolist() == [True, True]
 
 
 @pytest.mark.parametrize("repetition", ["0", "0.05", "0.3", "0.5", "1"])

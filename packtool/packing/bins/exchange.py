@@ -300,16 +300,18 @@ def _unevenness(cost: I64) -> int:
     return int((excess * excess).sum())
 
 
-def _received(rows: RowSegments, cut: I64, source: I64) -> RowSegments:
+def _received(rows: RowSegments, cut: I64, source: I64, *, ahead: bool = False) -> RowSegments:
     """Give each row the segments before the cut of another.
 
-    What stays comes first, so that the next round cuts elsewhere.
+    What stays comes first, so that the next round cuts elsewhere; or, `ahead`, what is received.
     """
     offsets = offsets_of(rows.counts)
     start, end = offsets[:-1], offsets[1:]
     count = cut - start
-    first = np.stack([cut, start[source]], 1).ravel()
-    taken = np.stack([end - cut, count[source]], 1).ravel()
+    parts = [(cut, end - cut), (start[source], count[source])]
+    first, taken = (np.stack(column, 1).ravel() for column in zip(*(parts[::-1] if ahead else parts), strict=True))
+    if not taken.all():  # a row may give all that it has
+        first, taken = first[taken > 0], taken[taken > 0]
     weight = rows.weight.take(consecutive(first, taken, offsets_of(taken)))
     return RowSegments(weight, rows.counts - count + count[source])
 
@@ -407,14 +409,7 @@ class _Offers(NamedTuple):
         free[large] += more
         source = np.arange(len(self.cut))
         source[small], source[large] = large, small
-        start = offsets_of(self.rows.counts)
-        count = self.cut - start[:-1]
-        first = np.stack([start[:-1][source], self.cut], 1).ravel()
-        taken = np.stack([count[source], start[1:] - self.cut], 1).ravel()
-        some = taken > 0  # a row may give all that it has
-        first, taken = first[some], taken[some]
-        weight = self.rows.weight.take(consecutive(first, taken, offsets_of(taken)))
-        return RowSegments(weight, self.rows.counts - count + count[source])
+        return _received(self.rows, self.cut, source, ahead=True)
 
 
 def _part(rows: RowSegments, number: I64, draws: np.random.Philox) -> tuple[RowSegments, I64]:

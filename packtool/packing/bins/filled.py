@@ -6,7 +6,7 @@ and multiplied; a plan then assigns documents to the tails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -190,23 +190,19 @@ class FilledBins:
 
     def _long_among(self, runs: Runs, skipped: I64) -> int:
         """Count tails of long documents among the items of each entry after the first `skipped` in every bin."""
-        return sum(
-            int(np.count_nonzero(self.lengths[self._order[places]] >= self.sequence_length))
-            for places in self._places(runs, skipped)
-        )
-
-    def _places(self, runs: Runs, skipped: I64) -> Iterator[I64]:
-        """Yield the places, in the order of tails, of the items of each entry after the first `skipped`."""
         wanted = runs.count - skipped
-        bins = runs.bins[runs.run_of()]
-        chosen = np.flatnonzero(wanted * bins)
+        items = wanted * runs.bins[runs.run_of()]
+        chosen = np.flatnonzero(items)
+        found = 0
         counts = self.documents.counts
         longer = np.append(counts[::-1].cumsum()[::-1] - counts, 0)
-        for here, size, inside in some_entries((wanted * bins)[chosen]):
+        for here, size, inside in some_entries(items[chosen]):
             part = chosen[here]
             bin, item = np.divmod(inside, np.repeat(wanted[part], size))
-            base = longer[runs.length[part]] + runs.first[part] + skipped[part]
-            yield np.repeat(base, size) + bin * np.repeat(runs.count[part], size) + item
+            first = longer[runs.length[part]] + runs.first[part] + skipped[part]
+            places = np.repeat(first, size) + bin * np.repeat(runs.count[part], size) + item
+            found += int(np.count_nonzero(self.lengths[self._order[places]] >= self.sequence_length))
+        return found
 
 
 def beyond(runs: Runs, sequence_length: int) -> tuple[int, int]:
