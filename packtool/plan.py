@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -166,47 +166,7 @@ class Plan(ABC):
             firsts: first document of each window.
             arrays: makes those of the plan.
         """
-        return JoinedPlan(plans, firsts)
-
-
-class JoinedPlan(Plan):
-    """The rows of several plans, one plan after the other.
-
-    Args:
-        plans: whose units and atoms are rows, of one sequence length.
-        firsts: the number of each plan's document 0.
-    """
-
-    def __init__(self, plans: Sequence[Plan], firsts: Sequence[int]) -> None:
-        if any(plan.unit < plan.sequence_length or plan.atoms < plan.units for plan in plans):
-            raise ValueError("plans of windows are joined where each row is an atom")
-        least = [plan.least_rows for plan in plans if plan.least_rows is not None]
-        super().__init__(
-            sequence_length=plans[0].sequence_length,
-            unit=plans[0].sequence_length,
-            units=sum(plan.units for plan in plans),
-            dropped=sum(plan.dropped for plan in plans),
-            eos_omitted=sum(plan.eos_omitted for plan in plans),
-            eos_inserted=sum(plan.eos_inserted for plan in plans),
-            least_rows=sum(least) if len(least) == len(plans) else None,
-        )
-        self._plans = plans
-        self._firsts = firsts
-        self._before = offsets_of(np.array([plan.units for plan in plans]))
-
-    def segments(self, units: Ints) -> Segments:
-        units = np.asarray(units, np.int64)
-        window = np.searchsorted(self._before, units, side="right") - 1
-        # Window by window, then back to the order asked for.
-        order = np.argsort(window, kind="stable")
-        bounds = np.searchsorted(window[order], np.arange(len(self._plans) + 1))
-        parts = []
-        for number, (plan, first) in enumerate(zip(self._plans, self._firsts, strict=True)):
-            part = plan.segments(units[order[bounds[number] : bounds[number + 1]]] - self._before[number])
-            parts.append(replace(part, document=np.where(part.document < 0, part.document, part.document + first)))
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        return Segments.concatenate(parts).take(place)
+        raise NotImplementedError(f"{cls.__name__} is of a whole corpus, and not of a window")
 
 
 def index_type(items: int) -> type[np.integer[Any]]:

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from packtool.arrays import IN_MEMORY
 from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
-from packtool.plan import JoinedPlan, Segments, between, index_type, offsets_of
+from packtool.packing.plans.stream import StreamPlan
+from packtool.plan import Segments, between, index_type, offsets_of
 
 Group = list[tuple[int, int, int, int]]
 GROUPS = st.lists(st.lists(st.tuples(*[st.integers(0, 9)] * 4), max_size=4), max_size=6)
@@ -52,19 +54,16 @@ def test_joined_plans_have_the_rows_of_each(windows: list[list[int]], data: st.D
         expected += [(len(expected) + number, 0, length, 0) for number, length in enumerate(lengths)]
         rows = np.arange(len(lengths) + 1)
         plans.append(RowsPlan(8, np.array(lengths), bins=Bins(rows[:-1], rows), whole=True, dropped=1))
-    joined = JoinedPlan(plans, firsts)
+    joined = RowsPlan.join(plans, np.concatenate(windows), firsts, IN_MEMORY)
     assert (joined.rows, joined.dropped, joined.least_rows) == (len(expected), len(windows), None)
     units = data.draw(st.permutations(range(joined.units)))
     assert listed(joined.segments(np.array(units))) == [[expected[unit]] for unit in units]
 
 
-def test_plans_of_atoms_that_are_not_rows_do_not_join() -> None:
-    class Halves(RowsPlan):
-        atoms = 1  # type: ignore[assignment]
-
-    plan = Halves(4, np.array([4, 4]), bins=Bins(np.arange(2), np.arange(3)), whole=True)
-    with pytest.raises(ValueError, match="each row is an atom"):
-        JoinedPlan([plan], [0])
+def test_plans_of_a_whole_corpus_do_not_join() -> None:
+    stream = StreamPlan(4, 4, np.array([0, 3, 9]))
+    with pytest.raises(NotImplementedError, match="of a whole corpus"):
+        StreamPlan.join([stream], np.array([3, 6]), [0], IN_MEMORY)
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=9), st.data())
