@@ -50,7 +50,8 @@ def measured(record: Mapping[str, Any], command: str) -> str:
     '(`python -m benchmarks.soak` on 2 cores of AMD EPYC, commit `abcabcabcabc`, 2026-11-22.)'
     """
     machine = record["machine"]
-    where = f"`python -m benchmarks.{command}` on {machine['cores']} cores of {machine['processor']}"
+    gpu = f" and an {record['gpu']}" if "gpu" in record else ""
+    where = f"`python -m benchmarks.{command}` on {machine['cores']} cores of {machine['processor']}{gpu}"
     if "commit" not in record:
         return f"({where}, before results named their commit.)"
     return f"({where}, commit `{record['commit'][:12]}`, {record['date'][:10]}.)"
@@ -255,6 +256,60 @@ def _conversations(record: Any) -> Lines:
     return [what, table(header, [*rows, ["times as long", *times, "", ""]])]
 
 
+def _layers(record: Any) -> Lines:
+    rows = [
+        [
+            f"{each['row length']:,}",
+            each["hidden size"],
+            each["attention"],
+            ", ".join(figure(1000 * seconds) for seconds in each["seconds"]),
+            figure(each["pairs a token and hidden"]),
+        ]
+        for each in record["layers"]
+    ]
+    counts = ", ".join(map(str, record["layers"][0]["documents"]))
+    header = ("row length", "hidden size", "attention", f"ms, {counts} documents", "pairs a token, of the hidden size")
+    return ["One layer, forwards and backwards, bfloat16:", table(header, rows)]
+
+
+def _gpu_waiting(record: Any) -> Lines:
+    names = {"step": "once a step", "turn": "after each row"}
+    rows = [
+        [
+            f"{each['row length']:,}",
+            names[each["ranks meet"]],
+            each["rows"] if each["rows"] == "as they come" else f'`"{each["rows"]}"`',
+            *(f"{each[name]:.1%}" for name in ("waited", "predicted, as fitted", "predicted")),
+        ]
+        for each in record["waiting"]
+    ]
+    hidden = record["waiting"][0]["hidden size"]
+    header = ("row length", "ranks meet", "rows", "waited", "predicted, token as fitted", "predicted")
+    what = f"{record['batch']} rows of one layer of hidden size {hidden}, {record['ranks']} ranks, each row timed alone:"
+    return [what, table(header, rows)]
+
+
+def _gpu_training(record: Any) -> Lines:
+    rows = [
+        [each["batches"], f"{each['tokens a second']:,.0f}", f"{each['waited']:.2%}"] for each in record["training"]
+    ]
+    what = f"A Llama of GPT-2's size, {record['rows']} rows of {record['row length']:,} a step:"
+    return [what, table(("batches", "tokens a second", "waited for a batch"), rows)]
+
+
+def _workers(record: Any) -> Lines:
+    found: dict[str, dict[int, Any]] = {}
+    for each in record["found"]:
+        found.setdefault(each["command"], {})[each["workers"]] = each
+    counts = list(next(iter(found.values())))
+    rows = []
+    for command, runs in found.items():
+        cells = [f"{figure(runs[n]['wall'])} ({figure(runs[1]['wall'] / runs[n]['wall'])})" for n in counts]
+        rows.append([f"`{command}`", *cells])
+    header = ("", *(f"{count} worker{'s' * (count > 1)}" for count in counts))
+    return [f"{record['text_bytes'] / 1e9:.1f} GB of text, seconds (times as fast as one worker):", table(header, rows)]
+
+
 TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
     "index only reading": ("index_only_reading", "index_only reading", _reading),
     "index only beyond": ("index_only_beyond", "index_only beyond", _beyond),
@@ -268,6 +323,10 @@ TABLES: dict[str, tuple[str, str, Callable[[Any], Lines]]] = {
     "balance waiting": ("balance", "balance", _waiting),
     "balance dealing": ("balance", "balance", _dealing),
     "attention": ("attention", "attention", _attention),
+    "gpu layers": ("gpu", "gpu", _layers),
+    "gpu waiting": ("gpu", "gpu", _gpu_waiting),
+    "gpu training": ("gpu", "gpu", _gpu_training),
+    "workers": ("workers", "workers", _workers),
     "even cost": ("even_cost", "even_cost", _even_cost),
     "conversations": ("conversations", "conversations", _conversations),
     "mix": ("mix", "mix", _mix),
