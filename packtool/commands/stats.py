@@ -48,6 +48,7 @@ from packtool.report.schema import (
 )
 from packtool.selecting.holdout import first_of_each
 from packtool.selecting.mixture import by_pass
+from packtool.shuffling.waiting import token_cost
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import input_entry
@@ -274,9 +275,9 @@ def _comparison(
         outcomes = list(compare(lengths, tried, progress.advance, engine, passes))
     ranks, batch = options.ranks, options.global_batch
     if ranks is not None and batch is not None:
+        cost = token_cost(options.hidden_size, options.token_cost)
         outcomes = [
-            replace(each, waiting=expected_waiting(lengths, each.candidate, ranks, batch, options.hidden_size))
-            for each in outcomes
+            replace(each, waiting=expected_waiting(lengths, each.candidate, ranks, batch, cost)) for each in outcomes
         ]
     left = list(dict.fromkeys(left_out))
     parameters = None if options.parameters is None else parse_amount(options.parameters)
@@ -288,9 +289,12 @@ def _check_ranks(options: StatsArguments) -> None:
     given = {"--ranks": options.ranks, "--global-batch": options.global_batch}
     for name, value in given.items():
         other = next(each for each in given if each != name)
-        if value is None and (given[other] is not None or options.hidden_size is not None):
+        if value is None and (given[other] is not None or token_cost(options.hidden_size, options.token_cost)):
             what = "needed to work out how long ranks wait"
             raise UsageError("missing-option", what, remedy="give --ranks and --global-batch", where=name)
+    if options.hidden_size is not None and options.token_cost is not None:
+        what = "two costs of a token, since --hidden-size stands for one, too"
+        raise UsageError("bad-option", what, remedy="give one of the two", where="--token-cost")
     if options.ranks is not None and options.global_batch is not None and options.global_batch % options.ranks:
         what = f"{options.global_batch} rows can't be dealt out evenly to {options.ranks} ranks"
         raise UsageError("bad-option", what, remedy="give a multiple of --ranks", where="--global-batch")

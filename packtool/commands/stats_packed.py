@@ -20,7 +20,7 @@ from packtool.report.packed import read_report, report_of_rows
 from packtool.report.sample_rows import sample_rows
 from packtool.report.schema import MeasuredReport, PackedSourceFigures, SampleRow
 from packtool.report.sources import packed_sources
-from packtool.shuffling.waiting import Waiting, waiting_of
+from packtool.shuffling.waiting import Waiting, token_cost, waiting_of
 from packtool.storage.manifest import input_names
 from packtool.storage.order import read_order, require_orders
 from packtool.storage.packed import PackedBucket, PackedDataset
@@ -94,9 +94,10 @@ def _waiting(
     if ranks is None or batch is None:
         return []
     lengths = [bucket.sequence_length for bucket in dataset.buckets]
+    cost = token_cost(options.hidden_size, options.token_cost)
     rows = [batch * max(lengths) // length // ranks * ranks for length in lengths]
     return [
-        waiting_of(source.segments, source.rows, length, ranks, size, options.hidden_size)
+        waiting_of(source.segments, source.rows, length, ranks, size, cost)
         for source, length, size in zip(sources, lengths, rows, strict=True)
     ]
 

@@ -14,7 +14,7 @@ _DOCUMENTS = 200_000  # that are planned: hundreds of rows even of the longest
 
 
 def expected_waiting(
-    lengths: Ints, candidate: Candidate, ranks: int, global_batch: int, hidden_size: int | None
+    lengths: Ints, candidate: Candidate, ranks: int, global_batch: int, token_cost: int
 ) -> list[Waiting]:
     """Predict how long ranks wait in the order of the default seed, for each row length that fills a global batch.
 
@@ -30,5 +30,5 @@ def expected_waiting(
         rows = global_batch * longest // size // ranks * ranks
         if plan.rows >= rows:
             layout = Layout(plan, shuffle.order())
-            found.append(waiting_of(layout.segments, plan.rows, size, ranks, rows, hidden_size))
+            found.append(waiting_of(layout.segments, plan.rows, size, ranks, rows, token_cost))
     return found

@@ -122,6 +122,16 @@ class StatsArguments(DocumentOptions, Working):
             low=1,
         ),
     ] = None
+    token_cost: Annotated[
+        int | None,
+        Option(
+            COUNT,
+            "What the linear part of a token costs, in query-key pairs, as measured: instead of --hidden-size.",
+            "Report",
+            unit="pairs",
+            low=1,
+        ),
+    ] = None
     html: Annotated[
         Path | str | None,
         Option(PATH, "Also write the report to this file, as one self-contained page.", "Report", metavar="FILE"),

@@ -188,8 +188,8 @@ def waiting_table(waiting: Sequence[Waiting]) -> Table[Waiting]:
         Column("turn", lambda w: w.turns_dealt, percent, "waiting where ranks meet after every row"),
         Column("balanced", lambda w: w.turns_balanced, percent, "the same with rows of like cost in one turn"),
     ]
-    model = waiting[0].hidden_size if waiting else None
-    costs = "attention alone" if model is None else f"attention, and linear layers of hidden size {count(model)}"
+    linear = waiting[0].token_cost if waiting else 0
+    costs = f"attention, and {count(linear)} query-key pairs for each token" if linear else "attention alone"
     note = f"Share of the time that ranks wait for the slowest: 1 − mean / largest of their costs, which are {costs}."
     return table_of("Waiting", columns, waiting, note)
 

@@ -31,7 +31,7 @@ class Waiting:
         sequence_length: tokens in a row.
         ranks: that share a global batch.
         global_batch: rows.
-        hidden_size: of the model, whose linear part costs as much for all rows; null for attention alone.
+        token_cost: of the linear part of each token, in query-key pairs; 0 for attention alone.
         batches: that were dealt, spread evenly over the rows.
         dealt: where ranks meet once a step, with row i of a batch on rank i % ranks.
         balanced: the same, with rows dealt evenly.
@@ -43,7 +43,7 @@ class Waiting:
     sequence_length: int
     ranks: int
     global_batch: int
-    hidden_size: int | None
+    token_cost: int
     batches: int
     dealt: float
     balanced: float
@@ -52,13 +52,22 @@ class Waiting:
     turns_balanced: float
 
 
+def token_cost(hidden_size: int | None, pairs: int | None) -> int:
+    """Return what the linear part of a token costs, in query-key pairs: as given, or as the hidden size says.
+
+    >>> token_cost(4096, None), token_cost(None, 11_000), token_cost(None, None)
+    (20480, 11000, 0)
+    """
+    return pairs or PER_HIDDEN * (hidden_size or 0)
+
+
 def waiting_of(
     segments: Callable[[int, int], Segments],
     rows: int,
     sequence_length: int,
     ranks: int,
     batch: int,
-    hidden_size: int | None,
+    token_cost: int,
 ) -> Waiting:
     """Measure how long ranks wait for each other, in the order in which rows come.
 
@@ -67,7 +76,7 @@ def waiting_of(
         rows: how many there are.
         ranks: divides `batch`.
         batch: rows in a global batch.
-        hidden_size: of the model; None for attention alone.
+        token_cost: of the linear part of each token, in pairs; 0 for attention alone.
 
     Raises:
         UsageError: there is no whole global batch.
@@ -78,13 +87,13 @@ def waiting_of(
     whole = rows // batch
     chosen = np.unique(np.linspace(0, whole - 1, min(whole, _BATCHES)).astype(np.int64))
     pairs = np.stack([pairs_of(segments(number * batch, (number + 1) * batch)) for number in chosen.tolist()])
-    costs = pairs + PER_HIDDEN * (hidden_size or 0) * sequence_length
+    costs = pairs + token_cost * sequence_length
     plain, even, turns = dealt_in("", pairs, ranks), deal(pairs, ranks), deal_turns(pairs, ranks)
     return Waiting(
         sequence_length=sequence_length,
         ranks=ranks,
         global_batch=batch,
-        hidden_size=hidden_size,
+        token_cost=token_cost,
         batches=len(chosen),
         dealt=float(waiting(costs, plain).mean()),
         balanced=float(waiting(costs, even).mean()),

@@ -30,17 +30,17 @@ def rows_of(pieces: list[list[int]]) -> Any:
 def test_by_hand() -> None:
     # Pairs 36, 20, 20, 12: ranks as dealt have rows 0, 2 and 1, 3; dealt evenly 0, 3 and 1, 2.
     rows = rows_of([[8], [4, 4], [4, 4], [2, 2, 2, 2]])
-    found = waiting_of(rows, 4, 8, 2, 4, None)
+    found = waiting_of(rows, 4, 8, 2, 4, 0)
     assert found.dealt == pytest.approx(1 - 44 / 56)
     assert found.balanced == pytest.approx(1 - 44 / 48)
     assert found.turns_dealt == pytest.approx(1 - (28 + 16) / (36 + 20))
     assert found.turns_balanced == pytest.approx(1 - (28 + 16) / (36 + 20))
     assert found.least == pytest.approx(1 - 44 / 48)
     assert found.batches == 1
-    linear = waiting_of(rows, 4, 8, 2, 4, 10)  # 5 x 10 x 8 for each row
+    linear = waiting_of(rows, 4, 8, 2, 4, 50)  # 50 x 8 for each row
     assert linear.dealt == pytest.approx(1 - (44 + 800) / (56 + 800))
     with pytest.raises(UsageError, match="--global-batch: 6 rows, but there are 4 of 8 tokens, so there is no global"):
-        waiting_of(rows, 4, 8, 2, 6, None)
+        waiting_of(rows, 4, 8, 2, 6, 0)
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +69,9 @@ def test_stats_says_whether_it_matters(store: Path, tmp_path: Path) -> None:
     short = packtool.stats(tmp_path / "rows", ranks=4, global_batch=32, hidden_size=4096)
     assert isinstance(short, MeasuredReport)
     assert judge(short)[-1].words.endswith("for the slowest: it does not matter here.")
+    as_measured = packtool.stats(tmp_path / "rows", ranks=4, global_batch=32, token_cost=5 * 4096)
+    assert isinstance(as_measured, MeasuredReport)
+    assert as_measured.waiting == short.waiting
     single = packtool.stats(tmp_path / "rows", ranks=32, global_batch=32)
     assert isinstance(single, MeasuredReport)
     assert judge(single)[-1].words.endswith("a rank has 1, too few to even out.")
@@ -87,6 +90,10 @@ def test_what_makes_no_sense(store: Path, tmp_path: Path) -> None:
     for options, message in [
         ({"ranks": 4}, r"--global-batch: needed to work out how long ranks wait\. Give --ranks and --global-batch"),
         ({"hidden_size": 64}, "--ranks: needed to work out how long ranks wait"),
+        (
+            {"ranks": 4, "global_batch": 32, "hidden_size": 64, "token_cost": 320},
+            r"--token-cost: two costs of a token, since --hidden-size stands for one, too\. Give one of the two",
+        ),
         ({"ranks": 3, "global_batch": 32}, "--global-batch: 32 rows can't be dealt out evenly to 3 ranks"),
     ]:
         with pytest.raises(UsageError, match=message):
