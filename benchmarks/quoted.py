@@ -285,7 +285,7 @@ def _gpu_waiting(record: Any) -> Lines:
     ]
     hidden = record["waiting"][0]["hidden size"]
     header = ("row length", "ranks meet", "rows", "waited", "predicted, token as fitted", "predicted")
-    what = f"{record['batch']} rows of one layer of hidden size {hidden}, {record['ranks']} ranks, each row timed alone:"
+    what = f"{record['batch']} rows of one layer of hidden size {hidden}, {record['ranks']} ranks, each row timed:"
     return [what, table(header, rows)]
 
 
