@@ -114,8 +114,8 @@ def _head(records: Mapping[str, Any]) -> str:
 
 {QUICK if first["scale"] == "quick" else ""}packtool and its peers on the same input, in one run. `make bench` \
 measures (here {minutes:.0f} minutes, apart from the first time, when peers are installed and text is gathered), \
-`make bench-full` measures what other pages quote, too, and `make bench-page` writes this page from what they found; no figure is typed by \
-hand.
+`make bench-full` measures what other pages quote, too, and `make bench-page` writes this page from what they found; \
+no figure is typed by hand.
 
 | | |
 |---|---|
