@@ -80,13 +80,6 @@ class Segments:
         """Select segments by their places, in groups that begin at these offsets."""
         return Segments(self.document[places], self.start[places], self.length[places], self.repeated[places], offsets)
 
-    def take(self, groups: Ints) -> Segments:
-        """Take the segments of the given groups, in the order given."""
-        first = self.offsets[groups]
-        counts = self.offsets[np.asarray(groups) + 1] - first
-        offsets = offsets_of(counts)
-        return self.at(ranges(first, counts, offsets), offsets)
-
     @classmethod
     def concatenate(cls, parts: Sequence[Segments]) -> Segments:
         """Put the groups of several one after the other."""
