@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import packtool
 from packtool.cli import run
 from packtool.errors import DataError
+from packtool.places.local import LocalPlace
+from packtool.places.npy import HEADER_BYTES, FileEntry, npy_header
+from packtool.sizes import machine_memory
+from packtool.storage.packed import PackedBucket
+from packtool.storage.schema import Bucket, PackedShard
 
 
 def test_a_bucket_that_is_a_link_out(made: Path) -> None:
@@ -18,3 +24,37 @@ def test_a_bucket_that_is_a_link_out(made: Path) -> None:
     with pytest.raises(DataError, match="a symbolic link that leads out of the dataset"):
         packtool.open(made / "several")
     assert run(["verify", str(made / "several"), "-q"]) == 1
+
+
+@pytest.mark.parametrize("beyond_memory", [False, True])
+def test_rows_are_the_same_where_they_are_asked_for_before_they_are_copied(tmp_path: Path, beyond_memory: bool) -> None:
+    length, dtype = 1 << 10, np.dtype("<u4")
+    rows = (machine_memory() // 2 // (length * dtype.itemsize) if beyond_memory else 500) + 1
+    shards = []
+    for number in range(2):  # of holes, but for some rows: the disk has no room for more than memory holds
+        name, size = f"tokens-{number:05d}.npy", HEADER_BYTES + rows * length * dtype.itemsize
+        with (tmp_path / name).open("xb") as file:
+            file.write(npy_header(dtype, (rows, length)))
+            file.truncate(size)
+        written = np.memmap(tmp_path / name, dtype, "r+", HEADER_BYTES, (rows, length))
+        for row in (0, 7, 100, rows - 1):
+            written[row] = np.arange(length) + number * rows + row
+        written.flush()
+        shards.append(PackedShard(FileEntry(name, (rows, length), size, "0" * 32)))
+    entry = Bucket(
+        directory="",
+        sequence_length=length,
+        rows=2 * rows,
+        unit=length,
+        units=2 * rows,
+        atom_units=1,
+        last_atom_stays=False,
+        shards=shards,
+    )
+    bucket = PackedBucket(LocalPlace(tmp_path), entry, dtype, None)
+    assert (sum(shard.nbytes for shard in bucket.shards) > machine_memory()) == beyond_memory
+    wanted = np.array([rows + 7, 0, 2 * rows - 1, 7, 9, rows, rows - 1, 100, 0])
+    for _ in range(3):  # the first time they are asked for, later it depends on what had to be read
+        taken = bucket.take(wanted)
+        expected = np.arange(length) + wanted[:, None]
+        np.testing.assert_array_equal(taken, np.where(wanted[:, None] == 9, 0, expected))
