@@ -5,11 +5,11 @@ installed, through `packtool.torch.Loader`, too. CPU seconds, both datasets in t
 ratios of rounds. `beyond` is from disk, with a quarter of the store's bytes as memory where a control group can be made
 (else with nothing in the page cache, and readers that ask for nothing): random rows, and rows in random order within
 two of the windows, of 1/16 of the dataset, which the store was packed by. `writing` has real lengths and no
-tokens: an index is written without reading any.
+tokens: an index is written without reading any; once where documents are many.
 
     python -m benchmarks.index_only reading [--tokens 3e7] [--rounds 7]
     python -m benchmarks.index_only beyond [--tokens 1e9] [--rounds 5]
-    python -m benchmarks.index_only writing [--documents 1e7] [--rounds 3]
+    python -m benchmarks.index_only writing [--documents 1e7 1e8] [--rounds 5]
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ from packtool.storage.schema import StoreManifest, TokenizerInfo, TokenShard
 LENGTH = 2048
 KINDS = ("tokens", "index")
 WINDOWS = 16
+MANY = 5e7
+"""Documents that are packed once: it takes minutes."""
 GROUPS = Path("/sys/fs/cgroup")
 
 
@@ -254,7 +256,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=("reading", "beyond", "writing"), nargs="?", default="reading")
     parser.add_argument("--tokens", type=float)
-    parser.add_argument("--documents", type=float, default=1e7)
+    parser.add_argument("--documents", type=float, nargs="+", default=[1e7, 1e8])
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     if given.part == "reading":
@@ -262,7 +264,11 @@ def main() -> None:
     elif given.part == "beyond":
         found = beyond(given.tokens or 1e9, given.rounds)
     else:
-        found = writing(int(given.documents), given.rounds)
+        found = [
+            each
+            for documents in given.documents
+            for each in writing(int(documents), given.rounds if documents < MANY else 1)
+        ]
     save(f"index_only_{given.part}", {"found": found})
     table(list(found[0]), [list(each.values()) for each in found])
 

@@ -79,15 +79,15 @@ def _beyond(record: Any) -> Lines:
 def _writing(record: Any) -> Lines:
     rows = [
         [
+            f"{each['documents'] / 1e6:.0f} million",
             each["rows"],
             *(figure(each[name]) for name in ("planned, CPU s", "in all, CPU s", "in all / planned")),
             f"{each['index / token bytes']:.1%}",
         ]
         for each in record["found"]
     ]
-    some = record["found"][0]
-    what = f"{some['documents'] / 1e6:.0f} million documents of {some['tokens a document']:.0f} tokens on average:"
-    header = ("rows", "planning, CPU s", "in all, CPU s", "ratio", "bytes of the index / of the tokens")
+    what = f"Documents of {record['found'][0]['tokens a document']:.0f} tokens on average:"
+    header = ("documents", "rows", "planning, CPU s", "in all, CPU s", "ratio", "bytes of the index / of the tokens")
     return [what, table(header, rows)]
 
 
