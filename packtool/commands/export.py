@@ -16,8 +16,7 @@ from packtool.commands.result import Result, previewed
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError, UsageError
 from packtool.exchange.contents import contents_of
-from packtool.exchange.files import Place as Directory
-from packtool.exchange.files import Written
+from packtool.exchange.files import ExportDirectory, Written
 from packtool.exchange.model import Contents, Format, Part
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
@@ -114,18 +113,18 @@ def _choice(source: Typed, options: ExportArguments) -> Chosen | None:
 def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck, *, quiet: bool) -> list[Written]:
     """Write all files. Keep the parts that an earlier run finished, if they still are what it wrote."""
     assert chosen.part is not None
-    write, place = chosen.part, Directory(output.staged)
+    write, directory = chosen.part, ExportDirectory(output.staged)
     itemsize = chosen.dtype(contents).itemsize
     parts = {part.number: part for part in contents.parts}
     pieces = Pieces(output, "part", list[Written], lambda _, done: (output.staged, () if chosen.shared else done))
 
     def held(part: Part, done: list[Written]) -> bool:
         if not chosen.shared:
-            return all(place.holds(file, None) or output.holds(output.staged, file) for file in done)
-        return all(place.holds(file, part.first_token * itemsize) for file in done)
+            return all(directory.holds(file, None) or output.holds(output.staged, file) for file in done)
+        return all(directory.holds(file, part.first_token * itemsize) for file in done)
 
     def written(part: Part, worker: Worker) -> list[Written]:
-        done = write(place, contents, part)
+        done = write(directory, contents, part)
         _require_counts(done, part, f"shard {part.number} of {contents.name}")
         return done
 
@@ -135,9 +134,9 @@ def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck
         for number, done in pieces.run(written, parts, Processes(1), done=known, keep=check.keep):
             found[number] = done
             bar.advance(parts[number].tokens * itemsize)
-    in_order = [found[number] for number in sorted(found)]
-    files = [] if chosen.shared else [file for done in in_order for file in done]
-    return files + (chosen.finish(place, contents, in_order) if chosen.finish else [])
+    files = [file for number in sorted(found) for file in found[number]]
+    last = chosen.finish(directory, contents, files) if chosen.finish else []
+    return last if chosen.shared else files + last
 
 
 def _manifest(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import xxhash
@@ -16,7 +17,7 @@ from packtool.places.local import PARTIAL, sync_directory
 from packtool.storage.files import HashedFile
 from packtool.storage.schema import ExportedFile as Written
 
-__all__ = ["FileWriter", "Place", "Written", "as_stored", "digest"]
+__all__ = ["ExportDirectory", "FileWriter", "Written", "as_stored", "digest"]
 
 
 class FileWriter(HashedFile):
@@ -42,8 +43,8 @@ class FileWriter(HashedFile):
         return Written(self.path.name, self._bytes, self._end(), sequences, tokens)
 
 
-class Place:
-    """Where an export is written.
+class ExportDirectory:
+    """The directory that an export is written to.
 
     Args:
         path: directory for its files.
@@ -56,9 +57,15 @@ class Place:
         """Create a file; it is removed if the block fails."""
         return FileWriter(self.path / name)
 
+    def write_json(self, name: str, value: Any) -> Written:
+        """Write a file that says something of the others."""
+        with self.create(name) as out:
+            out.write(msgspec.json.encode(value))
+            return out.finish()
+
     @contextmanager
     def region(self, name: str, first: int) -> Iterator[RegionWriter]:
-        """Open a place, from byte `first`, in a file that several parts fill; make it durable in the end."""
+        """Open a region, from byte `first`, of a file that several parts fill; make it durable in the end."""
         handle = os.open(self._unfinished(name), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         with os.fdopen(handle, "r+b") as file:
             file.seek(first)
@@ -76,15 +83,14 @@ class Place:
         except FileNotFoundError:
             return False
 
-    def publish(self, name: str, written: list[list[Written]]) -> Written:
+    def publish(self, name: str, written: list[Written]) -> Written:
         """Give a file that all parts have filled its final name."""
         path, unfinished = self.path / name, self._unfinished(name)
         if unfinished.exists() or not path.exists():
             unfinished.touch()  # there may have been no part
             unfinished.replace(path)
             sync_directory(self.path)
-        regions = [region for files in written for region in files]
-        sequences, tokens = (sum(getattr(region, each) for region in regions) for each in ("sequences", "tokens"))
+        sequences, tokens = (sum(getattr(region, each) for region in written) for each in ("sequences", "tokens"))
         size = path.stat().st_size
         return Written(name, size, digest(path, 0, size), sequences, tokens)
 
@@ -93,7 +99,7 @@ class Place:
 
 
 class RegionWriter:
-    """Writes to a place in a file, hashing as it goes."""
+    """Writes a region of a file, hashing as it goes."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file = file

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from packtool.errors import UsageError
-from packtool.exchange.files import Place, Written
+from packtool.errors import DataError, UsageError
+from packtool.exchange.files import ExportDirectory, Written
 from packtool.plan import I64, Segments
 from packtool.storage.reading import MappedFile
 
@@ -147,8 +147,8 @@ class Format:
         several_lengths: its rows may have several lengths.
         shared: all parts fill one file.
         beside: where files lie that one that is read may need; None where there are none.
-        part: (place, contents, part) writes one part; None for what can only be imported.
-        finish: (place, contents, written by each part) writes what stands for the whole.
+        part: (directory, contents, part) writes one part; None for what can only be imported.
+        finish: (directory, contents, written by the parts, in order) writes what stands for the whole.
         read: (file, options) to what is in it; None for what can only be exported.
         says_loss: (file, options) to whether it says which tokens train; None where files never do.
     """
@@ -165,8 +165,8 @@ class Format:
     several_lengths: bool = False
     shared: bool = False
     beside: Callable[[Path], list[Path]] | None = None
-    part: Callable[[Place, Contents, Part], list[Written]] | None = None
-    finish: Callable[[Place, Contents, list[list[Written]]], list[Written]] | None = None
+    part: Callable[[ExportDirectory, Contents, Part], list[Written]] | None = None
+    finish: Callable[[ExportDirectory, Contents, list[Written]], list[Written]] | None = None
     read: Callable[[Path, ReadOptions], Iterator[Found]] | None = None
     says_loss: Callable[[Path, ReadOptions], bool] | None = None
 
@@ -211,3 +211,8 @@ class Format:
         if contents.batched:
             lost.append("which rows make a batch")
         return lost
+
+
+def damaged(path: Path, what: str) -> DataError:
+    """Return the error for a file that is not what its format says."""
+    return DataError("damaged-input", what, remedy="check the file, or make it again", where=str(path))

@@ -7,45 +7,37 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 from xxhash import xxh3_64_hexdigest
 
-from packtool.errors import DataError
-from packtool.exchange.files import Place, Written
+from packtool.exchange.files import ExportDirectory, Written
 from packtool.exchange.formats import tables
-from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
+from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
 
 _OPTIONS = pa.ipc.IpcReadOptions(use_threads=False)
 
 
-def part(place: Place, contents: Contents, part: Part) -> list[Written]:
-    with place.create(f"train-{part.number:05d}.arrow") as out:
+def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
+    with directory.create(f"train-{part.number:05d}.arrow") as out:
         with pa.ipc.new_stream(out, tables.schema(contents)) as writer:
             counts = tables.write(writer, contents, part)
         return [out.finish(*counts)]
 
 
-def finish(place: Place, contents: Contents, written: list[list[Written]]) -> list[Written]:
+def finish(directory: ExportDirectory, contents: Contents, written: list[Written]) -> list[Written]:
     """Write what `datasets.load_from_disk` needs beside the files: their names, and the columns."""
-    files = [file for each in written for file in each]
     column = {"feature": {"dtype": "int32", "_type": "Value"}, "_type": "Sequence"}
     about = {"features": dict.fromkeys(tables.schema(contents).names, column)}
     state: dict[str, Any] = {
-        "_data_files": [{"filename": file.name} for file in files],
-        "_fingerprint": xxh3_64_hexdigest("".join(file.xxh3_128 for file in files).encode()),
+        "_data_files": [{"filename": file.name} for file in written],
+        "_fingerprint": xxh3_64_hexdigest("".join(file.xxh3_128 for file in written).encode()),
         "_format_columns": None,
         "_format_kwargs": {},
         "_format_type": None,
         "_output_all_columns": False,
         "_split": "train",
     }
-    done = []
-    for name, held in (("dataset_info.json", about), ("state.json", state)):
-        with place.create(name) as out:
-            out.write(msgspec.json.encode(held))
-            done.append(out.finish())
-    return done
+    return [directory.write_json("dataset_info.json", about), directory.write_json("state.json", state)]
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Found]:
@@ -58,9 +50,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
                 yield replace(some, share=file.tell() / size)
                 before += batch.num_rows
     except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(
-            "damaged-input", f"not a readable Arrow file ({error})", remedy="make it again", where=str(path)
-        ) from None
+        raise damaged(path, f"not a readable Arrow file ({error})") from None
 
 
 def says_loss(path: Path, options: ReadOptions) -> bool:

@@ -12,20 +12,19 @@ from pathlib import Path
 
 import numpy as np
 
-from packtool.errors import DataError
-from packtool.exchange.files import Place, Written
+from packtool.exchange.files import ExportDirectory, Written
 from packtool.exchange.formats.raw import READ_TOKENS, ids_in, read_ids, write_ids
 from packtool.exchange.masks import bad_mask, trained
-from packtool.exchange.model import Block, Contents, Format, Found, Part, ReadOptions
+from packtool.exchange.model import Block, Contents, Format, Found, Part, ReadOptions, damaged
 from packtool.plan import I64, INSERTED_EOS
 from packtool.storage.names import LOSS
 
 
-def part(place: Place, contents: Contents, part: Part) -> list[Written]:
+def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
     name = f"tokens-{part.number:05d}.ds"
     with ExitStack() as files:
-        ids, index = files.enter_context(place.create(name)), files.enter_context(place.create(f"{name}.index"))
-        loss = None if contents.masked is None else files.enter_context(place.create(f"{name}.loss"))
+        ids, index = files.enter_context(directory.create(name)), files.enter_context(directory.create(f"{name}.index"))
+        loss = None if contents.masked is None else files.enter_context(directory.create(f"{name}.loss"))
         sequences = tokens = 0
         for block in contents.blocks(part):
             index.write((tokens + _ends(block)).astype("<u8"))
@@ -59,8 +58,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
     size, last = path.stat().st_size, int(ends[-1]) if len(ends) else 0
     itemsize = size // last if last else options.dtype.itemsize
     if itemsize not in (2, 4) or size != last * itemsize or (np.diff(ends, prepend=0) < 0).any():
-        what = f"{size} bytes of ids do not fit the {last} tokens of its index"
-        raise DataError("damaged-input", what, remedy="make it again", where=str(path))
+        raise damaged(path, f"{size} bytes of ids do not fit the {last} tokens of its index")
     if mask is not None and mask.stat().st_size != last:
         raise bad_mask(f"{mask.name} has {mask.stat().st_size} values, but there are {last} tokens", str(path))
     begin, dtype = 0, np.dtype(f"<u{itemsize}")

@@ -15,7 +15,7 @@ from packtool.errors import DataError
 from packtool.exchange.formats import tables
 from packtool.exchange.formats.raw import READ_TOKENS
 from packtool.exchange.masks import bad_mask, trained
-from packtool.exchange.model import Format, Found, ReadOptions
+from packtool.exchange.model import Format, Found, ReadOptions, damaged
 
 _DECODER = msgspec.json.Decoder(dict[str, Any])
 
@@ -39,9 +39,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
                     yield _found(held, raw.tell() / size)
                     held, tokens = [], 0
     except (EOFError, gzip.BadGzipFile) as error:
-        raise DataError(
-            "damaged-input", f"not a whole gzip file ({error})", remedy="make it again", where=str(path)
-        ) from None
+        raise damaged(path, f"not a whole gzip file ({error})") from None
     yield _found(held, 1.0)
 
 

@@ -6,10 +6,9 @@ the loader counts tokens, so its `block_size` is the row length.
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 
-from packtool.exchange.files import Place, Written, as_stored
+from packtool.exchange.files import ExportDirectory, Written, as_stored
 from packtool.exchange.formats.cut import FILE_BYTES, cut
 from packtool.exchange.model import Contents, Format, Part
 from packtool.plan import offsets_of
@@ -18,12 +17,12 @@ _TYPES = {"<u2": 5, "<u4": 6}
 """How litdata numbers NumPy's types."""
 
 
-def part(place: Place, contents: Contents, part: Part) -> list[Written]:
+def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
     written = []
     itemsize = contents.dtype.itemsize
     for number, block in enumerate(cut(contents.blocks(part), itemsize)):
         begin = 4 * (len(block.lengths) + 2)
-        with place.create(f"chunk-{part.number:05d}-{number:05d}.bin") as out:
+        with directory.create(f"chunk-{part.number:05d}-{number:05d}.bin") as out:
             out.write(np.array([len(block.lengths)], "<u4"))
             out.write((begin + offsets_of(block.lengths) * itemsize).astype("<u4"))
             out.write(as_stored(block.tokens, contents.dtype))
@@ -31,11 +30,10 @@ def part(place: Place, contents: Contents, part: Part) -> list[Written]:
     return written
 
 
-def finish(place: Place, contents: Contents, written: list[list[Written]]) -> list[Written]:
+def finish(directory: ExportDirectory, contents: Contents, written: list[Written]) -> list[Written]:
     chunks = [
         {"chunk_bytes": each.bytes, "chunk_size": each.sequences, "dim": each.tokens, "filename": each.name}
-        for files in written
-        for each in files
+        for each in written
     ]
     config = {
         "chunk_bytes": FILE_BYTES,
@@ -46,9 +44,7 @@ def finish(place: Place, contents: Contents, written: list[list[Written]]) -> li
         "encryption": None,
         "item_loader": "TokensLoader",
     }
-    with place.create("index.json") as out:
-        out.write(msgspec.json.encode({"chunks": chunks, "config": config}))
-        return [out.finish()]
+    return [directory.write_json("index.json", {"chunks": chunks, "config": config})]
 
 
 FORMAT = Format(

@@ -12,23 +12,23 @@ from pathlib import Path
 import numpy as np
 
 from packtool.errors import DataError, UsageError
-from packtool.exchange.files import Place, Written
+from packtool.exchange.files import ExportDirectory, Written
 from packtool.exchange.formats.raw import ids_in, write_ids
-from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
+from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
 
 _HEADER = 256
 _KINDS = {"<u2": (20240520, 1), "<u4": (20240801, 7)}
 _MOST = (1 << 31) - 1
 
 
-def part(place: Place, contents: Contents, part: Part) -> list[Written]:
+def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
     dtype = FORMAT.dtype(contents)
     if part.tokens > _MOST:
         what = f"shard {part.number} has {part.tokens} tokens, and llmc holds {_MOST} in a file"
         raise UsageError("format-too-small", what, remedy="pack with a smaller --shard-tokens", where="--format")
     header = np.zeros(_HEADER, "<i4")
     header[:3] = (*_KINDS[dtype.str], part.tokens)
-    with place.create(f"train-{part.number:05d}.bin") as out:
+    with directory.create(f"train-{part.number:05d}.bin") as out:
         out.write(header)
         return [out.finish(*write_ids(out, contents.blocks(part), dtype))]
 
@@ -42,8 +42,7 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
     dtype = np.dtype(names[0])
     held = (path.stat().st_size - 4 * _HEADER) // dtype.itemsize
     if held != header[2]:
-        what = f"holds {held} ids, but its header says {header[2]}"
-        raise DataError("damaged-input", what, remedy="make it again", where=str(path))
+        raise damaged(path, f"holds {held} ids, but its header says {header[2]}")
     return ids_in(path, dtype, 4 * _HEADER)
 
 

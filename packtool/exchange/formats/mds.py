@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.exchange.files import Place, Written, as_stored
+from packtool.exchange.files import ExportDirectory, Written, as_stored
 from packtool.exchange.formats.cut import FILE_BYTES, cut
 from packtool.exchange.model import Block, Contents, Format, Part
 from packtool.plan import offsets_of
@@ -42,7 +42,7 @@ def _columns(contents: Contents) -> dict[str, Any]:
     }
 
 
-def part(place: Place, contents: Contents, part: Part) -> list[Written]:
+def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
     columns = _columns(contents)
     config = msgspec.json.encode(columns)
     fixed = columns["column_sizes"][-1] is not None
@@ -51,7 +51,7 @@ def part(place: Place, contents: Contents, part: Part) -> list[Written]:
         samples = [_sample(*each, fixed) for each in _sequences(block, contents)]
         sizes = np.array([len(sample) for sample in samples], np.int64)
         begin = 4 + 4 * (len(samples) + 1) + len(config)
-        with place.create(f"shard-{part.number:05d}-{number:05d}.mds") as out:
+        with directory.create(f"shard-{part.number:05d}-{number:05d}.mds") as out:
             out.write(np.array([len(samples)], "<u4"))
             out.write((begin + offsets_of(sizes)).astype("<u4"))
             out.write(config)
@@ -84,7 +84,7 @@ def _array(values: npt.NDArray[Any]) -> bytes:
     return bytes([1 << 2 | code]) + len(values).to_bytes(1 << code, "little") + values.tobytes()
 
 
-def finish(place: Place, contents: Contents, written: list[list[Written]]) -> list[Written]:
+def finish(directory: ExportDirectory, contents: Contents, written: list[Written]) -> list[Written]:
     shards = [
         {
             **_columns(contents),
@@ -92,12 +92,9 @@ def finish(place: Place, contents: Contents, written: list[list[Written]]) -> li
             "samples": each.sequences,
             "zip_data": None,
         }
-        for files in written
-        for each in files
+        for each in written
     ]
-    with place.create("index.json") as out:
-        out.write(msgspec.json.encode({"version": 2, "shards": shards}))
-        return [out.finish()]
+    return [directory.write_json("index.json", {"version": 2, "shards": shards})]
 
 
 FORMAT = Format(

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from packtool.errors import DataError, UsageError
-from packtool.exchange.files import Place, Written
+from packtool.exchange.files import ExportDirectory, Written
 from packtool.exchange.formats.raw import READ_TOKENS, fill, shortened
-from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
+from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
 from packtool.plan import offsets_of
 
 _MAGIC = b"MMIDIDX\x00\x00"
@@ -25,20 +25,20 @@ _CODES = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
 _LONGEST = (1 << 31) - 1
 
 
-def part(place: Place, contents: Contents, part: Part) -> list[Written]:
+def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
     dtype = FORMAT.dtype(contents)
     if contents.vocab_size > _LONGEST:
         what = f"megatron holds ids below {_LONGEST}, but the vocabulary has {contents.vocab_size} tokens"
         raise UsageError("format-too-small", what, remedy="choose another format", where="--format")
-    return fill(place, "tokens.bin", contents, part, dtype)
+    return fill(directory, "tokens.bin", contents, part, dtype)
 
 
-def finish(place: Place, contents: Contents, written: list[list[Written]]) -> list[Written]:
+def finish(directory: ExportDirectory, contents: Contents, written: list[Written]) -> list[Written]:
     """Write the index last: without it, Megatron finds no dataset."""
     dtype, count = FORMAT.dtype(contents), contents.sequences
-    ids = place.publish("tokens.bin", written)
+    ids = directory.publish("tokens.bin", written)
     code = next(code for code, name in _CODES.items() if name == dtype.str)
-    with place.create("tokens.idx") as out:
+    with directory.create("tokens.idx") as out:
         out.write(_HEAD.pack(_MAGIC, 1, code, count, count + 1))
         lengths = np.concatenate([np.empty(0, np.int64), *map(contents.lengths, contents.parts)])
         if len(lengths) and lengths.max() > _LONGEST:
@@ -56,12 +56,12 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
     with path.open("rb") as file:
         head = file.read(_HEAD.size)
     if len(head) < _HEAD.size or not head.startswith(_MAGIC):
-        raise _damaged(path, "not an index of Megatron-Core")
+        raise damaged(path, "not an index of Megatron-Core")
     _, version, code, sequences, bounds = _HEAD.unpack(head)
     if version != 1 or code not in _CODES:
-        raise _damaged(path, f"version {version} with ids of type {code} can't be read")
+        raise damaged(path, f"version {version} with ids of type {code} can't be read")
     if size < _HEAD.size + 12 * sequences + 8 * bounds:
-        raise _damaged(path, "shorter than its header says")
+        raise damaged(path, "shorter than its header says")
     with path.open("rb") as file:
         file.seek(_HEAD.size)
         counts = (("<i4", sequences), ("<i8", sequences), ("<i8", bounds))
@@ -75,11 +75,11 @@ def read(path: Path, _: ReadOptions) -> Iterator[Found]:
             "missing-input", "no such file, but the index needs it", remedy="check the path", where=str(ids)
         )
     if (lengths < 0).any() or (np.diff(first) < 0).any() or (bounds and (first[0] != 0 or first[-1] != sequences)):
-        raise _damaged(path, "its documents are not contiguous")
+        raise damaged(path, "its documents are not contiguous")
     begins = pointers // dtype.itemsize
     held = ids.stat().st_size // dtype.itemsize
     if sequences and ((begins < 0).any() or int((begins + lengths).max()) > held):
-        raise _damaged(ids, "shorter than its index says")
+        raise damaged(ids, "shorter than its index says")
     ends = offsets_of(lengths)
     with ids.open("rb") as file:
         for begin, end in _groups(first, ends):
@@ -101,10 +101,6 @@ def _groups(first: np.ndarray, ends: np.ndarray) -> Iterator[tuple[int, int]]:
         end = min(max(end, begin + 1), len(ends) - 1)
         yield begin, end
         begin = end
-
-
-def _damaged(path: Path, what: str) -> DataError:
-    return DataError("damaged-input", what, remedy="check the file, or make it again", where=str(path))
 
 
 FORMAT = Format(

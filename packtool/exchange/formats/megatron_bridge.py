@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from packtool.exchange.files import Place, Written
+from packtool.exchange.files import ExportDirectory, Written
 from packtool.exchange.formats.tables import described, lists
 from packtool.exchange.model import Block, Contents, Format, Part
 from packtool.plan import offsets_of
@@ -22,9 +22,9 @@ _GROUP = 500
 """Rows of a row group: its reader loads one for each row that it takes."""
 
 
-def part(place: Place, contents: Contents, part: Part) -> list[Written]:
+def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
     sequences = tokens = 0
-    with place.create(f"train-{part.number:05d}.idx.parquet") as out:
+    with directory.create(f"train-{part.number:05d}.idx.parquet") as out:
         with pq.ParquetWriter(out, _SCHEMA, compression="zstd") as writer:
             for block in contents.blocks(part):
                 table = pa.table(_columns(block), schema=_SCHEMA)

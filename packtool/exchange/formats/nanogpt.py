@@ -7,19 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from packtool.exchange.files import Place, Written
+from packtool.exchange.files import ExportDirectory, Written
 from packtool.exchange.formats.raw import fill, ids_in
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
 
 _IDS = np.dtype("<u2")
 
 
-def part(place: Place, contents: Contents, part: Part) -> list[Written]:
-    return fill(place, "train.bin", contents, part, _IDS)
+def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
+    return fill(directory, "train.bin", contents, part, _IDS)
 
 
-def finish(place: Place, _: Contents, written: list[list[Written]]) -> list[Written]:
-    return [place.publish("train.bin", written)]
+def finish(directory: ExportDirectory, _: Contents, written: list[Written]) -> list[Written]:
+    return [directory.publish("train.bin", written)]
 
 
 def read(path: Path, _: ReadOptions) -> Iterator[Found]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from packtool.exchange.files import Place, Written
+from packtool.exchange.files import ExportDirectory, Written
 from packtool.exchange.formats.raw import ids_in, write_ids
 from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
 
 
-def part(place: Place, contents: Contents, part: Part) -> list[Written]:
-    with place.create(f"tokens-{part.number:05d}.npy") as out:
+def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
+    with directory.create(f"tokens-{part.number:05d}.npy") as out:
         return [out.finish(*write_ids(out, contents.blocks(part), FORMAT.dtype(contents)))]
 
 

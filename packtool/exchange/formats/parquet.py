@@ -10,16 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from packtool.errors import DataError
-from packtool.exchange.files import Place, Written
+from packtool.exchange.files import ExportDirectory, Written
 from packtool.exchange.formats import tables
-from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions
+from packtool.exchange.model import Contents, Format, Found, Part, ReadOptions, damaged
 
 _ROWS = 10_000  # rows that are decoded at a time
 
 
-def part(place: Place, contents: Contents, part: Part) -> list[Written]:
-    with place.create(f"train-{part.number:05d}.parquet") as out:
+def part(directory: ExportDirectory, contents: Contents, part: Part) -> list[Written]:
+    with directory.create(f"train-{part.number:05d}.parquet") as out:
         with pq.ParquetWriter(out, tables.schema(contents), compression="zstd") as writer:
             counts = tables.write(writer, contents, part)
         return [out.finish(*counts)]
@@ -36,9 +35,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
                 before, ids = before + batch.num_rows, ids + len(found.tokens)
                 yield replace(found, share=min(ids / max(held, 1), 1.0))
     except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(
-            "damaged-input", f"not a readable Parquet file ({error})", remedy="make it again", where=str(path)
-        ) from None
+        raise damaged(path, f"not a readable Parquet file ({error})") from None
 
 
 def says_loss(path: Path, options: ReadOptions) -> bool:

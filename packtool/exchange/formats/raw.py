@@ -9,16 +9,16 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.exchange.files import FileWriter, Place, RegionWriter, Written, as_stored
+from packtool.exchange.files import ExportDirectory, FileWriter, RegionWriter, Written, as_stored
 from packtool.exchange.model import Block, Contents, Found, Part
 
 READ_TOKENS = 1 << 22
 """Ids that a reader hands out at a time."""
 
 
-def fill(place: Place, name: str, contents: Contents, part: Part, dtype: np.dtype[Any]) -> list[Written]:
+def fill(directory: ExportDirectory, name: str, contents: Contents, part: Part, dtype: np.dtype[Any]) -> list[Written]:
     """Write the ids of one part to their place in the file of all parts."""
-    with place.region(name, part.first_token * dtype.itemsize) as out:
+    with directory.region(name, part.first_token * dtype.itemsize) as out:
         return [out.written(*write_ids(out, contents.blocks(part), dtype))]
 
 
