@@ -11,7 +11,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET
 
 from packtool.errors import DataError
 from packtool.options.declare import declared
@@ -68,16 +67,19 @@ def contradictions(manifest: Manifest) -> Iterator[str]:
     """Yield each contradiction between one part of a manifest and another."""
     if not isinstance(manifest, OrderManifest):
         yield from _tokenizer_files(manifest.tokenizer_files)
-    if isinstance(manifest, StoreManifest):
+    if isinstance(manifest, StoreManifest | PackedManifest):
         yield from _tokenizer(manifest.tokenizer, manifest.dtype)
-        yield from _store(manifest)
-    elif isinstance(manifest, PackedManifest):
-        yield from _tokenizer(manifest.tokenizer, manifest.dtype)
-        yield from _packed(manifest)
-    elif isinstance(manifest, OrderManifest):
-        yield from _order(manifest)
-    else:
-        yield from _export(manifest)
+    if isinstance(manifest, PackedManifest | OrderManifest) and manifest.batches is not None:
+        yield from _file("batches", manifest.batches, BATCHES, BATCH)
+    match manifest:
+        case StoreManifest():
+            yield from _store(manifest)
+        case PackedManifest():
+            yield from _packed(manifest)
+        case OrderManifest():
+            yield from _order(manifest)
+        case ExportManifest():
+            yield from _export(manifest)
 
 
 def _tokenizer(info: TokenizerInfo, dtype: str) -> Iterator[str]:
@@ -109,21 +111,17 @@ def _store(manifest: StoreManifest) -> Iterator[str]:
         if len(held) != 1 or len(ends) != 1 or not 1 < ends[0] <= held[0] + 1:
             yield f"{place} has {held} tokens and {ends} offsets"
             return
-        yield from _file(f"{place}.tokens", shard.tokens, shard_file("tokens", number), np.dtype(manifest.dtype), held)
-        yield from _file(f"{place}.offsets", shard.offsets, shard_file("offsets", number), np.dtype("<i8"), ends)
-        if (shard.documents is None) != (manifest.shards[0].documents is None):
-            yield f"{place}.documents is {'missing' if shard.documents is None else 'there'}"
+        files: _Files = {
+            "tokens": (shard.tokens, np.dtype(manifest.dtype), held, True),
+            "offsets": (shard.offsets, np.dtype("<i8"), ends, True),
+            "documents": (shard.documents, ORIGIN, (ends[0] - 1,), manifest.shards[0].documents is not None),
+            "loss": (shard.loss or None, LOSS, held, manifest.has_loss),
+        }
+        yield from _files(place, number, files)
         if (shard.columns is None) != (manifest.shards[0].columns is None):
             yield f"{place}.columns is {'missing' if shard.columns is None else 'there'}"
-        if (shard.loss is UNSET) == manifest.has_loss:
-            yield f"{place}.loss is missing"
-        if shard.loss is not UNSET:
-            yield from _file(f"{place}.loss", shard.loss, shard_file("loss", number), LOSS, held)
         if shard.columns is not None:
             yield from _same(f"{place}.columns.name", shard.columns.name, columns_file(number))
-        if shard.documents is not None:
-            name = shard_file("documents", number)
-            yield from _file(f"{place}.documents", shard.documents, name, ORIGIN, (ends[0] - 1,))
         documents += ends[0] - 1
         tokens += held[0]
     yield from _same("format_version", manifest.format_version, LOSS_VERSION if manifest.has_loss else FORMAT_VERSION)
@@ -156,8 +154,6 @@ def _packed(manifest: PackedManifest) -> Iterator[str]:
     if manifest.lengths is not None:
         yield from _file("lengths", manifest.lengths, LENGTHS, np.dtype("<u4"), (manifest.documents,))
     yield from _choice(manifest)
-    if manifest.batches is not None:
-        yield from _file("batches", manifest.batches, BATCHES, BATCH, (prod(manifest.batches.shape[:1]),))
     if isinstance(ledger.trained_stored, list):
         yield from _same("ledger.trained_stored", len(ledger.trained_stored), len(manifest.inputs))
     yield from _same("ledger.rows", ledger.rows, sum(bucket.rows for bucket in buckets))
@@ -218,20 +214,14 @@ def _bucket(place: str, bucket: Bucket, manifest: PackedManifest, rows_in_shard:
     sizes = [min(rows_in_shard, bucket.rows - first) for first in range(0, bucket.rows, rows_in_shard)]
     yield from _same(f"the number of {place}.shards", len(bucket.shards), len(sizes))
     for number, (shard, rows) in enumerate(zip(bucket.shards, sizes, strict=False)):
-        files = {
+        files: _Files = {
             "tokens": (shard.tokens, np.dtype(manifest.dtype), (rows, length), not manifest.index_only),
             "loss": (shard.loss or None, LOSS, (rows, length), manifest.has_loss and not manifest.index_only),
             "segments": (shard.segments, SEGMENT, None, manifest.lengths is not None),
             "segment_offsets": (shard.segment_offsets, np.dtype("<i8"), (rows + 1,), manifest.lengths is not None),
             "atoms": (shard.atoms, np.dtype("<i8"), None, bucket.atom_units == 0),
         }
-        for name, (entry, dtype, shape, expected) in files.items():
-            here = f"{place}.shards[{number}].{name}"
-            if (entry is not None) != expected:
-                yield f"{here} is {'there' if entry else 'missing'}"
-            elif entry is not None:
-                wanted = (prod(entry.shape[:1]),) if shape is None else shape
-                yield from _file(here, entry, shard_file(name, number), dtype, wanted)
+        yield from _files(f"{place}.shards[{number}]", number, files)
 
 
 def _order(manifest: OrderManifest) -> Iterator[str]:
@@ -241,9 +231,7 @@ def _order(manifest: OrderManifest) -> Iterator[str]:
     for number, entry in enumerate(manifest.orders):
         directory = entry.name.rpartition("/")[0]
         name = f"{directory}/{ORDER_FILE}" if directory else ORDER_FILE
-        yield from _file(f"orders[{number}]", entry, name, np.dtype("<i8"), (prod(entry.shape[:1]),))
-    if manifest.batches is not None:
-        yield from _file("batches", manifest.batches, BATCHES, BATCH, (prod(manifest.batches.shape[:1]),))
+        yield from _file(f"orders[{number}]", entry, name, np.dtype("<i8"))
 
 
 def _export(manifest: ExportManifest) -> Iterator[str]:
@@ -252,9 +240,24 @@ def _export(manifest: ExportManifest) -> Iterator[str]:
         yield from _same(name, getattr(manifest, name), sum(getattr(file, name) for file in manifest.files))
 
 
-def _file(place: str, entry: FileEntry, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Iterator[str]:
+_Files = dict[str, tuple[FileEntry | None, np.dtype[Any], tuple[int, ...] | None, bool]]
+"""Of each kind of file in a shard: what the manifest says, type and shape, and whether there has to be one."""
+
+
+def _files(place: str, shard: int, files: _Files) -> Iterator[str]:
+    for name, (entry, dtype, shape, expected) in files.items():
+        if (entry is not None) != expected:
+            yield f"{place}.{name} is {'there' if entry else 'missing'}"
+        elif entry is not None:
+            yield from _file(f"{place}.{name}", entry, shard_file(name, shard), dtype, shape)
+
+
+def _file(
+    place: str, entry: FileEntry, name: str, dtype: np.dtype[Any], shape: tuple[int, ...] | None = None
+) -> Iterator[str]:
+    """Compare a file with what it must be; without a shape, an array of one dimension."""
     yield from _same(f"{place}.name", entry.name, name)
-    yield from _same(f"{place}.shape", entry.shape, shape)
+    yield from _same(f"{place}.shape", entry.shape, (prod(entry.shape[:1]),) if shape is None else shape)
     yield from _same(f"{place}.bytes", entry.bytes, HEADER_BYTES + dtype.itemsize * prod(entry.shape))
 
 
