@@ -7,6 +7,7 @@ import io
 import json
 import re
 import stat
+from codecs import BOM_UTF8
 from pathlib import Path, PurePosixPath
 
 from packtool.corpus.open import (
@@ -37,7 +38,6 @@ _BY_SUFFIX = {
 _METADATA = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
 """JSON files that other tools put beside data."""
 _HEAD = 1 << 14
-_BOM = b"\xef\xbb\xbf"
 _ARRAY = re.compile(rb"\s*\[\s*\{")
 
 
@@ -94,7 +94,7 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
     kind = format or format_of(name, head)
     if kind == "parquet" and compression:
         problem = f"Parquet inside {compression}; unpack it first"
-    if kind == "jsonl" and _ARRAY.match(head.removeprefix(_BOM)):
+    if kind == "jsonl" and _ARRAY.match(head.removeprefix(BOM_UTF8)):
         problem = "one JSON array of objects, not JSON Lines, which has one object a line: jq -c .[] makes them"
     if kind in ("csv", "tsv") and not format and looks_like_table(head, ";"):
         problem = "values separated by semicolons; packtool reads commas (csv) and tabs (tsv)"
@@ -158,7 +158,7 @@ def looks_like_jsonl(head: bytes) -> bool:
     >>> looks_like_jsonl(b'{"a": 1}'), looks_like_jsonl(b'{\\n "a": 1\\n}'), looks_like_jsonl(b'{"a": 1}\\n{% if %}\\n')
     (True, False, False)
     """
-    text = head.removeprefix(_BOM).lstrip()
+    text = head.removeprefix(BOM_UTF8).lstrip()
     lines = [line for line in text.split(b"\n") if line.strip()]
     if len(head) >= _HEAD and len(lines) > 1:
         lines.pop()  # perhaps not all of it

@@ -21,16 +21,15 @@ from packtool.corpus.json_values import (
     require_whole,
     same_depth,
 )
-from packtool.corpus.lines import LongLine, line_chunks, too_long
+from packtool.corpus.lines import line_batches
 from packtool.corpus.long_string import LongString
 from packtool.corpus.open import Readable
-from packtool.corpus.records import RECORD_BYTES, RecordBatch, Reject, reject, too_large
+from packtool.corpus.records import RECORD_BYTES, RecordBatch, reject, too_large
 
 LONG = 1 << 23
 """Lines of more bytes are never held as one `str`, which can take four bytes for each character."""
 _REJECTS = 1 << 12
 """Records of a batch that can't be used, about: each takes some hundred bytes, and a line may have one."""
-_BOM = b"\xef\xbb\xbf"
 _NEWLINE, _RETURN, _OPEN, _CLOSE = b"\n\r{}"
 _SPACE = b" \t\r\n"
 """What JSON takes for whitespace."""
@@ -50,18 +49,13 @@ def read_jsonl(
         limit: bytes of a line; longer ones are rejected.
     """
     parser = _Parser(Fields(fields) if isinstance(fields, str) else fields, limit)
-    first = start == 0
-    for chunk in line_chunks(stream, start, stop, limit):
-        if isinstance(chunk, LongLine):
-            batches = [RecordBatch(rejects=[too_long(chunk, limit)], records=1, bytes=chunk.size)]
-        else:
-            lines = chunk[len(_BOM) :] if first and chunk[:3] == _BOM else chunk
-            with same_depth():
-                fast = parser.fast(lines)
-                batches = [fast] if fast else list(parser.slow(lines))
-            batches[-1].bytes = len(chunk)
-        first = False
-        yield from batches
+
+    def parse(lines: bytes | bytearray) -> list[RecordBatch]:
+        with same_depth():
+            fast = parser.fast(lines)
+            return [fast] if fast else list(parser.slow(lines))
+
+    return line_batches(stream, start, stop, limit, parse)
 
 
 class _Parser:
@@ -128,7 +122,7 @@ class _Parser:
                 found = self._line(line)
             except UnusableFieldError as error:
                 code, reason = error.args
-                batch.rejects.append(self._reject(batch.records, code, reason, line))
+                batch.rejects.append(reject(batch.records, code, reason, line[: len(line) - ending(line)]))
                 if len(batch.rejects) == _REJECTS:
                     batch.numbers = numbers
                     yield batch
@@ -156,10 +150,6 @@ class _Parser:
             return self._long(line)
         short = bytes(line).strip(_SPACE)
         return self._text(short) if short else None
-
-    @staticmethod
-    def _reject(record: int, code: str, reason: str, line: memoryview) -> Reject:
-        return reject(record, code, reason, line[: len(line) - ending(line)])
 
     def _text(self, line: bytes) -> _Found:
         if self._decoder is not None and not self._fields.columns and is_utf8(line):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from packtool.corpus.open import Readable
-from packtool.corpus.records import EXCERPT, RECORD_BYTES, Reject, reject, too_large
+from packtool.corpus.records import EXCERPT, RECORD_BYTES, RecordBatch, reject, too_large
 
 CHUNK = 1 << 21
 """Bytes read at once; also about the size of the batches that reach the encoder."""
@@ -18,6 +19,28 @@ class LongLine(NamedTuple):
     excerpt: bytes
     size: int
     ending: int
+
+
+def line_batches(
+    stream: Readable, start: int, stop: int, limit: int, parse: Callable[[bytes | bytearray], Sequence[RecordBatch]]
+) -> Iterator[RecordBatch]:
+    """Read the lines that begin in [start, stop). A line above the limit is rejected.
+
+    Args:
+        stream, start, stop, limit: see `line_chunks`.
+        parse: (whole lines, without the byte order mark of the file) to the records in them: one batch or more.
+    """
+    first = start == 0
+    for chunk in line_chunks(stream, start, stop, limit):
+        if isinstance(chunk, LongLine):
+            size = chunk.size - chunk.ending
+            long = reject(1, "record-too-large", too_large(size, limit), chunk.excerpt, size)
+            yield RecordBatch(rejects=[long], records=1, bytes=chunk.size)
+        else:
+            batches = parse(chunk[len(BOM_UTF8) :] if first and chunk.startswith(BOM_UTF8) else chunk)
+            batches[-1].bytes = len(chunk)
+            yield from batches
+        first = False
 
 
 def line_chunks(
@@ -73,12 +96,6 @@ def _pass_over(stream: Readable, begun: bytes | bytearray) -> tuple[LongLine, by
             return LongLine(excerpt, size + newline, ending), data[newline:] or stream.read(CHUNK)
         size, last = size + len(data), data[-1:]
     return LongLine(excerpt, size, 0), b""
-
-
-def too_long(line: LongLine, limit: int) -> Reject:
-    """Say why a line above the limit can't be used."""
-    size = line.size - line.ending
-    return reject(1, "record-too-large", too_large(size, limit), line.excerpt, size)
 
 
 def _first_line(stream: Readable, start: int, stop: int) -> tuple[int, bytes]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from packtool.corpus.decompress import Members
-from packtool.corpus.records import UnusableFileError
+from packtool.corpus.records import UnusableFileError, in_words
 from packtool.corpus.zstd import Zstd
 from packtool.places.store import StorePlace
 from packtool.places.url import is_remote, require_no_secret
@@ -156,8 +156,7 @@ class DecompressedStream:
                 parts.append(part)
                 held += len(part)
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-            text = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-            self._damage = UnusableFileError("damaged-file", f"damaged {self._kind} stream: {text}")
+            self._damage = UnusableFileError("damaged-file", f"damaged {self._kind} stream: {in_words(error)}")
             if not held:
                 raise self._damage from None
         return b"".join(parts)

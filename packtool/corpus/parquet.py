@@ -9,7 +9,16 @@ from typing import IO, Any
 import msgspec
 
 from packtool.corpus.fields import Fields, no_conversation, scalar
-from packtool.corpus.records import RECORD_BYTES, Document, RecordBatch, Reject, UnusableFileError, reject, too_large
+from packtool.corpus.records import (
+    RECORD_BYTES,
+    Document,
+    RecordBatch,
+    Reject,
+    UnusableFileError,
+    in_words,
+    reject,
+    too_large,
+)
 from packtool.corpus.text import LONG, LongStream
 
 _SLICE_BYTES = 1 << 22
@@ -32,8 +41,7 @@ def open_parquet(file: IO[bytes]) -> Any:
 
 
 def _damaged(error: Exception) -> UnusableFileError:
-    text = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-    return UnusableFileError("damaged-file", f"not a whole Parquet file: {text}")
+    return UnusableFileError("damaged-file", f"not a whole Parquet file: {in_words(error)}")
 
 
 def row_groups(file: IO[bytes]) -> list[int]:

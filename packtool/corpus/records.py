@@ -78,6 +78,15 @@ class UnusableFileError(Exception):
         super().__init__(code, reason)
 
 
+def in_words(error: Exception) -> str:
+    """Return the first line of what a library says is wrong, or the error's name if it says nothing.
+
+    >>> in_words(OSError("Truncated file.\\nAt byte 7.")), in_words(EOFError())
+    ('Truncated file', 'EOFError')
+    """
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
 class Reject(msgspec.Struct, frozen=True):
     """A record that can't be used.
 

@@ -12,7 +12,7 @@ import msgspec
 from packtool.corpus.fields import Fields
 from packtool.corpus.open import Readable
 from packtool.corpus.parquet import batch_of, require_column, require_scalar
-from packtool.corpus.records import RECORD_BYTES, RecordBatch, Reject, UnusableFileError
+from packtool.corpus.records import RECORD_BYTES, RecordBatch, Reject, UnusableFileError, in_words
 
 _BLOCK_BYTES = 1 << 24
 """Bytes parsed at a time, and the longest row."""
@@ -71,7 +71,7 @@ def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int = RE
             rejects = [Reject(number - before, "bad-table-row", what) for number, what in wrong.items()]
             yield RecordBatch(columns=[[] for _ in fields.columns], rejects=rejects, records=last)
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        text = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        text = in_words(error)
         if "straddling" in text:
             text = f"a row has more than {_BLOCK_BYTES >> 20} MiB, or a quote is never closed"
         raise UnusableFileError("damaged-file", f"not a table of values: {text}") from None

@@ -3,43 +3,40 @@
 from __future__ import annotations
 
 import codecs
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 
-from packtool.corpus.lines import CHUNK, LongLine, line_chunks, too_long
+from packtool.corpus.lines import CHUNK, line_batches
 from packtool.corpus.open import Readable
 from packtool.corpus.records import EXCERPT, RECORD_BYTES, RecordBatch, reject, too_large
 
-_BOM = b"\xef\xbb\xbf"
 LONG = 1 << 23
 
 
 def read_lines(stream: Readable, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
     """Read one document from each line that begins in bytes [start, stop), without its line end. Blank lines are no
     documents; lines of more than `limit` bytes are rejected."""
-    first = start == 0
-    for chunk in line_chunks(stream, start, stop, limit):
-        if isinstance(chunk, LongLine):
-            yield RecordBatch(rejects=[too_long(chunk, limit)], records=1, bytes=chunk.size)
-            first = False
+    return line_batches(stream, start, stop, limit, lambda lines: [_documents(bytes(lines).split(b"\n"), limit)])
+
+
+def _documents(lines: list[bytes], limit: int) -> RecordBatch:
+    if not lines[-1]:
+        lines.pop()
+    numbers: list[int] = []
+    batch = RecordBatch(numbers=numbers, records=len(lines))
+    for number, ended in enumerate(lines, 1):
+        line = ended.removesuffix(b"\r")
+        if not line.strip():
             continue
-        lines = bytes(chunk[3:] if first and chunk[:3] == _BOM else chunk).split(b"\n")
-        first = False
-        if not lines[-1]:
-            lines.pop()
-        numbers: list[int] = []
-        batch = RecordBatch(numbers=numbers, records=len(lines), bytes=len(chunk))
-        for number, ended in enumerate(lines, 1):
-            line = ended.removesuffix(b"\r")
-            if line.strip():
-                if len(line) > limit:
-                    batch.rejects.append(reject(number, "record-too-large", too_large(len(line), limit), line))
-                    continue
-                try:
-                    batch.documents.append(line.decode())
-                    numbers.append(number)
-                except UnicodeDecodeError:
-                    batch.rejects.append(reject(number, "invalid-utf8", "not valid UTF-8", line))
-        yield batch
+        if len(line) > limit:
+            batch.rejects.append(reject(number, "record-too-large", too_large(len(line), limit), line))
+            continue
+        try:
+            batch.documents.append(line.decode())
+            numbers.append(number)
+        except UnicodeDecodeError:
+            batch.rejects.append(reject(number, "invalid-utf8", "not valid UTF-8", line))
+    return batch
 
 
 class LongStream:
@@ -100,6 +97,6 @@ def read_file(stream: Readable, reopen: Callable[[], Readable], limit: int = REC
 
 def _one(raw: bytes) -> RecordBatch:
     try:
-        return RecordBatch([raw.removeprefix(_BOM).decode()], [1], records=1, bytes=len(raw))
+        return RecordBatch([raw.removeprefix(BOM_UTF8).decode()], [1], records=1, bytes=len(raw))
     except UnicodeDecodeError:
         return RecordBatch(rejects=[reject(0, "invalid-utf8", "not valid UTF-8", raw)], records=1, bytes=len(raw))
