@@ -37,8 +37,9 @@ def line_batches(
             long = reject(1, "record-too-large", too_large(size, limit), chunk.excerpt, size)
             yield RecordBatch(rejects=[long], records=1, bytes=chunk.size)
         else:
-            batches = parse(chunk[len(BOM_UTF8) :] if first and chunk.startswith(BOM_UTF8) else chunk)
-            batches[-1].bytes = len(chunk)
+            size = len(chunk)
+            batches = parse(_unmarked(chunk) if first else chunk)
+            batches[-1].bytes = size
             yield from batches
         first = False
 
@@ -128,6 +129,15 @@ def _cut(pending: bytes | bytearray, size: int) -> bytes | bytearray:
         return pending[:size]
     del pending[size:]
     return pending
+
+
+def _unmarked(chunk: bytes | bytearray) -> bytes | bytearray:
+    """Leave out a byte order mark, in place like `_cut`."""
+    if isinstance(chunk, bytes):
+        return chunk.removeprefix(BOM_UTF8)
+    if chunk.startswith(BOM_UTF8):
+        del chunk[: len(BOM_UTF8)]
+    return chunk
 
 
 def lines_before(stream: Readable, start: int) -> int:
