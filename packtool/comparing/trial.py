@@ -21,7 +21,7 @@ from packtool.packing import STRATEGIES, Counted
 from packtool.packing.options import mixes
 from packtool.plan import Ints, Plan, Segments
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
-from packtool.shuffling.waiting import Waiting
+from packtool.shuffling.waiting import Waiting, waiting_of
 from packtool.temporary import temporary_directory
 from packtool.writing.function_files import save
 from packtool.writing.layout import Layout
@@ -29,6 +29,7 @@ from packtool.writing.layout import Layout
 MIXED_EXACTLY = 2_000_000
 """Documents whose rows are mixed for a comparison; of larger corpora, the first so many stand for all."""
 _SEGMENTS = 1 << 16  # that are listed at a time, about: few enough for the cache
+_WAITING_DOCUMENTS = 200_000  # that are planned to tell how long ranks wait: hundreds of rows even of the longest
 DEFAULT_SEED = 42
 """Of `pack`: rows joined of several atoms are those that it writes unless told otherwise."""
 
@@ -196,3 +197,26 @@ def listed(lengths: Ints, plans: Sequence[Plan]) -> list[Counted]:
             tally.add(layout.segments(first, min(first + step, plan.rows)))
         counts.append(Counted(tally, plan.dropped, plan.eos_omitted, plan.eos_inserted))
     return counts
+
+
+def expected_waiting(
+    lengths: Ints, candidate: Candidate, ranks: int, global_batch: int, token_cost: int
+) -> list[Waiting]:
+    """Predict how long ranks wait in the order of the default seed, for each row length that fills a global batch.
+
+    A plan of the first documents alone tells it.
+
+    Args:
+        lengths: of documents, EOS included.
+        global_batch: rows of the longest; of shorter ones as many as have as many tokens.
+    """
+    plans = packing.plan(candidate.strategy, lengths[:_WAITING_DOCUMENTS], candidate.options)
+    longest = max(plan.sequence_length for plan in plans)
+    found = []
+    for plan, shuffle in zip(plans, atom_shuffles(plans, seed=DEFAULT_SEED), strict=True):
+        size = plan.sequence_length
+        rows = global_batch * longest // size // ranks * ranks
+        if plan.rows >= rows:
+            layout = Layout(plan, shuffle.order())
+            found.append(waiting_of(layout.segments, plan.rows, size, ranks, rows, token_cost))
+    return found
