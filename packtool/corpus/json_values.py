@@ -15,7 +15,7 @@ import numpy as np
 from packtool.corpus.fields import Literal, UnusableFieldError
 
 _DEPTH = 1000
-"""Calls that a parser may nest; each level of JSON takes one."""
+"""Calls that a parser may nest; each level of JSON takes one. From Python 3.12 on parsers have a limit of their own."""
 _SMALL = 1 << 18
 """Bytes that are decoded sooner than Arrow is loaded, which checks several times as fast."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -29,14 +30,17 @@ def test_a_manifest_that_is_not_one(made: Path, capsys: pytest.CaptureFixture[st
         assert "error[bad-manifest]" in capsys.readouterr().err
 
 
-def test_deep_nesting_in_options(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("levels", [980, 1450, 100_000])
+def test_deep_nesting_in_options(made: Path, capsys: pytest.CaptureFixture[str], levels: int) -> None:
     manifest = load(made / "packed")
     body = manifests.encode(manifest)[: -len("\n}\n")].rpartition(b",")[0]
-    body = body.replace(b'"options": {', b'"options": {"x": ' + b"[" * 980 + b"]" * 980 + b",")
+    body = body.replace(b'"options": {', b'"options": {"x": ' + b"[" * levels + b"]" * levels + b",")
     seal = b',\n  "xxh3_128": "' + xxhash.xxh3_128_hexdigest(body).encode() + b'"\n}\n'
     (made / "packed" / "manifest.json").write_bytes(body + seal)
     assert run(["verify", str(made / "packed")]) == 1
-    assert "error[bad-manifest]" in capsys.readouterr().err
+    # How deep JSON may be nested follows from Python. What is read, the report does not agree with.
+    error = "bad-manifest" if levels == 100_000 else "(bad-manifest|damaged-report)"
+    assert re.match(rf"packtool: error\[{error}\]", capsys.readouterr().err)
 
 
 def test_an_old_format(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
