@@ -184,7 +184,7 @@ class UploadedOutput(Output):
             if (piece := self._sent.get(name)) is not None:
                 piece.result()
             if name in self._done and not file.exists():
-                fetch(self.place, name, file)
+                fetch(self.place, name, file, entry.xxh3_128)
 
     def record(
         self,
@@ -281,13 +281,24 @@ class UploadedOutput(Output):
             remove_directory(self.path)
 
 
-def fetch(place: StorePlace, name: str, file: Path) -> None:
-    """Copy a file of a store to a local one."""
+def fetch(place: StorePlace, name: str, file: Path, digest: str | None = None) -> None:
+    """Copy a file of a store to a local one.
+
+    Args:
+        digest: its checksum, where it is known.
+
+    Raises:
+        DataError: it has another.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f"{file.name}.fetched")
+    partial, hashed = file.with_name(f"{file.name}.fetched"), xxhash.xxh3_128()
     with partial.open("wb") as out:
         for block in place.blocks(name):
+            hashed.update(block)
             out.write(block)
+    if digest not in (None, hashed.hexdigest()):
+        partial.unlink()
+        raise place.changed(name)
     partial.replace(file)
 
 

@@ -109,6 +109,19 @@ def test_a_piece_is_uploaded_while_others_are_written_and_can_still_be_read(buck
     assert puts(bucket).count("tokens-00000.npy") == 1
 
 
+def test_what_changed_in_the_store_is_not_taken_back(bucket: Bucket, staged: Path) -> None:
+    output = begin(staged)
+    entries = delivered(output, 0)
+    data = bucket.get("set/tokens-00000.npy")
+    bucket.put("set/tokens-00000.npy", data[:-1] + b"\x07")
+    with pytest.raises(DataError, match=r"tokens-00000\.npy: its checksum differs from the manifest's"):
+        output.have(output.staged, entries)
+    assert not any(output.staged.iterdir())
+    bucket.put("set/tokens-00000.npy", data)
+    output.have(output.staged, entries)
+    assert (output.staged / "tokens-00000.npy").read_bytes() == data
+
+
 def test_so_many_pieces_wait_and_no_more(bucket: Bucket, staged: Path) -> None:
     output = begin(staged)
     gate = threading.Event()
