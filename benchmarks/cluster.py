@@ -6,13 +6,12 @@ Scheduler and workers are processes of their own, one thread each, here on one m
 `benchmarks.corpus`. Wall time counts, so nothing else should run. For each size in MB of text: `tokenize`, `pack`,
 and `pack` with so little memory that tokens move twice, with 1 and 2 local workers, then with 1 and 2 workers of the
 cluster (and 4, for the bytes alone, below 200 MB). Of each task the scheduler's own record says how long it took;
-`benchmarks.scaling` goes on with these. Sizes that were measured before and are not asked for are kept.
+`benchmarks.scaling` goes on with these.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import socket
@@ -25,11 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import RESULTS, WORK, fresh, packtool, save, table
+from benchmarks.common import WORK, fresh, packtool, save, table
 from benchmarks.corpus import generated
 
 OUT = WORK / "cluster"
-RECORD = RESULTS / "cluster.json"
 PACK = ("--strategy", "bfd", "-L", "2048", "--shard-tokens", "8M")
 
 
@@ -130,10 +128,7 @@ def main() -> None:
     for size in sizes:
         generated(size)
     fresh(OUT)
-    new = [measure(size, (1, 2, 4) if size < 200 else (1, 2)) for size in sizes]
-    earlier = json.loads(RECORD.read_bytes())["sizes"] if RECORD.exists() else []
-    kept = [each for each in earlier if round(each["text_bytes"] / 1e6) not in sizes]
-    measured = sorted(kept + new, key=lambda each: each["text_bytes"])
+    measured = [measure(size, (1, 2, 4) if size < 200 else (1, 2)) for size in sizes]
     save("cluster", {"sizes": measured})
     rows = []
     for each in measured:
