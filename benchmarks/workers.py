@@ -12,12 +12,10 @@ import argparse
 import json
 import os
 import shutil
-import statistics
-import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import RESULTS, WORK, fresh, packtool, provenance, run, table
+from benchmarks.common import RESULTS, WORK, fresh, median, packtool, provenance, run, table
 from benchmarks.corpus import generated
 
 OUT = WORK / "workers"
@@ -35,24 +33,21 @@ def measure(megabytes: int, counts: list[int], rounds: int) -> list[dict[str, An
     found = []
     for name, command in commands.items():
         for count in counts:
-            walls, cpus = [], []
+            runs = []
             for _ in range(rounds):
                 out = OUT / name if count == 1 else OUT / "out"
                 shutil.rmtree(out, ignore_errors=True)
                 os.sync()
-                began = time.perf_counter()
-                done = run([*command(out), "-j", str(count)])
-                walls.append(time.perf_counter() - began)
-                cpus.append(done.cpu)
+                runs.append(run([*command(out), "-j", str(count)]))
             if (out / "manifest.json").read_bytes() != (OUT / name / "manifest.json").read_bytes():
                 raise SystemExit(f"{name} with {count} workers wrote other bytes")
             found.append(
                 {
                     "command": name,
                     "workers": count,
-                    "wall": statistics.median(walls),
-                    "walls": walls,
-                    "cpu": statistics.median(cpus),
+                    "wall": median(runs, "wall"),
+                    "walls": [each.wall for each in runs],
+                    "cpu": median(runs, "cpu"),
                 }
             )
             print(found[-1], flush=True)
