@@ -126,7 +126,7 @@ def beyond(tokens: float, rounds: int) -> list[dict[str, Any]]:
                     for file in files:
                         _drop(file)
                     dataset = packtool.open(paths[kind])
-                    batches = 60 if order == "random" else 2 * (len(dataset) // WINDOWS // 8)
+                    batches = 500 if order == "random" else 2 * (len(dataset) // WINDOWS // 8)
                     began, wall, read = time.process_time(), time.perf_counter(), _bytes_read()
                     rows = sum(
                         len(dataset.batch(each)["labels"])

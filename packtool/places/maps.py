@@ -20,7 +20,7 @@ _C.mmap.restype = ctypes.c_void_p
 _C.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _C.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _C.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_FETCHED = 1 << 16  # bytes that are read at once: rows nearby, or the next ones, may need what lies beside a slice
+_FETCHED = 1 << 14  # bytes read at once: what lies beside a slice may be needed next, and each read has its own cost
 _FAILED = ctypes.c_void_p(-1).value
 
 
@@ -79,11 +79,12 @@ class Fetcher:
         if (read - before) * 512 >= self._slices * _FETCHED // 4:
             which, at = np.unique(number, return_inverse=True)
             address = [self._arrays[each].__array_interface__["data"][0] for each in which.tolist()]
-            begin = np.array(address, np.int64)[at] + first
-            end = (begin + size + _FETCHED - 1) // _FETCHED * _FETCHED
-            begin -= begin % _FETCHED
-            for address, count in zip(begin.tolist(), (end - begin).tolist(), strict=True):
-                _C.madvise(address, count, mmap.MADV_WILLNEED)
+            begin, end = first // _FETCHED * _FETCHED, -(-(first + size) // _FETCHED) * _FETCHED
+            place = np.array(address, np.int64)[at] + begin
+            skew = place % mmap.PAGESIZE  # of an array that does not begin with a page
+            place, count = place - skew, end - begin + skew
+            for each in zip(place.tolist(), count.tolist(), strict=True):
+                _C.madvise(*each, mmap.MADV_WILLNEED)
         self._read, self._slices = read, len(number)
 
 
