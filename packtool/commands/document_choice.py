@@ -124,16 +124,17 @@ def choose(
     """Choose documents of the corpus, as the options ask; None where they ask for nothing.
 
     Args:
+        options: that `check_choice` took.
         row_length: width of the intervals of lengths that a sample is drawn from, unless the options say it.
         arrays: makes those that are as long as the corpus.
         whole: leave out conversations of more tokens; None for none.
 
     Raises:
-        UsageError: weights, shares or sides that make no sense, or leave nothing.
+        UsageError: weights or shares of other stores, or documents that leave nothing.
         DataError: the list of exclusions can't be read, or names what there is not.
     """
-    check_choice(options)
-    asked = _asked(options, row_length)
+    excluded = None if options.exclude is None else read_list(options.exclude)
+    asked = _asked(options, row_length, excluded)
     if whole is not None:
         asked["too_long"] = "drop"
     if not asked:
@@ -146,7 +147,7 @@ def choose(
     weights = weights_of(options.mix, names, shares=options.tokens is not None)
     ends = np.cumsum([store.documents for store in stores])[:-1]
     lengths: list[Ints] = np.split(corpus.stored_lengths(), ends)  # read once: what is chosen is looked up in them
-    found = _documents_left(stores, names, lengths, options, longest, asked.get("sample_interval", 0), arrays)
+    found = _documents_left(stores, names, lengths, options, excluded, longest, asked.get("sample_interval", 0), arrays)
     counts = [_count(codes, sizes) for codes, sizes in zip(found, lengths, strict=True)]
     left = {name: int(each[1, 0]) for name, each in zip(names, counts, strict=True)}
     if options.temperature is not None:
@@ -221,7 +222,7 @@ def _nothing_left(sources: Sequence[ChosenSource], options: DocumentOptions) -> 
     return UsageError("nothing-chosen", what, remedy="ask for less of it", where={**REASONS, NOT_DRAWN: "--mix"}[worst])
 
 
-def _asked(options: DocumentOptions, row_length: int | None) -> dict[str, Any]:
+def _asked(options: DocumentOptions, row_length: int | None, excluded: bytes | None) -> dict[str, Any]:
     """Return the options that choose documents, as the manifest records them, without those that are not in use."""
     asked: dict[str, Any] = {}
     if options.mix or options.temperature is not None:
@@ -235,8 +236,8 @@ def _asked(options: DocumentOptions, row_length: int | None) -> dict[str, Any]:
             asked[name] = value
     if options.drop_duplicates:
         asked["drop_duplicates"] = True
-    if options.exclude is not None:
-        asked["exclude_xxh3_128"] = xxhash.xxh3_128_hexdigest(read_list(options.exclude))
+    if excluded is not None:
+        asked["exclude_xxh3_128"] = xxhash.xxh3_128_hexdigest(excluded)
     if options.sample is not None:
         interval = options.sample_interval or row_length
         if interval is None:
@@ -259,6 +260,7 @@ def _documents_left(
     names: Sequence[str],
     lengths: Sequence[Ints],
     options: DocumentOptions,
+    listed: bytes | None,
     longest: Sequence[int | None],
     interval: int,
     arrays: Arrays,
@@ -268,14 +270,15 @@ def _documents_left(
     Args:
         names: of the stores, for messages.
         lengths: of their documents.
+        listed: contents of the list of exclusions.
         longest: of each store, the tokens above which a document is too long.
         interval: of lengths, for a sample.
         arrays: makes those that are as long as the corpus.
     """
     by_text = options.holdout is not None or options.shard_of is not None or options.drop_duplicates
-    origins = [store.origins(arrays) for store in stores] if by_text or options.exclude is not None else []
+    origins = [store.origins(arrays) for store in stores] if by_text or listed is not None else []
     hashes = [each["hash"] for each in origins] if by_text else []
-    excluded = [] if options.exclude is None else listed_documents(stores, origins, options.exclude)
+    excluded = [] if listed is None else listed_documents(stores, origins, listed, str(options.exclude))
     first = _first(hashes, excluded) if options.drop_duplicates else []
     held = [] if options.holdout is None else _held_out(hashes, lengths, names, options, arrays)
     number, shards = (int(each) for each in (options.shard_of or "1/1").split("/"))

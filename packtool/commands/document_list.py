@@ -29,20 +29,21 @@ def read_list(path: Path | str) -> bytes:
 
 
 def listed_documents(
-    stores: Sequence[TokenStore], origins: Sequence[npt.NDArray[Any]], path: str | Path
+    stores: Sequence[TokenStore], origins: Sequence[npt.NDArray[Any]], listed: bytes, where: str
 ) -> list[npt.NDArray[np.bool_]]:
     """Mark the documents that a list names, each by its id or by FILE:RECORD.
 
     Args:
         origins: of the documents of each store, as `TokenStore.origins` has them.
-        path: of the list.
+        listed: contents of the list.
+        where: it lies, for messages.
 
     Raises:
-        DataError: the list can't be read, or names what no store has.
+        DataError: it names what no store has.
     """
     out = [np.zeros(store.documents, np.bool_) for store in stores]
     wanted: dict[str, list[tuple[int, int]]] = {}
-    entries = {line.strip(): n for n, line in enumerate(read_list(path).decode("utf-8", "replace").splitlines(), 1)}
+    entries = {line.strip(): n for n, line in enumerate(listed.decode("utf-8", "replace").splitlines(), 1)}
     entries.pop("", None)
     by_id = _with_ids(stores, list(entries), out)
     for entry, line in entries.items():
@@ -51,7 +52,7 @@ def listed_documents(
             continue
         if not name or not record.isdecimal() or int(record) >= 1 << 63:
             remedy = "name each document by its id, or by its input file and line, such as web/a.jsonl:17"
-            raise DataError("bad-list", f"{entry!r} is not a document", remedy=remedy, where=f"{path}:{line}")
+            raise DataError("bad-list", f"{entry!r} is not a document", remedy=remedy, where=f"{where}:{line}")
         wanted.setdefault(name, []).append((int(record), line))
     found: dict[str, set[int]] = {name: set() for name in wanted}
     for store, origin, mask in zip(stores, origins, out, strict=True):
@@ -67,7 +68,7 @@ def listed_documents(
             if number not in found[file]:
                 what = f"no store has a document {file}:{number}"
                 remedy = "take it out of the list, or check the name: it is relative to the input of tokenize"
-                raise DataError("bad-list", what, remedy=remedy, where=f"{path}:{line}")
+                raise DataError("bad-list", what, remedy=remedy, where=f"{where}:{line}")
     return out
 
 

@@ -20,7 +20,7 @@ from packtool.exchange.documents import Counts, documents, rows_not_documents
 from packtool.exchange.estimate import estimate
 from packtool.exchange.files import digest
 from packtool.exchange.model import Format, ReadOptions
-from packtool.exchange.store import SHARD_TOKENS, ImportedFile, files_of, store_file
+from packtool.exchange.store import SHARD_TOKENS, ImportedFile, store_file
 from packtool.options.import_ import ImportArguments
 from packtool.options.signature import takes
 from packtool.places.npy import HEADER_BYTES
@@ -128,7 +128,7 @@ def _read_all(
     finished: list[ImportedFile] = []
     shards = 0
     sizes = [sum(each.stat().st_size for each in chosen.read_with(file)) for file in files]
-    pieces = Pieces(place, "file", ImportedFile, lambda _, done: (place.staged, files_of(done)))
+    pieces = Pieces(place, "file", ImportedFile, lambda _, done: (place.staged, done.files))
     known = pieces.found(range(len(files)), Threads(1))
     with Progress(sum(sizes), "import", quiet=quiet) as bar:
         for number, file in enumerate(files):  # one after the other: shards are numbered as they come

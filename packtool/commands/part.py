@@ -9,6 +9,7 @@ from packtool.engines import Engine, Share, engine_for
 from packtool.engines.task_share import MERGE, parse_share, tasks_of
 from packtool.errors import DataError, UsageError
 from packtool.options.shared import MovingRows
+from packtool.options.shuffle import ShuffleArguments
 from packtool.options.tokenize import TokenizeArguments
 from packtool.sizes import plural
 from packtool.temporary import discard_runs
@@ -54,7 +55,7 @@ def _share_of(options: TokenizeArguments | MovingRows) -> Share | None:
     if options.scheduler is not None:
         remedy = "give one of them: a scheduler shares the work out by itself"
         raise UsageError("bad-option", "can't be combined with --scheduler", remedy=remedy, where="--task")
-    if getattr(options, "order_only", False):
+    if isinstance(options, ShuffleArguments) and options.order_only:
         remedy = "leave it out: an order is written by one process"
         raise UsageError("bad-option", "has no effect on --order-only", remedy=remedy, where="--task")
     return share

@@ -10,7 +10,7 @@ from packtool.commands.document_origins import stores_of
 from packtool.commands.shuffle_packed import require_atoms, with_batches, write_order, write_rows
 from packtool.commands.shuffle_store import write_partial, write_rotation
 from packtool.errors import UsageError
-from packtool.options.check import check_taken
+from packtool.options.check import check_ranks, check_taken
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
@@ -51,7 +51,10 @@ def _shuffled(job: DatasetJob, chosen: Method, options: ShuffleArguments) -> Dat
         ranks=options.ranks,
         global_batch=options.global_batch,
     )
-    _check_ranks(options)
+    if not options.order_only and (options.ranks, options.global_batch) != (None, None):
+        what, remedy = "only an order is dealt to ranks", 'add --order-only, or read with Loader(balance="step")'
+        raise UsageError("option-not-taken", what, remedy=remedy, where="--ranks")
+    check_ranks(options.ranks, options.global_batch, "deal rows to ranks")
     if chosen.source == "store":
         assert options.sequence_length is not None
         if options.order_only:
@@ -72,21 +75,6 @@ def _shuffled(job: DatasetJob, chosen: Method, options: ShuffleArguments) -> Dat
         return write_order(job, dataset, record, table)
     stores = stores_of(dataset, job.stores) if options.index_only else None
     return write_rows(job, dataset, record, table, index_of=stores)
-
-
-def _check_ranks(options: ShuffleArguments) -> None:
-    ranks, batch = options.ranks, options.global_batch
-    if ranks is None and batch is None:
-        return
-    if not options.order_only:
-        what, remedy = "only an order is dealt to ranks", 'add --order-only, or read with Loader(balance="step")'
-        raise UsageError("option-not-taken", what, remedy=remedy, where="--ranks")
-    if ranks is None or batch is None:
-        what, where = "needed to deal rows to ranks", "--ranks" if ranks is None else "--global-batch"
-        raise UsageError("missing-option", what, remedy="give --ranks and --global-batch", where=where)
-    if batch % ranks:
-        what = f"{batch} rows can't be dealt out evenly to {ranks} ranks"
-        raise UsageError("bad-option", what, remedy="give a multiple of --ranks", where="--global-batch")
 
 
 def _seed(given: int | None, manifest: Manifest) -> int:

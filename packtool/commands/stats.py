@@ -24,6 +24,7 @@ from packtool.errors import UsageError
 from packtool.metrics import LengthCounts
 from packtool.metrics.ratios import ratio
 from packtool.options.arguments import as_flags
+from packtool.options.check import check_ranks
 from packtool.options.declare import declared, flag
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount
@@ -90,7 +91,11 @@ def stats(options: StatsArguments) -> Report:
     html = None if options.html is None else Path(options.html)
     if html is not None:
         _check_page(html)
-    _check_ranks(options)
+    by_cost = bool(token_cost(options.hidden_size, options.token_cost))
+    check_ranks(options.ranks, options.global_batch, "work out how long ranks wait", needed=by_cost)
+    if options.hidden_size is not None and options.token_cost is not None:
+        what = "two costs of a token, since --hidden-size stands for one, too"
+        raise UsageError("bad-option", what, remedy="give one of the two", where="--token-cost")
     tried = _candidates(options)
     paths: list[Typed] = [options.path] if isinstance(options.path, str | Path | Place) else list(options.path)
     with engine_for(options.scheduler, options.workers, "stats", at_end=discard_runs) as engine:
@@ -127,6 +132,7 @@ def _measure(
                 where=str(place),
             )
     if all(isinstance(manifest, StoreManifest) for manifest in found):
+        check_choice(options)
         if not tried:
             _refuse(options, ("ranks",), *_NO_ROWS)
         _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
@@ -282,22 +288,6 @@ def _comparison(
     left = list(dict.fromkeys(left_out))
     parameters = None if options.parameters is None else parse_amount(options.parameters)
     return comparison_of(outcomes, counts, options.batch_size, command, parameters, left)
-
-
-def _check_ranks(options: StatsArguments) -> None:
-    """Make sure that ranks share a global batch equally."""
-    given = {"--ranks": options.ranks, "--global-batch": options.global_batch}
-    for name, value in given.items():
-        other = next(each for each in given if each != name)
-        if value is None and (given[other] is not None or token_cost(options.hidden_size, options.token_cost)):
-            what = "needed to work out how long ranks wait"
-            raise UsageError("missing-option", what, remedy="give --ranks and --global-batch", where=name)
-    if options.hidden_size is not None and options.token_cost is not None:
-        what = "two costs of a token, since --hidden-size stands for one, too"
-        raise UsageError("bad-option", what, remedy="give one of the two", where="--token-cost")
-    if options.ranks is not None and options.global_batch is not None and options.global_batch % options.ranks:
-        what = f"{options.global_batch} rows can't be dealt out evenly to {options.ranks} ranks"
-        raise UsageError("bad-option", what, remedy="give a multiple of --ranks", where="--global-batch")
 
 
 def _candidates(options: StatsArguments) -> list[Candidate]:

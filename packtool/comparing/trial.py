@@ -17,6 +17,7 @@ from packtool.comparing.candidates import Candidate
 from packtool.comparing.sample import sample_rows
 from packtool.engines import Engine, Worker
 from packtool.metrics import Ledger, Tally, TallyCounts, balance
+from packtool.options.shared import DEFAULT_SEED
 from packtool.packing import STRATEGIES, Counted
 from packtool.packing.options import mixes
 from packtool.plan import Ints, Plan, Segments
@@ -30,8 +31,6 @@ MIXED_EXACTLY = 2_000_000
 """Documents whose rows are mixed for a comparison; of larger corpora, the first so many stand for all."""
 _SEGMENTS = 1 << 16  # that are listed at a time, about: few enough for the cache
 _WAITING_DOCUMENTS = 200_000  # that are planned to tell how long ranks wait: hundreds of rows even of the longest
-DEFAULT_SEED = 42
-"""Of `pack`: rows joined of several atoms are those that it writes unless told otherwise."""
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -63,15 +60,9 @@ class ExportDirectory:
             out.write(msgspec.json.encode(value))
             return out.finish()
 
-    @contextmanager
-    def region(self, name: str, first: int) -> Iterator[RegionWriter]:
-        """Open a region, from byte `first`, of a file that several parts fill; make it durable in the end."""
-        handle = os.open(self._unfinished(name), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        with os.fdopen(handle, "r+b") as file:
-            file.seek(first)
-            yield RegionWriter(file, name)
-            file.flush()
-            os.fsync(file.fileno())
+    def region(self, name: str, first: int) -> FileWriter:
+        """Open a region, from byte `first`, of a file that several parts fill."""
+        return FileWriter(self.path / name, first)
 
     def holds(self, written: Written, first: int | None) -> bool:
         """Return whether a finished file, or a region from byte `first`, is what was written."""
@@ -96,27 +87,6 @@ class ExportDirectory:
 
     def _unfinished(self, name: str) -> Path:
         return self.path / (name + PARTIAL)
-
-
-class RegionWriter:
-    """Writes a region of a file, hashing as it goes."""
-
-    def __init__(self, file: BinaryIO, name: str) -> None:
-        self._file = file
-        self._name = name
-        self._hash = xxhash.xxh3_128()
-        self._bytes = 0
-
-    def write(self, data: npt.NDArray[Any]) -> None:
-        """Append an array's elements."""
-        view = np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
-        self._file.write(view)
-        self._hash.update(view)
-        self._bytes += view.nbytes
-
-    def written(self, sequences: int, tokens: int) -> Written:
-        """Describe what was written so far."""
-        return Written(self._name, self._bytes, self._hash.hexdigest(), sequences, tokens)
 
 
 def as_stored(tokens: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

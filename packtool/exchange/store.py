@@ -27,6 +27,11 @@ class ImportedFile(msgspec.Struct, frozen=True):
     eos_added: int
     trained: int = 0
 
+    @property
+    def files(self) -> list[FileEntry]:
+        """Of all its shards."""
+        return [file for shard in self.shards for file in shard]
+
 
 def store_file(
     place: Output, first_shard: int, found: Iterable[Documents], counts: Counts, vocab_size: int, *, with_loss: bool
@@ -64,8 +69,3 @@ def store_file(
             close()
     close()
     return ImportedFile(shards, counts.documents, counts.tokens, counts.empty, counts.eos_added, trained)
-
-
-def files_of(done: ImportedFile) -> list[FileEntry]:
-    """List the files of an input's shards."""
-    return [file for shard in done.shards for file in shard]

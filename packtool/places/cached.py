@@ -14,12 +14,11 @@ from threading import Event
 from typing import Any
 
 import numpy as np
-import xxhash
 
 from packtool.errors import DataError
 from packtool.places.local import PARTIAL, LocalPlace, locked, map_array
 from packtool.places.npy import FileEntry
-from packtool.places.place import I64, LARGEST_JSON, Array, Entry, Place, StoppedError
+from packtool.places.place import I64, LARGEST_JSON, Array, Entry, Place
 from packtool.progress import Progress
 from packtool.sizes import show_bytes
 from packtool.temporary import directory_of
@@ -80,18 +79,13 @@ class Cache:
 
     def _download(self, place: Place, entry: Entry, file: Path, stop: Event | None) -> None:
         """Copy a file, and give the copy its name once its checksum is right."""
-        hashed = xxhash.xxh3_128()
         with self._room(file.with_name(file.name + PARTIAL), entry.bytes) as partial:
             with partial.open("r+b") as out:
                 try:
-                    for block in place.blocks(entry.name):
-                        if stop is not None and stop.is_set():
-                            raise StoppedError
-                        hashed.update(block)
-                        out.write(block)
+                    digest = place.digest(entry.name, out, stop)
                 except FileNotFoundError:
                     raise place.missing(entry.name) from None
-            if hashed.hexdigest() != entry.xxh3_128:
+            if digest != entry.xxh3_128:
                 raise place.changed(entry.name)
             partial.replace(file)
 

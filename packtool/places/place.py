@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from threading import Event
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -141,11 +142,19 @@ class Place(ABC):
             return error
         return None if digest == entry.xxh3_128 else self.changed(entry.name)
 
-    def digest(self, name: str) -> str:
-        """Return the xxh3-128 of a file, in hex. Errors are those of `read`."""
+    def digest(self, name: str, out: BinaryIO | None = None, stop: Event | None = None) -> str:
+        """Return the xxh3-128 of a file, in hex, after copying it to another where one is given.
+
+        Raises:
+            StoppedError: `stop` was set meanwhile. Other errors are those of `read`.
+        """
         hashed = xxhash.xxh3_128()
         for block in self.blocks(name):
+            if stop is not None and stop.is_set():
+                raise StoppedError
             hashed.update(block)
+            if out is not None:
+                out.write(block)
         return hashed.hexdigest()
 
     def checked(self, entry: Entry) -> bytes:

@@ -13,7 +13,7 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, NamedTuple
 
 from packtool.engines import Share
@@ -93,15 +93,14 @@ def prepare(
         what = "can't be combined with --task, since every task would remove what the others did"
         raise UsageError("bad-option", what, remedy="remove the output first", where="--overwrite")
     there, state = place_of(place), State(command, key)
+    if isinstance(there, StorePlace) and share is not None:
+        raise not_shared()
+    assert isinstance(there, LocalPlace | StorePlace)
+    _refuse_overlap(there, inputs)
     if isinstance(there, StorePlace):
-        if share is not None:
-            raise not_shared()
-        _refuse_url_overlap(str(there), list(inputs))
         root = cache_directory() if staging is None else Path(staging)
         directory = directory_for(str(there), root)
         return _claim_store(there, directory, state, Wanted(overwrite, resume), arguments or {}, quiet=quiet)
-    assert isinstance(there, LocalPlace)
-    _refuse_overlap(there.path, [each for each in inputs if not is_remote(str(each))])
     wanted = Wanted(overwrite, resume or share is not None, share is not None)
     return _claim_directory(Output(there, there.path, state), wanted, share, arguments or {})
 
@@ -113,31 +112,27 @@ def not_shared() -> UsageError:
     return UsageError("unsupported-store", what, remedy=remedy, where="--task")
 
 
-def _refuse_url_overlap(target: str, inputs: Iterable[Path | str]) -> None:
-    for each in inputs:
-        source = str(each).rstrip("/")
-        if target == source or target.startswith(f"{source}/") or source.startswith(f"{target}/"):
-            what = "the output is the input" if target == source else f"the output and the input {each} overlap"
-            raise UsageError("output-overlaps-input", what, remedy="choose an output elsewhere", where=target)
-
-
-def _refuse_overlap(path: Path, inputs: Iterable[Path | str]) -> None:
-    target = path.resolve()
+def _refuse_overlap(place: LocalPlace | StorePlace, inputs: Iterable[Path | str]) -> None:
+    """Refuse an output that is an input, lies in one, or holds one; a URL and a local path never meet."""
+    local = isinstance(place, LocalPlace)
+    target = place.path.resolve() if isinstance(place, LocalPlace) else PurePosixPath(str(place))
     folder = functools.cache(os.path.realpath)
     for each in inputs:
-        # Most inputs are plain files of few directories: what these are is asked once.
+        if is_remote(str(each)) == local:
+            continue
         name = os.fspath(each)
         head, tail = os.path.split(name)
-        source = (
-            Path(name).resolve() if Path(name).is_symlink() or tail in ("", ".", "..") else Path(folder(head), tail)
-        )
+        source: PurePath = PurePosixPath(name)
+        if local:  # most inputs are plain files of few directories: what these are is asked once
+            whole = Path(name).is_symlink() or tail in ("", ".", "..")
+            source = Path(name).resolve() if whole else Path(folder(head), tail)
         if target == source or source in target.parents:
             what = "the output is the input" if target == source else f"the output lies inside the input {each}"
         elif target in source.parents:
             what = f"the input {each} lies inside the output"
         else:
             continue
-        raise UsageError("output-overlaps-input", what, remedy="choose an output elsewhere", where=str(path))
+        raise UsageError("output-overlaps-input", what, remedy="choose an output elsewhere", where=str(place))
 
 
 def _claim_store(

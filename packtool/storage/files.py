@@ -31,12 +31,18 @@ class HashedFile:
 
     Args:
         path: final path; the bytes go to a temporary name beside it first.
+        region: the byte to begin with, in a file that others write to as well and that stays under its temporary name;
+            None for a file of its own.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, region: int | None = None) -> None:
         self.path = path
+        self._region = region
         self._partial = path.with_name(path.name + PARTIAL)
-        self._file = os.fdopen(create_file(self._partial), "wb", buffering=0)
+        shared = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        handle = create_file(self._partial) if region is None else os.open(self._partial, shared, 0o666)
+        self._file = os.fdopen(handle, "wb", buffering=0)
+        self._file.seek(region or 0)
         self._hash = xxhash.xxh3_128()
         self._bytes = 0
         self._flushed = 0
@@ -65,11 +71,12 @@ class HashedFile:
             flushing.result()
 
     def _end(self) -> str:
-        """Make the file durable under its final name; return its xxh3-128."""
+        """Make what was written durable, a file of its own under its final name; return its xxh3-128."""
         self._settle()
         os.fsync(self._file.fileno())
         self._file.close()
-        self._partial.replace(self.path)
+        if self._region is None:
+            self._partial.replace(self.path)
         return self._hash.hexdigest()
 
     def __enter__(self) -> Self:
@@ -77,7 +84,8 @@ class HashedFile:
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
         if kind is not None:
-            for leave in (self._settle, self._file.close, self._partial.unlink):  # not closed under the flush
+            remove = [self._partial.unlink] if self._region is None else []
+            for leave in (self._settle, self._file.close, *remove):  # not closed under the flush
                 with suppress(OSError):  # another error is on its way already
                     leave()
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 import xxhash
 
-from packtool.errors import DataError
+from packtool.errors import DataError, UsageError
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.storage.check_manifest import require_consistent
@@ -55,8 +55,15 @@ _VERSIONS = dict.fromkeys(_TYPES, (FORMAT_VERSION,)) | {
     PACKED: (FORMAT_VERSION, INDEX_VERSION, LOSS_VERSION),
 }
 _DESCRIPTIONS = {TOKEN_STORE: "a token store", PACKED: "a packed dataset", ORDER: "an order", EXPORT: "an export"}
+_ASKED_FOR: dict[type[Manifest], tuple[str, str, str]] = {
+    StoreManifest: ("not-a-store", TOKEN_STORE, "the output of packtool tokenize"),
+    PackedManifest: ("not-packed", PACKED, "what packtool pack or packtool shuffle wrote"),
+    OrderManifest: ("not-an-order", ORDER, "what packtool shuffle --order-only wrote"),
+}
+"""What is said where another kind of dataset lies: the error's code, the kind, and what to give."""
 _SEALED = re.compile(rb'(.*),\n  "xxh3_128": "([0-9a-f]{32})"\n}\n', re.DOTALL)
 _Content = TypeVar("_Content")
+_Kinds = TypeVar("_Kinds", StoreManifest, PackedManifest, OrderManifest)
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
 
 
@@ -196,6 +203,20 @@ def read(place: Typed, name: str = MANIFEST) -> Manifest:
     manifest = _parse(found[1] + b"\n}", _TYPES[kind.format], where)
     require_consistent(manifest, where)
     return manifest
+
+
+def read_as(place: Place, kind: type[_Kinds]) -> _Kinds:
+    """Return the manifest of a dataset that must be of one kind. Other errors are those of `read`.
+
+    Raises:
+        UsageError: it is of another kind.
+    """
+    manifest = read(place)
+    if isinstance(manifest, kind):
+        return manifest
+    code, wanted, give = _ASKED_FOR[kind]
+    what = f"{describe(manifest)}, where {_DESCRIPTIONS[wanted]} is needed"
+    raise UsageError(code, what, remedy=f"give {give}", where=str(place))
 
 
 def _no_manifest(place: Place) -> DataError:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from packtool.errors import DataError, UsageError
+from packtool.errors import DataError
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
@@ -27,14 +27,7 @@ def read_order(place: Typed, base: Typed) -> tuple[OrderManifest, list[I64]]:
         DataError: made for another dataset than the one at `base`.
     """
     place, base = place_of(place), place_of(base)
-    manifest = manifests.read(place)
-    if not isinstance(manifest, OrderManifest):
-        raise UsageError(
-            "not-an-order",
-            f"{manifests.describe(manifest)}, where an order is needed",
-            remedy="give what packtool shuffle --order-only wrote",
-            where=str(place),
-        )
+    manifest = manifests.read_as(place, OrderManifest)
     if manifest.base.xxh3_128 != manifests.input_entry(base).xxh3_128:
         raise DataError(
             "order-differs",

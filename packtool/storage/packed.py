@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from packtool.errors import DataError, UsageError
+from packtool.errors import DataError
 from packtool.places.maps import Fetcher, release
 from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
@@ -347,14 +347,7 @@ class PackedDataset:
 
     def __init__(self, place: Typed, keep: int | None = None) -> None:
         self.place = place_of(place)
-        manifest = manifests.read(self.place)
-        if not isinstance(manifest, PackedManifest):
-            raise UsageError(
-                "not-packed",
-                f"{manifests.describe(manifest)}, where a packed dataset is needed",
-                remedy="give what packtool pack or packtool shuffle wrote",
-                where=str(self.place),
-            )
+        manifest = manifests.read_as(self.place, PackedManifest)
         self.manifest = manifest
         self.dtype = np.dtype(manifest.dtype)
         self._lengths: Ints | None = None

@@ -93,6 +93,12 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
     columns: InputEntry | None = None
     loss: FileEntry | UnsetType = UNSET
 
+    @property
+    def files(self) -> list[FileEntry | InputEntry]:
+        """Its files, those that there are."""
+        found = (self.tokens, self.offsets, self.documents, self.columns, self.loss or None)
+        return [entry for entry in found if entry is not None]
+
 
 class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Manifest of a token store.
@@ -141,6 +147,12 @@ class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
     segment_offsets: FileEntry | None = None
     atoms: FileEntry | None = None
     loss: FileEntry | UnsetType = UNSET
+
+    @property
+    def files(self) -> list[FileEntry]:
+        """Its files, those that there are."""
+        found = (self.tokens, self.loss or None, self.segments, self.segment_offsets, self.atoms)
+        return [entry for entry in found if entry is not None]
 
     @property
     def rows(self) -> int:

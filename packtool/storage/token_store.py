@@ -93,14 +93,7 @@ class TokenStore:
 
     def __init__(self, place: Typed) -> None:
         self.place = place_of(place)
-        manifest = manifests.read(self.place)
-        if not isinstance(manifest, StoreManifest):
-            raise UsageError(
-                "not-a-store",
-                f"{manifests.describe(manifest)}, where a token store is needed",
-                remedy="give the output of packtool tokenize",
-                where=str(self.place),
-            )
+        manifest = manifests.read_as(self.place, StoreManifest)
         self.manifest = manifest
         self.dtype = np.dtype(manifest.dtype)
         self.documents = manifest.counts["documents"]

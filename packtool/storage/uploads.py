@@ -291,12 +291,10 @@ def fetch(place: StorePlace, name: str, file: Path, digest: str | None = None) -
         DataError: it has another.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    partial, hashed = file.with_name(f"{file.name}.fetched"), xxhash.xxh3_128()
+    partial = file.with_name(f"{file.name}.fetched")
     with partial.open("wb") as out:
-        for block in place.blocks(name):
-            hashed.update(block)
-            out.write(block)
-    if digest not in (None, hashed.hexdigest()):
+        found = place.digest(name, out)
+    if digest not in (None, found):
         partial.unlink()
         raise place.changed(name)
     partial.replace(file)

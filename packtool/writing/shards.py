@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from packtool.engines import Engine, Worker
 from packtool.metrics import Tally, TallyCounts
-from packtool.places.npy import FileEntry
 from packtool.plan import Ints, Plan, Segments
 from packtool.storage.delivery import Delivery
 from packtool.storage.output import Output
@@ -104,7 +103,7 @@ class WriteShard:
                     writer.add(tokens, segments, loss)
                 worker.give_way()
                 shard = writer.close(self.rows.atoms(first, last))
-            self.delivery.deliver(attempt, files_of(shard), self.directory)
+            self.delivery.deliver(attempt, shard.files, self.directory)
         return Note(shard, None if tally is None else tally.counts())
 
 
@@ -141,7 +140,7 @@ class RowWriter:
     def pieces(self) -> Pieces[Note]:
         """The shards as pieces of the output."""
         kind = f"shard/{self.bucket}" if self.bucket else "shard"
-        return Pieces(self.output, kind, Note, lambda _, note: (self.directory, files_of(note.shard)))
+        return Pieces(self.output, kind, Note, lambda _, note: (self.directory, note.shard.files))
 
     def write(self, rows: PlannedRows) -> tuple[list[PackedShard], Tally | None]:
         """Write all rows of this run's share; return its shards in order and the tally of their rows."""
@@ -219,9 +218,3 @@ def _bytes_of(segments: Segments | None, tokens: npt.NDArray[Any] | None, dtype:
     if tokens is not None:
         return tokens.size * dtype.itemsize
     return 0 if segments is None else int(segments.length.sum()) * dtype.itemsize
-
-
-def files_of(shard: PackedShard) -> list[FileEntry]:
-    """List the files of a shard."""
-    found = (shard.tokens, shard.loss or None, shard.segments, shard.segment_offsets, shard.atoms)
-    return [entry for entry in found if entry is not None]

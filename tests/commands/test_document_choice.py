@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import threading
+import time
 import tracemalloc
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
@@ -278,6 +283,27 @@ def test_laws_of_random_mixtures(pool: list[Path], weights: list[int], budget: i
             left_out = sum(getattr(each, name) for each in source.left_out.values())
             once = getattr(source, f"chosen_{name}") - getattr(source, f"repeated_{name}")
             assert stored == left_out + once == getattr(source, name)
+
+
+def test_a_list_that_is_edited_meanwhile_is_recorded_as_it_was_used(stores: list[Path], tmp_path: Path) -> None:
+    """What is left out and what is recorded come from one reading: this list is another one each time it is read."""
+    versions, pipe = [f"web.jsonl:{line}\n" for line in (3, 4, 5)], tmp_path / "list"
+    os.mkfifo(pipe)
+
+    def edited() -> None:
+        for version in versions:
+            pipe.write_text(version)  # waits for a reader
+            with suppress(OSError):  # until it has closed the list
+                while True:
+                    os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+                    time.sleep(0.001)
+
+    threading.Thread(target=edited, daemon=True).start()
+    chosen = choose(Corpus(stores), PackArguments(stores, "nowhere", strategy="bfd", sequence_length=64, exclude=pipe))
+    assert chosen is not None
+    assert chosen.choice.options["exclude_xxh3_128"] == xxhash.xxh3_128_hexdigest(versions[0].encode())
+    left = chosen.passes[0].documents(arrays.IN_MEMORY).tolist()
+    assert [document for document in range(4) if document not in left] == [2]
 
 
 def test_an_account_that_does_not_balance_is_refused(stores: list[Path], tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.exchange.files import ExportDirectory, FileWriter, RegionWriter, Written, as_stored
+from packtool.exchange.files import ExportDirectory, FileWriter, Written, as_stored
 from packtool.exchange.model import Block, Contents, Found, Part
 
 READ_TOKENS = 1 << 22
@@ -19,10 +19,10 @@ READ_TOKENS = 1 << 22
 def fill(directory: ExportDirectory, name: str, contents: Contents, part: Part, dtype: np.dtype[Any]) -> list[Written]:
     """Write the ids of one part to their place in the file of all parts."""
     with directory.region(name, part.first_token * dtype.itemsize) as out:
-        return [out.written(*write_ids(out, contents.blocks(part), dtype))]
+        return [out.finish(*write_ids(out, contents.blocks(part), dtype))]
 
 
-def write_ids(out: FileWriter | RegionWriter, blocks: Iterable[Block], dtype: np.dtype[Any]) -> tuple[int, int]:
+def write_ids(out: FileWriter, blocks: Iterable[Block], dtype: np.dtype[Any]) -> tuple[int, int]:
     """Append the ids of some blocks; returns the sequences and tokens that were written."""
     sequences = tokens = 0
     for block in blocks:
