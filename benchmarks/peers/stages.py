@@ -23,14 +23,19 @@ STAGES = {
     "importlib": "imports",
     "encoder_choice.load_encoder": "loading the encoder",
     "tokenizing.load": "reading the tokenizer",
+    "encoders.reference_tokenizer": "loading the reference",
     "verify.Verified._compare": "checking the sample",
+    "encoders.ReferenceEncoder": "checking the sample",
     "tokenizing.unicode": "looking for newer characters",
     "tokenizing.gigatoken": "encoding",
     "tokenizing.fastokens": "encoding",
+    "tokenizing.long_texts": "cutting long texts",
     "packtool.corpus": "reading records",
     "tokenizing.counts": "counting special tokens",
     "tokenizing.store_writer": "writing shards",
-    "packtool.storage": "writing shards",
+    "storage.files": "writing shards",
+    "storage.token_store": "writing shards",
+    "storage.publish": "publishing",
     "tokenizing.assemble": "publishing",
     "groups.sorted_by": "sorting groups of segments",
     "exchange._spread": "mixing: random rounds",
@@ -42,7 +47,7 @@ STAGES = {
     **dict.fromkeys(("bins.assign", "packing.plans"), "assigning documents"),
 }
 """Beginnings of names of functions, as they end, and the stage that they are."""
-WHOLE = ("imports", "loading the encoder", "reading the tokenizer", "checking the sample")
+WHOLE = ("imports", "loading the reference", "loading the encoder", "reading the tokenizer", "checking the sample")
 """Stages that all they call belongs to."""
 REST = "all else"
 

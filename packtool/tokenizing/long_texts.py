@@ -31,8 +31,12 @@ _SEARCH = 1 << 12
 
 BEFORE, AT = "before", "at"
 """Ways to cut: before a space or newline, or at a space, which is left out."""
-_FITS = {BEFORE: re.compile("[ \\n]"), AT: re.compile(r" (?=[^\W\d_])")}
-"""What follows the letter after which a text may be cut."""
+_FITS = {
+    BEFORE: re.compile(r"[ \n](?<=[^\W\d_].)", re.DOTALL),
+    AT: re.compile(r" (?<=[^\W\d_].)(?=[^\W\d_])", re.DOTALL),
+}
+"""What follows the letter after which a text may be cut. Looking back here spares most texts without letters a look at
+each space from Python; that the letter is one, and no number such as ², is left to be asked."""
 _REACHES = {False: re.compile(r"[^\W\d_]\s"), True: re.compile(r"[^\W\d_](?:\s|\Z)")}
 """What an added token must not have: it would reach over a cut, or, if it strips, take the whitespace after it."""
 _TAKES_THE_SPACE = re.compile(r"\A(?: ?\w| \Z)|\w\Z")
