@@ -17,9 +17,9 @@ from pathlib import Path
 from benchmarks.common import run
 from benchmarks.corpus import text
 from packtool.tokenizing.encode import encoded, utf8_of
-from packtool.tokenizing.encoder_choice import build, choose
+from packtool.tokenizing.encoder_choice import choose, load_encoder
 from packtool.tokenizing.encoders import ReferenceEncoder
-from packtool.tokenizing.spec import parse
+from packtool.tokenizing.load import FoundTokenizer
 from tests.tokenizing import fetch
 
 SHARE = 16
@@ -30,7 +30,6 @@ ENOUGH = 5
 def measured(name: str, path: Path) -> dict[str, float | str]:
     """CPU seconds to load each encoder and to encode all of the text, with the encoder that `choose` names."""
     data = fetch.tokenizer(name)
-    encoder, _ = choose(parse(data))
     texts = [json.loads(line)["text"] for line in path.read_text().splitlines()]
     few = texts[::SHARE]
     began = time.process_time()
@@ -40,13 +39,15 @@ def measured(name: str, path: Path) -> dict[str, float | str]:
     reference.encode(few)
     slow = (time.process_time() - loaded) * sum(map(len, texts)) / sum(map(len, few)) + loaded - began
     began = time.process_time()
-    fast = build(data, encoder)
+    found = FoundTokenizer({"tokenizer.json": data}, name)
+    recipe = choose(found.spec, vocab_size=found.vocab_size)
+    fast = load_encoder(recipe, data)
     load = time.process_time() - began
     for at in range(0, len(texts), TOGETHER):
         part = texts[at : at + TOGETHER]
         for _ in encoded(part, utf8_of(part, ids=False), fast):
             pass
-    return {"encoder": encoder, "load": load, "cpu": time.process_time() - began, "tokenizers": slow}
+    return {"encoder": recipe.encoder, "load": load, "cpu": time.process_time() - began, "tokenizers": slow}
 
 
 def main() -> None:

@@ -13,12 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from packtool import __version__
 from packtool.engines import available_cpus
 from packtool.errors import PacktoolError
 from packtool.installing import how_to_install
+
+if TYPE_CHECKING:
+    from packtool.tokenizing.encoder_choice import EncoderRecipe
 
 REQUIRED = {
     "msgspec": "reads JSONL, reads and writes manifests",
@@ -107,19 +110,18 @@ def _temporary() -> Check:
 def _encoders() -> Check:
     """Encode the built-in probes with every encoder there is, as `tokenize` does before it trusts the fast one."""
     try:
-        from packtool.tokenizing.encoder_choice import build, choose
-        from packtool.tokenizing.load import load
+        from packtool.tokenizing.encoder_choice import choose, load_encoder
+        from packtool.tokenizing.load import find
 
-        tokenizer = load()
-        name, why = choose(tokenizer.spec)
-        build(tokenizer.data, name)
+        tokenizer = find()
+        recipe = choose(tokenizer.spec, vocab_size=tokenizer.vocab_size)
+        load_encoder(recipe, tokenizer.data)
     except (ImportError, PacktoolError) as error:
         return Check("encoders", "broken", str(error), "install packtool and what it needs again")
-    if name == "tokenizers":
-        return Check(
-            "encoders", "missing", f"tokenizers only: {why}", f"for the fast one: {how_to_install('gigatoken')}"
-        )
-    return Check("encoders", "ok", f"{name} agrees with tokenizers on the built-in tokenizer")
+    if recipe.encoder == "tokenizers":
+        what, remedy = f"tokenizers only: {recipe.why}", f"for the fast one: {how_to_install('gigatoken')}"
+        return Check("encoders", "missing", what, remedy)
+    return Check("encoders", "ok", f"{recipe.encoder} agrees with tokenizers on the built-in tokenizer")
 
 
 def doctor_of_tokenizer(source: str | Path) -> list[Check]:
@@ -132,22 +134,18 @@ def doctor_of_tokenizer(source: str | Path) -> list[Check]:
         DataError: no such tokenizer, or it can't be read.
     """
     from packtool.tokenizing.encoder_choice import choose
-    from packtool.tokenizing.load import inspect
-    from packtool.tokenizing.long_texts import cut_of
+    from packtool.tokenizing.load import find
 
-    found = inspect(source)
-    name, why = choose(found.spec)
-    measured, failed = _measured(found.data, found.spec, 1 + max(found.vocab.values()), name)
+    found = find(source)
+    recipe = choose(found.spec, vocab_size=found.vocab_size)
+    measured, failed = _measured(found.data, recipe)
     if failed:
-        name, why = "tokenizers", failed
-    size = 1 + max(found.vocab.values())
+        recipe = recipe.instead(failed)
     model = found.spec["model"].get("type")
     checks = [
-        Check("tokenizer", "ok", f"{source}: {model}, {len(found.vocab):,} entries, ids below {size:,}"),
-        Check("encoder", "ok", f"{name}: {why}"),
-        Check(
-            "long documents", "ok", "in pieces" if cut_of(found.spec) else "whole: memory grows with the longest one"
-        ),
+        Check("tokenizer", "ok", f"{source}: {model}, {len(found.vocab):,} entries, ids below {found.vocab_size:,}"),
+        Check("encoder", "ok", f"{recipe.encoder}: {recipe.why}"),
+        Check("long documents", "ok", "in pieces" if recipe.cut else "whole: memory grows with the longest one"),
         _eos(found.vocab, found.configs, found.spec),
     ]
     return checks + measured
@@ -168,7 +166,7 @@ def _eos(vocab: Mapping[str, int], configs: list[Mapping[str, Any]], spec: Mappi
     return Check("EOS", "ok", f"{text} ({number}){others}")
 
 
-def _measured(data: bytes, spec: Mapping[str, Any], size: int, name: str) -> tuple[list[Check], str]:
+def _measured(data: bytes, recipe: EncoderRecipe) -> tuple[list[Check], str]:
     """Measure each encoder on a megabyte: CPU seconds to load it, MB per CPU second, and whether its ids are the same.
 
     Returns:
@@ -176,7 +174,7 @@ def _measured(data: bytes, spec: Mapping[str, Any], size: int, name: str) -> tup
     """
     import numpy as np
 
-    from packtool.tokenizing.encoder_choice import load_encoder, recipe
+    from packtool.tokenizing.encoder_choice import load_encoder
     from packtool.tokenizing.encoders import ReferenceEncoder
 
     texts = _megabyte()
@@ -188,11 +186,12 @@ def _measured(data: bytes, spec: Mapping[str, Any], size: int, name: str) -> tup
     expected, lengths = reference.encode(texts)
     rate = amount / (time.process_time() - loaded)
     checks = [Check("tokenizers", "ok", f"{rate:.1f} MB per CPU second, loaded in {loaded - began:.2f}")]
+    name = recipe.encoder
     if name == "tokenizers":
         return checks, ""
     try:
         began = time.process_time()
-        fast = load_encoder(recipe(spec, name, size), data)
+        fast = load_encoder(recipe, data)
         loaded = time.process_time()
         ids, each = fast.encode(texts)
         rate = amount / (time.process_time() - loaded)

@@ -27,7 +27,7 @@ from packtool.storage.schema import TokenizerInfo
 from packtool.temporary import temporary_directory
 from packtool.tokenizing.block import Task
 from packtool.tokenizing.encode import encoded, joined, utf8_of
-from packtool.tokenizing.encoder_choice import build, choose
+from packtool.tokenizing.encoder_choice import EncoderRecipe, choose, load_encoder
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError
 from packtool.tokenizing.load import load
 from packtool.tokenizing.verify import Verified
@@ -55,8 +55,8 @@ class CorpusLengths(msgspec.Struct):
 
 class _Context(msgspec.Struct, frozen=True):
     text_field: str
-    tokenizer: str | None
-    encoder: str
+    tokenizer: str = ""
+    recipe: EncoderRecipe | None = None
 
 
 class _Measured(msgspec.Struct):
@@ -88,11 +88,12 @@ def corpus_lengths(location: str, options: StatsArguments, engine: Engine, *, to
                 remedy="tokenize them, and give stats the store; packtool info counts them",
                 where=location,
             )
-        context, info = _Context(options.text_field or "text", None, ""), None
+        context, info = _Context(options.text_field or "text"), None
         if tokens or options.tokenizer is not None:
             loaded = load(options.tokenizer, eos_token=options.eos_token)
             (folder / "tokenizer.json").write_bytes(loaded.data)
-            context = _Context(options.text_field or "text", str(folder / "tokenizer.json"), choose(loaded.spec)[0])
+            recipe = choose(loaded.found.spec, vocab_size=loaded.info.vocab_size)
+            context = _Context(context.text_field, str(folder / "tokenizer.json"), recipe)
             info = loaded.info
         if not engine.shares_memory:
             files = list(map(found_from_anywhere, files))
@@ -104,7 +105,8 @@ def corpus_lengths(location: str, options: StatsArguments, engine: Engine, *, to
             warn(
                 "encoder-fallback", error.what, remedy="the ids are the same, but tokenizers is slower", where=location
             )
-            slower = msgspec.structs.replace(context, encoder="tokenizers")
+            assert context.recipe is not None
+            slower = msgspec.structs.replace(context, recipe=context.recipe.instead(error.what))
             measured = _run(slower, files, engine, folder, quiet=options.quiet)
     return _join(measured, files, info, location)
 
@@ -127,8 +129,8 @@ def _run(
 
 def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
     encoder = None
-    if context.tokenizer is not None:
-        encoder = _encoder(context.tokenizer, context.encoder)
+    if context.recipe is not None:
+        encoder = _encoder(context.tokenizer, context.recipe)
         encoder.restart()
     words: list[int] = []
     characters: list[int] = []
@@ -149,8 +151,8 @@ def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
 
 
 @functools.lru_cache(maxsize=1)
-def _encoder(path: str, name: str) -> Verified:
-    return build(Path(path).read_bytes(), name)
+def _encoder(path: str, recipe: EncoderRecipe) -> Verified:
+    return load_encoder(recipe, Path(path).read_bytes())
 
 
 def _join(

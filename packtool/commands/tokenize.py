@@ -41,7 +41,7 @@ from packtool.storage.state import key_of
 from packtool.tokenizing import block as tasks
 from packtool.tokenizing import findings, load
 from packtool.tokenizing.assemble import assemble
-from packtool.tokenizing.encoder_choice import EncoderRecipe, reference_if_small, settle
+from packtool.tokenizing.encoder_choice import EncoderRecipe, settle
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError, reference_tokenizer
 from packtool.tokenizing.job import Job
 from packtool.warnings import warn
@@ -147,7 +147,7 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
         try:
             _run(job, fallback, options.encoder)
         except PacktoolError:
-            if share is None and not job.results:
+            if share is None and not job.results():
                 out.discard()  # nothing there that a resumed run could use
             raise
         if share is not None and not share.merges:
@@ -164,7 +164,7 @@ def _encoder(
     """Choose the best encoder, or the reference where there is too little input."""
     if options.encoder != "auto" or any(file.compression or file.format == "parquet" for file in files):
         return best
-    return reference_if_small(best, sum(file.bytes for file in files), tokenizer)
+    return best.if_small(sum(file.bytes for file in files), tokenizer)
 
 
 def _job(
@@ -197,7 +197,6 @@ def _job(
         special_ids=tuple(sorted(special)),
         delivery=out.delivery(engine),
         chat=chat,
-        loss=chat is not None,
     )
     return Job(context, files, engine, out, quiet=options.quiet)
 
@@ -298,15 +297,15 @@ def _preview(
         from packtool.conversations.renderer import Renderer
 
         renderer = Renderer(chat)
-    about = estimate(files, tokenizer, fields, filters, renderer)
+    documents, tokens = estimate(files, tokenizer, fields, filters, renderer)
     figures = {
         "files": len(files),
         "blocks": len(blocks.plan(files)),
         "input_bytes": sum(file.bytes for file in files),
-        "documents": about.documents,
-        "tokens": about.tokens,
-        "bytes": about.tokens * token_dtype(loaded.info.vocab_size).itemsize
-        + about.documents * (OFFSET.itemsize + ORIGIN.itemsize * options.provenance)
+        "documents": documents,
+        "tokens": tokens,
+        "bytes": tokens * token_dtype(loaded.info.vocab_size).itemsize
+        + documents * (OFFSET.itemsize + ORIGIN.itemsize * options.provenance)
         + sum(map(len, loaded.files.values())),
     }
     seen = [_seen(file, fields, look=number < _SEEN_FILES) for number, file in enumerate(files)]

@@ -6,7 +6,7 @@ import os
 import platform
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -21,10 +21,8 @@ from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION, InputEntry, St
 from packtool.storage.tokenizer_files import write_tokenizer
 from packtool.tokenizing.counts import SpanCounts
 from packtool.tokenizing.job import Job
-from packtool.tokenizing.rejects import RejectJoiner
+from packtool.tokenizing.rejects import RejectLog
 from packtool.warnings import warn
-
-_File = TypeVar("_File", FileEntry, InputEntry)
 
 
 def assemble(
@@ -47,30 +45,32 @@ def assemble(
     shards: list[TokenShard] = []
     documents = 0
     per_file: dict[int, SpanCounts] = {}
-    with RejectJoiner(out.staged, [file.name for file in job.files]) as joiner:
+    with RejectLog(out.staged) as rejected:
         for directory, result in job.in_order():
             if result.rejected is not None:
                 out.have(directory, [result.rejected])
-                joiner.add(directory)
-            first_record = per_file[result.spans[0].file].records if result.spans[0].file in per_file else 0
+                before = {number: counts.records for number, counts in per_file.items()}
+                rejected.join(directory, [file.name for file in job.files], before)
+            first = result.spans[0].file
+            first_record = per_file[first].records if first in per_file else 0
             for span in result.spans:
-                joiner.passed(span.file, span.records)
                 per_file.setdefault(span.file, SpanCounts(span.file)).add(span)
             for shard in result.shards:
-                tokens = _place(out, directory, len(shards), shard.tokens)
-                offsets = _place(out, directory, len(shards), shard.offsets)
-                origins = shard.documents and _place(out, directory, len(shards), shard.documents)
-                columns = shard.columns and _place(out, directory, len(shards), shard.columns)
-                loss = UNSET if shard.loss is None else _place(out, directory, len(shards), shard.loss)
-                shards.append(TokenShard(tokens, offsets, documents, origins, first_record, columns, loss))
+                files: dict[str, Any] = {
+                    name: _place(out, directory, len(shards), entry)
+                    for name, entry in msgspec.structs.asdict(shard).items()
+                    if isinstance(entry, FileEntry | InputEntry)
+                }
+                placed = {"first_document": documents, "first_record": first_record, **files}
+                shards.append(msgspec.structs.replace(shard, **placed))
                 documents += shard.offsets.shape[0] - 1
     sync_directory(out.staged)
     total = SpanCounts(-1)
     for counts in per_file.values():
         total.add(counts)
-    digests = {n: counts.digest for n, counts in per_file.items()} | {n: f.digest for n, f in job.digests.items()}
+    digests = {n: counts.digest for n, counts in per_file.items()} | {n: f.digest for n, f in job.digests().items()}
     inputs = [InputEntry(file.name, file.bytes, digests[number]) for number, file in enumerate(job.files)]
-    trained = {"trained_tokens": total.trained} if job.context.loss else {}
+    trained = {"trained_tokens": total.trained} if job.context.chat is not None else {}
     manifest = StoreManifest(
         format_version=LOSS_VERSION if any(shard.loss is not UNSET for shard in shards) else FORMAT_VERSION,
         options=options,
@@ -78,7 +78,7 @@ def assemble(
         tokenizer=job.context.tokenizer,
         dtype=token_dtype(job.context.tokenizer.vocab_size).str,
         counts=total.flat() | trained,
-        rejected=joiner.entry(),
+        rejected=rejected.entry(),
         shards=shards,
         tokenizer_files=write_tokenizer(out.staged, tokenizer),
     )
@@ -128,7 +128,7 @@ def _warn_of_special(place: str, found: Mapping[str, int], tokens: Mapping[str, 
     warn("special-tokens", what, remedy=remedy, where=place)
 
 
-def _place(out: Output, directory: Path, number: int, entry: _File) -> _File:
+def _place(out: Output, directory: Path, number: int, entry: FileEntry | InputEntry) -> FileEntry | InputEntry:
     """Give one file of a shard its final name."""
     kind = entry.name.partition("-")[0]
     name = columns_file(number) if kind == "columns" else shard_file(kind, number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -26,30 +27,28 @@ from packtool.places.place import Place
 from packtool.plan import I64
 from packtool.storage.delivery import Delivery
 from packtool.storage.names import TOKENIZER
-from packtool.storage.schema import InputEntry, TokenizerInfo
-from packtool.tokenizing.counts import SpanCounts, count_ids
+from packtool.storage.schema import InputEntry, TokenizerInfo, TokenShard
+from packtool.tokenizing.counts import SpanCounts
 from packtool.tokenizing.encode import Parts, encoded, joined, require_ids, stored, utf8_of
 from packtool.tokenizing.encoder_choice import EncoderRecipe, load_encoder
 from packtool.tokenizing.rejects import RejectLog
-from packtool.tokenizing.store_writer import ShardWriter, WrittenShard
+from packtool.tokenizing.store_writer import ShardWriter
 from packtool.tokenizing.verify import Verified
 
 if TYPE_CHECKING:
     from packtool.conversations.renderer import Renderer
-    from packtool.tokenizing.conversations import Conversations
-    from packtool.tokenizing.trained import TrainedTokens
+    from packtool.tokenizing.conversations import Conversations, TrainedTokens
 
-REMEDIES = {
-    "bad-conversation": "fix the conversation, or give --on-error skip or quarantine",
-    "nothing-trains": "leave the conversation out, or give --on-error skip or quarantine",
-    "bad-field": "name another field, or give --on-error skip or quarantine",
-    "bad-ids": "name the field of ids and the tokenizer that made them, or give --on-error skip or quarantine",
-    "bad-table-row": "fix the row, or give --on-error skip or quarantine",
-    "missing-text": "name the field with --text-field or --conversations, or give --on-error skip or quarantine",
-    "damaged-file": "replace the file, or give --on-error skip or quarantine",
-    "record-too-large": "raise --max-record-bytes, or give --on-error skip or quarantine",
+_REMEDIES = {
+    "bad-conversation": "fix the conversation",
+    "nothing-trains": "leave the conversation out",
+    "bad-field": "name another field",
+    "bad-ids": "name the field of ids and the tokenizer that made them",
+    "bad-table-row": "fix the row",
+    "missing-text": "name the field with --text-field or --conversations",
+    "damaged-file": "replace the file",
+    "record-too-large": "raise --max-record-bytes",
 }
-_REMEDY = "fix the record, or give --on-error skip or quarantine"
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -57,17 +56,12 @@ class Context(msgspec.Struct, frozen=True):
 
     Attributes:
         scratch: directory for finished blocks; it holds tokenizer.json.
-        tokenizer: ids and vocabulary size.
-        recipe: of the encoder.
-        fields: what to read of a record.
-        filters: which documents to keep.
         on_error: fail, skip or quarantine.
         max_errors: rejects after which a block gives up, or None.
         max_record_bytes: limit of a record, uncompressed.
         provenance: keep where documents came from.
-        special_ids: of the special tokens to count in texts, ascending.
         delivery: of finished blocks, and of the tokenizer to workers.
-        loss: keep which tokens train.
+        special_ids: of the special tokens to count in texts, ascending.
         chat: how conversations become texts; None where documents are none.
     """
 
@@ -82,7 +76,6 @@ class Context(msgspec.Struct, frozen=True):
     provenance: bool
     delivery: Delivery
     special_ids: tuple[int, ...] = ()
-    loss: bool = False
     chat: Chat | None = None
 
 
@@ -115,15 +108,18 @@ class BlockResult(msgspec.Struct, tag="block"):
     encoder: str
     checked: int
     spans: list[SpanCounts]
-    shards: list[WrittenShard]
+    shards: list[TokenShard]
     rejected: InputEntry | None
 
     def files(self) -> list[FileEntry | InputEntry]:
         """List its files, relative to its directory."""
-        found: list[FileEntry | InputEntry | None] = [self.rejected]
-        for shard in self.shards:
-            found += [shard.tokens, shard.offsets, shard.documents, shard.columns, shard.loss]
-        return [entry for entry in found if entry is not None]
+        found = [self.rejected, *(entry for shard in self.shards for entry in msgspec.structs.astuple(shard))]
+        return [entry for entry in found if isinstance(entry, FileEntry | InputEntry)]
+
+    @property
+    def tokens(self) -> int:
+        """How many it stored."""
+        return sum(shard.tokens.shape[0] for shard in self.shards)
 
 
 def block_directory(scratch: Path, number: int) -> Path:
@@ -146,23 +142,19 @@ def run(context: Context, task: Task, worker: Worker) -> BlockResult | FileDiges
 
 def _block(context: Context, task: Task, attempt: Path, worker: Worker) -> BlockResult:
     """Tokenize a block; its files lie in a directory of this attempt."""
-    encoder = prepare(context)
+    encoder, talks = prepare(context)
     if encoder is not None:
         encoder.restart()
-    info = context.tokenizer
     with RejectLog(attempt, keep=context.on_error == "quarantine") as log:
         writer = ShardWriter(
             attempt,
-            info.vocab_size,
-            info.eos_id,
-            info.bos_id,
+            context.tokenizer,
             provenance=context.provenance,
             columns=context.fields.columns,
-            loss=context.loss,
+            loss=context.chat is not None,
         )
-        talks = None if context.chat is None else _talks(context, context.chat)
         counts = [
-            read_span(context, span, file, encoder, talks, writer, log, worker)
+            _span(context, span, file, encoder, talks, writer, log, worker)
             for span, file in zip(task.spans, task.files, strict=True)
         ]
         writer.close()
@@ -170,41 +162,19 @@ def _block(context: Context, task: Task, attempt: Path, worker: Worker) -> Block
     return BlockResult(*facts, counts, writer.shards, log.entry())
 
 
-def prepare(context: Context) -> Verified | None:
-    """Load the encoder; it is kept for the next task, and shared with processes forked from this one. Ids need none."""
+def prepare(context: Context) -> tuple[Verified | None, Conversations | None]:
+    """Load the encoder, and what conversations need; they are kept for the next task, and shared with processes forked
+    from this one. Ids need none."""
     if context.fields.ids:
-        return None
-    where = _tokenizer_of(context)
-    if context.chat is not None:
-        _trained(*where, context.recipe)
-    return _encoder(*where, context.recipe)
-
-
-def _tokenizer_of(context: Context) -> tuple[Place, str, str]:
-    """Return where the tokenizer.json lies, and its sha256."""
-    return (*context.delivery.locate(Path(context.scratch) / TOKENIZER), context.tokenizer.sha256)
-
-
-def _talks(context: Context, chat: Chat) -> Conversations:
-    """Make what renders a block of conversations."""
+        return None, None
+    place, name = context.delivery.locate(Path(context.scratch) / TOKENIZER)
+    encoder = _encoder(place, name, context.tokenizer.sha256, context.recipe)
+    if context.chat is None:
+        return encoder, None
     from packtool.tokenizing.conversations import Conversations
 
-    trained = _trained(*_tokenizer_of(context), context.recipe)
-    return Conversations(_renderer(chat), context.tokenizer, trained, all_trains=chat.train_on == "all")
-
-
-@functools.lru_cache(maxsize=1)
-def _renderer(chat: Chat) -> Renderer:
-    from packtool.conversations.renderer import Renderer
-
-    return Renderer(chat)
-
-
-@functools.lru_cache(maxsize=1)
-def _trained(place: Place, name: str, sha256: str, recipe: EncoderRecipe) -> TrainedTokens:
-    from packtool.tokenizing.trained import TrainedTokens
-
-    return TrainedTokens(place.read(name), _encoder(place, name, sha256, recipe).reference)
+    renderer, trained = _talking(place, name, context.tokenizer.sha256, encoder, context.chat)
+    return encoder, Conversations(renderer, context.tokenizer, trained, all_trains=context.chat.train_on == "all")
 
 
 @functools.lru_cache(maxsize=1)
@@ -213,7 +183,16 @@ def _encoder(place: Place, name: str, sha256: str, recipe: EncoderRecipe) -> Ver
     return load_encoder(recipe, place.read(name))
 
 
-def read_span(
+@functools.lru_cache(maxsize=1)
+def _talking(place: Place, name: str, sha256: str, encoder: Verified, chat: Chat) -> tuple[Renderer, TrainedTokens]:
+    from packtool.conversations.renderer import Renderer
+    from packtool.tokenizing.conversations import TrainedTokens
+
+    del sha256
+    return Renderer(chat), TrainedTokens(place.read(name), encoder.reference)
+
+
+def _span(
     context: Context,
     span: Span,
     file: CorpusFile,
@@ -223,6 +202,7 @@ def read_span(
     log: RejectLog,
     worker: Worker,
 ) -> SpanCounts:
+    """Tokenize a span."""
     counts = SpanCounts(span.file)
     salvage = context.on_error != "fail"
     reader = SpanReader(file, span, context.fields, limit=context.max_record_bytes, salvage=salvage)
@@ -242,8 +222,7 @@ def read_span(
             sources = origins(span.file, counts.records, batch.numbers, batch.documents, utf8)
         done = 0
         for part in parts:
-            for special, times in count_ids(part.ids, context.special_ids):
-                counts.special[str(special)] = counts.special.get(str(special), 0) + times
+            counts.count_special(part.ids, context.special_ids)
             ended = slice(done, done + sum(part.ends))
             columns = [values[ended] for values in batch.columns]
             added, empty = writer.add(*part, origins=None if sources is None else sources[ended], columns=columns)
@@ -269,37 +248,22 @@ def _filtered(
     context: Context, batch: RecordBatch, encoder: Verified | None, talks: Conversations | None, counts: SpanCounts
 ) -> tuple[Iterable[Parts], list[bytes | None]]:
     """Return the ids of the documents that pass all filters, and their bytes; count the others and take them out."""
-    filters = context.filters
-    if encoder is not None and (kept := filters.kept(batch.documents)) is not None:
-        gone = sorted(set(range(len(batch.documents))) - set(kept))
-        dropped = [batch.documents[n] for n in gone]
-        sizes = joined(_counted(encoded(dropped, utf8_of(dropped, ids=False), encoder), counts)).lengths
-        counts.filtered.add(dropped, _stored_tokens(context, sizes))
-        batch.keep(kept)
-    utf8 = utf8_of(batch.documents, ids=encoder is None)
-    found = stored(batch.documents) if encoder is None else encoded(batch.documents, utf8, encoder)
+    documents, utf8 = batch.documents, utf8_of(batch.documents, ids=encoder is None)
+    parts = stored(documents) if encoder is None else encoded(documents, utf8, encoder)
     if talks is not None:
-        found = iter([talks.masked(batch, utf8, joined(found))])
-    parts = _counted(found, counts)
-    if not filters.by_tokens:
+        parts = iter([talks.masked(batch, utf8, joined(parts))])
+    parts = _counted(parts, counts)
+    if context.filters == Filters():
         return parts, utf8
-    ids, lengths, _, loss, eos = joined(parts)
-    fits = filters.fit(_stored_tokens(context, lengths))
-    counts.filtered.add(
-        [document for document, fit in zip(batch.documents, fits, strict=True) if not fit],
-        _stored_tokens(context, lengths)[~fits],
-    )
+    every = next(parts) if talks is not None else joined(parts)
+    tokens = _stored_tokens(context, every.lengths)
+    fits = context.filters.fit(tokens)
+    if (kept := context.filters.kept(documents)) is not None:
+        fits &= np.isin(np.arange(len(documents)), kept)
+    counts.filtered.add(list(compress(documents, ~fits)), tokens[~fits])
     left = np.flatnonzero(fits).tolist()
     batch.keep(left)
-    chosen = np.repeat(fits, lengths)
-    some = Parts(
-        ids[chosen],
-        lengths[fits],
-        [True] * len(left),
-        None if loss is None else loss[chosen],
-        None if eos is None else eos[fits],
-    )
-    return [some], [utf8[n] for n in left]
+    return [every.of(fits)], [utf8[n] for n in left]
 
 
 def _stored_tokens(context: Context, lengths: I64) -> I64:
@@ -336,7 +300,7 @@ def _fail(span: Span, file: CorpusFile, reject: Reject, before: int) -> NoReturn
     where = STDIN if file.name == STDIN else shown(file.location)
     if reject.record:
         where += f":{records_before(file, span) + before + reject.record}"
-    remedy = REMEDIES.get(reject.code, _REMEDY)
+    remedy = f"{_REMEDIES.get(reject.code, 'fix the record')}, or give --on-error skip or quarantine"
     raise DataError(reject.code, reject.reason, remedy=remedy, where=where)
 
 

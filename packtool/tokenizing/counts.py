@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -12,9 +11,6 @@ import numpy.typing as npt
 from packtool.corpus.filters import DocumentCounts
 from packtool.corpus.pages import Packed
 from packtool.errors import DataError
-
-_RANGES = 4
-"""Ranges of ids to look for one by one; special tokens are neighbours in nearly every vocabulary."""
 
 
 class SpanCounts(msgspec.Struct):
@@ -70,6 +66,14 @@ class SpanCounts(msgspec.Struct):
             self.special[token] = self.special.get(token, 0) + count
         self.digest = other.digest
 
+    def count_special(self, ids: npt.NDArray[np.uint32], wanted: tuple[int, ...]) -> None:
+        """Count those of the wanted ids that occur in texts."""
+        if not wanted:
+            return
+        found, often = np.unique(ids[_among(wanted).take(ids, mode="clip")], return_counts=True)
+        for number, times in zip(found.tolist(), often.tolist(), strict=True):
+            self.special[str(number)] = self.special.get(str(number), 0) + times
+
     def require_balance(self, added: int) -> None:
         """Require that what was read is stored, empty or filtered, and that what was encoded is stored or filtered.
 
@@ -107,27 +111,9 @@ class SpanCounts(msgspec.Struct):
         }
 
 
-def count_ids(ids: npt.NDArray[np.uint32], wanted: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Count those of the wanted ids (ascending) that occur.
-
-    >>> list(count_ids(np.array([5, 0, 7, 5, 9], np.uint32), (5, 6, 9)))
-    [(5, 2), (9, 1)]
-    """
-    for low, high in _ranges(wanted):
-        inside = ids - np.uint32(low) <= np.uint32(high - low)  # what is below becomes very large
-        if inside.any():
-            found, times = np.unique(ids[inside], return_counts=True)
-            chosen = np.isin(found, wanted)
-            yield from zip(found[chosen].tolist(), times[chosen].tolist(), strict=True)
-
-
 @functools.cache
-def _ranges(wanted: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return first and last of consecutive numbers; of all, where that makes too many ranges.
-
-    >>> _ranges((1, 2, 3, 9)), _ranges((1, 3, 5, 7, 9))
-    ([(1, 3), (9, 9)], [(1, 9)])
-    """
-    ends = [place for place, number in enumerate(wanted) if number + 1 not in wanted[place + 1 : place + 2]]
-    found = [(wanted[before], wanted[end]) for before, end in zip([0, *(end + 1 for end in ends)], ends, strict=False)]
-    return found if len(found) <= _RANGES else [(wanted[0], wanted[-1])]
+def _among(wanted: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    """Mark these ids in a table; the last of it stands for all larger ones."""
+    table = np.zeros(max(wanted) + 2, np.bool_)
+    table[list(wanted)] = True
+    return table

@@ -26,8 +26,8 @@ class Parts(NamedTuple):
         ids: of all parts.
         lengths: ids of each part.
         ends: whether the part is the last of its document.
-        loss: whether each id trains: 1 or 0, as long as `ids`; None where all of them do.
-        eos: whether the EOS of each document that ends here trains; None where it does if any token before it does.
+        loss: 1 or 0 for each id, whether it trains; None where all of them do.
+        eos: the same for the EOS of each document that ends here.
     """
 
     ids: U32
@@ -35,6 +35,13 @@ class Parts(NamedTuple):
     ends: Sequence[bool]
     loss: npt.NDArray[np.uint8] | None = None
     eos: npt.NDArray[np.uint8] | None = None
+
+    def of(self, chosen: npt.NDArray[np.bool_]) -> Parts:
+        """Return these parts of all, each of which is a whole document."""
+        ids = np.repeat(chosen, self.lengths)
+        loss = None if self.loss is None else self.loss[ids]
+        ends = [True] * int(chosen.sum())
+        return Parts(self.ids[ids], self.lengths[chosen], ends, loss, None if self.eos is None else self.eos[chosen])
 
 
 def utf8_of(documents: Sequence[Any], *, ids: bool) -> list[bytes | None]:
@@ -80,14 +87,11 @@ def require_ids(batch: RecordBatch, tokenizer: TokenizerInfo) -> None:
 
 
 def joined(parts: Iterable[Parts]) -> Parts:
-    """Join the parts of each document into one."""
+    """Join the parts of each document into one, of which all trains."""
     every = [Parts(np.empty(0, np.uint32), np.empty(0, np.int64), []), *parts]
     ends = np.concatenate([np.asarray(part.ends, np.bool_) for part in every])
     lengths = np.diff(np.cumsum(np.concatenate([part.lengths for part in every]))[ends], prepend=0)
-    loss = None
-    if any(part.loss is not None for part in every):
-        loss = np.concatenate([np.ones(len(part.ids), np.uint8) if part.loss is None else part.loss for part in every])
-    return Parts(np.concatenate([part.ids for part in every]), lengths, [True] * len(lengths), loss)
+    return Parts(np.concatenate([part.ids for part in every]), lengths, [True] * len(lengths))
 
 
 def _is_short(document: Document) -> TypeGuard[str]:

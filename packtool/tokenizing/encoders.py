@@ -6,9 +6,7 @@ much faster and used only where they are known, and verified, to give the same i
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -20,9 +18,6 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 U32 = np.ndarray[Any, np.dtype[np.uint32]]
-
-_REFERENCE_CHARS = 1 << 18
-"""Characters handed to `tokenizers` at once: its encodings take some hundred bytes for each token."""
 
 
 class Encoder(Protocol):
@@ -43,39 +38,21 @@ class EncoderUnsuitableError(UsageError):
     """The fast encoder does not support this tokenizer."""
 
 
-def guarded(library: str, function: Any, *arguments: Any, loads: bool = False, **options: Any) -> Any:
-    """Call a fast library; what it raises becomes the error that names the way out.
-
-    Args:
-        loads: it is loaded, and nothing was encoded yet.
-
-    Raises:
-        EncoderUnsuitableError: it can't load the tokenizer.
-        EncoderMismatchError: it failed on a text.
-    """
+def called(failed: Callable[[str], PacktoolError], function: Any, *arguments: Any, **options: Any) -> Any:
+    """Call a library in Rust; what it raises, panics included, becomes the error that `failed` makes of one line."""
     try:
-        with _panics_caught():
-            return function(*arguments, **options)
-    except _LibraryError as error:
-        what = f"{library} failed ({error})"
-        if loads:
-            raise unsuitable_error(what) from None
-        raise mismatch_error(what) from None
-
-
-class _LibraryError(Exception):
-    """What a library raised, in one line."""
-
-
-@contextmanager
-def _panics_caught() -> Iterator[None]:
-    """Make an error of all that a library in Rust raises: its panics are `BaseException`."""
-    try:
-        yield
+        return function(*arguments, **options)
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
-    except BaseException as error:
-        raise _LibraryError(str(error).splitlines()[0] if str(error) else type(error).__name__) from None
+    except BaseException as error:  # as panics are
+        raise failed(str(error).splitlines()[0] if str(error) else type(error).__name__) from None
+
+
+def guarded(library: str, function: Any, *arguments: Any, loads: bool = False, **options: Any) -> Any:
+    """Call a fast library; its errors become those that name the way out: `unsuitable_error` where it `loads` a
+    tokenizer, `mismatch_error` where it encodes."""
+    error = unsuitable_error if loads else mismatch_error
+    return called(lambda why: error(f"{library} failed ({why})"), function, *arguments, **options)
 
 
 def mismatch_error(what: str, where: str = "--encoder") -> EncoderMismatchError:
@@ -97,16 +74,8 @@ def reference_tokenizer(data: bytes) -> Tokenizer:
     """
     from tokenizers import Tokenizer
 
-    try:
-        with _panics_caught():
-            tokenizer = Tokenizer.from_buffer(data)
-    except _LibraryError as error:
-        raise DataError(
-            "bad-tokenizer",
-            f"the tokenizers library can't load it ({error})",
-            remedy="give a tokenizer.json as that library writes it",
-            where="tokenizer.json",
-        ) from None
+    remedy = "give a tokenizer.json as that library writes it"
+    tokenizer: Tokenizer = called(_error("bad-tokenizer", "can't load it", remedy), Tokenizer.from_buffer, data)
     tokenizer.no_padding()
     tokenizer.no_truncation()
     if getattr(tokenizer.model, "dropout", None) is not None:
@@ -114,8 +83,13 @@ def reference_tokenizer(data: bytes) -> Tokenizer:
     return tokenizer
 
 
+def _error(code: str, what: str, remedy: str) -> Callable[[str], DataError]:
+    """Return what makes the error for a failure of the reference."""
+    return lambda why: DataError(code, f"the tokenizers library {what} ({why})", remedy=remedy, where="tokenizer.json")
+
+
 class ReferenceEncoder:
-    """The `tokenizers` library, on one thread.
+    """The `tokenizers` library, text by text: batches would be encoded by threads, which get in the way of workers.
 
     Args:
         data: a tokenizer.json.
@@ -136,55 +110,14 @@ class ReferenceEncoder:
             self._loaded.encode_special_tokens = self._special_as_text
         return self._loaded
 
+    def spell(self, text: str) -> U32:
+        """Return the ids of one text."""
+        return self.encode([text])[0]
+
     def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         """See `Encoder.encode`."""
         del utf8  # the library takes strings
-        ids: list[Any] = []
-        with _one_thread():
-            for part in _parts(texts, _REFERENCE_CHARS):
-                ids += [np.array(encoding.ids, np.uint32) for encoding in self._encode(part)]
-        lengths = np.array([len(each) for each in ids], np.int64)
-        return (np.concatenate(ids) if ids else np.empty(0, np.uint32)), lengths
-
-    def _encode(self, texts: list[str]) -> list[Any]:
-        tokenizer = self.load()
-        try:
-            with _panics_caught():
-                encodings: list[Any] = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        except _LibraryError as error:
-            raise DataError(
-                "tokenizer-failed",
-                f"the tokenizers library failed on a text with this tokenizer ({error})",
-                remedy="check that the tokenizer.json is whole and consistent",
-                where="tokenizer.json",
-            ) from None
-        return encodings
-
-
-def _parts(texts: Sequence[str], chars: int) -> Iterator[list[str]]:
-    """Yield consecutive texts, cut where `chars` characters are reached."""
-    part: list[str] = []
-    size = 0
-    for text in texts:
-        part.append(text)
-        size += len(text)
-        if size >= chars:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Keep a library from starting threads in a worker: workers are processes, and threads get in their way."""
-    name = "TOKENIZERS_PARALLELISM"
-    before = os.environ.get(name)
-    os.environ[name] = "false"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+        encode, remedy = self.load().encode, "check that the tokenizer.json is whole and consistent"
+        failed = _error("tokenizer-failed", "failed on a text with this tokenizer", remedy)
+        ids = [np.array(called(failed, encode, text, add_special_tokens=False).ids, np.uint32) for text in texts]
+        return np.concatenate([np.empty(0, np.uint32), *ids]), np.array([len(each) for each in ids], np.int64)

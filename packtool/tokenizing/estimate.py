@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from packtool.corpus.fields import Fields
 from packtool.corpus.filters import Filters
 from packtool.corpus.open import open_raw
 from packtool.corpus.parquet import row_groups
 from packtool.corpus.read import SpanReader
-from packtool.corpus.records import CorpusFile, Document, Span
+from packtool.corpus.records import CorpusFile, Span
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -30,32 +29,13 @@ SAMPLE_CHARS = 1 << 15
 """Characters that are encoded of them."""
 
 
-class Estimate(msgspec.Struct, frozen=True):
-    """What a corpus holds, about.
-
-    Attributes:
-        documents: that are not left out.
-        tokens: of these, EOS included.
-    """
-
-    documents: int
-    tokens: int
-
-
-class _Sample(msgspec.Struct, frozen=True):
-    """Documents and tokens for each byte of a file, at one place of the corpus."""
-
-    documents: float
-    tokens: float
-
-
 def estimate(
     files: Sequence[CorpusFile],
     tokenizer: Tokenizer | None,
     fields: Fields,
     filters: Filters,
     renderer: Renderer | None = None,
-) -> Estimate:
+) -> tuple[int, int]:
     """Count in samples, each of which stands for an equal share of the bytes, as files lie there.
 
     Archives can be read from their beginning only, so of those it is the beginning that counts. Nothing is said of
@@ -66,31 +46,21 @@ def estimate(
         renderer: of conversations.
 
     Returns:
-        Three digits, as more would not be known; zeros where the samples hold no document.
+        Documents that are not left out, and their tokens, EOS included. Three digits, as more would not be known;
+        zeros where the samples hold no document.
     """
     total = sum(file.bytes for file in files)
     ends = list(accumulate(file.bytes for file in files))
-    seen: dict[tuple[int, int], _Sample | None] = {}
-    samples = []
+    sample = functools.cache(lambda file, span: _sample(file, span, fields, filters, tokenizer, renderer))
+    known = []
     for number in range(SAMPLES if total else 0):
         place = total * (2 * number + 1) // (2 * SAMPLES)
         chosen = bisect_right(ends, place)
         file = files[chosen]
-        span = _span(file, place - (ends[chosen] - file.bytes))
-        if (chosen, span.start) not in seen:
-            seen[chosen, span.start] = _sample(file, span, fields, filters, tokenizer, renderer)
-        samples.append(seen[chosen, span.start])
-    known = [sample for sample in samples if sample is not None]
-    if not known:
-        return Estimate(0, 0)
-    return Estimate(
-        _rounded(fmean(sample.documents for sample in known) * total),
-        _rounded(fmean(sample.tokens for sample in known) * total),
-    )
-
-
-def _rounded(value: float) -> int:
-    return int(float(f"{value:.3g}"))
+        if (found := sample(file, _span(file, place - (ends[chosen] - file.bytes)))) is not None:
+            known.append(found)
+    documents, tokens = (int(float(f"{fmean(each) * total:.3g}")) for each in zip(*known or [(0, 0)], strict=True))
+    return documents, tokens
 
 
 def _span(file: CorpusFile, at: int) -> Span:
@@ -115,8 +85,8 @@ def _sample(
     filters: Filters,
     tokenizer: Tokenizer | None,
     renderer: Renderer | None,
-) -> _Sample | None:
-    """Estimate from a span of a file; None if no record begins there."""
+) -> tuple[float, float] | None:
+    """Return documents and tokens for each byte of a span of a file; None if no record begins there."""
     read = held = documents = encoded = tokens = 0
     for batch in SpanReader(file, span, fields, salvage=False):
         read += batch.progress
@@ -125,7 +95,7 @@ def _sample(
 
             render(renderer, batch)
         for document in filter(filters.keeps, batch.documents) if not fields.ids else ():
-            characters = _characters(document)
+            characters = len(document) if isinstance(document, str) else sum(map(len, document))
             documents += characters > 0
             held += characters
             if encoded < SAMPLE_CHARS and tokenizer is not None:
@@ -140,8 +110,4 @@ def _sample(
             encoded = tokens = 1
         if read >= SAMPLE_BYTES:
             break
-    return _Sample(documents / read, (held * tokens / max(encoded, 1) + documents) / read) if read else None
-
-
-def _characters(document: Document) -> int:
-    return len(document) if isinstance(document, str) else sum(map(len, document))
+    return (documents / read, (held * tokens / max(encoded, 1) + documents) / read) if read else None

@@ -13,7 +13,45 @@ from typing import Any
 
 import msgspec
 
-from packtool.tokenizing import patterns, unicode
+from packtool.tokenizing import unicode
+
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+"""GPT-2, GPT-NeoX, RoBERTa; what ByteLevel splits by itself."""
+
+_WHITE = r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+_GPT4 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*" + _WHITE
+GPT4 = _GPT4 % "{1,3}"
+"""GPT-3.5 and GPT-4 (cl100k), Llama 3, OLMo 2."""
+QWEN2 = _GPT4 % ""
+"""Qwen 2 and 3."""
+
+QWEN35 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*" + _WHITE
+"""Qwen 3.5 and later, where marks go with letters."""
+
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_CASED = (
+    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+%(ending)s|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*%(ending)s"
+    r"|\p{N}%(digits)s| ?[^\s\p{L}\p{N}]+[\r\n/]*" + _WHITE
+)
+O200K = _CASED % {"ending": "(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "digits": "{1,3}"}
+"""GPT-4o and gpt-oss."""
+TEKKEN = _CASED % {"ending": "", "digits": ""}
+"""Mistral Nemo and later."""
+
+DEEPSEEK = (
+    r"\p{N}{1,3}",
+    "[一-龥\u3040-ゟ゠-ヿ]+",
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|"""
+    "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*" + _WHITE.replace(r"\r\n", "\r\n"),
+)
+"""The three of DeepSeek V3 and later, one after the other."""
+
+COVERING = frozenset({GPT4, QWEN2, QWEN35, O200K, TEKKEN})
+"""Every character is a letter (or a mark), a number, whitespace, or in the class of all others: no text is left between
+two matches, so that keeping matches only is the same as isolating them."""
+
+SETTLED = frozenset({(GPT2,), (GPT4,), (QWEN2,), (QWEN35,), (O200K,), (TEKKEN,), DEEPSEEK})
+"""None of their alternatives goes on from a letter into whitespace, nor looks back."""
 
 _NFC = {"type": "NFC"}
 
@@ -24,7 +62,7 @@ class Shape(msgspec.Struct, frozen=True):
     Attributes:
         rewritten: entries of the tokenizer.json to replace, and the JSON to replace them with.
         joined: a batch may be encoded as one text with a special token between its texts.
-        digits: every numeric character is a pre-token of its own (see digits.py).
+        digits: every numeric character is a pre-token of its own (see gigatoken.py).
         foreign: the vocabulary has entries that are not byte-level strings, which must be left out.
         newer: names of the sets of characters whose texts go to the reference (see unicode.py).
     """
@@ -37,21 +75,16 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 def shape(spec: Mapping[str, Any]) -> Shape | str:
-    """Return how gigatoken encodes a tokenizer with a BPE, or why it does not.
-
-    Args:
-        spec: the parsed tokenizer.json.
+    """Return how gigatoken encodes a tokenizer with a BPE, given by its parsed tokenizer.json, or why it does not.
 
     >>> shape({"model": {"type": "BPE", "end_of_word_suffix": "</w>"}})
     'it has a suffix on words'
     """
     model = spec["model"]
-    for option, meaning in (
-        ("continuing_subword_prefix", "a prefix on continuing subwords"),
-        ("end_of_word_suffix", "a suffix on words"),
-    ):
-        if model.get(option):
-            return f"it has {meaning}"
+    if model.get("continuing_subword_prefix"):
+        return "it has a prefix on continuing subwords"
+    if model.get("end_of_word_suffix"):
+        return "it has a suffix on words"
     return _sentencepiece(spec) if model.get("byte_fallback") else _byte_level(spec)
 
 
@@ -115,14 +148,14 @@ def split_by(pre_tokenizer: Mapping[str, Any] | None) -> tuple[str, ...] | None:
     """List the regular expressions by which a byte-level pre-tokenizer isolates, in order; None if it does something
     else.
 
-    >>> split_by({"type": "ByteLevel"}) == (patterns.GPT2,)
+    >>> split_by({"type": "ByteLevel"}) == (GPT2,)
     True
     """
     *splits, last = steps(pre_tokenizer) or [{"type": None}]
     if last["type"] != "ByteLevel" or last.get("add_prefix_space"):
         return None
     if not splits or [step["type"] for step in splits] == ["Digits"]:
-        return (patterns.GPT2,) if last.get("use_regex", True) else None
+        return (GPT2,) if last.get("use_regex", True) else None
     found = []
     for step in splits:
         pattern = (step.get("pattern") or {}).get("Regex") if step["type"] == "Split" else None
@@ -136,33 +169,21 @@ def _isolates(split: Mapping[str, Any], pattern: str) -> bool:
     if split.get("behavior") == "Isolated" and not split.get("invert"):
         return True
     # To remove what does not match is to isolate, where every character matches.
-    return split.get("behavior") == "Removed" and split.get("invert") is True and pattern in patterns.COVERING
+    return split.get("behavior") == "Removed" and split.get("invert") is True and pattern in COVERING
 
 
 def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> Mapping[str, Any] | str:
     """Return the plainest pre-tokenizer that means the same, or why gigatoken has none."""
-    if pre_tokenizer is None:
-        return "it has no pre-tokenizer"
-    types, splits = kinds(pre_tokenizer), split_by(pre_tokenizer)
-    if types not in (["ByteLevel"], ["Digits", "ByteLevel"], ["Split", "ByteLevel"]) and splits != patterns.DEEPSEEK:
-        return f"its pre-tokenizer is {' + '.join(types)}"
-    first, last = steps(pre_tokenizer)[0], steps(pre_tokenizer)[-1]
-    reason = None
-    if last.get("add_prefix_space"):
-        reason = "it adds a space before texts"
-    elif first["type"] == "Digits" and not first.get("individual_digits"):
-        reason = "its pre-tokenizer keeps runs of digits together"  # for which gigatoken has no pattern
-    elif splits is None:
-        does = "does more than isolate one pattern" if first["type"] == "Split" else "is ByteLevel without its pattern"
-        reason = f"its pre-tokenizer {does}"
-    elif splits not in patterns.SETTLED:
-        reason = "its regular expression is another"
-    if reason is not None or splits is None or first["type"] != "Split":
-        return reason or last
+    splits, every = split_by(pre_tokenizer), steps(pre_tokenizer)
+    runs = any(step["type"] == "Digits" and not step.get("individual_digits") for step in every)
+    if splits is None or splits not in SETTLED or runs:
+        return f"its pre-tokenizer, {' + '.join(kinds(pre_tokenizer)) or 'none'}, does not split as any that is listed"
+    if every[0]["type"] != "Split":
+        return every[-1]
     isolated = [
         {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False} for pattern in splits
     ]
-    return {"type": "Sequence", "pretokenizers": [*isolated, last]}
+    return {"type": "Sequence", "pretokenizers": [*isolated, every[-1]]}
 
 
 def unlike_added(
@@ -213,13 +234,8 @@ def _overlap(later: Sequence[str], first: Sequence[str]) -> str | None:
     return None
 
 
-def byte_characters() -> frozenset[str]:
-    """Return the 256 characters that stand for bytes in a byte-level vocabulary."""
-    return frozenset(bytes_of_characters())
-
-
 def bytes_of_characters() -> dict[str, int]:
-    """Return the byte that each of these characters stands for.
+    """Return the byte that each character of a byte-level vocabulary stands for.
 
     >>> bytes_of_characters()["Ġ"], bytes_of_characters()["a"]
     (32, 97)
@@ -240,17 +256,12 @@ def _foreign(vocab: Collection[str], tokens: Iterable[Mapping[str, Any]]) -> boo
     return any(_NOT_BYTES.search(text) and text not in known for text in vocab)
 
 
-_NOT_BYTES = re.compile(f"[^{re.escape(''.join(sorted(byte_characters())))}]")
-
-
+BYTE_CHARACTERS = frozenset(bytes_of_characters())
+"""The 256 characters that stand for bytes."""
+_NOT_BYTES = re.compile(f"[^{re.escape(''.join(sorted(BYTE_CHARACTERS)))}]")
 _SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
 _PREPENDED = {"type": "Prepend", "prepend": "▁"}
-_SPLIT_AT_SPACES = {
-    "type": "Split",
-    "pattern": {"String": " "},
-    "behavior": "MergedWithPrevious",
-    "invert": False,
-}
+_SPLIT_AT_SPACES = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
 _METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False}
 
 
@@ -278,7 +289,6 @@ def _sentencepiece(spec: Mapping[str, Any]) -> Shape | str:
 
 
 def marks_beginnings(spec: Mapping[str, Any]) -> bool:
-    """Return whether a text that begins with a letter gets a mark as if it began with a space, for one of
-    SentencePiece."""
+    """Return whether a text that begins with a letter gets a mark as if it began with a space."""
     normalizer = plain(spec.get("normalizer"))
     return spec.get("pre_tokenizer") == _METASPACE or _PREPENDED in (normalizer or {}).get("normalizers", ())

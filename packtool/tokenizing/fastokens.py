@@ -17,7 +17,7 @@ import numpy as np
 from packtool.plan import I64
 from packtool.tokenizing import unicode
 from packtool.tokenizing.encoders import U32, guarded
-from packtool.tokenizing.families import Shape, byte_characters, normalizers, steps, unlike_added
+from packtool.tokenizing.families import BYTE_CHARACTERS, Shape, normalizers, steps, unlike_added
 from packtool.tokenizing.spec import for_encoding
 
 _STACK = 1 << 28
@@ -29,10 +29,7 @@ _READ_APART = re.compile(r"\\[^\WpPsSrnt]|\[\[:")
 
 
 def shape(spec: Mapping[str, Any]) -> Shape | str:
-    """Return how fastokens encodes a tokenizer with a BPE, or why it does not.
-
-    Args:
-        spec: the parsed tokenizer.json.
+    """Return how fastokens encodes a tokenizer with a BPE, given by its parsed tokenizer.json, or why it does not.
 
     >>> shape({"model": {"type": "BPE", "byte_fallback": True}})
     'its BPE is not on bytes'
@@ -42,7 +39,7 @@ def shape(spec: Mapping[str, Any]) -> Shape | str:
         return "its BPE is not on bytes"
     if model.get("continuing_subword_prefix"):
         return "it has a prefix on continuing subwords"
-    if model.get("unk_token") and missing_bytes(model["vocab"]):
+    if model.get("unk_token") and BYTE_CHARACTERS - model["vocab"].keys():
         return "it has an unknown token, and bytes without an entry"
     # It looks for tokens in normalized text, too.
     return _unlike_steps(spec) or unlike_added(spec.get("added_tokens") or (), None) or Shape(newer=unicode.PCRE)
@@ -61,11 +58,6 @@ def _unlike_steps(spec: Mapping[str, Any]) -> str | None:
     return None
 
 
-def missing_bytes(vocab: Mapping[str, int]) -> list[str]:
-    """List the characters that stand for bytes which a byte-level vocabulary has no entry for."""
-    return sorted(byte_characters() - vocab.keys())
-
-
 class FastokensEncoder:
     """fastokens, on one thread.
 
@@ -73,7 +65,6 @@ class FastokensEncoder:
         data: a tokenizer.json that has a `shape`.
         vocab_size: one more than its largest id. A byte without an entry gets an id from there on: `tokenizers` leaves
             it out and joins its neighbours, so texts with one must go to it.
-        special_as_text: encode special tokens that occur in a text as plain text.
 
     Raises:
         EncoderUnsuitableError: fastokens does not support it after all.
@@ -101,7 +92,7 @@ class FastokensEncoder:
 def _whole(vocab: Mapping[str, int], tokens: Sequence[Mapping[str, Any]], vocab_size: int) -> dict[str, int]:
     """Return a vocabulary as fastokens takes it: an entry for every byte and every id, and none that is empty."""
     found = {text: number for text, number in vocab.items() if text}
-    found |= {text: vocab_size + number for number, text in enumerate(missing_bytes(vocab))}
+    found |= {text: vocab_size + number for number, text in enumerate(sorted(BYTE_CHARACTERS - vocab.keys()))}
     if max(found.values(), default=-1) >= len(found):
         found = {token["content"]: token["id"] for token in tokens} | found
         gaps = set(range(max(found.values()))) - set(found.values())

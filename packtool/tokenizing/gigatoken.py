@@ -1,26 +1,25 @@
-"""The fast encoder.
-
-It is used for the tokenizers that families.py knows, and verified as it runs (verify.py). Its own file readers are
-never used.
-"""
+"""The fast encoder for the tokenizers that families.py knows; its own file readers are never used."""
 
 from __future__ import annotations
 
+import functools
 import resource
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from packtool.plan import I64
-from packtool.tokenizing.digits import FLAGS, Digits
 from packtool.tokenizing.encoders import U32, guarded, unsuitable_error
-from packtool.tokenizing.families import Shape, byte_characters
+from packtool.tokenizing.families import BYTE_CHARACTERS, Shape
 from packtool.tokenizing.spec import for_encoding
+from packtool.tokenizing.unicode import table
 
 _MAX_CACHE = 1 << 29
 """Bytes by which a process may grow before gigatoken is loaded again: it remembers every word that it has seen."""
+FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
 SEPARATOR = "\U0010fffepacktool\U0010fffe"
 """Stands between the texts of a batch, as a special token of its own, which no pre-token crosses."""
 
@@ -32,11 +31,9 @@ class GigatokenEncoder:
     nested arrays that gigatoken's own batches need.
 
     Args:
-        data: a tokenizer.json of a family that it is right for.
-        shape: which (see families.py).
-        vocab_size: one more than its largest id.
+        data: a tokenizer.json.
+        shape, vocab_size, special_as_text: as the recipe has them (see encoder_choice.py).
         spell: the ids of one character alone, by the reference.
-        special_as_text: encode special tokens that occur in a text as plain text.
 
     Raises:
         EncoderUnsuitableError: gigatoken does not support it after all.
@@ -62,8 +59,7 @@ class GigatokenEncoder:
         if shape.foreign or shape.digits:
             vocab = msgspec.json.decode(entries["model"]["vocab"], type=dict[str, int])
             if shape.foreign:
-                alphabet = byte_characters()
-                vocab = {text: n for text, n in vocab.items() if text in known or alphabet.issuperset(text)}
+                vocab = {text: n for text, n in vocab.items() if text in known or BYTE_CHARACTERS.issuperset(text)}
                 entries["model"]["vocab"] = vocab
             if shape.digits:
                 self._digits = Digits(vocab, vocab_size + 1, spell, known)
@@ -102,6 +98,41 @@ class GigatokenEncoder:
 
     def _expanded(self, ids: U32) -> U32:
         return ids if self._digits is None else self._digits.expand(ids)
+
+
+class Digits:
+    """Every numeric character as a pre-token of its own, which gigatoken has no pattern for.
+
+    An added token splits a text where it stands, as the pre-tokenizer does before a digit and after it. So every
+    numeric character becomes one: those of ASCII with the id they have, since they are entries of their own; the
+    others, which may take several ids, with a placeholder above all ids, which is replaced afterwards.
+
+    Args:
+        vocab: of the model.
+        first: the first placeholder; above all ids.
+        spell: the ids of one character alone.
+        taken: texts of the tokenizer's own added tokens, which keep their ids.
+    """
+
+    def __init__(
+        self, vocab: Mapping[str, int], first: int, spell: Callable[[str], U32], taken: frozenset[str]
+    ) -> None:
+        numeric = [chr(code) for code in np.flatnonzero(table("numeric")) if chr(code) not in taken]
+        kept = {each: vocab[each] for each in numeric if each.isascii() and each in vocab}
+        self._first = first
+        self._characters = [each for each in numeric if each not in kept]
+        self._spell = functools.cache(spell)
+        ids = kept | {each: first + number for number, each in enumerate(self._characters)}
+        self.tokens: list[dict[str, Any]] = [{"id": number, "content": each, **FLAGS} for each, number in ids.items()]
+
+    def expand(self, ids: U32) -> U32:
+        """Replace every placeholder among ids by what it stands for."""
+        places = np.flatnonzero(ids >= self._first)
+        if not len(places):
+            return ids
+        before, *others = np.split(ids, places)
+        spelled = [self._spell(self._characters[part[0] - self._first]) for part in others]
+        return np.concatenate([before, *chain.from_iterable(zip(spelled, (part[1:] for part in others), strict=True))])
 
 
 def _load(entries: Mapping[str, Any], tokens: list[dict[str, Any]]) -> Any:

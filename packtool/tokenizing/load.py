@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,33 +17,95 @@ from packtool.storage.schema import TokenizerInfo
 from packtool.storage.tokenizer_files import default_tokenizer
 from packtool.tokenizing import findings, other_formats
 from packtool.tokenizing.encoders import reference_tokenizer
-from packtool.tokenizing.spec import merges_fit, not_applied, parse
+from packtool.tokenizing.spec import not_applied, parse
 from packtool.tokenizing.special import TokenizerWarning, marked, special, warnings_of_bos, warnings_of_eos
 from packtool.warnings import warn
 
 
 @dataclass(frozen=True)
-class LoadedTokenizer:
-    """A tokenizer.json and what packtool must know of it.
+class FoundTokenizer:
+    """A tokenizer.json and the files beside it, parsed when somebody asks.
 
     Attributes:
-        data: the bytes of the tokenizer.json.
-        info: what the manifest records.
-        special: texts of its special tokens, in order.
-        files: what to keep with the tokens, by name: the tokenizer.json and the configuration files beside it.
-        parsed: the tokenizer.json, where it was parsed.
+        files: by name, as they are: the tokenizer.json and its configuration, most telling first.
+        where: they are, for messages.
     """
 
-    data: bytes
+    files: dict[str, bytes]
+    where: str
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the tokenizer.json."""
+        return self.files[TOKENIZER]
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """The tokenizer.json, parsed; without merges."""
+        try:
+            return parse(self.data)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise self._bad(f"not a tokenizer.json ({error})") from None
+
+    @cached_property
+    def vocab(self) -> dict[str, int]:
+        """Every token's id; added tokens have those that `tokenizers` gives them, whatever the file says."""
+        vocab, added = self.spec["model"].get("vocab"), self.spec.get("added_tokens") or ()
+        if isinstance(vocab, list):  # Unigram: [token, score] pairs in id order
+            vocab = {pair[0]: number for number, pair in enumerate(vocab)}
+        if not isinstance(vocab, dict):
+            raise self._bad("its model has no vocabulary")
+        ids = _with_added(vocab, added)
+        if ids is None:
+            find = reference_tokenizer(self.data).token_to_id
+            found = {token["content"]: find(token["content"]) for token in added}
+            ids = vocab | {text: number for text, number in found.items() if number is not None}
+        if not ids:
+            raise self._bad("its vocabulary is empty")
+        return ids
+
+    @cached_property
+    def vocab_size(self) -> int:
+        """One more than the largest id."""
+        return 1 + max(self.vocab.values())
+
+    @cached_property
+    def configs(self) -> list[Mapping[str, Any]]:
+        """The parsed configuration files, most telling first."""
+        found: list[Mapping[str, Any]] = []
+        for name in [name for name in TOKENIZER_CONFIGS if name in self.files]:
+            try:
+                found.append(msgspec.json.decode(self.files[name], type=dict[str, Any]))
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                what, where = f"not valid JSON ({error})", f"{self.where}: {name}"
+                raise DataError("bad-tokenizer-config", what, remedy="fix or remove it", where=where) from None
+        return found
+
+    def _bad(self, what: str) -> DataError:
+        remedy = "give a tokenizer.json as the tokenizers library writes it"
+        return DataError("bad-tokenizer", what, remedy=remedy, where=self.where)
+
+
+@dataclass(frozen=True)
+class LoadedTokenizer:
+    """A tokenizer with the tokens that begin and end documents.
+
+    Attributes:
+        found: as it was found.
+        info: what the manifest records.
+        special: texts of its special tokens, in order.
+        files: what to keep with the tokens, by name.
+    """
+
+    found: FoundTokenizer
     info: TokenizerInfo
     special: tuple[str, ...]
     files: dict[str, bytes]
-    parsed: dict[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @property
-    def spec(self) -> dict[str, Any]:
-        """The tokenizer.json, parsed if it was not; without merges."""
-        return parse(self.data) if self.parsed is None else self.parsed
+    def data(self) -> bytes:
+        """The bytes of the tokenizer.json."""
+        return self.found.data
 
 
 class _Settled(msgspec.Struct, frozen=True):
@@ -51,25 +114,6 @@ class _Settled(msgspec.Struct, frozen=True):
     info: TokenizerInfo
     special: tuple[str, ...]
     warnings: list[TokenizerWarning]
-
-
-@dataclass(frozen=True)
-class FoundTokenizer:
-    """A tokenizer as it was found.
-
-    Attributes:
-        data: the bytes of the tokenizer.json.
-        spec: the same, parsed; without merges.
-        vocab: every token's id.
-        configs: the parsed configuration files beside it, most telling first.
-        files: all of these files as they are, by name.
-    """
-
-    data: bytes
-    spec: dict[str, Any]
-    vocab: dict[str, int]
-    configs: list[Mapping[str, Any]]
-    files: dict[str, bytes]
 
 
 def load(
@@ -98,19 +142,13 @@ def load(
         DataError: no such tokenizer, or it can't be read; the hub can't be reached.
         UsageError: no EOS or BOS is known, or the one asked for is not in the vocabulary.
     """
-    files = _read(source, revision)
-    where = _where(source)
-    digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-
-    parsed = None
+    found = find(source, revision)
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in found.files.items()}
 
     def settle() -> _Settled:
-        nonlocal parsed
-        found = _found(files, where)
-        parsed = found.spec
-        spec, vocab, configs, marks = found.spec, found.vocab, found.configs, marked(found.spec)
+        vocab, configs, marks = found.vocab, found.configs, marked(found.spec)
         warnings: list[TokenizerWarning] = []
-        if asked := not_applied(spec):
+        if asked := not_applied(found.spec):
             what = f"the tokenizer.json asks for {' and '.join(asked)}, which is not done"
             remedy = "nothing is lost: whole documents are stored, always alike"
             warnings.append(TokenizerWarning("tokenizer-options", what, remedy))
@@ -121,36 +159,26 @@ def load(
             bos_id, _ = special("bos", bos_token, vocab, configs, marks)
         elif not chats:
             warnings += warnings_of_bos(configs)
-        contents = (token["content"] for token in spec.get("added_tokens") or ())
+        contents = (token["content"] for token in found.spec.get("added_tokens") or ())
         added = {content: vocab[content] for content in contents if content in vocab}
-        info = TokenizerInfo(digests[TOKENIZER], max(vocab.values()) + 1, eos_id, eos_text, bos_id, added)
+        info = TokenizerInfo(digests[TOKENIZER], found.vocab_size, eos_id, eos_text, bos_id, added)
         return _Settled(info, tuple(sorted(marks)), warnings)
 
     finding = findings.finding(kept, digests, eos_token, bos, bos_token, chats)
     settled = findings.found(finding, _Settled, settle)
     for each in settled.warnings:
-        warn(each.code, each.what, remedy=each.remedy, where=where)
-    return LoadedTokenizer(files[TOKENIZER], settled.info, settled.special, files, parsed)
+        warn(each.code, each.what, remedy=each.remedy, where=found.where)
+    return LoadedTokenizer(found, settled.info, settled.special, found.files)
 
 
-def inspect(source: str | Path | None = None, revision: str | None = None) -> FoundTokenizer:
-    """Find and read a tokenizer; see `load`, which also settles its EOS.
+def find(source: str | Path | None = None, revision: str | None = None) -> FoundTokenizer:
+    """Find a tokenizer; see `load`, which also settles its EOS.
 
     Raises:
-        DataError: no such tokenizer, or it can't be read; the hub can't be reached.
+        DataError: no such tokenizer, or it can't be read; the hub can't be reached. What is in its files is found wrong
+            when it is asked for.
     """
-    return _found(_read(source, revision), _where(source))
-
-
-def _where(source: str | Path | None) -> str:
-    return str(source) if source is not None else "the default tokenizer"
-
-
-def _found(files: dict[str, bytes], where: str) -> FoundTokenizer:
-    data = files[TOKENIZER]
-    spec = _parse(data, where)
-    configs = [_config(files[name], f"{where}: {name}") for name in TOKENIZER_CONFIGS if name in files]
-    return FoundTokenizer(data, spec, _vocabulary(spec, data, where), configs, files)
+    return FoundTokenizer(_read(source, revision), "the default tokenizer" if source is None else str(source))
 
 
 def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
@@ -198,67 +226,9 @@ def _bytes(path: Path) -> bytes:
         ) from None
 
 
-def _config(data: bytes, where: str) -> Mapping[str, Any]:
-    try:
-        return msgspec.json.decode(data, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise DataError(
-            "bad-tokenizer-config", f"not valid JSON ({error})", remedy="fix or remove it", where=where
-        ) from None
-
-
-def _parse(data: bytes, where: str) -> dict[str, Any]:
-    try:
-        spec = parse(data)
-        fits = merges_fit(data, spec)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise _bad_tokenizer(f"not a tokenizer.json ({error})", where) from None
-    if not fits:
-        raise _bad_tokenizer("merges without the prefix of continuing subwords that it has", where)
-    return spec
-
-
-def vocabulary_size(spec: Mapping[str, Any], data: bytes) -> int:
-    """Return one more than the largest id, for a parsed tokenizer.json and its bytes."""
-    return 1 + max(_vocabulary(spec, data, "tokenizer.json").values())
-
-
-def _bad_tokenizer(what: str, where: str) -> DataError:
-    remedy = "give a tokenizer.json as the tokenizers library writes it"
-    return DataError("bad-tokenizer", what, remedy=remedy, where=where)
-
-
-def _vocabulary(spec: Mapping[str, Any], data: bytes, where: str) -> dict[str, int]:
-    """Return every token's id; added tokens have those that `tokenizers` gives them, whatever the file says."""
-    vocab = spec["model"].get("vocab")
-    if isinstance(vocab, list):  # Unigram: [token, score] pairs in id order
-        ids = {pair[0]: number for number, pair in enumerate(vocab)}
-    elif isinstance(vocab, dict):
-        ids = vocab
-    else:
-        raise _bad_tokenizer("its model has no vocabulary", where)
-    added = spec.get("added_tokens") or ()
-    simple = _with_added(ids, added)
-    if simple is None:
-        ids = dict(ids)
-        tokenizer = reference_tokenizer(data)
-        for token in added:
-            if (number := tokenizer.token_to_id(token["content"])) is not None:
-                ids[token["content"]] = number
-    else:
-        ids = simple
-    if not ids:
-        raise _bad_tokenizer("its vocabulary is empty", where)
-    return ids
-
-
 def _with_added(ids: Mapping[str, int], added: Sequence[Any]) -> dict[str, int] | None:
     """Return all ids, if those in the file are the ones that `tokenizers` gives: that of the vocabulary, or the next
-    one.
-
-    None where they are not, or anything is odd: then the library must tell. Nearly every file is simple, and a process
-    that only hands out work need not load it.
-    """
+    one; None where they are not, or anything is odd. Nearly every file is simple, and needs no library to tell."""
     known = dict(ids)
     try:
         if max(known.values(), default=-1) + 1 != len(known):

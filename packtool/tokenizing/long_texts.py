@@ -16,12 +16,11 @@ Added tokens must not reach over a cut either.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 from packtool.corpus.records import Document
-from packtool.tokenizing.families import marks_beginnings, plain, shape, split_by
-from packtool.tokenizing.patterns import SETTLED
+from packtool.tokenizing.families import SETTLED, marks_beginnings, plain, shape, split_by
 from packtool.tokenizing.splintr import unlike_bert
 
 PIECE = 1 << 15
@@ -83,30 +82,20 @@ def pieces(document: Document, cut: str) -> Iterator[str]:
     >>> list(pieces("short text", BEFORE))
     ['short text']
     """
-    if isinstance(document, str):
-        if len(document) <= PIECE or not cut:
-            yield document
-        else:
-            yield from _cut([document], cut)
-    elif cut:
-        yield from _cut(document, cut)
-    else:
-        yield "".join(document)
-
-
-def _cut(parts: Iterable[str], cut: str) -> Iterator[str]:
+    parts = [document] if isinstance(document, str) else document
+    if not cut:
+        yield "".join(parts)
+        return
     fits = _FITS[cut]
-    held = ""
+    held = last = ""
     waiting: list[str] = []  # joined once a place to cut comes: joining and searching each time would be quadratic
-    last = ""
     for part in parts:
         waiting.append(part)
         place = _first_cut(last + part, 1, fits)
         last = part[-1:] or last
-        if not place:
-            continue
-        held, waiting = held + "".join(waiting), []
-        held = yield from _cut_off(held, cut)
+        if place:
+            held, waiting = held + "".join(waiting), []
+            held = yield from _cut_off(held, cut)
     held = yield from _cut_off(held + "".join(waiting), cut)
     yield held
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import codecs
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -40,14 +40,52 @@ class RejectedRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
     bytes: int = 0
 
 
-class _RejectFile:
-    """The `rejected.jsonl` of a directory: made when there is a first record, hashed as it is written, durable."""
+class RejectLog:
+    """The `rejected.jsonl` of a directory: made when there is a first record, hashed as it is written, durable.
 
-    def __init__(self, directory: Path) -> None:
+    Args:
+        directory: of a block, or of the store.
+        keep: write it; else records are only counted.
+    """
+
+    def __init__(self, directory: Path, *, keep: bool = True) -> None:
+        self.count = 0
         self._path = directory / REJECTED
+        self._keep = keep
         self._file: IO[bytes] | None = None
         self._hash = xxhash.xxh3_128()
         self._bytes = 0
+
+    def add(self, file: int, reject: Reject, before: int) -> None:
+        """Record a reject of file number `file`, with `before` records before its batch in the span."""
+        self.count += 1
+        if not self._keep:
+            return
+        record = before + reject.record if reject.record else 0
+        entry = RejectedRecord(file=file, record=record, code=reject.code, reason=reject.reason, bytes=reject.size)
+        if reject.raw is not None:
+            try:
+                # An excerpt may end within a character: leave out what there is of it.
+                entry.raw = codecs.getincrementaldecoder("utf-8")().decode(reject.raw, final=not reject.size)
+            except UnicodeDecodeError:
+                entry.raw_base64 = base64.b64encode(reject.raw).decode()
+        self._write(entry)
+
+    def join(self, directory: Path, names: Sequence[str], before: Mapping[int, int]) -> None:
+        """Append the rejects of the block in `directory`, which has some, under the names of their files.
+
+        Args:
+            names: of all files, by number.
+            before: records of files in the blocks before, from where this one numbers its own.
+        """
+        with os.fdopen(open_inside(directory, REJECTED), "rb") as lines:
+            for line in lines:
+                entry = msgspec.json.decode(line, type=RejectedRecord)
+                number = int(entry.file)
+                entry.file = names[number]
+                if entry.record:
+                    entry.record += before.get(number, 0)
+                self._write(entry)
 
     def _write(self, record: RejectedRecord) -> None:
         if self._file is None:
@@ -69,56 +107,3 @@ class _RejectFile:
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
-
-
-class RejectLog(_RejectFile):
-    """Counts the rejects of one block and, if `keep`, writes them to `rejected.jsonl` in its directory."""
-
-    def __init__(self, directory: Path, *, keep: bool) -> None:
-        super().__init__(directory)
-        self.count = 0
-        self._keep = keep
-
-    def add(self, file: int, reject: Reject, before: int) -> None:
-        """Record a reject of file number `file`, with `before` records before its batch in the span."""
-        self.count += 1
-        if not self._keep:
-            return
-        record = before + reject.record if reject.record else 0
-        entry = RejectedRecord(file=file, record=record, code=reject.code, reason=reject.reason, bytes=reject.size)
-        if reject.raw is not None:
-            try:
-                # An excerpt may end within a character: leave out what there is of it.
-                entry.raw = codecs.getincrementaldecoder("utf-8")().decode(reject.raw, final=not reject.size)
-            except UnicodeDecodeError:
-                entry.raw_base64 = base64.b64encode(reject.raw).decode()
-        self._write(entry)
-
-
-class RejectJoiner(_RejectFile):
-    """Joins the rejects of all blocks, in order, in the store's `rejected.jsonl`; without any there is no such file.
-
-    Args:
-        store: directory of the store.
-        names: of the files, by number.
-    """
-
-    def __init__(self, store: Path, names: Sequence[str]) -> None:
-        super().__init__(store)
-        self._names = names
-        self._records: dict[int, int] = {}
-
-    def add(self, directory: Path) -> None:
-        """Append the rejects of the block in `directory`, which has some."""
-        with os.fdopen(open_inside(directory, REJECTED), "rb") as lines:
-            for record in lines:
-                entry = msgspec.json.decode(record, type=RejectedRecord)
-                number = int(entry.file)
-                entry.file = self._names[number]
-                if entry.record:
-                    entry.record += self._records.get(number, 0)
-                self._write(entry)
-
-    def passed(self, file: int, records: int) -> None:
-        """Count a block's records of a file: later blocks number theirs from there."""
-        self._records[file] = self._records.get(file, 0) + records

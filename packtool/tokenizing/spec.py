@@ -22,26 +22,19 @@ def parse(data: bytes) -> dict[str, Any]:
     >>> parse(b'{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "normalizer": null}')
     {'model': {'type': 'BPE', 'vocab': {'a': 0}}, 'normalizer': None}
     """
-    entries = msgspec.json.decode(data, type=_Entries)
-    model = {
-        name: msgspec.json.decode(raw, type=_Vocabulary if name == "vocab" else Any)
-        for name, raw in entries.model.items()
-        if name != "merges"
-    }
-    model.setdefault("type", _type(entries.model))
-    others = {name: getattr(entries, name) for name in entries.__struct_fields__ if name != "model"}
+    raw_model, others = _entries(data)
+    merges = raw_model.pop("merges", None)
+    model = {name: _decode(raw, _Vocabulary if name == "vocab" else Any) for name, raw in raw_model.items()}
+    prefix = model.get("continuing_subword_prefix")
+    if merges is not None and isinstance(prefix, str) and prefix:
+        # `tokenizers` cuts as many bytes off the right part of each merge without a look, and ends the process where
+        # that is in the middle of a character.
+        parts = (each.partition(" ")[2] if isinstance(each, str) else each[1] for each in _decode(merges, _Merges))
+        if not all(part.startswith(prefix) for part in parts):
+            raise msgspec.ValidationError("merges without the prefix of continuing subwords that it has")
     for name, type_ in (("normalizer", _Step), ("pre_tokenizer", _Step), ("added_tokens", list[_AddedToken])):
-        msgspec.convert(None if others[name] is msgspec.UNSET else others[name], type_ | None)
-    return {"model": model, **{name: value for name, value in others.items() if value is not msgspec.UNSET}}
-
-
-def _type(model: Mapping[str, msgspec.Raw]) -> str:
-    """Return the type that `tokenizers` takes a model for that names none, as those of older files do."""
-    if "vocab" in model and bytes(memoryview(model["vocab"])[:1]) == b"[":
-        return "Unigram"
-    if "merges" in model:
-        return "BPE"
-    return "WordPiece" if "max_input_chars_per_word" in model else "WordLevel"
+        _decode(others.get(name, _NULL), type_ | None)
+    return {"model": model, **{name: _decode(raw, Any) for name, raw in others.items()}}
 
 
 def for_encoding(data: bytes) -> dict[str, Any]:
@@ -54,11 +47,29 @@ def for_encoding(data: bytes) -> dict[str, Any]:
         Raw JSON by name; the model's entries, too, of which there are thousands of times more than of all others, so
         that they are looked through once.
     """
-    entries = msgspec.json.decode(data, type=_ForEncoding)
-    entries.model.pop("dropout", None)
-    entries.model = {"type": msgspec.Raw(msgspec.json.encode(_type(entries.model)))} | entries.model
-    there = {name: value for name, value in msgspec.structs.asdict(entries).items() if value != _ABSENT}
-    return there | dict.fromkeys(("truncation", "padding", "post_processor"))
+    model, others = _entries(data)
+    model.pop("dropout", None)
+    return {**others, "model": model, **dict.fromkeys(("truncation", "padding", "post_processor"))}
+
+
+def _entries(data: bytes) -> tuple[dict[str, msgspec.Raw], dict[str, msgspec.Raw]]:
+    """Return the entries of the model, with its type, and the others that are there, as they are written."""
+    entries = _decode(data, _Entries)
+    model = entries.model
+    if "type" not in model:  # what `tokenizers` takes an older file for
+        if "vocab" in model and bytes(memoryview(model["vocab"])[:1]) == b"[":
+            kind = "Unigram"
+        elif "merges" in model:
+            kind = "BPE"
+        else:
+            kind = "WordPiece" if "max_input_chars_per_word" in model else "WordLevel"
+        model = {"type": msgspec.Raw(msgspec.json.encode(kind)), **model}
+    others = {name: getattr(entries, name) for name in entries.__struct_fields__[1:]}
+    return model, {name: raw for name, raw in others.items() if raw != _ABSENT}
+
+
+def _decode(data: bytes | msgspec.Raw, kind: Any) -> Any:
+    return msgspec.json.decode(data, type=kind)
 
 
 def not_applied(spec: Mapping[str, Any]) -> list[str]:
@@ -72,53 +83,18 @@ def not_applied(spec: Mapping[str, Any]) -> list[str]:
     return found + ["BPE dropout"] * bool(spec["model"].get("dropout"))
 
 
-def merges_fit(data: bytes, spec: Mapping[str, Any]) -> bool:
-    """Return whether the right part of each merge has the prefix of continuing subwords, if there is one.
-
-    `tokenizers` cuts as many bytes off without a look, and ends the process where that is in the middle of a character.
-
-    Args:
-        data: the tokenizer.json.
-        spec: the same, parsed.
-
-    Raises:
-        msgspec.MsgspecError: the merges are not what they must be.
-    """
-    prefix = spec["model"].get("continuing_subword_prefix")
-    if not isinstance(prefix, str) or not prefix:  # none, or one that `tokenizers` refuses
-        return True
-    merges = msgspec.json.decode(data, type=_WithMerges).model.merges
-    parts = (merge.partition(" ")[2] if isinstance(merge, str) else merge[1] for merge in merges)
-    return all(part.startswith(prefix) for part in parts)
-
-
-class _Merges(msgspec.Struct):
-    merges: list[str | tuple[str, str]] = []
-
-
-class _WithMerges(msgspec.Struct):
-    model: _Merges
+_ABSENT, _NULL = msgspec.Raw(), msgspec.Raw(b"null")
 
 
 class _Entries(msgspec.Struct):
-    model: dict[str, msgspec.Raw]
-    added_tokens: Any = msgspec.UNSET
-    normalizer: Any = msgspec.UNSET
-    pre_tokenizer: Any = msgspec.UNSET
-    truncation: Any = msgspec.UNSET
-    padding: Any = msgspec.UNSET
-
-
-_ABSENT = msgspec.Raw()
-
-
-class _ForEncoding(msgspec.Struct):
     model: dict[str, msgspec.Raw]
     version: msgspec.Raw = _ABSENT
     added_tokens: msgspec.Raw = _ABSENT
     normalizer: msgspec.Raw = _ABSENT
     pre_tokenizer: msgspec.Raw = _ABSENT
     decoder: msgspec.Raw = _ABSENT
+    truncation: msgspec.Raw = _ABSENT
+    padding: msgspec.Raw = _ABSENT
 
 
 class _Step(msgspec.Struct):
@@ -136,3 +112,4 @@ class _AddedToken(msgspec.Struct):
 
 _Id = Annotated[int, Meta(ge=0, lt=1 << 32)]
 _Vocabulary = dict[str, _Id] | list[tuple[str, float]] | None
+_Merges = list[str | tuple[str, str]]

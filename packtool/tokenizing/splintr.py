@@ -1,7 +1,4 @@
-"""The fast encoder for Unigram tokenizers, such as those of T5 and XLM-R, and for WordPiece as BERT has it.
-
-Its library is optional. It is used for the shapes below, on which it was compared, and verified as it runs (verify.py).
-"""
+"""The fast encoder for Unigram, as T5 and XLM-R have it, and for WordPiece as BERT does: an optional library."""
 
 from __future__ import annotations
 
@@ -20,11 +17,7 @@ from packtool.tokenizing.spec import for_encoding
 
 
 def shape(spec: Mapping[str, Any]) -> Shape | str:
-    """Return how splintr encodes a tokenizer, or why it does not.
-
-    Args:
-        spec: the parsed tokenizer.json.
-    """
+    """Return how splintr encodes a tokenizer, given by its parsed tokenizer.json, or why it does not."""
     words = spec["model"]["type"] == "WordPiece"
     reason = unlike_bert(spec) if words else _unlike_sentencepiece(spec)
     reason = reason or unlike_added(spec.get("added_tokens") or (), spec.get("normalizer") or {}) or ""
@@ -78,14 +71,10 @@ def _marks_words(step: Mapping[str, Any]) -> bool:
 
 
 class SplintrEncoder:
-    """splintr, on one thread.
-
-    Args:
-        data: a tokenizer.json that has a `shape`.
-        special_as_text: not supported.
+    """splintr, on one thread, for a tokenizer.json that has a `shape`.
 
     Raises:
-        EncoderUnsuitableError: splintr does not support it after all.
+        EncoderUnsuitableError: splintr does not support it after all; never does it encode special tokens as text.
     """
 
     name = "splintr"

@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from packtool.corpus.origins import Origins
 from packtool.errors import DataError
-from packtool.places.npy import FileEntry
-from packtool.plan import I64, offsets_of
+from packtool.plan import I64
 from packtool.storage.files import write_array
 from packtool.storage.names import columns_file, shard_file, token_dtype
 from packtool.storage.scalar_columns import write_columns
-from packtool.storage.schema import InputEntry
+from packtool.storage.schema import TokenizerInfo, TokenShard
 from packtool.storage.token_store import write_loss, write_shard
 from packtool.tokenizing.encoders import U32
 
@@ -25,51 +24,36 @@ SHARD_TOKENS = 1 << 25
 """A shard closes at the end of the batch that reaches this: it bounds the memory of a worker."""
 
 
-class WrittenShard(msgspec.Struct, frozen=True):
-    """One shard on disk, named relative to the directory it was written to."""
-
-    tokens: FileEntry
-    offsets: FileEntry
-    documents: FileEntry | None = None
-    columns: InputEntry | None = None
-    loss: FileEntry | None = None
-
-
 class ShardWriter:
     """Adds EOS (and BOS) to documents and writes shards 0, 1, … to a directory.
 
     Args:
         directory: existing.
-        vocab_size: every id is below it.
-        eos_id: ends every document.
-        bos_id: begins every document, or None.
+        tokenizer: every id is below its size; its EOS ends every document, and its BOS, if any, begins it.
         provenance: write where documents came from, too.
         columns: names of the scalars that are kept beside the tokens.
-        loss: write which tokens train. EOS trains where any token of its document does, BOS where the next token does;
-            so a document of which all tokens train trains as if nothing were said.
+        loss: write which tokens train; BOS does where the next token does.
 
     Attributes:
         tokens: stored so far, EOS and BOS included.
         trained: those of them that train, where that is written.
-        shards: written so far.
+        shards: written so far, as if they were the first.
     """
 
     def __init__(
         self,
         directory: Path,
-        vocab_size: int,
-        eos_id: int,
-        bos_id: int | None,
+        tokenizer: TokenizerInfo,
         *,
         provenance: bool,
         columns: Sequence[str] = (),
         loss: bool = False,
     ) -> None:
         self._directory = directory
-        self._vocab_size = vocab_size
-        self._dtype = token_dtype(vocab_size)
-        self._eos_id = eos_id
-        self._bos_id = bos_id
+        self._vocab_size = tokenizer.vocab_size
+        self._dtype = token_dtype(tokenizer.vocab_size)
+        self._eos_id = tokenizer.eos_id
+        self._bos_id = tokenizer.bos_id
         self._parts: list[np.ndarray[Any, Any]] = []
         self._lengths: list[I64] = []
         self._origins: list[Origins] | None = [] if provenance else None
@@ -77,19 +61,18 @@ class ShardWriter:
         self._columns: list[list[str | None]] = [[] for _ in columns]
         self._held = 0
         self._open = 0  # ids of a document whose last part is still to come
-        self._open_trains = False  # whether any of these trains
         self._loss: list[npt.NDArray[np.uint8]] | None = [] if loss else None
         self.tokens = 0
         self.trained = 0
-        self.shards: list[WrittenShard] = []
+        self.shards: list[TokenShard] = []
 
     def add(
         self,
         ids: U32,
         lengths: I64,
         ends: Sequence[bool],
-        loss: npt.NDArray[Any] | None = None,
-        eos: npt.NDArray[Any] | None = None,
+        loss: npt.NDArray[np.uint8] | None = None,
+        eos: npt.NDArray[np.uint8] | None = None,
         *,
         origins: Origins | None = None,
         columns: Sequence[Sequence[str | None]] = (),
@@ -100,8 +83,8 @@ class ShardWriter:
             ids: of all parts.
             lengths: ids of each part.
             ends: whether the part is the last of its document.
-            loss: whether each id trains; None where all of them do.
-            eos: whether the EOS of each document that ends here trains; None where any token of it decides.
+            loss: 1 or 0 for each id, whether it trains, where that is written.
+            eos: whether the EOS of each document that ends here trains.
             origins: of the documents that end here.
             columns: their scalars, in the order of their names.
 
@@ -135,10 +118,9 @@ class ShardWriter:
         stored = np.insert(ids.astype(self._dtype), places, values.astype(self._dtype))
         self._parts.append(stored)
         if self._loss is not None:
-            trains = np.ones(len(ids), np.uint8) if loss is None else (np.asarray(loss) != 0).view(np.uint8)
-            ended = self._ends_train(trains, starts) if eos is None else np.asarray(eos, np.bool_)
-            added = np.append(ended[kept], trains[first])
-            self._loss.append(np.insert(trains, places, added))
+            assert loss is not None
+            assert eos is not None
+            self._loss.append(np.insert(loss, places, np.append(eos[kept], loss[first])))
             self.trained += int(np.count_nonzero(self._loss[-1]))
         self._lengths.append(sizes[kept] + 1 + (self._bos_id is not None))
         if self._origins is not None:
@@ -149,16 +131,6 @@ class ShardWriter:
         self._held += len(stored)
         self.tokens += len(stored)
         return int(kept.sum()), int(len(kept) - kept.sum())
-
-    def _ends_train(self, trains: npt.NDArray[np.uint8], starts: I64) -> npt.NDArray[np.bool_]:
-        """Return whether any token trains of each document that ends here; they begin at all `starts` but the last."""
-        before = offsets_of(trains)
-        found: npt.NDArray[np.bool_] = np.diff(before[starts]) > 0
-        if len(found):
-            found[0] |= self._open_trains
-            self._open_trains = False
-        self._open_trains |= bool(before[-1] > before[starts[-1]])
-        return found
 
     def close_full(self) -> None:
         """Write a shard if enough is held. Call it between documents only."""
@@ -179,7 +151,8 @@ class ShardWriter:
             if self._names:
                 columns = write_columns(self._directory / columns_file(number), self._names, self._columns)
                 self._columns = [[] for _ in self._names]
-            loss = None
+            shard = TokenShard(*entries, 0, documents, columns=columns)
             if self._loss is not None:
-                loss, self._loss = write_loss(self._directory, number, self._loss), []
-            self.shards.append(WrittenShard(*entries, documents, columns, loss))
+                shard = replace(shard, loss=write_loss(self._directory, number, self._loss))
+                self._loss = []
+            self.shards.append(shard)

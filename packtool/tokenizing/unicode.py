@@ -19,14 +19,14 @@ import numpy as np
 Table = np.ndarray[Any, np.dtype[np.bool_]]
 """For every code point, whether it is in a set."""
 
-PATTERNS = ("unassigned",)
-"""Names of the tables of a tokenizer that splits by character class."""
-NFC = ("unassigned", "new_marks")
-"""Names of the tables of a tokenizer that also applies NFC."""
-PCRE = ("pcre_spaces",)
-"""Names of the tables of a tokenizer whose regular expressions PCRE2 looks for."""
-BERT = ("unassigned", "new_marks", "bert")
-"""Names of the tables of a tokenizer that normalizes and splits as BERT does, character by character."""
+# Names of the sets for a tokenizer that splits by character class, or whose regular expressions PCRE2 looks for; that
+# also applies NFC, or normalizes and splits as BERT does, character by character.
+PATTERNS, NFC, PCRE, BERT = (
+    ("unassigned",),
+    ("unassigned", "new_marks"),
+    ("pcre_spaces",),
+    ("unassigned", "new_marks", "bert"),
+)
 
 
 @functools.cache

@@ -57,22 +57,24 @@ class Verified:
     """An encoder that checks itself against the reference as it goes.
 
     Args:
-        encoder: what encodes.
-        reference: what it is checked against; None if `encoder` is the reference.
+        encoder: what encodes; the reference itself needs no check.
+        reference: what it is checked against.
         cut: how long texts may be cut (see long_texts.py).
-        newer: names of the sets of characters on which the two may differ, because they follow different versions of
-            Unicode; texts with one go to the reference (see unicode.py).
-        vocab_size: one more than the largest id: texts to which the encoder gives others go to the reference, too.
+        vocab_size: one more than the largest id: texts to which the encoder gives others go to the reference.
+        newer: names of the sets of characters with which texts go to the reference (see unicode.py).
         sample: one text in so many is checked.
         verified: file that tells later runs that the encoder was found right; removed with the first difference.
         patience: characters that are encoded before the reference is loaded, since an earlier run found the encoder
             right. The sample is drawn from the first text on, and what it holds by then is checked then.
+
+    Attributes:
+        checked: texts that were compared since the block began.
     """
 
     def __init__(
         self,
         encoder: Encoder,
-        reference: ReferenceEncoder | None,
+        reference: ReferenceEncoder,
         *,
         cut: str,
         vocab_size: int = 1 << 32,
@@ -83,8 +85,8 @@ class Verified:
     ) -> None:
         self.name = encoder.name
         self.cut = cut
+        self.reference = reference
         self._encoder = encoder
-        self._reference = reference
         self._newer = table(*newer) if newer else None
         self._vocab_size = vocab_size
         self._sample_of = sample
@@ -94,15 +96,8 @@ class Verified:
         self._chance = random.Random(0)
         self.restart()
 
-    @property
-    def reference(self) -> ReferenceEncoder:
-        """What tells the truth."""
-        found = self._encoder if self._reference is None else self._reference
-        assert isinstance(found, ReferenceEncoder)
-        return found
-
     def restart(self) -> None:
-        """Begin a block: its first texts will be checked. Resets `checked`, the number of texts compared."""
+        """Begin a block: its first texts will be checked."""
         self.checked = 0
         self._first = _FIRST
 
@@ -118,9 +113,9 @@ class Verified:
         Raises:
             EncoderMismatchError: on the first difference.
         """
-        if self._reference is None:
+        if self._encoder is self.reference:
             return self._encoder.encode(texts, utf8)
-        ids, lengths = self._encode(self._reference, texts, utf8)
+        ids, lengths = self._encode(texts, utf8)
         self._sample(texts, ids, lengths, ends)
         if self._patience > 0:
             self._patience -= sum(map(len, texts))
@@ -129,33 +124,26 @@ class Verified:
                 self._compare(*self._held.pop())
         return ids, lengths
 
-    def _encode(
-        self, reference: ReferenceEncoder, texts: Sequence[str], utf8: Sequence[bytes] | None = None
-    ) -> tuple[U32, I64]:
+    def _encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         """Encode with the fast encoder, but with the reference what is too new for one of them, or gets an id beyond
         the vocabulary."""
-        newer = [] if self._newer is None else having(self._newer, texts)
-        if not any(newer):
+        apart = [] if self._newer is None else having(self._newer, texts)
+        if not any(apart):
             ids, lengths = self._encoder.encode(texts, utf8)
-        else:
-            groups = [
-                (reference if to_reference else self._encoder).encode([text for _, text in group])
-                for to_reference, group in groupby(zip(newer, texts, strict=True), itemgetter(0))
-            ]
-            ids, lengths = map(np.concatenate, zip(*groups, strict=True))
-        if not len(ids) or ids.max() < self._vocab_size:
-            return ids, lengths
-        parts = _split(ids, lengths)
-        for number, part in enumerate(parts):
-            if len(part) and part.max() >= self._vocab_size:
-                parts[number] = reference.encode([texts[number]])[0]
-        return np.concatenate(parts), np.array([len(part) for part in parts], np.int64)
+            if not len(ids) or ids.max() < self._vocab_size:
+                return ids, lengths
+            apart = [bool((part >= self._vocab_size).any()) for part in _split(ids, lengths)]
+        found = []
+        for to_reference, group in groupby(zip(apart, texts, strict=True), itemgetter(0)):
+            some = [text for _, text in group]
+            found.append(self.reference.encode(some) if to_reference else self._encode(some))
+        ids, lengths = map(np.concatenate, zip(*found, strict=True))
+        return ids, lengths
 
     def require(self, texts: Sequence[str]) -> None:
         """Check all of `texts`."""
-        if self._reference is not None:
-            for text, ids in zip(texts, _split(*self._encode(self._reference, texts)), strict=True):
-                self._compare(text, ids)
+        for text, ids in zip(texts, _split(*self._encode(texts)), strict=True):
+            self._compare(text, ids)
 
     def _sample(self, texts: Sequence[str], ids: U32, lengths: I64, ends: Sequence[bool] | None) -> None:
         places = np.cumsum(lengths)
@@ -170,9 +158,8 @@ class Verified:
 
     def _compare(self, text: str, ids: U32) -> None:
         """Require that these are the ids of a text."""
-        assert self._reference is not None
         self.checked += 1
-        if np.array_equal(ids, self._reference.encode([text])[0]):
+        if np.array_equal(ids, self.reference.spell(text)):
             return
         if self._verified is not None:
             self._verified.unlink(missing_ok=True)

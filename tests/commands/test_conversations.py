@@ -87,6 +87,14 @@ def test_conversations_of_every_kind_are_found(tmp_path: Path, model: Path) -> N
     assert trained(tmp_path / "given") == EXPECTED
 
 
+def test_a_filter_leaves_what_trains_as_it_is(tmp_path: Path, model: Path) -> None:
+    path = lines(tmp_path / "a.jsonl", *TALKS)
+    packtool.tokenize(path, tmp_path / "all", tokenizer=model, workers=1)
+    for name in ("min_tokens", "min_chars", "min_words"):
+        packtool.tokenize(path, tmp_path / name, tokenizer=model, workers=1, **{name: 1})
+        assert trained(tmp_path / name) == trained(tmp_path / "all")
+
+
 def test_parquet_gives_the_same(tmp_path: Path, model: Path) -> None:
     parquet.write_table(pa.Table.from_pylist([TALKS[0]] * 3), tmp_path / "a.parquet", row_group_size=2)
     packtool.tokenize(tmp_path / "a.parquet", tmp_path / "s", tokenizer=model, workers=1)

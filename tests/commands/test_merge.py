@@ -303,7 +303,6 @@ def test_damaged_input_spoils_all_tasks(place: Path) -> None:
 
 def test_one_task_gives_the_fast_encoder_up(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then all blocks are encoded by the other: those that were done before are done again."""
-    monkeypatch.setattr("packtool.commands.tokenize.reference_if_small", lambda recipe, *_: recipe)
     packtool.tokenize("corpus", "out", task="1/2", workers=1)
     before = jobs.Job.run
 

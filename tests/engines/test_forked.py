@@ -107,12 +107,13 @@ def test_who_stops_early_leaves_no_worker_behind(tmp_path: Path) -> None:
 THREADS = """
 import os
 import numpy
-from packtool.tokenizing.encoder_choice import build, installed
+from packtool.tokenizing.encoder_choice import choose, installed, load_encoder
 from packtool.tokenizing.load import load
 def threads():
     return len(os.listdir("/proc/self/task"))
 before = threads()
-build(load().data, "gigatoken").encode(["one", "two"])
+found = load().found
+load_encoder(choose(found.spec, "gigatoken", vocab_size=found.vocab_size), found.data).encode(["one", "two"])
 assert threads() == before, "loading or encoding starts a thread"
 child = os.fork()
 if child == 0:

@@ -9,15 +9,15 @@ import numpy as np
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
-from packtool.tokenizing.encoder_choice import load_encoder, recipe
-from packtool.tokenizing.load import vocabulary_size
-from packtool.tokenizing.spec import parse
+from packtool.tokenizing.encoder_choice import choose, load_encoder
+from packtool.tokenizing.load import FoundTokenizer
 from packtool.tokenizing.verify import Verified
 
 
 def build(data: bytes, encoder: str, special_as_text: bool = False) -> Verified:
-    spec = parse(data)
-    return load_encoder(recipe(spec, encoder, vocabulary_size(spec, data), special_as_text=special_as_text), data)
+    found = FoundTokenizer({"tokenizer.json": data}, "t")
+    recipe = choose(found.spec, encoder, vocab_size=found.vocab_size, special_as_text=special_as_text)
+    return load_encoder(recipe, data)
 
 
 def ids(encoder: Any, texts: list[str]) -> list[list[int]]:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from packtool.tokenizing.families import byte_characters
+from packtool.tokenizing.families import BYTE_CHARACTERS
 from packtool.tokenizing.unicode import table
 
 RANGES = (
@@ -61,7 +61,7 @@ def entries(vocab: Sequence[str]) -> list[str]:
     shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(256) if byte not in shown]
     bytes_of = {chr(byte): byte for byte in shown} | {chr(0x100 + n): byte for n, byte in enumerate(hidden)}
-    byte_level = "Ġ" in "".join(vocab[:2000]) or byte_characters().issuperset("".join(vocab[:300]))
+    byte_level = "Ġ" in "".join(vocab[:2000]) or BYTE_CHARACTERS.issuperset("".join(vocab[:300]))
     if not byte_level:
         return [entry.replace("▁", " ") for entry in vocab]
     return [

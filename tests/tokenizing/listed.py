@@ -6,7 +6,7 @@ from typing import Any
 
 from tokenizers import AddedToken
 
-from packtool.tokenizing.patterns import DEEPSEEK, GPT2, GPT4, O200K, QWEN2, TEKKEN
+from packtool.tokenizing.families import DEEPSEEK, GPT2, GPT4, O200K, QWEN2, TEKKEN
 from tests.tokenizing.shapes import (
     EOS,
     GEMMA_SPLIT,
@@ -81,17 +81,26 @@ def _model(**changes: Any) -> dict[str, Any]:
 
 
 UNLISTED = {
-    "no pre-tokenizer": (spec(pre_tokenizer=None), "it has no pre-tokenizer"),
-    "ByteLevel without its pattern": (spec(pre_tokenizer=byte_level(use_regex=False)), "ByteLevel without its pattern"),
-    "runs of digits": (spec(pre_tokenizer=digits(individual=False)), "keeps runs of digits together"),
+    "no pre-tokenizer": (spec(pre_tokenizer=None), "its pre-tokenizer, none"),
+    "ByteLevel without its pattern": (
+        spec(pre_tokenizer=byte_level(use_regex=False)),
+        "its pre-tokenizer, ByteLevel",
+    ),
+    "runs of digits": (
+        spec(pre_tokenizer=digits(individual=False)),
+        "its pre-tokenizer, Digits + ByteLevel",
+    ),
     "digits found later": (
         with_added(AddedToken("<1>", normalized=True), pre_tokenizer=digits()),
         "'<1>' is looked for after its digits",
     ),
-    "other splits": (spec(pre_tokenizer=splits(*DEEPSEEK[:2])), "its pre-tokenizer is Split + Split + ByteLevel"),
+    "other splits": (
+        spec(pre_tokenizer=splits(*DEEPSEEK[:2])),
+        "its pre-tokenizer, Split + Split + ByteLevel",
+    ),
     "keeping matches of a pattern with gaps": (
         spec(pre_tokenizer=split(GPT2, behavior="Removed", invert=True)),
-        "does more than isolate one pattern",
+        "its pre-tokenizer, Split + ByteLevel",
     ),
     "overlapping tokens": (
         with_added(AddedToken("ab<", normalized=True), AddedToken("<c>", normalized=False)),
@@ -113,12 +122,18 @@ UNLISTED = {
         sentencepiece(AddedToken("<x>", normalized=True), normalizer=SPACES),
         "'<x>' is looked for in normalized text",
     ),
-    "prefix space": (spec(pre_tokenizer=byte_level(add_prefix_space=True)), "it adds a space before texts"),
+    "prefix space": (
+        spec(pre_tokenizer=byte_level(add_prefix_space=True)),
+        "its pre-tokenizer, ByteLevel",
+    ),
     "split and ByteLevel's own": (
         spec(pre_tokenizer={"type": "Sequence", "pretokenizers": [split(GPT4)["pretokenizers"][0], byte_level()]}),
-        "does more than isolate one pattern",
+        "its pre-tokenizer, Split + ByteLevel",
     ),
-    "removing split": (spec(pre_tokenizer=split(behavior="Removed")), "does more than isolate one pattern"),
+    "removing split": (
+        spec(pre_tokenizer=split(behavior="Removed")),
+        "its pre-tokenizer, Split + ByteLevel",
+    ),
     "single words": (with_added(AddedToken("fox", single_word=True)), "'fox' stands for single words only"),
     "normalized tokens": (
         with_added(AddedToken("é", normalized=True), normalizer=NFC),

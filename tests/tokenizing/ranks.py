@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from packtool.tokenizing import patterns
+from packtool.tokenizing import families
 from tests.tokenizing import shapes
 
 KIMI = "|".join(
@@ -42,14 +42,14 @@ def _coder() -> dict[str, Any]:
 
 MADE: dict[str, tuple[tuple[str, str], str, dict[str, Any], dict[str, Any] | None]] = {
     "p50k": (LITELLM, P50K, shapes.byte_level(), None),
-    "cl100k": (LITELLM, CL100K, shapes.split(patterns.GPT4), None),
-    "o200k": (LITELLM, O200K, shapes.split(patterns.O200K), None),
-    "llama 3 of its ranks": (LLAMA, "llama3", shapes.split(patterns.GPT4), None),
-    "llama 4": (LLAMA, "llama4", shapes.split(patterns.O200K), None),
-    "tekken of 2024-07": (TEKKEN, "240718", shapes.split(patterns.TEKKEN), None),
-    "tekken of 2024-09": (TEKKEN, "240911", shapes.split(patterns.TEKKEN), None),
-    "qwen 1": (QWEN, "qwen", shapes.split(patterns.QWEN2), shapes.NFC),
-    "qwen 3.6": (QWEN, "qwen3_6", shapes.split(patterns.QWEN35), shapes.NFC),
+    "cl100k": (LITELLM, CL100K, shapes.split(families.GPT4), None),
+    "o200k": (LITELLM, O200K, shapes.split(families.O200K), None),
+    "llama 3 of its ranks": (LLAMA, "llama3", shapes.split(families.GPT4), None),
+    "llama 4": (LLAMA, "llama4", shapes.split(families.O200K), None),
+    "tekken of 2024-07": (TEKKEN, "240718", shapes.split(families.TEKKEN), None),
+    "tekken of 2024-09": (TEKKEN, "240911", shapes.split(families.TEKKEN), None),
+    "qwen 1": (QWEN, "qwen", shapes.split(families.QWEN2), shapes.NFC),
+    "qwen 3.6": (QWEN, "qwen3_6", shapes.split(families.QWEN35), shapes.NFC),
     "p50k as kimi k2": (LITELLM, P50K, shapes.split(KIMI), None),
     "cl100k as kimi k2, nfc": (LITELLM, CL100K, shapes.split(KIMI), shapes.NFC),
     "p50k as bloom": (LITELLM, P50K, shapes.split(BLOOM), None),

@@ -9,7 +9,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from packtool.tokenizing.patterns import GPT2
+from packtool.tokenizing.families import GPT2
 
 EOS = "<|endoftext|>"
 _SAMPLE = [

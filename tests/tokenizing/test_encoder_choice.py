@@ -45,11 +45,11 @@ def test_a_small_input_spares_the_second_encoder(
 @pytest.mark.parametrize("name", listed.UNLISTED)
 def test_shapes_that_gigatoken_is_not_for(name: str) -> None:
     spec, reason = listed.UNLISTED[name]
-    encoder, why = choose(spec)
-    assert encoder in ("tokenizers", "fastokens")
+    chosen = choose(spec)
+    assert chosen.encoder in ("tokenizers", "fastokens")
     assert reason in str(families.shape(spec))
-    if encoder == "tokenizers" and installed("gigatoken"):
-        assert reason in why
+    if chosen.encoder == "tokenizers" and installed("gigatoken"):
+        assert reason in chosen.why
     with pytest.raises(EncoderUnsuitableError, match="Give --encoder auto or tokenizers"):
         choose(spec, "gigatoken")
 
@@ -61,6 +61,8 @@ def test_unknown_encoder() -> None:
 
 def test_without_the_libraries_the_reference_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "installed", lambda encoder: False)
-    assert choose(shapes.spec()) == ("tokenizers", "gigatoken is not installed; fastokens is not installed")
+    chosen = choose(shapes.spec())
+    assert chosen.encoder == "tokenizers"
+    assert chosen.why == "gigatoken is not installed; fastokens is not installed"
     with pytest.raises(EncoderUnsuitableError, match="gigatoken is not installed"):
         choose(shapes.spec(), "gigatoken")

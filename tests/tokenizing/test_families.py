@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 
-from packtool.tokenizing import families, patterns, unicode
-from packtool.tokenizing.encoder_choice import build, installed
+from packtool.tokenizing import families, unicode
+from packtool.tokenizing.encoder_choice import installed
 from tests.tokenizing import listed, shapes
+from tests.tokenizing.encoding import build
 from tests.tokenizing.test_unicode import CODES, differing
 
 needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
@@ -53,7 +54,7 @@ def test_normalized_tokens_beside_what_nfc_changes() -> None:
     same_ids(spec, ["".join(rng.choices([p for p in parts if not settled[ord(p[0])]], k=9)) for _ in range(4000)])
 
 
-@pytest.mark.parametrize("pattern", sorted(patterns.COVERING))
+@pytest.mark.parametrize("pattern", sorted(families.COVERING))
 def test_patterns_that_cover_every_character(pattern: str) -> None:
     text = " \n".join(map(chr, CODES[::61])) + "".join(map(chr, CODES[:0x3000:3])) + "'s 'LL x\u0301\r\n  12345"
     isolated = pre_tokenizers.Split(Regex(pattern), "isolated").pre_tokenize_str(text)
@@ -64,7 +65,7 @@ def test_patterns_with_gaps_are_not_among_them() -> None:
     text = "a1!"
     isolated = pre_tokenizers.Split(Regex(r"\p{L}+|\p{N}"), "isolated").pre_tokenize_str(text)
     assert pre_tokenizers.Split(Regex(r"\p{L}+|\p{N}"), "removed", invert=True).pre_tokenize_str(text) != isolated
-    assert patterns.GPT2 not in patterns.COVERING, "never tried"
+    assert families.GPT2 not in families.COVERING, "never tried"
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -170,7 +171,7 @@ def test_a_byte_that_nothing_falls_back_to() -> None:
 @needs_gigatoken
 @pytest.mark.parametrize("name", ["DeepSeek", "digits"])
 def test_code_points_in_contexts(name: str) -> None:
-    pre_tokenizer = shapes.splits(*patterns.DEEPSEEK) if name == "DeepSeek" else shapes.digits()
+    pre_tokenizer = shapes.splits(*families.DEEPSEEK) if name == "DeepSeek" else shapes.digits()
     assert differing(shapes.pairs(pre_tokenizer=pre_tokenizer), CODES[::997]) == []
 
 
@@ -178,9 +179,9 @@ def test_code_points_in_contexts(name: str) -> None:
 @needs_gigatoken
 @pytest.mark.parametrize("name", ["DeepSeek", "digits"])
 def test_all_code_points_in_contexts(name: str) -> None:
-    pre_tokenizer = shapes.splits(*patterns.DEEPSEEK) if name == "DeepSeek" else shapes.digits()
+    pre_tokenizer = shapes.splits(*families.DEEPSEEK) if name == "DeepSeek" else shapes.digits()
     assert differing(shapes.pairs(pre_tokenizer=pre_tokenizer), CODES) == []
 
 
-def test_the_byte_characters_are_those_of_the_library() -> None:
-    assert families.byte_characters() == set(pre_tokenizers.ByteLevel.alphabet())
+def test_the_BYTE_CHARACTERS_are_those_of_the_library() -> None:
+    assert set(pre_tokenizers.ByteLevel.alphabet()) == families.BYTE_CHARACTERS

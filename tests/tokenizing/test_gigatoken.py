@@ -9,6 +9,7 @@ from packtool.tokenizing import gigatoken
 from packtool.tokenizing.encoder_choice import choose, installed
 from packtool.tokenizing.encoders import EncoderUnsuitableError
 from packtool.tokenizing.families import Shape
+from packtool.tokenizing.gigatoken import Digits
 from tests.tokenizing import fuzz, listed, shapes
 from tests.tokenizing.encoding import build, expected, ids
 
@@ -20,7 +21,7 @@ needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there i
 @pytest.mark.parametrize("name", listed.LISTED)
 def test_ids_on_listed_shapes(name: str, special_as_text: bool) -> None:
     spec = listed.LISTED[name]
-    assert choose(spec)[0] == "gigatoken"
+    assert choose(spec).encoder == "gigatoken"
     texts = [*shapes.texts(300, seed=len(name)), *fuzz.texts(spec, 600, seed=len(name))]
     encoder = build(shapes.data(spec), "gigatoken", special_as_text=special_as_text)
     assert ids(encoder, texts) == expected(spec, texts, special_as_text)
@@ -61,7 +62,7 @@ def test_ids_of_20000_texts(name: str) -> None:
 @needs_gigatoken
 def test_a_pattern_that_was_not_compared_is_refused_before_it_is_loaded() -> None:
     spec = shapes.spec(pre_tokenizer=shapes.split(r"\d|\w+|\W"))
-    with pytest.raises(EncoderUnsuitableError, match="its regular expression is another"):
+    with pytest.raises(EncoderUnsuitableError, match="does not split as any that is listed"):
         choose(spec, "gigatoken")
 
 
@@ -70,3 +71,29 @@ def test_what_it_cannot_load_is_no_mismatch() -> None:
     spec = shapes.spec(pre_tokenizer=shapes.split(r"\d|\w+|\W"))
     with pytest.raises(EncoderUnsuitableError, match="gigatoken failed"):
         gigatoken.GigatokenEncoder(shapes.data(spec), Shape(), 1000, spell=lambda text: np.empty(0, np.uint32))
+
+
+VOCAB = {"0": 40, "1": 41, "x": 42}
+
+
+def spelled(character: str) -> np.ndarray:
+    return np.frombuffer(character.encode(), np.uint8).astype(np.uint32)
+
+
+def test_digits_of_the_vocabulary_keep_their_ids_and_others_are_spelled() -> None:
+    digits = Digits(VOCAB, 1000, spelled, taken=frozenset("7"))
+    ids = {token["content"]: token["id"] for token in digits.tokens}
+    assert (ids["0"], ids["1"]) == (40, 41)
+    assert "7" not in ids, "the tokenizer's own added token"
+    assert "x" not in ids
+    assert len(set(ids.values())) == len(ids)
+    placeholders = sorted(number for number in ids.values() if number >= 1000)
+    assert placeholders == list(range(1000, 1000 + len(placeholders)))
+    arabic, two = ids["٣"], ids["2"]
+    found = digits.expand(np.array([40, arabic, 42, two, two], np.uint32))
+    assert found.tolist() == [40, *"٣".encode(), 42, ord("2"), ord("2")]
+
+
+def test_ids_without_placeholders_are_as_they_were() -> None:
+    ids = np.array([40, 999], np.uint32)
+    assert Digits(VOCAB, 1000, spelled, frozenset()).expand(ids) is ids

@@ -13,7 +13,6 @@ from tokenizers import Tokenizer
 
 from packtool.errors import DataError, UsageError
 from packtool.tokenizing import load
-from packtool.tokenizing.spec import parse
 from tests.tokenizing.runs import ASSET, TEXTS, documents, fails, jsonl, run
 
 CONTENTS = ["a", "b", "<x>", "<y>", "<z>"]
@@ -26,6 +25,10 @@ def tokenizer_json(vocab: dict[str, int], added: list[tuple[str, int]]) -> bytes
     return json.dumps({"version": "1.0", "added_tokens": tokens, "model": model}).encode()
 
 
+def vocabulary(data: bytes) -> dict[str, int]:
+    return load.FoundTokenizer({"tokenizer.json": data}, "t").vocab
+
+
 @given(
     vocab=st.sampled_from([{"a": 0}, {"a": 0, "b": 1}, {"b": 1, "a": 0}, {"a": 0, "b": 5}, {"a": 1, "b": 1}]),
     added=st.lists(st.tuples(st.sampled_from(CONTENTS), st.integers(0, 6)), max_size=4),
@@ -36,19 +39,19 @@ def test_ids_of_added_tokens_are_those_of_the_library(vocab: dict[str, int], add
         expected = Tokenizer.from_buffer(data)
     except BaseException:  # it panics, or raises plain Exception
         with pytest.raises(DataError, match="can't load it"):
-            load._vocabulary(parse(data), data, "t")
+            vocabulary(data)
         return
-    found = load._vocabulary(parse(data), data, "t")
+    found = vocabulary(data)
     assert {text: found[text] for text, _ in added} == {text: expected.token_to_id(text) for text, _ in added}
 
 
 def test_simple_files_need_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "reference_tokenizer", None)
     data = tokenizer_json({"a": 0, "b": 1}, [("b", 1), ("<x>", 2), ("<y>", 3)])
-    assert load._vocabulary(parse(data), data, "t") == {"a": 0, "b": 1, "<x>": 2, "<y>": 3}
+    assert vocabulary(data) == {"a": 0, "b": 1, "<x>": 2, "<y>": 3}
     odd = tokenizer_json({"a": 0, "b": 1}, [("<x>", 5)])
     with pytest.raises(TypeError):
-        load._vocabulary(parse(odd), odd, "t")
+        vocabulary(odd)
 
 
 def test_an_unknown_eos_is_a_usage_error(tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ import pytest
 from tokenizers import AddedToken, Tokenizer
 
 from packtool.tokenizing import long_texts as pieces_module
-from packtool.tokenizing.encoder_choice import build, choose
+from packtool.tokenizing.encoder_choice import choose
 from packtool.tokenizing.encoders import reference_tokenizer
 from packtool.tokenizing.long_texts import AT, BEFORE, cut_of, pieces
 from tests.tokenizing import fuzz, listed, shapes
+from tests.tokenizing.encoding import build
 
 BERT = {"BERT": shapes.wordpiece(), "BERT, cased": shapes.wordpiece(normalizer=shapes.bert(lowercase=False))}
 CUT = {name: spec for name, spec in (listed.LISTED | BERT).items() if cut_of(spec)}
@@ -69,7 +70,7 @@ def test_pieces_give_the_ids_of_the_whole(name: str, monkeypatch: pytest.MonkeyP
     tokenizer = reference_tokenizer(shapes.data(CUT[name]))
     monkeypatch.setattr(pieces_module, "PIECE", 12)
     cuts = 0
-    encoder, _ = choose(CUT[name])
+    encoder = choose(CUT[name]).encoder
     fast = None if encoder == "tokenizers" else build(shapes.data(CUT[name]), encoder)
     texts = [*shapes.texts(900, seed=7), *fuzz.texts(CUT[name], 900, seed=7)]
     for text in map(" ".join, zip(texts[::3], texts[1::3], texts[2::3], strict=True)):

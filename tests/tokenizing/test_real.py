@@ -11,9 +11,9 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from packtool.tokenizing.encoder_choice import choose, installed, load_encoder, recipe
+from packtool.tokenizing.encoder_choice import choose, installed, load_encoder
 from packtool.tokenizing.encoders import ReferenceEncoder
-from packtool.tokenizing.load import vocabulary_size
+from packtool.tokenizing.load import FoundTokenizer
 from packtool.tokenizing.long_texts import AT, cut_of, pieces
 from packtool.tokenizing.spec import parse
 from packtool.tokenizing.unicode import having, table
@@ -50,18 +50,18 @@ def real() -> list[str]:
 @pytest.mark.parametrize("name", fetch.NAMES)
 def test_ids_of_real_tokenizers(name: str, real: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     data = fetch.tokenizer(name)
-    spec = parse(data)
-    encoder_name, why = choose(spec)
+    found = FoundTokenizer({"tokenizer.json": data}, name)
+    spec = found.spec
+    chosen = choose(spec, vocab_size=found.vocab_size)
     if name in SLOW:
-        assert SLOW[name] in why
+        assert SLOW[name] in chosen.why
         return
     if spec["model"]["type"] != "BPE" and not installed("splintr"):
         pytest.skip("splintr is not installed")
-    assert encoder_name != "tokenizers", why
-    encoder = load_encoder(recipe(spec, encoder_name, vocabulary_size(spec, data)), data)
+    assert chosen.encoder != "tokenizers", chosen.why
+    encoder = load_encoder(chosen, data)
     library = ReferenceEncoder(data)
-    newer = recipe(spec, encoder_name, 0).shape.newer
-    codes = table(*newer) if newer else None
+    codes = table(*chosen.shape.newer) if chosen.shape.newer else None
     source = fuzz.texts(spec, TEXTS, seed=1, real=real)
     done = routed = 0
     wrong: list[str] = []
@@ -84,7 +84,7 @@ def test_pieces_of_real_tokenizers(name: str, real: list[str], monkeypatch: pyte
     data = fetch.tokenizer(name)
     spec = parse(data)
     cut = cut_of(spec)
-    assert cut or name in SLOW or spec["model"]["type"] == "Unigram" or choose(spec)[0] == "fastokens"
+    assert cut or name in SLOW or spec["model"]["type"] == "Unigram" or choose(spec).encoder == "fastokens"
     monkeypatch.setattr("packtool.tokenizing.long_texts.PIECE", 40)
     library = ReferenceEncoder(data)
     for text in islice(fuzz.texts(spec, TEXTS // 20, seed=2, real=real), TEXTS // 20):

@@ -96,7 +96,7 @@ UNLISTED = {
 @pytest.mark.parametrize("name", LISTED)
 def test_ids_on_listed_shapes(name: str) -> None:
     spec = LISTED[name]
-    assert choose(spec)[0] == choose(spec, "splintr")[0] == "splintr"
+    assert choose(spec).encoder == choose(spec, "splintr").encoder == "splintr"
     texts = ["", *shapes.texts(300, seed=len(name)), *fuzz.texts(spec, 600, seed=len(name))]
     encoder = build(shapes.data(spec), "splintr")
     assert encoder.checked > 0, "probed"
@@ -106,7 +106,7 @@ def test_ids_on_listed_shapes(name: str) -> None:
 @pytest.mark.parametrize("name", UNLISTED)
 def test_other_shapes_go_to_the_reference(name: str) -> None:
     spec, reason = UNLISTED[name]
-    assert choose(spec)[0] == "tokenizers"
+    assert choose(spec).encoder == "tokenizers"
     assert reason in str(splintr.shape(spec))
     with pytest.raises(EncoderUnsuitableError, match="Give --encoder auto or tokenizers"):
         choose(spec, "splintr")
@@ -119,9 +119,9 @@ def test_bpe_is_not_for_it() -> None:
 
 def test_without_splintr_the_reference_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("packtool.tokenizing.encoder_choice.installed", lambda encoder: False)
-    encoder, why = choose(LISTED["marks"])
-    assert encoder == "tokenizers"
-    assert "splintr is not installed" in why
+    chosen = choose(LISTED["marks"])
+    assert chosen.encoder == "tokenizers"
+    assert "splintr is not installed" in chosen.why
     with pytest.raises(EncoderUnsuitableError, match="splintr is not installed"):
         choose(LISTED["marks"], "splintr")
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.errors import DataError
+from packtool.storage.schema import TokenizerInfo
 from packtool.tokenizing import store_writer
 from packtool.tokenizing.store_writer import ShardWriter
 
@@ -17,12 +18,16 @@ DOCUMENTS = st.lists(st.lists(st.lists(st.integers(2, 99), max_size=4), min_size
 EOS, BOS = 0, 1
 
 
+def tokenizer(bos: int | None = None) -> TokenizerInfo:
+    return TokenizerInfo("", 100, EOS, "", bos, {})
+
+
 @given(DOCUMENTS, st.booleans(), st.data())
 def test_every_document_begins_and_ends_once(
     tmp_path_factory: pytest.TempPathFactory, documents: list[list[list[int]]], begun: bool, data: st.DataObject
 ) -> None:
     place = tmp_path_factory.mktemp("shards")
-    writer = ShardWriter(place, 100, EOS, BOS if begun else None, provenance=False)
+    writer = ShardWriter(place, tokenizer(BOS if begun else None), provenance=False)
     parts = [(part, n == len(document) - 1) for document in documents for n, part in enumerate(document)]
     kept = empty = 0
     while parts:
@@ -46,22 +51,24 @@ def test_every_document_begins_and_ends_once(
 
 
 @given(DOCUMENTS, st.booleans(), st.data())
-def test_eos_trains_where_its_document_does(
+def test_what_trains_is_written_beside_the_tokens(
     tmp_path_factory: pytest.TempPathFactory, documents: list[list[list[int]]], begun: bool, data: st.DataObject
 ) -> None:
-    """Whatever the parts and calls; a part of which nothing is said trains, and BOS as the token after it."""
+    """Whatever the parts and calls: as it is said of ids and of EOS, and BOS as the token after it."""
     place = tmp_path_factory.mktemp("shards")
-    writer = ShardWriter(place, 100, EOS, BOS if begun else None, provenance=False, loss=True)
+    writer = ShardWriter(place, tokenizer(BOS if begun else None), provenance=False, loss=True)
     expected: list[list[int]] = []
     for document in documents:
         whole: list[int] = []
+        eos = data.draw(st.integers(0, 1))
         for number, part in enumerate(document):
-            loss = data.draw(st.none() | st.lists(st.booleans(), min_size=len(part), max_size=len(part)))
-            mask = None if loss is None else np.array(loss, np.bool_)
-            whole += [1] * len(part) if loss is None else loss
-            writer.add(np.array(part, np.uint32), np.array([len(part)]), [number == len(document) - 1], mask)
+            loss = data.draw(st.lists(st.integers(0, 1), min_size=len(part), max_size=len(part)))
+            whole += loss
+            last = number == len(document) - 1
+            marks = np.array(loss, np.uint8), np.array([eos][: int(last)], np.uint8)
+            writer.add(np.array(part, np.uint32), np.array([len(part)]), [last], *marks)
         if whole:
-            expected.append([*whole[: int(begun)], *whole, int(any(whole))])
+            expected.append([*whole[: int(begun)], *whole, eos])
         if data.draw(st.booleans()):
             writer.close()
     writer.close()
@@ -77,7 +84,7 @@ def test_eos_trains_where_its_document_does(
 
 def test_a_shard_closes_when_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_writer, "SHARD_TOKENS", 6)
-    writer = ShardWriter(tmp_path, 100, EOS, None, provenance=False)
+    writer = ShardWriter(tmp_path, tokenizer(), provenance=False)
     for _ in range(3):
         writer.add(np.array([5, 6], np.uint32), np.array([2]), [True])
         writer.close_full()
@@ -86,6 +93,6 @@ def test_a_shard_closes_when_it_is_full(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_an_id_beyond_the_vocabulary_is_refused_before_it_is_cast(tmp_path: Path) -> None:
-    writer = ShardWriter(tmp_path, 100, EOS, None, provenance=False)
+    writer = ShardWriter(tmp_path, tokenizer(), provenance=False)
     with pytest.raises(DataError, match="produced id 65541, but its vocabulary ends at 99"):
         writer.add(np.array([65_541], np.uint32), np.array([1]), [True])

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
-from packtool.tokenizing import families, gigatoken, patterns, unicode
-from packtool.tokenizing.encoder_choice import build, choose, installed
+from packtool.tokenizing import families, gigatoken, unicode
+from packtool.tokenizing.encoder_choice import choose, installed
 from packtool.tokenizing.unicode import having, table
 from tests.tokenizing import ranks, shapes
+from tests.tokenizing.encoding import build
 
 needs_gigatoken = pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
 
@@ -20,10 +21,10 @@ CODES = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 CONTEXTS = ("{}'s", "a{}b", " {} {}", "1{}2", "{}\n\n ", "A{}a!{}a", "e{}\u0301 ", "{}{}{}'LL", "一{}あ", "{} \n{}")
 SHAPES: dict[str, dict[str, Any]] = {
     "GPT-2": {"pre_tokenizer": shapes.byte_level()},
-    "GPT-4": {"pre_tokenizer": shapes.split(patterns.GPT4)},
-    "Qwen 2": {"pre_tokenizer": shapes.split(patterns.QWEN2), "normalizer": shapes.NFC},
-    "o200k": {"pre_tokenizer": shapes.split(patterns.O200K)},
-    "Tekken": {"pre_tokenizer": shapes.split(patterns.TEKKEN)},
+    "GPT-4": {"pre_tokenizer": shapes.split(families.GPT4)},
+    "Qwen 2": {"pre_tokenizer": shapes.split(families.QWEN2), "normalizer": shapes.NFC},
+    "o200k": {"pre_tokenizer": shapes.split(families.O200K)},
+    "Tekken": {"pre_tokenizer": shapes.split(families.TEKKEN)},
     "looking ahead": {"pre_tokenizer": shapes.split(ranks.AHEAD)},
     "Kimi K2": {"pre_tokenizer": shapes.split(ranks.KIMI)},
 }
@@ -32,7 +33,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 def differing(spec: dict[str, Any], codes: list[int]) -> list[str]:
     """Code points with a context whose ids are not those of the library."""
     reference = Tokenizer.from_str(json.dumps(spec))
-    encoder = build(shapes.data(spec), choose(spec)[0])
+    encoder = build(shapes.data(spec), choose(spec).encoder)
     found = []
     for at in range(0, len(codes), 4000):
         part = codes[at : at + 4000]

@@ -30,8 +30,8 @@ class Lying(ReferenceEncoder):
         return np.concatenate([np.empty(0, np.uint32), *found]), np.array([len(ids) for ids in found], np.int64)
 
 
-def verified(change: Callable[[str, Any], Any]) -> Verified:
-    return Verified(Lying(change), ReferenceEncoder(shapes.data(shapes.spec())), cut=BEFORE, sample=16)
+def verified(change: Callable[[str, Any], Any], sample: int = 16) -> Verified:
+    return Verified(Lying(change), ReferenceEncoder(shapes.data(shapes.spec())), cut=BEFORE, sample=sample)
 
 
 def without_z(text: str, ids: Any) -> Any:
@@ -58,8 +58,7 @@ def test_a_wrong_id_in_the_sample_is_found() -> None:
 
 
 def test_the_sample_is_one_text_in_so_many() -> None:
-    reference = ReferenceEncoder(shapes.data(shapes.spec()))
-    encoder = Verified(reference, reference, cut=BEFORE)
+    encoder = verified(lambda text, ids: ids, sample=SAMPLE)
     for _ in range(10):
         encoder.encode(["a text"] * SAMPLE)
     assert 4 <= encoder.checked <= 24
@@ -73,8 +72,7 @@ def test_stored_ids_are_checked_to_the_end_of_long_texts() -> None:
 
 
 def test_a_cut_is_checked_with_both_of_its_sides() -> None:
-    reference = ReferenceEncoder(shapes.data(shapes.spec()))
-    encoder = Verified(reference, reference, cut=BEFORE)
+    encoder = verified(lambda text, ids: ids, sample=SAMPLE)
     with pytest.raises(EncoderMismatchError):
         encoder.encode(["the lazy do", "g over the fox"], ends=[False, True])
     encoder.encode(["cut where words", " begin"], ends=[False, True])
