@@ -131,7 +131,7 @@ def test_long_lines_follow_the_rules_of_short_ones(monkeypatch: pytest.MonkeyPat
             b'{"text": "e", %s}\x0b' % pad,
             b'{"text": "f", "n": %s, %s}' % (b"9" * 5000, pad),
             b'{"text": "g", "n": %s%s, %s}' % (b"[" * 980, b"]" * 980, pad),
-            b'{"text": "h", "n": %s%s, %s}' % (b"[" * 9800, b"]" * 9800, pad),
+            b'{"text": "h", "n": %s%s, %s}' % (b"[" * 20_000, b"]" * 20_000, pad),
             b'{"text": 5, %s}' % pad,
             b"{%s}" % pad,
             b'{"text": "' + b"x" * 100,

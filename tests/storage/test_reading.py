@@ -147,7 +147,7 @@ def test_a_dataset_may_itself_be_a_link(tmp_path: Path, entry: FileEntry) -> Non
         (b"", "truncated"),
         (b"{", "truncated"),
         (b'{"a": "\xff"}', "UTF-8"),
-        (b'{"a": ' + b"[" * 5000 + b"]" * 5000 + b"}", "nested too deeply"),
+        (b'{"a": ' + b"[" * 20_000 + b"]" * 20_000 + b"}", "nested too deeply"),
         (b"[1]", "Expected `object`, got `array`"),
     ],
 )
