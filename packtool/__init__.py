@@ -30,26 +30,7 @@ if TYPE_CHECKING:
     from packtool.commands.verify import verify as verify
     from packtool.reading import open as open
 
-_PUBLIC = {
-    "doctor": "packtool.commands.doctor",
-    "export": "packtool.commands.export",
-    "import_": "packtool.commands.import_",
-    "info": "packtool.commands.info",
-    "materialize": "packtool.commands.materialize",
-    "merge": "packtool.commands.merge",
-    "open": "packtool.reading",
-    "pack": "packtool.commands.pack",
-    "run": "packtool.commands.run",
-    "show": "packtool.commands.show",
-    "shuffle": "packtool.commands.shuffle",
-    "stats": "packtool.commands.stats",
-    "tokenize": "packtool.commands.tokenize",
-    "find": "packtool.commands.find",
-    "verify": "packtool.commands.verify",
-}
-
-__all__ = [
-    "__version__",
+_COMMANDS = (
     "doctor",
     "export",
     "find",
@@ -57,7 +38,6 @@ __all__ = [
     "info",
     "materialize",
     "merge",
-    "open",
     "pack",
     "run",
     "show",
@@ -65,7 +45,10 @@ __all__ = [
     "stats",
     "tokenize",
     "verify",
-]
+)
+_PUBLIC = {"open": "packtool.reading", **{name: f"packtool.commands.{name}" for name in _COMMANDS}}
+
+__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604 - all of them are names
 
 
 def __dir__() -> list[str]:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from packtool.commands.dataset_job import DatasetResult
     from packtool.commands.export import ExportResult
     from packtool.commands.import_ import ImportResult
-    from packtool.commands.preview import Preview, SeenFile
-    from packtool.commands.result import Result
+    from packtool.commands.result import Preview, Result, SeenFile
     from packtool.metrics import Metrics
     from packtool.options.terminal import Terminal
     from packtool.report.schema import PackedReport
@@ -142,7 +141,7 @@ def show_preview(preview: Preview, *, json: bool) -> None:
 def describe_seen(file: SeenFile) -> str:
     """Describe an input file in one line.
 
-    >>> from packtool.commands.preview import SeenFile
+    >>> from packtool.commands.result import SeenFile
     >>> print(describe_seen(SeenFile("a.jsonl", "jsonl", "gzip", 4096, 12, whole=False, problem="")))
     a.jsonl: jsonl (gzip), 4.1 kB, 12 documents seen at its beginning
     """
@@ -155,7 +154,7 @@ def describe_seen(file: SeenFile) -> str:
 def describe_preview(preview: Preview) -> str:
     """Describe a dry run in two lines.
 
-    >>> from packtool.commands.preview import Preview
+    >>> from packtool.commands.result import Preview
     >>> print(describe_preview(Preview("pack", Path("/x"), "nothing", {"rows": 1000, "bytes": 4096})))
     ... # doctest: +ELLIPSIS
     packtool pack would write /x: 1,000 rows, 4.1 kB (... free).

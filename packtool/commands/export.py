@@ -8,19 +8,20 @@ from pathlib import Path
 
 from msgspec import UNSET
 
-from packtool import exchange
 from packtool.clock import Clock
 from packtool.commands.document_choice import Chosen, check_choice, choose
 from packtool.commands.places import claim_output, fetch_inputs, places_to_write_from
 from packtool.commands.result import Result, previewed
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError, UsageError
+from packtool.exchange import format_named
 from packtool.exchange.contents import contents_of
 from packtool.exchange.files import ExportDirectory, Written
 from packtool.exchange.model import Contents, Format, Part
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.export import ExportArguments
+from packtool.options.names import EXPORTS
 from packtool.options.signature import takes
 from packtool.places.place import Place
 from packtool.places.typed import Typed
@@ -67,7 +68,7 @@ def export(options: ExportArguments) -> ExportResult:
 
 def _export(source: Place, stores: Sequence[Place], options: ExportArguments) -> ExportResult:
     clock = Clock()
-    chosen = exchange.exporter(options.format)
+    chosen = format_named(options.format, EXPORTS)
     choice = _choice(source, options)
     contents = contents_of(source, None if choice is None else choice.passes[0].documents(), stores)
     chosen.check(contents)

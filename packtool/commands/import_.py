@@ -10,18 +10,19 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from packtool import exchange
 from packtool.clock import Clock
 from packtool.commands.places import claim_output
 from packtool.commands.result import Result, previewed
 from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
+from packtool.exchange import format_named
 from packtool.exchange.documents import Counts, documents, rows_not_documents
 from packtool.exchange.estimate import estimate
 from packtool.exchange.files import digest
 from packtool.exchange.model import Format, ReadOptions
 from packtool.exchange.store import SHARD_TOKENS, ImportedFile, store_file
 from packtool.options.import_ import ImportArguments
+from packtool.options.names import IMPORTS
 from packtool.options.signature import takes
 from packtool.places.npy import HEADER_BYTES
 from packtool.progress import Progress
@@ -72,7 +73,7 @@ def import_(options: ImportArguments) -> ImportResult:
             the ids would be lost.
     """
     clock = Clock()
-    chosen = exchange.importer(options.format)
+    chosen = format_named(options.format, IMPORTS)
     inputs = [options.inputs] if isinstance(options.inputs, str | Path) else list(options.inputs)
     files = [file for each in inputs for file in _files(Path(each), chosen)]
     if not options.ids_only:

@@ -16,7 +16,7 @@ from packtool.commands import pipeline
 from packtool.commands.document_choice import names_of, require_distinct
 from packtool.commands.pack_options import check_options, padding_id
 from packtool.commands.pipeline import Stage
-from packtool.commands.preview import Preview
+from packtool.commands.result import Preview
 from packtool.engines import available_cpus
 from packtool.engines.cluster import started
 from packtool.errors import PacktoolError, UsageError
@@ -61,9 +61,6 @@ class StageResult:
     result: Any = None
     preview: Preview | None = None
     about_bytes: int | None = None
-
-
-Announce = Callable[[int, int, Stage], None]
 
 
 @takes(RunArguments)

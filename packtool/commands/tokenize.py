@@ -14,8 +14,7 @@ from packtool.commands.conversations import AUTO, chat_of, check_conversations, 
 from packtool.commands.inputs import find_files, found_from_anywhere, warn_of_repeats
 from packtool.commands.part import Part, engine_of, require_all
 from packtool.commands.places import claim_output
-from packtool.commands.preview import SeenFile
-from packtool.commands.result import Result, previewed
+from packtool.commands.result import Result, SeenFile, previewed
 from packtool.conversations.chat import Chat
 from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin

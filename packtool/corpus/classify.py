@@ -13,14 +13,13 @@ from pathlib import Path, PurePosixPath
 from packtool.corpus.open import (
     PARQUET_MAGIC,
     SUFFIXES,
-    Readable,
     in_store,
     looks_like_utf16,
     open_raw,
     open_stream,
     sniff,
 )
-from packtool.corpus.records import CorpusFile, UnusableFileError
+from packtool.corpus.records import CorpusFile, UnusableFileError, read_up_to
 from packtool.corpus.walk import shown
 from packtool.errors import DataError
 from packtool.places.url import is_remote
@@ -71,7 +70,7 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
         size, modified, inode = _stat(location)
         raw = open_raw(location)
         try:
-            head = _first(raw)
+            head = read_up_to(raw, _HEAD)
         finally:
             raw.close()
     except OSError as error:
@@ -84,7 +83,7 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
     if compression:
         stream = open_stream(open_raw(location), compression)
         try:
-            head = _first(stream)
+            head = read_up_to(stream, _HEAD)
         except UnusableFileError:
             head = b""  # reading will tell, and say what is lost
         finally:
@@ -99,14 +98,6 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
     if kind in ("csv", "tsv") and not format and looks_like_table(head, ";"):
         problem = "values separated by semicolons; packtool reads commas (csv) and tabs (tsv)"
     return CorpusFile(shown(name), location, size, kind, compression, modified, inode, problem)
-
-
-def _first(stream: Readable) -> bytes:
-    """Read the first `_HEAD` bytes, or all there are."""
-    head = b""
-    while len(head) < _HEAD and (data := stream.read(_HEAD - len(head))):
-        head += data
-    return head
 
 
 def _stat(location: str) -> tuple[int, int, int]:

@@ -13,6 +13,8 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 import xxhash
 
+from packtool.corpus.records import read_up_to
+
 PAGE = 1 << 18
 """Bytes of a page."""
 Packed: TypeAlias = bytes
@@ -103,7 +105,7 @@ class PagedFile(io.RawIOBase):
         first = self._at // PAGE
         last = -(-(self._at + size) // PAGE)
         self._raw.seek(first * PAGE)
-        self._first, self._held = first * PAGE, self._all((last - first) * PAGE)
+        self._first, self._held = first * PAGE, read_up_to(self._raw, (last - first) * PAGE)
         view = memoryview(self._held)
         for number in range(-(-len(view) // PAGE)):
             if not self._pages.see(first + number, view[number * PAGE : (number + 1) * PAGE]):
@@ -112,15 +114,3 @@ class PagedFile(io.RawIOBase):
     def close(self) -> None:
         super().close()
         self._raw.close()
-
-    def _all(self, size: int) -> bytes:
-        """Read exactly so many bytes, unless the file ends before."""
-        data: bytes = self._raw.read(size)
-        if len(data) == size or not data:
-            return data
-        parts = [data]
-        left = size - len(data)
-        while left and (data := self._raw.read(left)):
-            parts.append(data)
-            left -= len(data)
-        return b"".join(parts)

@@ -87,6 +87,15 @@ def in_words(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
+def read_up_to(stream: Any, size: int) -> bytes:
+    """Read so many bytes of a stream that may give fewer at a time, or all there are."""
+    parts, left = [], size
+    while left and (data := stream.read(left)):
+        parts.append(data)
+        left -= len(data)
+    return b"".join(parts)
+
+
 class Reject(msgspec.Struct, frozen=True):
     """A record that can't be used.
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from packtool.corpus.records import read_up_to
+
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _RLE, _RESERVED = 1, 3
 
@@ -85,15 +87,11 @@ class _File:
 
     def take(self, size: int, *, may_end: bool = False) -> bytes:
         """Read exactly `size` bytes."""
-        parts: list[bytes] = []
-        left = size
-        while left and (data := self._raw.read(left)):
-            parts.append(data)
-            left -= len(data)
-        self.position += size - left
-        if left and not (may_end and not parts):
+        data = read_up_to(self._raw, size)
+        self.position += len(data)
+        if len(data) < size and not (may_end and not data):
             raise EOFError("it ends too early")
-        return b"".join(parts)
+        return data
 
 
 class _Frame:

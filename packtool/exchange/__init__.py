@@ -9,6 +9,7 @@ they share. The laws in tests/exchange/test_formats.py hold for all of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
 
@@ -22,31 +23,18 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def exporter(name: str) -> Format:
-    """Return the format of this name, for writing.
+def format_named(name: str, names: Sequence[str]) -> Format:
+    """Return the format of this name, one of `EXPORTS` or `IMPORTS`.
 
     Raises:
-        UsageError: there is none; lists those there are.
+        UsageError: it is none of them; lists those there are.
     """
-    return _one_of({each: FORMATS[each] for each in EXPORTS}, name)
-
-
-def importer(name: str) -> Format:
-    """Return the format of this name, for reading.
-
-    Raises:
-        UsageError: there is none; lists those there are.
-    """
-    return _one_of({each: FORMATS[each] for each in IMPORTS}, name)
-
-
-def _one_of(formats: dict[str, Format], name: str) -> Format:
-    if name not in formats:
-        close = get_close_matches(name.lower(), formats, n=1)
+    if name not in names:
+        close = get_close_matches(name.lower(), names, n=1)
         raise UsageError(
             "unknown-exchange",
             f"there is no format {name!r} for this",
-            remedy=f"did you mean {close[0]}?" if close else f"choose one of {', '.join(formats)}",
+            remedy=f"did you mean {close[0]}?" if close else f"choose one of {', '.join(names)}",
             where="--format",
         )
-    return formats[name]
+    return FORMATS[name]

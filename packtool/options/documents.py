@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -24,6 +25,8 @@ from packtool.options.kinds import (
 )
 from packtool.options.shared import DEFAULT_SEED, Seed
 
+_choosing = partial(Option, group="Which documents")
+
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentOptions:
@@ -31,28 +34,24 @@ class DocumentOptions:
 
     mix: Annotated[
         Sequence[str] | Mapping[str, str | float],
-        Option(
+        _choosing(
             WEIGHTS,
             "Take each store so many times, such as web=1,wiki=3,code=0.4; with --tokens, its share of them, such as "
             "web=70%,wiki=30%.",
-            "Which documents",
             metavar="STORE=WEIGHT,...",
             default="each once",
         ),
     ] = ()
     tokens: Annotated[
         int | str | None,
-        Option(
-            AMOUNT, "Take so many tokens in all, such as 300B, divided by --mix or --temperature.", "Which documents"
-        ),
+        _choosing(AMOUNT, "Take so many tokens in all, such as 300B, divided by --mix or --temperature."),
     ] = None
     temperature: Annotated[
         Decimal | str | float | None,
-        Option(
+        _choosing(
             TEMPERATURE,
             "Divide --tokens in proportion to each store's tokens to the power of 1/T: 1 is as they are, more favours "
             "small stores.",
-            "Which documents",
         ),
     ] = None
     max_epochs: Annotated[
@@ -60,16 +59,13 @@ class DocumentOptions:
     ] = 1
     holdout: Annotated[
         Part | str | float | None,
-        Option(
-            PART,
-            "Hold out documents by the hash of their text: 0.5%, or 1000 documents or 2M tokens of all stores.",
-            "Which documents",
+        _choosing(
+            PART, "Hold out documents by the hash of their text: 0.5%, or 1000 documents or 2M tokens of all stores."
         ),
     ] = None
-    part: Annotated[
-        Literal["train", "holdout"],
-        Option(TEXT, "Take the train side or the holdout itself.", "Which documents"),
-    ] = "train"
+    part: Annotated[Literal["train", "holdout"], _choosing(TEXT, "Take the train side or the holdout itself.")] = (
+        "train"
+    )
     holdout_seed: Annotated[
         int,
         Option(
@@ -81,23 +77,18 @@ class DocumentOptions:
         ),
     ] = 0
     shard_of: Annotated[
-        str | None,
-        Option(SHARD, "Take one of several equal parts by the hash of the text, such as 1/8.", "Which documents"),
+        str | None, _choosing(SHARD, "Take one of several equal parts by the hash of the text, such as 1/8.")
     ] = None
-    drop_duplicates: Annotated[
-        bool, Option(FLAG, "Take each text once, the first of its copies.", "Which documents")
-    ] = False
+    drop_duplicates: Annotated[bool, _choosing(FLAG, "Take each text once, the first of its copies.")] = False
     min_tokens: Annotated[
-        int | None,
-        Option(COUNT, "Leave out documents of fewer tokens, EOS included.", "Which documents", unit="tokens", low=1),
+        int | None, _choosing(COUNT, "Leave out documents of fewer tokens, EOS included.", unit="tokens", low=1)
     ] = None
     max_tokens: Annotated[
-        int | None,
-        Option(COUNT, "Leave out documents of more tokens, EOS included.", "Which documents", unit="tokens", low=1),
+        int | None, _choosing(COUNT, "Leave out documents of more tokens, EOS included.", unit="tokens", low=1)
     ] = None
     sample: Annotated[
         Fraction | str | float | None,
-        Option(SHARE, "Take a share of the documents of each length, such as 17%.", "Which documents"),
+        _choosing(SHARE, "Take a share of the documents of each length, such as 17%."),
     ] = None
     sample_interval: Annotated[
         int | None,
@@ -112,11 +103,6 @@ class DocumentOptions:
     ] = None
     exclude: Annotated[
         Path | str | None,
-        Option(
-            PATH,
-            "Leave out the documents that this file lists, one id or FILE:LINE a line.",
-            "Which documents",
-            metavar="FILE",
-        ),
+        _choosing(PATH, "Leave out the documents that this file lists, one id or FILE:LINE a line.", metavar="FILE"),
     ] = None
     seed: Seed = DEFAULT_SEED

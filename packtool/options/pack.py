@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from packtool.options.declare import Option, flag
@@ -12,6 +13,10 @@ from packtool.options.names import STRATEGIES, listed
 from packtool.options.shared import DEFAULT_SEED, LARGEST_ROW, IndexOnly, Many, MovingRows, Output, Seed
 
 EXTRA_CAPACITY = 50
+_EXCHANGING = ("ffd", "bfd", "bfd-extra", "seamless", "buckets")
+_rows = partial(Option, group="Rows", recorded=True)
+_length = partial(_rows, COUNT, unit="tokens", high=LARGEST_ROW)
+_tuning = partial(Option, group="Tuning of strategies", recorded=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,152 +25,95 @@ class PackOptions:
 
     sequence_length: Annotated[
         int | None,
-        Option(
-            COUNT,
+        _length(
             "Tokens in a row.",
-            "Rows",
             short="-L",
-            unit="tokens",
             low=2,
-            high=LARGEST_ROW,
             not_taken_by=("buckets", "length-buckets"),
             instead="give --buckets instead: its rows have several lengths",
             required=True,
-            recorded=True,
         ),
     ] = None
     atom_size: Annotated[
         int | None,
-        Option(
-            COUNT,
+        _length(
             "Tokens that move together.",
-            "Rows",
             short="-A",
-            unit="tokens",
             low=1,
-            high=LARGEST_ROW,
             default="the sequence length",
             taken_by=("concat", "padding"),
             instead="leave it out: its atoms are rows; other atom sizes are for concat and padding",
-            recorded=True,
         ),
     ] = None
     remainder: Annotated[
         Literal["pad", "drop"],
-        Option(
+        _rows(
             TEXT,
             "What to do with tokens that do not fill the last row: pad it, or drop and count them.",
-            "Rows",
             taken_by=("concat", "padding", "bfd-extra", "seamless", "length-buckets"),
-            recorded=True,
         ),
     ] = "pad"
     buckets: Annotated[
         Sequence[int],
-        Option(
-            COUNTS,
-            "Row lengths.",
-            "Rows",
-            unit="tokens",
-            low=2,
-            high=LARGEST_ROW,
-            taken_by=("buckets", "length-buckets"),
-            recorded=True,
-        ),
+        _rows(COUNTS, "Row lengths.", unit="tokens", low=2, high=LARGEST_ROW, taken_by=("buckets", "length-buckets")),
     ] = (2048, 4096, 8192, 16384)
     padding_threshold: Annotated[
         Fraction | float | str,
-        Option(
-            SHARE,
-            "Share of a row that may stay padding.",
-            "Tuning of strategies",
-            low=0,
-            high=1,
-            default="1%",
-            taken_by=("buckets",),
-            recorded=True,
-        ),
+        _tuning(SHARE, "Share of a row that may stay padding.", low=0, high=1, default="1%", taken_by=("buckets",)),
     ] = Fraction(1, 100)
     max_repetition: Annotated[
         Fraction | float | str,
-        Option(
+        _tuning(
             SHARE,
             "Share of a row that may repeat the one before.",
-            "Tuning of strategies",
             low=0,
             high=1,
             default="30%",
             taken_by=("seamless",),
-            recorded=True,
         ),
     ] = Fraction(3, 10)
     extra_capacity: Annotated[
         int,
-        Option(
+        _tuning(
             COUNT,
             "Tokens by which a bin may exceed a row.",
-            "Tuning of strategies",
             unit="tokens",
             low=0,
             default=f"{EXTRA_CAPACITY}, but less than a row",
             taken_by=("bfd-extra", "seamless"),
-            recorded=True,
         ),
     ] = EXTRA_CAPACITY
-    min_bucket: Annotated[
-        int,
-        Option(
-            COUNT,
-            "The shortest row.",
-            "Tuning of strategies",
-            unit="tokens",
-            low=1,
-            taken_by=("decompose",),
-            recorded=True,
-        ),
-    ] = 1
+    min_bucket: Annotated[int, _tuning(COUNT, "The shortest row.", unit="tokens", low=1, taken_by=("decompose",))] = 1
     optimize: Annotated[
         bool,
-        Option(
-            FLAG,
-            "Find near-optimal bins by linear programming; needs scipy.",
-            "Tuning of strategies",
-            taken_by=("ffd", "bfd"),
-            recorded=True,
-        ),
+        _tuning(FLAG, "Find near-optimal bins by linear programming; needs scipy.", taken_by=("ffd", "bfd")),
     ] = False
     mix_rows: Annotated[
         bool | None,
-        Option(
+        _rows(
             FLAG,
             "Exchange documents between rows, so that each holds many lengths; rows stay as full as they are.",
-            "Rows",
             default="yes for ffd and bfd, no for the others",
-            taken_by=("ffd", "bfd", "bfd-extra", "seamless", "buckets"),
-            recorded=True,
+            taken_by=_EXCHANGING,
         ),
     ] = None
     even_cost: Annotated[
         bool,
-        Option(
+        _rows(
             FLAG,
             "Let the exchange between rows also even out what rows cost in attention within documents.",
-            "Rows",
-            taken_by=("ffd", "bfd", "bfd-extra", "seamless", "buckets"),
-            recorded=True,
+            taken_by=_EXCHANGING,
         ),
     ] = False
     seed: Seed = DEFAULT_SEED
     window_tokens: Annotated[
         int,
-        Option(
+        _tuning(
             COUNT,
             "Tokens planned together; changes the output.",
-            "Tuning of strategies",
             unit="tokens",
             low=1,
             default="16G, which is 2^34",
-            recorded=True,
         ),
     ] = 1 << 34
 
@@ -186,11 +134,6 @@ class PackOptions:
     def atom(self) -> int:
         """A: L unless given."""
         return self.row_length if self.atom_size is None else self.atom_size
-
-    @property
-    def bucket_sizes(self) -> tuple[int, ...]:
-        """Bucket sizes in ascending order."""
-        return tuple(sorted(self.buckets))
 
     @property
     def threshold(self) -> Fraction:
@@ -225,13 +168,7 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
     _: KW_ONLY
     strategy: Annotated[
         str,
-        Option(
-            TEXT,
-            f"Strategy: {listed(STRATEGIES)}.",
-            "Rows",
-            metavar="NAME",
-            suggestions=STRATEGIES,
-        ),
+        Option(TEXT, f"Strategy: {listed(STRATEGIES)}.", "Rows", metavar="NAME", suggestions=STRATEGIES),
     ]
     shuffle: Annotated[
         bool, Option(FLAG, "Shuffle the rows (for concat and padding: the atoms), or keep corpus order.", "Order")
@@ -247,7 +184,7 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
     ] = "error"
     pad_token: Annotated[
         str | int | None,
-        Option(TEXT_OR_ID, "Padding token, by text or id.", "Rows", default="the EOS token", recorded=True),
+        _rows(TEXT_OR_ID, "Padding token, by text or id.", default="the EOS token"),
     ] = None
     shard_tokens: Annotated[
         int,

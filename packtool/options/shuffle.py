@@ -1,6 +1,7 @@
 """What `shuffle` takes."""
 
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,6 +9,9 @@ from packtool.options.declare import Option
 from packtool.options.kinds import COUNT, FLAG, NUMBER, PLACE, TEXT
 from packtool.options.names import METHODS, listed
 from packtool.options.shared import LARGEST_ROW, LARGEST_SEED, IndexOnly, MovingRows, Output, StoresMoved
+
+_count = partial(Option, COUNT, group="Order", low=1)
+_tokens = partial(_count, unit="tokens", high=LARGEST_ROW)
 
 
 @dataclass(frozen=True)
@@ -30,41 +34,16 @@ class ShuffleArguments(MovingRows):
     ] = "atom"
     atom_size: Annotated[
         int | None,
-        Option(
-            COUNT,
-            "Tokens that move together; for concat, other than when packed.",
-            "Order",
-            short="-A",
-            unit="tokens",
-            low=1,
-            high=LARGEST_ROW,
-            taken_by=("atom",),
-        ),
+        _tokens("Tokens that move together; for concat, other than when packed.", short="-A", taken_by=("atom",)),
     ] = None
     batch_size: Annotated[
         int | None,
-        Option(
-            COUNT,
-            "Rows in a batch.",
-            "Order",
-            short="-B",
-            unit="rows",
-            low=1,
-            high=LARGEST_ROW,
-            taken_by=("partial",),
-            required=True,
-        ),
+        _count("Rows in a batch.", short="-B", unit="rows", high=LARGEST_ROW, taken_by=("partial",), required=True),
     ] = None
     batch_tokens: Annotated[
         int | None,
-        Option(
-            COUNT,
-            "Tokens in a batch; a multiple of every row length.",
-            "Order",
-            unit="tokens",
-            low=1,
-            taken_by=("bucket",),
-            required=True,
+        _count(
+            "Tokens in a batch; a multiple of every row length.", unit="tokens", taken_by=("bucket",), required=True
         ),
     ] = None
     remainder: Annotated[
@@ -78,18 +57,7 @@ class ShuffleArguments(MovingRows):
         ),
     ] = None
     sequence_length: Annotated[
-        int | None,
-        Option(
-            COUNT,
-            "Tokens in a row.",
-            "Order",
-            short="-L",
-            unit="tokens",
-            low=1,
-            high=LARGEST_ROW,
-            taken_by=("partial",),
-            required=True,
-        ),
+        int | None, _tokens("Tokens in a row.", short="-L", taken_by=("partial",), required=True)
     ] = None
     seed: Annotated[
         int | None,
@@ -114,25 +82,14 @@ class ShuffleArguments(MovingRows):
     ] = 0
     ranks: Annotated[
         int | None,
-        Option(
-            COUNT,
+        _count(
             "With --order-only: deal each global batch evenly by attention cost, row i for rank i % RANKS.",
-            "Order",
             unit="ranks",
-            low=1,
             taken_by=("atom",),
         ),
     ] = None
     global_batch: Annotated[
-        int | None,
-        Option(
-            COUNT,
-            "Rows of a step over all ranks, for --ranks.",
-            "Order",
-            unit="rows",
-            low=1,
-            taken_by=("atom",),
-        ),
+        int | None, _count("Rows of a step over all ranks, for --ranks.", unit="rows", taken_by=("atom",))
     ] = None
     order_only: Annotated[
         bool,

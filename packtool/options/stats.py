@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeAlias, TypeVar
 
@@ -32,6 +33,7 @@ Several: TypeAlias = Value | Sequence[Value] | None
 Share = str | float | Fraction
 _SEVERAL = {COUNT: COUNTS, COUNTS: COUNT_LISTS, SHARE: SHARES, FLAG: FLAGS}
 """The kind of several values of a kind."""
+_count = partial(Option, COUNT, group="Report", low=1)
 
 
 def _to_try(name: str) -> Option:
@@ -77,13 +79,10 @@ class StatsArguments(DocumentOptions, Working):
     even_cost: Annotated[Several[bool | str], _to_try("even_cost")] = None
     batch_size: Annotated[
         int | None,
-        Option(
-            COUNT,
+        _count(
             "Rows in a batch (with several row lengths: of the longest), for steps per epoch and mixing.",
-            "Report",
             short="-B",
             unit="rows",
-            low=1,
         ),
     ] = None
     parameters: Annotated[
@@ -94,42 +93,27 @@ class StatsArguments(DocumentOptions, Working):
     ] = None
     ranks: Annotated[
         int | None,
-        Option(
-            COUNT,
+        _count(
             "Work out how long this many ranks wait for the slowest, as rows are dealt and with rows dealt evenly.",
-            "Report",
             unit="ranks",
-            low=1,
         ),
     ] = None
     global_batch: Annotated[
         int | None,
-        Option(
-            COUNT,
-            "Rows of a step over all ranks (with several row lengths: of the longest), for --ranks.",
-            "Report",
-            unit="rows",
-            low=1,
-        ),
+        _count("Rows of a step over all ranks (with several row lengths: of the longest), for --ranks.", unit="rows"),
     ] = None
     hidden_size: Annotated[
         int | None,
-        Option(
-            COUNT,
+        _count(
             "Hidden size of the model, for --ranks: tokens then cost a linear part too; else attention alone counts.",
-            "Report",
             unit="channels",
-            low=1,
         ),
     ] = None
     token_cost: Annotated[
         int | None,
-        Option(
-            COUNT,
+        _count(
             "What the linear part of a token costs, in query-key pairs, as measured: instead of --hidden-size.",
-            "Report",
             unit="pairs",
-            low=1,
         ),
     ] = None
     html: Annotated[

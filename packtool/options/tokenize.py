@@ -2,22 +2,21 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from packtool.options.conversations import ConversationOptions
 from packtool.options.declare import Option
-from packtool.options.kinds import COUNT, FLAG, GLOBS, INPUTS, NAMES, NUMBER, SIZE, TEXT, TEXT_OR_ID
-from packtool.options.shared import (
-    EosToken,
-    Format,
-    Many,
-    Output,
-    Revision,
-    Sharing,
-    Tokenizer,
-    Writing,
-)
+from packtool.options.kinds import COUNT, FLAG, GLOBS, INPUTS, NAMES, NUMBER, SIZE, TEXT, TEXT_OR_ID, Kind
+from packtool.options.shared import EosToken, Format, Many, Output, Revision, Sharing, Tokenizer, Writing
 from packtool.sizes import parse_bytes
+
+_field = partial(Option, TEXT, group="Input", metavar="FIELD", recorded=True)
+
+
+def _left_out(which: str, unit: str, kind: Kind = NUMBER) -> Option:
+    """Declare a limit of documents."""
+    return Option(kind, f"Leave out documents with {which}.", "Which documents", unit=unit, low=0, recorded=True)
 
 
 @dataclass(frozen=True)
@@ -37,26 +36,9 @@ class TokenizeArguments(ConversationOptions, Writing, Sharing):
     _: KW_ONLY
     tokenizer: Tokenizer = None
     revision: Revision = None
-    text_field: Annotated[
-        str,
-        Option(
-            TEXT, "Field or column with the text; a.b goes down into objects.", "Input", metavar="FIELD", recorded=True
-        ),
-    ] = "text"
-    ids_field: Annotated[
-        str | None,
-        Option(
-            TEXT,
-            "Field or column with lists of token ids, to store as they are.",
-            "Input",
-            metavar="FIELD",
-            recorded=True,
-        ),
-    ] = None
-    id_field: Annotated[
-        str | None,
-        Option(TEXT, "Field with the id of each document, to find it by.", "Input", metavar="FIELD", recorded=True),
-    ] = None
+    text_field: Annotated[str, _field("Field or column with the text; a.b goes down into objects.")] = "text"
+    ids_field: Annotated[str | None, _field("Field or column with lists of token ids, to store as they are.")] = None
+    id_field: Annotated[str | None, _field("Field with the id of each document, to find it by.")] = None
     columns: Annotated[
         Sequence[str],
         Option(NAMES, "Other scalar fields to keep beside the tokens.", "Input", metavar="FIELD,...", recorded=True),
@@ -81,54 +63,11 @@ class TokenizeArguments(ConversationOptions, Writing, Sharing):
         Literal["token", "text"],
         Option(TEXT, "Encode special tokens that occur in a text as token, or as plain text.", "Tokens", recorded=True),
     ] = "token"
-    min_words: Annotated[
-        int | None,
-        Option(NUMBER, "Leave out documents with fewer words.", "Which documents", unit="words", low=0, recorded=True),
-    ] = None
-    min_chars: Annotated[
-        int | None,
-        Option(
-            NUMBER,
-            "Leave out documents with fewer characters.",
-            "Which documents",
-            unit="characters",
-            low=0,
-            recorded=True,
-        ),
-    ] = None
-    max_chars: Annotated[
-        int | None,
-        Option(
-            NUMBER,
-            "Leave out documents with more characters.",
-            "Which documents",
-            unit="characters",
-            low=0,
-            recorded=True,
-        ),
-    ] = None
-    min_tokens: Annotated[
-        int | None,
-        Option(
-            COUNT,
-            "Leave out documents with fewer tokens, EOS included.",
-            "Which documents",
-            unit="tokens",
-            low=0,
-            recorded=True,
-        ),
-    ] = None
-    max_tokens: Annotated[
-        int | None,
-        Option(
-            COUNT,
-            "Leave out documents with more tokens, EOS included.",
-            "Which documents",
-            unit="tokens",
-            low=0,
-            recorded=True,
-        ),
-    ] = None
+    min_words: Annotated[int | None, _left_out("fewer words", "words")] = None
+    min_chars: Annotated[int | None, _left_out("fewer characters", "characters")] = None
+    max_chars: Annotated[int | None, _left_out("more characters", "characters")] = None
+    min_tokens: Annotated[int | None, _left_out("fewer tokens, EOS included", "tokens", COUNT)] = None
+    max_tokens: Annotated[int | None, _left_out("more tokens, EOS included", "tokens", COUNT)] = None
     on_error: Annotated[
         Literal["fail", "skip", "quarantine"],
         Option(

@@ -31,13 +31,13 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
     (array([1]), array([0]), array([8]), 2)
     """
     filled = _Filled(lengths, options)
-    return [filled.plan(size) for size in options.bucket_sizes]
+    return [filled.plan(size) for size in options.buckets]
 
 
 def count(lengths: Ints, options: PackOptions) -> list[Counted]:
     """Count the rows of `plan`."""
     filled = _Filled(lengths, options)
-    return [filled.count(size) for size in options.bucket_sizes]
+    return [filled.count(size) for size in options.buckets]
 
 
 class _Filled:
@@ -47,10 +47,10 @@ class _Filled:
     """
 
     def __init__(self, lengths: Ints, options: PackOptions) -> None:
-        self.lengths, self.largest = lengths, options.bucket_sizes[-1]
+        self.lengths, self.largest = lengths, options.buckets[-1]
         self.over, self.keys, self.key_counts = _sort_keys(lengths, self.largest)
         self.counts = np.concatenate([[0], self.key_counts[-2::-1]])
-        self.buckets = compose(self.counts, lengths[self.over].tolist(), options.bucket_sizes, options.threshold)
+        self.buckets = compose(self.counts, lengths[self.over].tolist(), options.buckets, options.threshold)
         segments = np.array(self.buckets.segments, np.int64).reshape(-1, 4)
         rows = segments[:, 3]
         # A segment of several rows is a segment for each of them. Places count documents, longest first.

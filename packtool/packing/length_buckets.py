@@ -22,7 +22,7 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
     >>> small.segments(np.arange(small.rows)).document, large.rows
     (array([0, 2, 2]), 4)
     """
-    sizes = options.bucket_sizes
+    sizes = options.buckets
 
     def stream(bucket: int) -> Plan:
         def is_here(a: int, b: int) -> npt.NDArray[np.bool_]:

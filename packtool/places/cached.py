@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.places.local import PARTIAL, LocalPlace, locked, map_array
+from packtool.places.local import PARTIAL, READING, LocalPlace, locked, map_array
 from packtool.places.npy import FileEntry
 from packtool.places.place import I64, LARGEST_JSON, Array, Entry, Place
 from packtool.progress import Progress
@@ -225,7 +225,7 @@ class CachedPlace(Place):
         while True:
             file = self.cache.fetch(self.place, entry)
             with suppress(FileNotFoundError):  # another reader needed its room in between
-                return map_array(file, entry, dtype, self)
+                return map_array(os.open(file, READING), entry, dtype, self)
 
     def problem(self, entry: Entry) -> DataError | None:
         if not entry.name.endswith(".npy") or self._is_ranged(entry.name):

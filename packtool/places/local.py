@@ -26,7 +26,7 @@ from packtool.places.place import AGAIN, I64, LARGEST_JSON, Array, Place
 BLOCK_BYTES = 1 << 22
 PARTIAL = ".partial"
 """Suffix of a file that is still being written."""
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class LocalPlace(Place):
@@ -117,7 +117,7 @@ class LocalPlace(Place):
             handle = open_inside(self.path, entry.name)
         except FileNotFoundError:
             raise self.missing(entry.name) from None
-        return _mapped_array(handle, entry, dtype, self)
+        return map_array(handle, entry, dtype, self)
 
     def ranges(self, name: str, first: I64, count: I64) -> list[memoryview]:
         with os.fdopen(open_inside(self.path, name), "rb") as file:
@@ -160,21 +160,15 @@ class LocalPlace(Place):
         return apart
 
 
-def map_array(file: Path, entry: FileEntry, dtype: np.dtype[Any] | str, place: Place) -> Array:
-    """Map a local copy of an array.
+def map_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: Place) -> Array:
+    """Map an open file, which is closed, after holding its header against its entry.
 
     Args:
         place: where it came from, for messages.
 
     Raises:
-        FileNotFoundError: there is no copy.
         DataError: it is another array.
     """
-    return _mapped_array(os.open(file, _FLAGS), entry, dtype, place)
-
-
-def _mapped_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: Place) -> Array:
-    """Map an open file, which is closed, after holding its header against its entry."""
     wanted = np.dtype(dtype)
     with os.fdopen(handle, "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -198,12 +192,12 @@ def open_inside(directory: Path, name: str) -> int:
     """
     path = directory / name
     try:
-        handle = os.open(path, _FLAGS)
+        handle = os.open(path, READING)
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
         require_inside(directory, path)
-        handle = os.open(os.path.realpath(path), _FLAGS)
+        handle = os.open(os.path.realpath(path), READING)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise DataError(

@@ -167,7 +167,23 @@ class Rows:
         return tokens.astype(self.dtype, copy=False)
 
 
-class ReorderedRows(Rows):
+class ComputedRows(Rows):
+    """Rows that are put together as they are asked for: `segments_of` says of what, and `_take` does it."""
+
+    def tokens(self, first: int, last: int) -> Array:
+        return self._typed(self._take(np.arange(first, last), self._stored))
+
+    def segments(self, row: int) -> npt.NDArray[Any]:
+        return to_table(self.segments_of(np.array([number_of(row, len(self), "row")])))
+
+    def stored_numbers(self, rows: I64) -> I64 | None:
+        return None
+
+    def _take(self, rows: I64, column: PackedBucket) -> Array:
+        return column.gathered(self.segments_of(rows))
+
+
+class ReorderedRows(ComputedRows):
     """The rows of one length in another order, put together from the stored ones as they are asked for.
 
     Args:
@@ -182,12 +198,6 @@ class ReorderedRows(Rows):
         self._layout = Layout(plan, order)
         self._pad_id = pad_id
 
-    def tokens(self, first: int, last: int) -> Array:
-        return self._typed(self._take(np.arange(first, last), self._stored))
-
-    def segments(self, row: int) -> npt.NDArray[Any]:
-        return to_table(self.segments_of(np.array([number_of(row, len(self), "row")])))
-
     def segments_of(self, rows: I64) -> Segments:
         return self._layout.segments_of(rows)
 
@@ -196,7 +206,7 @@ class ReorderedRows(Rows):
 
     def _take(self, rows: I64, column: PackedBucket) -> Array:
         if column.index_only:
-            return column.gathered(self.segments_of(rows))
+            return super()._take(rows, column)
         units, there = self._layout.units_of(rows)
         if there.all():
             return self._plan.tokens(units, column).reshape(len(rows), self.sequence_length)
@@ -205,7 +215,7 @@ class ReorderedRows(Rows):
         return out.reshape(len(rows), self.sequence_length)
 
 
-class RepackedRows(Rows):
+class RepackedRows(ComputedRows):
     """The rows of one length as a plan has them, gathered from token stores.
 
     Args:
@@ -221,23 +231,11 @@ class RepackedRows(Rows):
     def __len__(self) -> int:
         return self._layout.rows
 
-    def tokens(self, first: int, last: int) -> Array:
-        return self._typed(self._take(np.arange(first, last), self._stored))
-
-    def segments(self, row: int) -> npt.NDArray[Any]:
-        return to_table(self.segments_of(np.array([number_of(row, len(self), "row")])))
-
     def segments_of(self, rows: I64) -> Segments:
         return self._layout.segments_of(rows)
 
-    def stored_numbers(self, rows: I64) -> None:
-        return None
 
-    def _take(self, rows: I64, column: PackedBucket) -> Array:
-        return column.gathered(self.segments_of(rows))
-
-
-class RotatedRows(Rows):
+class RotatedRows(ComputedRows):
     """The rows of another epoch of the partial shuffle, each put together from parts of stored ones.
 
     Args:
@@ -253,22 +251,13 @@ class RotatedRows(Rows):
         self._plan = plan
         self._pad_id = pad_id
 
-    def tokens(self, first: int, last: int) -> Array:
-        return self._typed(self._take(np.arange(first, last), self._stored))
-
-    def segments(self, row: int) -> npt.NDArray[Any]:
-        return to_table(self.segments_of(np.array([number_of(row, len(self), "row")])))
-
     def segments_of(self, rows: I64) -> Segments:
         length = self.sequence_length
         return join(pad(self._plan.segments(rows), length), length, length)
 
-    def stored_numbers(self, rows: I64) -> None:
-        return None
-
     def _take(self, rows: I64, column: PackedBucket) -> Array:
         if column.index_only:
-            return column.gathered(self.segments_of(rows))
+            return super()._take(rows, column)
         length, parts = self.sequence_length, self._plan.parts(rows)
         stored, number = np.unique(parts.document, return_inverse=True)
         source = ranges(number * length + parts.start, parts.length, offsets_of(parts.length))

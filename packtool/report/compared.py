@@ -105,7 +105,7 @@ def _options(candidate: Candidate) -> Options:
     strategy, given = STRATEGIES[candidate.strategy], candidate.options
     settled: dict[str, Callable[[], Any]] = {
         "atom_size": lambda: given.atom,
-        "buckets": lambda: list(given.bucket_sizes),
+        "buckets": lambda: list(given.buckets),
         "extra_capacity": lambda: given.extra,
         "mix_rows": lambda: mixes(strategy, given),
     }

@@ -18,7 +18,7 @@ from packtool.metrics.unpacked import Unpacked
 from packtool.report.figures import percent
 from packtool.shuffling.waiting import Waiting
 from packtool.sizes import plural
-from packtool.storage.schema import Shuffle, TokenizerInfo
+from packtool.storage.schema import LeftOut, Shuffle, TokenizerInfo
 
 Options: TypeAlias = dict[str, Any]
 """Options by name; which ones there are depends on the strategy."""
@@ -198,18 +198,6 @@ class SourceFigures(msgspec.Struct, frozen=True, kw_only=True):
     trained_tokens: int | msgspec.UnsetType = msgspec.UNSET
 
 
-class LeftOutFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What was not packed.
-
-    Attributes:
-        documents: documents that were left out.
-        tokens: their tokens, EOS included.
-    """
-
-    documents: int
-    tokens: int
-
-
 class PackedSourceFigures(SourceFigures, frozen=True, kw_only=True):
     """A token store that was packed: what was asked of it and what came of it. The account of each store balances:
     stored = left out + packed - repeated.
@@ -232,7 +220,7 @@ class PackedSourceFigures(SourceFigures, frozen=True, kw_only=True):
     epochs: float
     stored_documents: int
     stored_tokens: int
-    left_out: dict[str, LeftOutFigures]
+    left_out: dict[str, LeftOut]
     repeated_documents: int
     repeated_tokens: int
 

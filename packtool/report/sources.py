@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from packtool.metrics.ratios import ratio
 from packtool.plan import Ints, offsets_of
-from packtool.report.schema import LeftOutFigures, PackedSourceFigures
+from packtool.report.schema import PackedSourceFigures
 from packtool.storage.schema import Choice, ChosenSource, DatasetEntry
 
 
@@ -51,10 +51,7 @@ def packed_sources(
             epochs=ratio(tokens[number], source.available_tokens),
             stored_documents=source.documents,
             stored_tokens=source.tokens,
-            left_out={
-                reason: LeftOutFigures(documents=each.documents, tokens=each.tokens)
-                for reason, each in source.left_out.items()
-            },
+            left_out=source.left_out,
             repeated_documents=source.repeated_documents,
             repeated_tokens=source.repeated_tokens,
         )

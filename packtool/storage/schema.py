@@ -211,7 +211,12 @@ class Shuffle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
 
 
 class LeftOut(Struct, frozen=True, forbid_unknown_fields=True):
-    """Documents that were left out, and their tokens, EOS included."""
+    """What was not packed.
+
+    Attributes:
+        documents: documents that were left out.
+        tokens: their tokens, EOS included.
+    """
 
     documents: Count
     tokens: Count

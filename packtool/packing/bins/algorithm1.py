@@ -7,6 +7,7 @@ shorter since, so it stays the last, and is the one that is cut again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -42,7 +43,7 @@ class Buckets(NamedTuple):
     segments: list[Segment]
 
 
-def compose(counts: I64, over: list[int], sizes: tuple[int, ...], threshold: Fraction) -> Buckets:
+def compose(counts: I64, over: list[int], sizes: Sequence[int], threshold: Fraction) -> Buckets:
     """Fill buckets as Algorithm 1 does.
 
     Args:
@@ -59,7 +60,7 @@ def compose(counts: I64, over: list[int], sizes: tuple[int, ...], threshold: Fra
 
 
 class _Composer:
-    def __init__(self, counts: I64, over: list[int], sizes: tuple[int, ...], threshold: Fraction) -> None:
+    def __init__(self, counts: I64, over: list[int], sizes: Sequence[int], threshold: Fraction) -> None:
         self.largest = sizes[-1]
         self.holding: list[int] = np.array(sizes)[np.searchsorted(sizes, np.arange(self.largest + 1))].tolist()
         self.allowed = {size: int(threshold * size) for size in sizes}
