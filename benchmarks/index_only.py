@@ -31,9 +31,8 @@ import packtool
 from benchmarks.common import WORK, fresh, lognormal_lengths, save, synthetic_store, table
 from packtool.plan import offsets_of
 from packtool.storage import manifest as manifests
-from packtool.storage.dataset_files import listed
 from packtool.storage.files import write_array
-from packtool.storage.schema import StoreManifest, TokenizerInfo, TokenShard
+from packtool.storage.schema import StoreManifest, TokenizerInfo, TokenShard, listed
 
 LENGTH = 2048
 KINDS = ("tokens", "index")

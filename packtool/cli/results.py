@@ -97,9 +97,7 @@ def _manifest_of(path: Path | str) -> PackedManifest:
     from packtool.storage import manifest as manifests
     from packtool.storage.schema import PackedManifest
 
-    manifest = manifests.read(path)
-    assert isinstance(manifest, PackedManifest)
-    return manifest
+    return manifests.read_as(path, PackedManifest)
 
 
 def finished(path: Path | str) -> str:

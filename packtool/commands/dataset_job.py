@@ -10,7 +10,7 @@ from typing import Any
 from packtool import __version__
 from packtool.clock import Clock
 from packtool.commands.part import Part, engine_of, require_all
-from packtool.commands.places import claim_output, fetch_inputs, in_part, places_to_write_from
+from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
 from packtool.commands.result import Result, previewed
 from packtool.options.materialize import MaterializeArguments
 from packtool.options.pack import PackArguments
@@ -21,6 +21,7 @@ from packtool.report.packed import read_report
 from packtool.report.schema import PackedReport
 from packtool.sizes import memory_granted
 from packtool.storage import manifest as manifests
+from packtool.storage.claim import claim
 from packtool.storage.output import Output
 from packtool.storage.schema import DatasetEntry, PackedManifest
 from packtool.storage.state import key_of
@@ -79,10 +80,10 @@ class DatasetJob:
         if self.options.dry_run:
             return DatasetResult(**previewed(self.command, self.options, self.options.output, key, figures()))
         place = self.held.enter_context(
-            claim_output(
-                self.options,
+            claim(
                 self.options.output,
                 self.command,
+                self.options,
                 key=key,
                 inputs=map(str, self.inputs),
                 share=self.budget.engine.share,

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from packtool.clock import Clock
 from packtool.commands.document_choice import Chosen, check_choice, choose
-from packtool.commands.places import claim_output, fetch_inputs, places_to_write_from
+from packtool.commands.places import fetch_inputs, places_to_write_from
 from packtool.commands.result import Result, previewed
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError, UsageError
@@ -28,6 +28,7 @@ from packtool.places.typed import Typed
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
+from packtool.storage.claim import claim
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
 from packtool.storage.schema import ExportManifest, PackedManifest, StoreManifest
@@ -80,7 +81,7 @@ def _export(source: Place, stores: Sequence[Place], options: ExportArguments) ->
         size = round(contents.tokens * each) + 8 * contents.sequences + sum(entry.bytes for entry in kept)
         figures = {contents.kind: contents.sequences, "tokens": contents.tokens, "bytes": size}
         return ExportResult(**previewed("export", options, options.output, key, figures))
-    with claim_output(options, options.output, "export", key=key, inputs=[str(source)]) as place:
+    with claim(options.output, "export", options, key=key, inputs=[str(source)]) as place:
         if place.finished:
             manifest = manifests.read(place.place)
             assert isinstance(manifest, ExportManifest)

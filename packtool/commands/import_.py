@@ -11,7 +11,6 @@ import numpy as np
 from msgspec import UNSET
 
 from packtool.clock import Clock
-from packtool.commands.places import claim_output
 from packtool.commands.result import Result, previewed
 from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
@@ -28,6 +27,7 @@ from packtool.places.npy import HEADER_BYTES
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
+from packtool.storage.claim import claim
 from packtool.storage.names import OFFSET, token_dtype
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
@@ -96,11 +96,10 @@ def import_(options: ImportArguments) -> ImportResult:
         figures["bytes"] += documents * OFFSET.itemsize + sum(map(len, tokenizer.values()))
         figures["bytes"] += 2 * HEADER_BYTES * (len(files) + figures["tokens"] // SHARD_TOKENS)
         return ImportResult(**previewed("import", options, options.output, key, figures, ("tokens", "bytes")))
-    with claim_output(options, options.output, "import", key=key, inputs=[*inputs, *every]) as place:
+    with claim(options.output, "import", options, key=key, inputs=[*inputs, *every]) as place:
         if place.finished:
-            stored = manifests.read(place.place)
-            assert isinstance(stored, StoreManifest)
-            return ImportResult(path=place.shown, counts=stored.counts, run=manifests.read_run(place.place), kept=True)
+            counts = manifests.read_as(place.place, StoreManifest).counts
+            return ImportResult(path=place.shown, counts=counts, run=manifests.read_run(place.place), kept=True)
         try:
             done = _read_all(place, chosen, files, info, read, with_loss=with_loss, quiet=options.quiet)
         except DataError:

@@ -33,11 +33,18 @@ from packtool.places.typed import place_of
 from packtool.report.figures import percent
 from packtool.sizes import plural, show_bytes
 from packtool.storage import manifest as manifests
-from packtool.storage.dataset_files import listed
 from packtool.storage.names import UNFINISHED
 from packtool.storage.publish import STATE
 from packtool.storage.reading import decode
-from packtool.storage.schema import ExportManifest, Manifest, OrderManifest, PackedManifest, Shuffle, StoreManifest
+from packtool.storage.schema import (
+    ExportManifest,
+    Manifest,
+    OrderManifest,
+    PackedManifest,
+    Shuffle,
+    StoreManifest,
+    listed,
+)
 from packtool.storage.state import Begun, State
 from packtool.storage.tokenizer_files import describe_tokenizer
 
@@ -138,7 +145,7 @@ def _finished(place: Place, manifest: Manifest, there: Mapping[str, int]) -> Inf
             "documents": manifest.documents,
             "tokenizer": describe_tokenizer(manifest.tokenizer),
             "EOS": f"{manifest.tokenizer.eos_token} ({manifest.tokenizer.eos_id})",
-            "order": _order(manifest),
+            "order": "as in the corpus" if manifest.shuffle is None else _order_of(manifest.shuffle),
             "batches": None if manifest.batches is None else manifest.batches.shape[0],
             "segments": manifest.lengths is not None,
         }
@@ -193,10 +200,6 @@ def _begun(place: Place) -> Begun | None:
             continue
         return found if isinstance(found, Begun) else Begun(found.command, found.key)
     return None
-
-
-def _order(manifest: PackedManifest) -> str:
-    return "as in the corpus" if manifest.shuffle is None else _order_of(manifest.shuffle)
 
 
 def _order_of(shuffle: Shuffle) -> str:

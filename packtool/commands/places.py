@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -11,20 +11,17 @@ from typing import TYPE_CHECKING, TypeAlias
 import xxhash
 
 from packtool.commands.staging_limit import limit_of
-from packtool.engines import Share, available_cpus
-from packtool.options.arguments import plain_arguments
-from packtool.options.shared import MovingRows, Writing
+from packtool.engines import available_cpus
+from packtool.options.shared import MovingRows
 from packtool.places.cached import Cache, CachedPlace, fetch_all
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of, places_of
 from packtool.storage import manifest as manifests
-from packtool.storage.claim import not_shared, prepare
-from packtool.storage.dataset_files import listed
+from packtool.storage.claim import not_shared
 from packtool.storage.names import UNFINISHED
-from packtool.storage.output import Output
-from packtool.storage.schema import InputEntry
+from packtool.storage.schema import InputEntry, listed
 from packtool.temporary import temporary_directory
 
 if TYPE_CHECKING:
@@ -83,30 +80,6 @@ def places_to_write_from(options: Written, *given: Typed | Sequence[Typed]) -> I
             cache.remove()
         raise
     cache.remove()
-
-
-def claim_output(
-    options: Writing,
-    output: Typed,
-    command: str,
-    *,
-    key: str,
-    inputs: Iterable[Path | str],
-    share: Share | None = None,
-) -> Output:
-    """Claim the output of a command as its options say; see `prepare`."""
-    return prepare(
-        output,
-        command,
-        key=key,
-        inputs=inputs,
-        overwrite=options.overwrite,
-        resume=options.resume,
-        share=share,
-        arguments=plain_arguments(options),
-        staging=options.staging,
-        quiet=options.quiet,
-    )
 
 
 def _staging_cache(options: Written, stores: Sequence[Place]) -> Cache:

@@ -24,12 +24,11 @@ from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.shuffling.balance import dealt_order, pairs_of
 from packtool.shuffling.bucket import batches
 from packtool.storage import manifest as manifests
-from packtool.storage.dataset_files import listed
 from packtool.storage.files import NpyWriter, write_array
 from packtool.storage.names import BATCHES, LENGTHS, ORDER_FILE
 from packtool.storage.packed import PackedDataset
 from packtool.storage.reading import MappedFile
-from packtool.storage.schema import OrderManifest, PackedManifest, Shuffle
+from packtool.storage.schema import OrderManifest, PackedManifest, Shuffle, listed
 from packtool.storage.segment_table import no_segments
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob, BucketWriter

@@ -15,7 +15,7 @@ from packtool.places.place import Place
 from packtool.plan import Plan
 from packtool.sizes import free_bytes, parse_bytes, show_bytes
 from packtool.storage import manifest as manifests
-from packtool.storage.dataset_files import listed
+from packtool.storage.schema import listed
 from packtool.storage.token_store import Corpus
 from packtool.warnings import warn
 

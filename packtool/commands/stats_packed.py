@@ -16,8 +16,7 @@ from packtool.options.stats import StatsArguments
 from packtool.places.place import Place
 from packtool.places.typed import place_of
 from packtool.progress import Progress
-from packtool.report.packed import read_report, report_of_rows
-from packtool.report.sample_rows import sample_rows
+from packtool.report.packed import read_report, report_of_rows, sample_rows
 from packtool.report.schema import MeasuredReport, PackedSourceFigures, SampleRow
 from packtool.report.sources import packed_sources
 from packtool.shuffling.waiting import Waiting, token_cost, waiting_of

@@ -13,7 +13,6 @@ from packtool.clock import Clock
 from packtool.commands.conversations import AUTO, chat_of, check_conversations, recorded_of
 from packtool.commands.inputs import find_files, found_from_anywhere, warn_of_repeats
 from packtool.commands.part import Part, engine_of, require_all
-from packtool.commands.places import claim_output
 from packtool.commands.result import Result, SeenFile, previewed
 from packtool.conversations.chat import Chat
 from packtool.corpus import blocks
@@ -32,6 +31,7 @@ from packtool.options.signature import takes
 from packtool.options.tokenize import TokenizeArguments
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
+from packtool.storage.claim import claim
 from packtool.storage.names import OFFSET, ORIGIN, TOKENIZER, token_dtype
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
@@ -124,7 +124,7 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
     # What was named, and what it led to, perhaps through links.
     read = [*map(str, inputs), *(file.location for files in found for file in files or ())]
     read = [each for each in read if each != STDIN]
-    with claim_output(options, options.output, "tokenize", key=key, inputs=read, share=engine.share) as out:
+    with claim(options.output, "tokenize", options, key=key, inputs=read, share=engine.share) as out:
         if out.finished:
             return _finished(out)
         try:
@@ -313,6 +313,5 @@ def _preview(
 
 
 def _finished(out: Output) -> TokenizeResult:
-    manifest = manifests.read(out.place)
-    assert isinstance(manifest, StoreManifest)
-    return TokenizeResult(path=out.shown, counts=manifest.counts, run=manifests.read_run(out.place), kept=True)
+    counts = manifests.read_as(out.place, StoreManifest).counts
+    return TokenizeResult(path=out.shown, counts=counts, run=manifests.read_run(out.place), kept=True)

@@ -15,8 +15,11 @@ import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
 from packtool.exchange.files import ExportDirectory, Written
-from packtool.plan import I64, Segments
+from packtool.plan import I64, Segments, offsets_of
 from packtool.storage.reading import MappedFile
+
+FILE_BYTES = 1 << 26
+"""Ids in a file, for formats that read a file as a whole."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,23 @@ class Block:
     lengths: I64
     segments: Segments | None = None
     loss: npt.NDArray[np.uint8] | None = None
+
+
+def cut(blocks: Iterator[Block], itemsize: int) -> Iterator[Block]:
+    """Cut into runs of consecutive sequences with at most `FILE_BYTES` of ids; a longer sequence stays alone.
+
+    A block is never joined with the next, so the cuts depend on the blocks alone.
+    """
+    for block in blocks:
+        ends = offsets_of(block.lengths)
+        first = 0
+        while first < len(block.lengths):
+            last = int(np.searchsorted(ends, ends[first] + FILE_BYTES // itemsize, side="right")) - 1
+            last = max(last, first + 1)
+            segments = None if block.segments is None else block.segments[first:last]
+            loss = None if block.loss is None else block.loss[ends[first] : ends[last]]
+            yield Block(block.tokens[ends[first] : ends[last]], block.lengths[first:last], segments, loss)
+            first = last
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from packtool.metrics.unpacked import unpacked
 from packtool.packing import STRATEGIES
 from packtool.packing.options import mixes
 from packtool.report.advice import advise
-from packtool.report.packed import row_figures
-from packtool.report.sample_rows import sample_rows
+from packtool.report.packed import row_figures, sample_rows
 from packtool.report.schema import Comparison, Options, SlidingForecast, Timing, Trial
 from packtool.report.verdict import verdicts
 

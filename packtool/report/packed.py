@@ -14,7 +14,7 @@ from packtool.metrics.ratios import histogram_sum, ratio
 from packtool.metrics.sliding import sliding
 from packtool.packing import PackOptions
 from packtool.places.typed import Typed
-from packtool.plan import I64, distinct
+from packtool.plan import I64, PADDING, Ints, Segments, distinct
 from packtool.report.schema import (
     BucketFigures,
     ContextPoint,
@@ -24,6 +24,8 @@ from packtool.report.schema import (
     PackedReport,
     PackedSourceFigures,
     RowFigures,
+    SampleRow,
+    SampleSegment,
 )
 from packtool.storage import manifest as manifests
 from packtool.storage.schema import PackedManifest, Shuffle
@@ -161,3 +163,33 @@ def _context(pieces: I64) -> list[ContextPoint]:
     even = np.arange(_CONTEXT_STEPS + 1) * longest // _CONTEXT_STEPS
     steps = distinct(np.append(even, 2 ** np.arange(longest.bit_length())))
     return [ContextPoint(tokens=int(c), share=int(with_at_least[c]) / total) for c in steps]
+
+
+def sample_rows(rows: Segments, lengths: Ints) -> list[SampleRow]:
+    """Choose rows to draw.
+
+    Args:
+        rows: a few whole rows.
+        lengths: of all documents.
+    """
+    return [
+        SampleRow(
+            segments=[
+                SampleSegment(
+                    kind="document" if document >= 0 else "padding" if document == PADDING else "eos",
+                    length=length,
+                    document_length=int(lengths[document]) if document >= 0 else 0,
+                    cut_before=document >= 0 and start > 0,
+                    # A document whose EOS alone is elsewhere is whole.
+                    cut_after=document >= 0 and start + length < int(lengths[document]) - 1,
+                )
+                for document, start, length in zip(
+                    rows.document[first:last].tolist(),
+                    rows.start[first:last].tolist(),
+                    rows.length[first:last].tolist(),
+                    strict=True,
+                )
+            ]
+        )
+        for first, last in zip(rows.offsets[:-1].tolist(), rows.offsets[1:].tolist(), strict=True)
+    ]

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 from packtool.engines import Share
 from packtool.errors import DataError, UsageError
+from packtool.options.arguments import plain_arguments
+from packtool.options.shared import Writing
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
@@ -25,7 +27,6 @@ from packtool.places.typed import Typed, cache_directory, place_of
 from packtool.places.url import is_remote
 from packtool.storage import lock
 from packtool.storage import manifest as manifests
-from packtool.storage.dataset_files import listed
 from packtool.storage.files import write_bytes
 from packtool.storage.names import UNFINISHED
 from packtool.storage.output import Output
@@ -39,6 +40,7 @@ from packtool.storage.publish import (
     require_no_links,
     require_removable,
 )
+from packtool.storage.schema import listed
 from packtool.storage.state import Begun, Found, State, look
 from packtool.storage.uploads import UploadedOutput, directory_for, remove_directory, tidy
 
@@ -51,34 +53,27 @@ class Wanted(NamedTuple):
     shared: bool = False
 
 
-def prepare(
+def claim(
     place: Typed,
     command: str,
+    options: Writing,
     *,
     key: str,
     inputs: Iterable[Path | str] = (),
-    overwrite: bool = False,
-    resume: bool = False,
     share: Share | None = None,
-    arguments: Mapping[str, Any] | None = None,
-    staging: Path | str | None = None,
-    quiet: bool = True,
 ) -> Output:
     """Make sure that `command` may write to a place, and nobody else does but other tasks; create it.
 
     Args:
         place: of the output.
         command: name of the command.
+        options: of the command. `overwrite` replaces the dataset that is there, once the new one is whole, and forgets
+            what an unfinished run left; nothing else there is ever removed. `resume` goes on with what an earlier run
+            with the same key left there; an empty output simply starts.
         key: `key_of` the options and inputs that the output depends on.
         inputs: files, directories and URLs that are read.
-        overwrite: replace the dataset that is there, once the new one is whole, and forget what an unfinished run left.
-            Nothing else there is ever removed.
-        resume: go on with what an earlier run with the same key left there; an empty output simply starts.
         share: of the work that this task does, beside others that are not waited for, or the merge of what they did; it
             always goes on with what is there.
-        arguments: of the command, as `packtool.options.arguments` has them, for whoever goes on.
-        staging: directory for what is on its way to an object store; None for the user's cache.
-        quiet: no progress bar of what is sent in the end.
 
     Raises:
         UsageError: both `overwrite` and `resume`, or `overwrite` and `share`; output inside an input or the other way
@@ -87,22 +82,23 @@ def prepare(
     """
     if not str(place):
         raise UsageError("bad-option", "an empty name", remedy="give a directory", where="--output")
+    overwrite, resume = options.overwrite, options.resume
     if overwrite and resume:
         raise UsageError("overwrite-and-resume", "--overwrite and --resume exclude each other", remedy="give one")
     if share is not None and overwrite:
         what = "can't be combined with --task, since every task would remove what the others did"
         raise UsageError("bad-option", what, remedy="remove the output first", where="--overwrite")
-    there, state = place_of(place), State(command, key)
+    there, state, arguments = place_of(place), State(command, key), plain_arguments(options)
     if isinstance(there, StorePlace) and share is not None:
         raise not_shared()
     assert isinstance(there, LocalPlace | StorePlace)
     _refuse_overlap(there, inputs)
     if isinstance(there, StorePlace):
-        root = cache_directory() if staging is None else Path(staging)
+        root = cache_directory() if options.staging is None else Path(options.staging)
         directory = directory_for(str(there), root)
-        return _claim_store(there, directory, state, Wanted(overwrite, resume), arguments or {}, quiet=quiet)
+        return _claim_store(there, directory, state, Wanted(overwrite, resume), arguments, quiet=options.quiet)
     wanted = Wanted(overwrite, resume or share is not None, share is not None)
-    return _claim_directory(Output(there, there.path, state), wanted, share, arguments or {})
+    return _claim_directory(Output(there, there.path, state), wanted, share, arguments)
 
 
 def not_shared() -> UsageError:

@@ -205,7 +205,7 @@ def read(place: Typed, name: str = MANIFEST) -> Manifest:
     return manifest
 
 
-def read_as(place: Place, kind: type[_Kinds]) -> _Kinds:
+def read_as(place: Typed, kind: type[_Kinds]) -> _Kinds:
     """Return the manifest of a dataset that must be of one kind. Other errors are those of `read`.
 
     Raises:

@@ -23,13 +23,12 @@ from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.plan import I64, Ints, Segments, offsets_of, ranges
 from packtool.storage import manifest as manifests
-from packtool.storage.dataset_files import listed
 from packtool.storage.index_arrays import require_atoms, require_rows, require_segments
 from packtool.storage.names import LOSS, OFFSET, SEGMENT
 from packtool.storage.on_demand import fetcher, held, open_all
 from packtool.storage.order import read_batches
 from packtool.storage.reading import MappedFile
-from packtool.storage.schema import Bucket, PackedManifest
+from packtool.storage.schema import Bucket, PackedManifest, listed
 from packtool.storage.segment_table import from_table, no_segments
 
 _CHECKED_ROWS = 1 << 16

@@ -19,9 +19,9 @@ from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.places.local import PARTIAL, LocalPlace, sync_directory
 from packtool.places.place import Place
 from packtool.storage import manifest as manifests
-from packtool.storage.dataset_files import listed
 from packtool.storage.lock import LOCK
 from packtool.storage.names import COLUMNS, EXPORTED, REJECTED, TOKENIZER_FILES, UNFINISHED
+from packtool.storage.schema import listed
 
 STAGED = "dataset"
 """Directory in it for the files of the dataset."""

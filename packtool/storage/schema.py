@@ -6,6 +6,7 @@ fields are refused, so that nothing in a manifest goes unread.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -397,3 +398,25 @@ def packed_version(*, index_only: bool, has_loss: bool) -> int:
 
 
 Manifest = StoreManifest | PackedManifest | OrderManifest | ExportManifest
+
+
+def listed(manifest: Manifest) -> Iterator[InputEntry]:
+    """Yield every file that a manifest lists, by its name relative to the manifest."""
+    beside: list[FileEntry | InputEntry | ExportedFile | None]
+    if isinstance(manifest, StoreManifest):
+        beside = [file for shard in manifest.shards for file in shard.files]
+        beside += [manifest.rejected, *manifest.tokenizer_files]
+    elif isinstance(manifest, ExportManifest):
+        beside = [*manifest.files, *manifest.tokenizer_files]
+    elif isinstance(manifest, OrderManifest):
+        beside = [manifest.batches, *manifest.orders]
+    else:
+        chosen = manifest.choice.documents if manifest.choice else None
+        beside = [manifest.batches, manifest.report, manifest.lengths, chosen, *manifest.tokenizer_files]
+    for file in beside:
+        if file is not None:
+            yield InputEntry(file.name, file.bytes, file.xxh3_128)
+    for bucket in manifest.buckets if isinstance(manifest, PackedManifest) else ():
+        for entry in (entry for shard in bucket.shards for entry in shard.files):
+            name = f"{bucket.directory}/{entry.name}" if bucket.directory else entry.name
+            yield InputEntry(name, entry.bytes, entry.xxh3_128)

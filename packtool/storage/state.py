@@ -13,11 +13,11 @@ from packtool.errors import PacktoolError
 from packtool.places.local import PARTIAL
 from packtool.places.place import Place
 from packtool.storage import manifest as manifests
-from packtool.storage.dataset_files import listed
 from packtool.storage.lock import LOCK
 from packtool.storage.names import UNFINISHED
 from packtool.storage.publish import STAGED, STATE
 from packtool.storage.reading import decode
+from packtool.storage.schema import listed
 
 _BEFORE_STATE = re.compile(rf"{UNFINISHED}/({LOCK}|task-\d+\.lock|{STATE}(\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})")
 """What a command may leave that was killed before it could write down its key."""
@@ -76,7 +76,7 @@ class Found:
 
 
 def key_of(*parts: Any) -> str:
-    """Hash options and inputs, which msgspec can write as JSON, into the key for `prepare`."""
+    """Hash options and inputs, which msgspec can write as JSON, into the key for `claim`."""
     return xxhash.xxh3_128_hexdigest(msgspec.json.encode(parts, order="deterministic"))
 
 

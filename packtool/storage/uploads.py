@@ -31,13 +31,12 @@ from packtool.places.place import Entry, StoppedError
 from packtool.places.store import StorePlace
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
-from packtool.storage.dataset_files import listed
 from packtool.storage.delivery import UPLOADS, Delivery, ToStore
 from packtool.storage.files import write_bytes
 from packtool.storage.names import UNFINISHED
 from packtool.storage.output import Output
 from packtool.storage.publish import DATASET_FILE, RECORDS, STATE
-from packtool.storage.schema import InputEntry, Manifest
+from packtool.storage.schema import InputEntry, Manifest, listed
 from packtool.storage.state import Found, State
 
 REQUESTS = 32

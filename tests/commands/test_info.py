@@ -12,8 +12,8 @@ import pytest
 import packtool
 from packtool.cli import run
 from packtool.errors import DataError
-from packtool.storage.claim import prepare
 from tests.cli.running import ENVIRONMENT
+from tests.storage.outputs import prepare
 from tests.stores import write_store
 
 

@@ -12,7 +12,7 @@ import pytest
 import packtool
 from packtool.errors import DataError, UsageError
 from packtool.storage import manifest as manifests
-from packtool.storage.dataset_files import listed
+from packtool.storage.schema import listed
 from tests.interrupting import flip
 from tests.stores import contents, rewrite, write_store
 

@@ -13,8 +13,8 @@ from packtool.errors import UsageError
 from packtool.places.cached import Cache, CachedPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
-from packtool.storage.dataset_files import listed
 from packtool.storage.manifest import read
+from packtool.storage.schema import listed
 from tests.places.s3_server import Bucket
 from tests.stores import write_store
 

@@ -14,7 +14,7 @@ from packtool.places.cached import Cache
 from packtool.places.place import Entry, Place
 from packtool.reading.stream import Stream
 from packtool.storage import manifest as manifests
-from packtool.storage.dataset_files import listed
+from packtool.storage.schema import listed
 from tests.places.s3_server import Bucket
 from tests.stores import write_store
 

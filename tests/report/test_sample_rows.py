@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from packtool.plan import INSERTED_EOS, PADDING, Segments
-from packtool.report.sample_rows import sample_rows
+from packtool.report.packed import sample_rows
 
 
 def test_segments_are_named_and_their_cut_ends_marked() -> None:

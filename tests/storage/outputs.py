@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
+from packtool.engines import Share
 from packtool.errors import PacktoolError
-from packtool.storage.claim import prepare
+from packtool.options.shared import Writing
+from packtool.storage.claim import claim
 from packtool.storage.files import write_array
 from packtool.storage.output import Output
 from packtool.storage.schema import StoreManifest, TokenizerInfo, TokenShard
@@ -24,6 +28,19 @@ MANIFEST = StoreManifest(
     counts={"documents": 0, "tokens": 0},
     shards=[],
 )
+
+
+def prepare(
+    place: Path | str,
+    command: str,
+    *,
+    key: str,
+    inputs: Iterable[Path | str] = (),
+    share: Share | None = None,
+    **options: Any,
+) -> Output:
+    """Claim an output, with the options of `Writing`."""
+    return claim(place, command, Writing(**options), key=key, inputs=inputs, share=share)
 
 
 def begin(staged: Path, key: str = "k", **options: bool) -> Output:

@@ -15,9 +15,8 @@ import pytest
 
 from packtool.errors import DataError
 from packtool.storage import lock
-from packtool.storage.claim import prepare
 from packtool.warnings import PacktoolWarning
-from tests.storage.outputs import STORE, code, finish, names
+from tests.storage.outputs import STORE, code, finish, names, prepare
 
 
 def test_one_writer(tmp_path: Path) -> None:

@@ -14,9 +14,8 @@ import pytest
 
 from packtool.errors import DataError, PacktoolError
 from packtool.storage import manifest as manifests
-from packtool.storage.claim import prepare
 from packtool.storage.files import write_array
-from tests.storage.outputs import MANIFEST, STORE, code, finish, names
+from tests.storage.outputs import MANIFEST, STORE, code, finish, names, prepare
 
 
 def test_a_new_output_is_created_and_finished(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ import pytest
 from packtool.errors import DataError, PacktoolError
 from packtool.storage import lock, publish
 from packtool.storage import manifest as manifests
-from packtool.storage.claim import prepare
-from tests.storage.outputs import STORE, finish, names
+from tests.storage.outputs import STORE, finish, names, prepare
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ import pytest
 
 from packtool.errors import DataError
 from packtool.places.local import LocalPlace
-from packtool.storage.claim import prepare
 from packtool.storage.state import key_of, lies_at
-from tests.storage.outputs import STORE, code, finish, names
+from tests.storage.outputs import STORE, code, finish, names, prepare
 
 
 def test_a_finished_output_that_lost_a_file_is_not_kept(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from packtool.errors import DataError, UsageError
 from packtool.places.npy import FileEntry
 from packtool.places.typed import place_of
 from packtool.storage import claim
-from packtool.storage.claim import prepare
 from packtool.storage.files import write_array
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
@@ -26,7 +25,7 @@ from packtool.storage.schema import TokenShard
 from packtool.storage.state import lies_at, look
 from packtool.storage.uploads import UPLOADS, UploadedOutput
 from tests.places.s3_server import Bucket
-from tests.storage.outputs import MANIFEST, URL, begin, finish, names
+from tests.storage.outputs import MANIFEST, URL, begin, finish, names, prepare
 
 FILES = ["manifest.json", "offsets-00000.npy", "offsets-00001.npy", "run.json", "tokens-00000.npy", "tokens-00001.npy"]
 

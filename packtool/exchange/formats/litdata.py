@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from packtool.exchange.files import ExportDirectory, Written, as_stored
-from packtool.exchange.formats.cut import FILE_BYTES, cut
-from packtool.exchange.model import Contents, Format, Part
+from packtool.exchange.model import FILE_BYTES, Contents, Format, Part, cut
 from packtool.plan import offsets_of
 
 _TYPES = {"<u2": 5, "<u4": 6}

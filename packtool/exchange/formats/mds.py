@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.exchange.files import ExportDirectory, Written, as_stored
-from packtool.exchange.formats.cut import FILE_BYTES, cut
-from packtool.exchange.model import Block, Contents, Format, Part
+from packtool.exchange.model import FILE_BYTES, Block, Contents, Format, Part, cut
 from packtool.plan import offsets_of
 
 

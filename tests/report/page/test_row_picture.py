@@ -9,9 +9,9 @@ import pytest
 
 from packtool.comparing.sample import PICTURED, spread_rows
 from packtool.packing import PackOptions, plan
+from packtool.report.packed import sample_rows
 from packtool.report.page.axes import WIDTH
 from packtool.report.page.row_picture import row_picture
-from packtool.report.sample_rows import sample_rows
 from packtool.writing.layout import Layout
 
 

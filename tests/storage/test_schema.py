@@ -9,7 +9,7 @@ import xxhash
 
 import packtool
 from packtool.storage import manifest as manifests
-from packtool.storage.dataset_files import listed
+from packtool.storage.schema import listed
 
 BESIDE = {manifests.MANIFEST, manifests.RUN}
 
