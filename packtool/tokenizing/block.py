@@ -80,8 +80,7 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A piece: its number, and the spans of its block with the file of each. Without spans, the file is hashed, which
-    several blocks share."""
+    """A piece: spans of a block with the file of each, or no span and a file to hash, which several blocks share."""
 
     number: int
     spans: Block

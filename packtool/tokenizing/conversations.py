@@ -23,7 +23,7 @@ from packtool.plan import I64
 from packtool.storage.schema import TokenizerInfo
 from packtool.tokenizing.encode import Parts
 from packtool.tokenizing.encoders import U32, ReferenceEncoder, mismatch_error
-from packtool.tokenizing.families import bytes_of_characters, kinds, normalizers, steps
+from packtool.tokenizing.families import bytes_of_characters, kinds, steps
 from packtool.tokenizing.spec import parse
 
 Mask = npt.NDArray[np.uint8]
@@ -132,7 +132,7 @@ class TrainedTokens:
         self._spelled = _spelled(spec)
         self._sizes = np.fromiter(map(len, self._spelled), np.int64, len(self._spelled))
         self._faithful = _is_faithful(spec)
-        self._normalizers = [each["type"] for each in normalizers(spec)]
+        self._normalizers = kinds(spec.get("normalizer"))
 
     def masks(
         self, texts: Sequence[str], utf8: Sequence[bytes], spans: Sequence[Spans], ids: U32, lengths: I64
@@ -214,7 +214,7 @@ def _is_faithful(spec: Mapping[str, Any]) -> bool:
         and not any(model.get(name) for name in odd)
         and {*kinds(spec.get("pre_tokenizer"))} <= {"ByteLevel", "Split", "Digits"}
         and not any(prefixed)
-        and {each["type"] for each in normalizers(spec)} <= {"NFC"}
+        and {*kinds(spec.get("normalizer"))} <= {"NFC"}
     )
 
 

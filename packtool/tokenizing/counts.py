@@ -60,10 +60,8 @@ class SpanCounts(msgspec.Struct):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("documents", "words", "characters", "tokens", "empty"):
             setattr(self.filtered, name, getattr(self.filtered, name) + getattr(other.filtered, name))
-        for code, count in other.rejected.items():
-            self.rejected[code] = self.rejected.get(code, 0) + count
-        for token, count in other.special.items():
-            self.special[token] = self.special.get(token, 0) + count
+        for mine, others in ((self.rejected, other.rejected), (self.special, other.special)):
+            mine |= {name: mine.get(name, 0) + count for name, count in others.items()}
         self.digest = other.digest
 
     def count_special(self, ids: npt.NDArray[np.uint32], wanted: tuple[int, ...]) -> None:

@@ -53,7 +53,7 @@ two matches, so that keeping matches only is the same as isolating them."""
 SETTLED = frozenset({(GPT2,), (GPT4,), (QWEN2,), (QWEN35,), (O200K,), (TEKKEN,), DEEPSEEK})
 """None of their alternatives goes on from a letter into whitespace, nor looks back."""
 
-_NFC = {"type": "NFC"}
+NFC = {"type": "NFC"}
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -92,56 +92,40 @@ def _byte_level(spec: Mapping[str, Any]) -> Shape | str:
     """Recognise BPE on bytes: GPT-2 and all that followed it."""
     if spec["model"].get("unk_token"):
         return "it has an unknown token"
-    normalizer = plain(spec.get("normalizer"))
-    if normalizer not in (None, _NFC):
-        assert normalizer is not None
-        return f"its normalizer is {normalizer.get('type')}, not NFC or none"
+    before = steps(spec.get("normalizer"))
+    if before not in ([], [NFC]):
+        return f"its normalizer is {' + '.join(kinds(spec['normalizer']))}, not NFC or none"
     pre_tokenizer = _pre_tokenizer(spec.get("pre_tokenizer"))
     if isinstance(pre_tokenizer, str):
         return pre_tokenizer
     tokens = spec.get("added_tokens") or ()
     digits = kinds(spec["pre_tokenizer"])[0] == "Digits"
-    reason = unlike_added(tokens, normalizer, digits=digits)
+    reason = unlike_added(tokens, before, digits=digits)
     if reason:
         return reason
-    rewritten = {"normalizer": normalizer, "pre_tokenizer": pre_tokenizer}
+    rewritten = {"normalizer": NFC if before else None, "pre_tokenizer": pre_tokenizer}
     return Shape(
         rewritten=tuple((name, json.dumps(value)) for name, value in rewritten.items() if value != spec.get(name)),
         digits=digits,
         foreign=_foreign(spec["model"].get("vocab") or (), tokens),
-        newer=unicode.NFC if normalizer else unicode.PATTERNS,
+        newer=unicode.NFC if before else unicode.PATTERNS,
     )
 
 
-def plain(normalizer: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return a normalizer without Sequences around fewer than two.
+def steps(of: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    """List what a normalizer or pre-tokenizer does, in order.
 
-    >>> plain({"type": "Sequence", "normalizers": []}), plain({"type": "Sequence", "normalizers": [{"type": "NFC"}]})
-    (None, {'type': 'NFC'})
+    >>> steps(None), steps({"type": "Sequence", "normalizers": [{"type": "NFC"}]})
+    ([], [{'type': 'NFC'}])
     """
-    while normalizer is not None and normalizer.get("type") == "Sequence" and len(normalizer["normalizers"]) < 2:
-        normalizer = normalizer["normalizers"][0] if normalizer["normalizers"] else None
-    return normalizer
-
-
-def normalizers(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """List what the normalizer of a tokenizer does, in order."""
-    normalizer = plain(spec.get("normalizer"))
-    if normalizer is None:
+    if of is None:
         return []
-    return list(normalizer["normalizers"]) if normalizer["type"] == "Sequence" else [normalizer]
+    return list(of.get("normalizers") or of.get("pretokenizers") or ()) if of["type"] == "Sequence" else [of]
 
 
-def steps(pre_tokenizer: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    """List what a pre-tokenizer does, in order."""
-    if pre_tokenizer is None:
-        return []
-    return list(pre_tokenizer["pretokenizers"]) if pre_tokenizer["type"] == "Sequence" else [pre_tokenizer]
-
-
-def kinds(pre_tokenizer: Mapping[str, Any] | None) -> list[str]:
+def kinds(of: Mapping[str, Any] | None) -> list[str]:
     """List the types of its steps."""
-    return [step["type"] for step in steps(pre_tokenizer)]
+    return [step["type"] for step in steps(of)]
 
 
 def split_by(pre_tokenizer: Mapping[str, Any] | None) -> tuple[str, ...] | None:
@@ -187,15 +171,15 @@ def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> Mapping[str, Any]
 
 
 def unlike_added(
-    tokens: Collection[Mapping[str, Any]], normalizer: Mapping[str, Any] | None, *, digits: bool = False
+    tokens: Collection[Mapping[str, Any]], before: Sequence[Mapping[str, Any]], *, digits: bool = False
 ) -> str | None:
-    """Say why added tokens are not found alike by both encoders; None if they are."""
+    """Say why added tokens are not found alike by both encoders, after these normalizers; None if they are."""
     words = [token["content"] for token in tokens if token.get("single_word")]
     if words:
         return f"its added token {words[0]!r} stands for single words only"
     later = [token["content"] for token in tokens if token.get("normalized")]
     for text in later:
-        if normalizer is not None and not (normalizer == _NFC and _inert(text)):
+        if before and not (before == [NFC] and _inert(text)):
             return f"its added token {text!r} is looked for in normalized text"
         if digits and any(unicode.table("numeric")[ord(character)] for character in text):
             return f"its added token {text!r} is looked for after its digits"
@@ -274,15 +258,14 @@ def _sentencepiece(spec: Mapping[str, Any]) -> Shape | str:
     entries = model["vocab"]
     if any(f"<0x{byte:02X}>" not in entries and (byte > 0x7F or chr(byte) not in entries) for byte in range(256)):
         return "it has byte fallback, but not for every byte"
-    normalizer = plain(spec.get("normalizer"))
-    marks = [] if normalizer is None else normalizer.get("normalizers", [normalizer])
-    reason = unlike_added(spec.get("added_tokens") or (), normalizer)
+    marks = steps(spec.get("normalizer"))
+    reason = unlike_added(spec.get("added_tokens") or (), marks)
     if marks in ([_SPACES], [_PREPENDED, _SPACES]):
         # Gemma's split at spaces finds none after they are replaced.
         if pre_tokenizer not in (None, _SPLIT_AT_SPACES):
             reason = f"its pre-tokenizer is {' + '.join(kinds(pre_tokenizer))}"
         return reason or Shape()
-    if normalizer is None and pre_tokenizer == _METASPACE:
+    if not marks and pre_tokenizer == _METASPACE:
         # Only what begins a text gets a mark; gigatoken gives one to what follows a separator, too.
         return reason or Shape(joined=False)
     return "it has byte fallback, and marks spaces in an unknown way"
@@ -290,5 +273,4 @@ def _sentencepiece(spec: Mapping[str, Any]) -> Shape | str:
 
 def marks_beginnings(spec: Mapping[str, Any]) -> bool:
     """Return whether a text that begins with a letter gets a mark as if it began with a space."""
-    normalizer = plain(spec.get("normalizer"))
-    return spec.get("pre_tokenizer") == _METASPACE or _PREPENDED in (normalizer or {}).get("normalizers", ())
+    return spec.get("pre_tokenizer") == _METASPACE or _PREPENDED in steps(spec.get("normalizer"))

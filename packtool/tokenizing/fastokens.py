@@ -17,7 +17,7 @@ import numpy as np
 from packtool.plan import I64
 from packtool.tokenizing import unicode
 from packtool.tokenizing.encoders import U32, guarded
-from packtool.tokenizing.families import BYTE_CHARACTERS, Shape, normalizers, steps, unlike_added
+from packtool.tokenizing.families import BYTE_CHARACTERS, Shape, kinds, steps, unlike_added
 from packtool.tokenizing.spec import for_encoding
 
 _STACK = 1 << 28
@@ -34,25 +34,25 @@ def shape(spec: Mapping[str, Any]) -> Shape | str:
     >>> shape({"model": {"type": "BPE", "byte_fallback": True}})
     'its BPE is not on bytes'
     """
-    model, kinds = spec["model"], [step["type"] for step in steps(spec.get("pre_tokenizer"))]
-    if model.get("byte_fallback") or "ByteLevel" not in kinds:
+    model = spec["model"]
+    if model.get("byte_fallback") or "ByteLevel" not in kinds(spec.get("pre_tokenizer")):
         return "its BPE is not on bytes"
     if model.get("continuing_subword_prefix"):
         return "it has a prefix on continuing subwords"
     if model.get("unk_token") and BYTE_CHARACTERS - model["vocab"].keys():
         return "it has an unknown token, and bytes without an entry"
     # It looks for tokens in normalized text, too.
-    return _unlike_steps(spec) or unlike_added(spec.get("added_tokens") or (), None) or Shape(newer=unicode.PCRE)
+    return _unlike_steps(spec) or unlike_added(spec.get("added_tokens") or (), []) or Shape(newer=unicode.PCRE)
 
 
 def _unlike_steps(spec: Mapping[str, Any]) -> str | None:
     """Name a step of the normalizer or pre-tokenizer that it lacks, or reads in another way."""
-    before, after = normalizers(spec), steps(spec.get("pre_tokenizer"))
-    if odd := [step["type"] for step in after if step["type"] not in _PRE_TOKENIZERS]:
+    before, after = spec.get("normalizer"), spec.get("pre_tokenizer")
+    if odd := [kind for kind in kinds(after) if kind not in _PRE_TOKENIZERS]:
         return f"its pre-tokenizer is {odd[0]}"
-    if odd := [step["type"] for step in before if step["type"] not in _NORMALIZERS]:
+    if odd := [kind for kind in kinds(before) if kind not in _NORMALIZERS]:
         return f"its normalizer is {odd[0]}"
-    for step in [*before, *after]:
+    for step in [*steps(before), *steps(after)]:
         if found := _READ_APART.search((step.get("pattern") or {}).get("Regex", "")):
             return f"its regular expression has {found[0]}, which is read in several ways"
     return None

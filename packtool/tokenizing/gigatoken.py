@@ -25,10 +25,9 @@ SEPARATOR = "\U0010fffepacktool\U0010fffe"
 
 
 class GigatokenEncoder:
-    """gigatoken, on one thread, fed with our batches.
+    """gigatoken, on one thread.
 
-    A batch is encoded as one text with separators: an array comes back, without the import of a whole library for
-    nested arrays that gigatoken's own batches need.
+    A batch is encoded as one text with separators: gigatoken's own batches need a whole library for nested arrays.
 
     Args:
         data: a tokenizer.json.

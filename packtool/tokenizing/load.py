@@ -129,9 +129,7 @@ def load(
     """Load a tokenizer and settle its EOS (and BOS).
 
     Args:
-        source: a tokenizer.json, a directory that holds one, or the id of a hub repository; None for the small
-            byte-level BPE that comes with packtool.
-        revision: branch, tag or commit of a hub repository.
+        source, revision: see `find`.
         eos_token: text or id; None to take what the files beside the tokenizer say, or the only well-known one.
         bos: begin every document with a BOS.
         bos_token: text or id; implies `bos`.
@@ -172,11 +170,15 @@ def load(
 
 
 def find(source: str | Path | None = None, revision: str | None = None) -> FoundTokenizer:
-    """Find a tokenizer; see `load`, which also settles its EOS.
+    """Find a tokenizer.
+
+    Args:
+        source: a tokenizer.json, a directory that holds one, or the id of a hub repository; None for the small
+            byte-level BPE that comes with packtool.
+        revision: branch, tag or commit of a hub repository.
 
     Raises:
-        DataError: no such tokenizer, or it can't be read; the hub can't be reached. What is in its files is found wrong
-            when it is asked for.
+        DataError: no such tokenizer, or it can't be read; the hub can't be reached.
     """
     return FoundTokenizer(_read(source, revision), "the default tokenizer" if source is None else str(source))
 

@@ -20,7 +20,7 @@ from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 from packtool.corpus.records import Document
-from packtool.tokenizing.families import SETTLED, marks_beginnings, plain, shape, split_by
+from packtool.tokenizing.families import NFC, SETTLED, marks_beginnings, shape, split_by, steps
 from packtool.tokenizing.splintr import unlike_bert
 
 PIECE = 1 << 15
@@ -34,8 +34,7 @@ _FITS = {
     BEFORE: re.compile(r"[ \n](?<=[^\W\d_].)", re.DOTALL),
     AT: re.compile(r" (?<=[^\W\d_].)(?=[^\W\d_])", re.DOTALL),
 }
-"""What follows the letter after which a text may be cut. Looking back here spares most texts without letters a look at
-each space from Python; that the letter is one, and no number such as ², is left to be asked."""
+"""What follows the letter, or number such as ², after which a text may be cut."""
 _REACHES = {False: re.compile(r"[^\W\d_]\s"), True: re.compile(r"[^\W\d_](?:\s|\Z)")}
 """What an added token must not have: it would reach over a cut, or, if it strips, take the whitespace after it."""
 _TAKES_THE_SPACE = re.compile(r"\A(?: ?\w| \Z)|\w\Z")
@@ -57,8 +56,7 @@ def cut_of(spec: Mapping[str, Any]) -> str:
         return ""
     if kind != "BPE":
         return BEFORE if kind == "WordPiece" and not unlike_bert(spec) else ""
-    normalizer, splits = plain(spec.get("normalizer")), split_by(spec.get("pre_tokenizer"))
-    if splits in SETTLED and normalizer in (None, {"type": "NFC"}):
+    if split_by(spec.get("pre_tokenizer")) in SETTLED and steps(spec.get("normalizer")) in ([], [NFC]):
         return BEFORE
     found = shape(spec) if spec["model"].get("byte_fallback") else ""
     if isinstance(found, str) or _JOINS.search("\0".join(spec["model"]["vocab"])):
@@ -112,14 +110,12 @@ def _cut_off(text: str, cut: str) -> Generator[str, None, str]:
 def _last_cut(text: str, start: int, limit: int, fits: re.Pattern[str]) -> int:
     """Find the last safe cut in (start, limit], looking back a little only; else the first one after; 0 for none."""
     for at in range(limit, max(start, limit - _SEARCH), -1):
-        if fits.match(text, at) and text[at - 1].isalpha():
+        if fits.match(text, at):
             return at
     return _first_cut(text, limit + 1, fits)
 
 
 def _first_cut(text: str, start: int, fits: re.Pattern[str]) -> int:
     """Find the first safe cut from `start`, which is above 0, on; 0 for none."""
-    for match in fits.finditer(text, start):
-        if text[match.start() - 1].isalpha():
-            return match.start()
-    return 0
+    found = fits.search(text, start)
+    return found.start() if found else 0

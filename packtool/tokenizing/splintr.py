@@ -12,7 +12,7 @@ import numpy as np
 from packtool.plan import I64
 from packtool.tokenizing import unicode
 from packtool.tokenizing.encoders import U32, guarded, unsuitable_error
-from packtool.tokenizing.families import Shape, normalizers, steps, unlike_added
+from packtool.tokenizing.families import Shape, kinds, steps, unlike_added
 from packtool.tokenizing.spec import for_encoding
 
 
@@ -20,7 +20,7 @@ def shape(spec: Mapping[str, Any]) -> Shape | str:
     """Return how splintr encodes a tokenizer, given by its parsed tokenizer.json, or why it does not."""
     words = spec["model"]["type"] == "WordPiece"
     reason = unlike_bert(spec) if words else _unlike_sentencepiece(spec)
-    reason = reason or unlike_added(spec.get("added_tokens") or (), spec.get("normalizer") or {}) or ""
+    reason = reason or unlike_added(spec.get("added_tokens") or (), steps(spec.get("normalizer")) or [{}]) or ""
     return reason or Shape(newer=unicode.BERT if words else ())
 
 
@@ -31,16 +31,16 @@ def unlike_bert(spec: Mapping[str, Any]) -> str:
         return "its words go on with another prefix than ##, or end after another number of characters than 100"
     if model.get("unk_token") not in model["vocab"]:
         return "its vocabulary lacks the unknown token"
-    if [step["type"] for step in normalizers(spec)] != ["BertNormalizer"]:
+    if kinds(spec.get("normalizer")) != ["BertNormalizer"]:
         return "its normalizer is not BERT's"
-    if [step["type"] for step in steps(spec.get("pre_tokenizer"))] != ["BertPreTokenizer"]:
+    if kinds(spec.get("pre_tokenizer")) != ["BertPreTokenizer"]:
         return "its pre-tokenizer is not BERT's"
     return ""
 
 
 def _unlike_sentencepiece(spec: Mapping[str, Any]) -> str:
     """Say how a Unigram differs from those that were compared; empty if it does not."""
-    rules = [step for step in normalizers(spec) if step != _ONE_SPACE]
+    rules = [step for step in steps(spec.get("normalizer")) if step != _ONE_SPACE]
     if [step["type"] for step in rules] != ["Precompiled"] and not all(map(_replaces_text, rules)):
         return "its normalizer is not one of SentencePiece"
     *splits, last = steps(spec.get("pre_tokenizer")) or [{"type": None}]
