@@ -17,6 +17,7 @@ from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.write_corpus import copied_choice, index_fields
 from packtool.errors import DataError, UsageError
 from packtool.metrics import Accounts, BatchMix, Ledger, Tally
+from packtool.packing.options import require_fit
 from packtool.places.place import Place
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
@@ -67,14 +68,7 @@ def require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:
             remedy="leave --atom-size out, or pack again with packtool pack --atom-size",
             where="--atom-size",
         )
-    length = dataset.buckets[0].sequence_length
-    if length % atom_size and atom_size % length:
-        raise UsageError(
-            "bad-atom-size",
-            f"{atom_size} does not fit the sequence length {length}",
-            remedy="give a divisor or a multiple of the sequence length",
-            where="--atom-size",
-        )
+    require_fit(atom_size, dataset.buckets[0].sequence_length)
     if manifest.shuffle is not None:
         raise UsageError(
             "atoms-fixed",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from packtool.commands.count_rows import batch_tokens, count_rows
-from packtool.comparing.sample import spread_rows
+from packtool.comparing.trial import spread_rows
 from packtool.engines import Engine
 from packtool.metrics import BatchMix, Mixed, Mixing, Tally
 from packtool.metrics.training import training_cost

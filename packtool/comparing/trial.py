@@ -14,13 +14,12 @@ import numpy as np
 
 from packtool import packing
 from packtool.comparing.candidates import Candidate
-from packtool.comparing.sample import sample_rows
 from packtool.engines import Engine, Worker
 from packtool.metrics import Ledger, Tally, TallyCounts, balance
 from packtool.options.shared import DEFAULT_SEED
 from packtool.packing import STRATEGIES, Counted
 from packtool.packing.options import mixes
-from packtool.plan import Ints, Plan, Segments
+from packtool.plan import Ints, Plan, Segments, distinct
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.shuffling.waiting import Waiting, waiting_of
 from packtool.temporary import temporary_directory
@@ -29,6 +28,10 @@ from packtool.writing.layout import Layout
 
 MIXED_EXACTLY = 2_000_000
 """Documents whose rows are mixed for a comparison; of larger corpora, the first so many stand for all."""
+SAMPLE = 20_000
+"""Documents that are packed for a picture."""
+PICTURED = 6
+"""Rows of a picture."""
 _SEGMENTS = 1 << 16  # that are listed at a time, about: few enough for the cache
 _WAITING_DOCUMENTS = 200_000  # that are planned to tell how long ranks wait: hundreds of rows even of the longest
 
@@ -219,3 +222,19 @@ def expected_waiting(
             layout = Layout(plan, shuffle.order())
             found.append(waiting_of(layout.segments, plan.rows, size, ranks, rows, token_cost))
     return found
+
+
+def sample_rows(lengths: Ints, candidate: Candidate) -> Segments:
+    """List rows evenly spread over what the candidate makes of the first documents.
+
+    Of several row lengths, those of the one with the most tokens.
+    """
+    plans = packing.plan(candidate.strategy, lengths[:SAMPLE], candidate.options)
+    layout = Layout(max(plans, key=lambda plan: plan.rows * plan.sequence_length))
+    return spread_rows(layout.segments, layout.rows)
+
+
+def spread_rows(segments: Callable[[int, int], Segments], rows: int) -> Segments:
+    """List some rows, evenly spread, of all that `segments(first, last)` gives."""
+    wanted = distinct(np.linspace(0, rows - 1, PICTURED).astype(np.int64)).tolist() if rows else []
+    return Segments.concatenate([segments(row, row + 1) for row in wanted] or [segments(0, 0)])

@@ -1,11 +1,14 @@
 """What the command line takes beside the arguments of the functions."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 from packtool.options.declare import Option
 from packtool.options.kinds import FLAG, PATH, TEXT
+
+_flag = partial(Option, FLAG, group="General", in_file=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,16 +34,8 @@ class Terminal:
             in_file=False,
         ),
     ] = "auto"
-    quiet: Annotated[
-        bool, Option(FLAG, "Print no progress, no warnings, no summary.", "General", short="-q", in_file=False)
-    ] = False
-    verbose: Annotated[
-        bool, Option(FLAG, "Log to standard error what is being done.", "General", short="-v", in_file=False)
-    ] = False
-    full: Annotated[
-        bool, Option(FLAG, "Print everything that was measured, not only the answer.", "Report", in_file=False)
-    ] = False
-    ids: Annotated[bool, Option(FLAG, "Show the ids of the tokens, not their text.", "General", in_file=False)] = False
-    json: Annotated[
-        bool, Option(FLAG, "Print the result as one JSON object on standard output.", "General", in_file=False)
-    ] = False
+    quiet: Annotated[bool, _flag("Print no progress, no warnings, no summary.", short="-q")] = False
+    verbose: Annotated[bool, _flag("Log to standard error what is being done.", short="-v")] = False
+    full: Annotated[bool, _flag("Print everything that was measured, not only the answer.", group="Report")] = False
+    ids: Annotated[bool, _flag("Show the ids of the tokens, not their text.")] = False
+    json: Annotated[bool, _flag("Print the result as one JSON object on standard output.")] = False

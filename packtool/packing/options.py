@@ -12,7 +12,7 @@ from packtool.options.pack import PackOptions
 from packtool.packing.plans.counted import Counted
 from packtool.plan import Ints, Plan
 
-__all__ = ["PackOptions", "Strategy", "check", "mixes"]
+__all__ = ["PackOptions", "Strategy", "check", "mixes", "require_fit"]
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,8 @@ def check(strategy: Strategy, options: PackOptions) -> None:
     """
     checked(options)
     check_taken(options, "--strategy", strategy.name)
-    if options.atom_size is not None and (options.row_length % options.atom and options.atom % options.row_length):
-        raise UsageError(
-            "bad-atom-size",
-            f"{options.atom} does not fit the sequence length {options.row_length}",
-            remedy="give a divisor or a multiple of the sequence length",
-            where="--atom-size",
-        )
+    if options.atom_size is not None:
+        require_fit(options.atom, options.row_length)
     if options.even_cost and not mixes(strategy, options):
         raise UsageError(
             "bad-option",
@@ -85,6 +80,18 @@ def check(strategy: Strategy, options: PackOptions) -> None:
     if options.sequence_length is not None:
         _less("--extra-capacity", options.extra, options.row_length - 1)
         _less("--min-bucket", options.min_bucket, options.row_length)
+
+
+def require_fit(atom: int, row: int) -> None:
+    """Refuse atoms that neither divide rows nor are divided by them.
+
+    Raises:
+        UsageError: of the atom size.
+    """
+    if row % atom and atom % row:
+        remedy = "give a divisor or a multiple of the sequence length"
+        what = f"{atom} does not fit the sequence length {row}"
+        raise UsageError("bad-atom-size", what, remedy=remedy, where="--atom-size")
 
 
 def _less(name: str, value: int, most: int) -> None:

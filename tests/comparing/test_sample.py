@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from packtool.comparing.candidates import Candidate
-from packtool.comparing.sample import PICTURED, sample_rows, spread_rows
+from packtool.comparing.trial import PICTURED, sample_rows, spread_rows
 from packtool.packing import PackOptions
 from packtool.plan import Segments
 

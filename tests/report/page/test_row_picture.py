@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from packtool.comparing.sample import PICTURED, spread_rows
+from packtool.comparing.trial import PICTURED, spread_rows
 from packtool.packing import PackOptions, plan
 from packtool.report.packed import sample_rows
 from packtool.report.page.axes import WIDTH
