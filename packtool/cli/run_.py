@@ -107,8 +107,8 @@ def _print(results: list[StageResult], *, full: bool) -> None:
         typer.echo(f"{show_bytes(previews[0].free_bytes)} free")
     measured = [result for result in results if result.stage.output is None and result.result is not None]
     if measured:
-        from packtool.report.terminal import print_answer, print_stats
         from packtool.report.terminal.console import results_console
+        from packtool.report.terminal.reports import print_answer, print_stats
 
         for result in measured:
             typer.echo()

@@ -29,8 +29,8 @@ def command(values: Values, terminal: Terminal) -> None:
     if terminal.json:
         print_json(report)
     else:
-        from packtool.report.terminal import print_stats
         from packtool.report.terminal.console import results_console
+        from packtool.report.terminal.reports import print_stats
 
         print_stats(report, results_console(), full=terminal.full, page=values["html"])
         if report.kind != "packed" and report.tokenizer is not None:

@@ -12,7 +12,7 @@ import packtool
 from packtool.errors import UsageError
 from packtool.plan import Segments, offsets_of
 from packtool.report.judgement import judge
-from packtool.report.page import page
+from packtool.report.page.page import page
 from packtool.report.schema import MeasuredReport, StoreReport
 from packtool.shuffling.waiting import waiting_of
 from packtool.storage.manifest import read

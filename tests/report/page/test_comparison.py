@@ -7,7 +7,7 @@ import re
 import msgspec
 import numpy as np
 
-from packtool.report.page import page
+from packtool.report.page.page import page
 from packtool.shuffling.waiting import Waiting
 from tests.reports import store_report
 

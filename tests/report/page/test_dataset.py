@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from packtool.report.page import page
+from packtool.report.page.page import page
 from packtool.report.schema import PackedReport
 from tests.reports import measured
 

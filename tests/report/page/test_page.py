@@ -12,7 +12,7 @@ import pytest
 
 from packtool.metrics import Ledger, Tally
 from packtool.report.packed import report_of_rows
-from packtool.report.page import page
+from packtool.report.page.page import page
 from packtool.report.schema import PackedReport
 from tests.reports import NOTHING, measured, store_report
 

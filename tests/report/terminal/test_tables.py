@@ -9,7 +9,8 @@ from packtool.metrics import Tally
 from packtool.report.packed import report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.report.table import Column, Table
-from packtool.report.terminal import print_stats, tables
+from packtool.report.terminal import tables
+from packtool.report.terminal.reports import print_stats
 from tests.reports import NOTHING, measured
 
 
