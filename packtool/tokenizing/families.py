@@ -51,7 +51,7 @@ COVERING = frozenset({GPT4, QWEN2, QWEN35, O200K, TEKKEN})
 two matches, so that keeping matches only is the same as isolating them."""
 
 SETTLED = frozenset({(GPT2,), (GPT4,), (QWEN2,), (QWEN35,), (O200K,), (TEKKEN,), DEEPSEEK})
-"""None of their alternatives goes on from a letter into whitespace, nor looks back."""
+"""None of their alternatives goes on from a letter or number into whitespace, nor looks back."""
 
 NFC = {"type": "NFC"}
 

@@ -1,8 +1,7 @@
 """The fast encoder for byte-level BPE with any regular expression: Kimi K2, StarCoder, CLIP, BLOOM, DeepSeek Coder.
 
-It works through the steps of a tokenizer.json as `tokenizers` does, and knows the characters that it knows, apart from
-one space (see unicode.py), so it needs no list of patterns. It takes longer to load than gigatoken, which is preferred
-where it serves. SentencePiece is left out, since a text such as `<0x41>` would become a byte.
+It works through the steps of a tokenizer.json as `tokenizers` does, so it needs no list of patterns. It takes longer to
+load than gigatoken. SentencePiece is left out, since a text such as `<0x41>` would become a byte.
 """
 
 from __future__ import annotations

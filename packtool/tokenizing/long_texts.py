@@ -1,13 +1,12 @@
 """Encode long texts piece by piece where that provably gives the same ids, so that memory stays bounded.
 
-A text is cut between a letter and a space or newline after it, where no id can reach over the cut:
+A text is cut between a letter (or a number such as ²) and a space or newline after it, where no id can reach over it:
 
-- a byte-level BPE with a pattern that never goes on from a letter into whitespace, nor looks back, splits there anyway,
+- a byte-level BPE with a pattern that never goes on from either into whitespace, nor looks back, splits there anyway,
   and NFC never composes a letter with such whitespace;
 - a BPE of SentencePiece splits nowhere, but joins two characters only if an entry of its vocabulary has one after the
   other, and in none a letter is followed by a space or newline. Where it puts a mark before each text, that mark
   takes the place of the space at which the text was cut.
-
 - BERT's WordPiece splits at whitespace, and treats every character by itself before.
 
 Added tokens must not reach over a cut either.
