@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from packtool.corpus.records import REASONS
 from packtool.warnings import CODES
 
 ROOT = Path(__file__).parents[1]
@@ -19,6 +20,8 @@ RAISES = re.compile(r"(Error|Warning|Reject|warn|_?reject|_?bad_\w+|_?damaged|_?
 PASSED_ON = {
     "DataError(code, what, remedy=remedy, where=where)",
     "UsageError(code, what, remedy=remedy, where=where)",
+    "UsageError(code, what, remedy=f'give {give}', where=str(place))",
+    "DataError(code, f'the tokenizers library {what} ({why})', remedy=remedy, where='tokenizer.json')",
     "DataError(reject.code, reject.reason, remedy=remedy, where=where)",
     "warnings.warn(PacktoolWarning(code, what, remedy=remedy, where=where), stacklevel=2)",
 }
@@ -45,12 +48,13 @@ def codes(source: str) -> Iterator[str]:
 
 
 def made() -> set[str]:
-    found = set(CODES)
+    found = {*CODES, *REASONS}
     for path in (ROOT / "packtool").rglob("*.py"):
         found |= set(codes(path.read_text(encoding="utf-8")))
-    # One module maps what Typer and the system refuse: its codes are strings on their own.
-    failures = ast.parse((ROOT / "packtool" / "cli" / "failures.py").read_text(encoding="utf-8"))
-    for node in ast.walk(failures):
+    # What Typer and the system refuse, and what is said of other kinds of datasets, are tables: their codes are strings
+    # on their own.
+    tables = [ROOT / "packtool" / name for name in ("cli/failures.py", "storage/manifest.py")]
+    for node in [node for table in tables for node in ast.walk(ast.parse(table.read_text(encoding="utf-8")))]:
         if isinstance(node, ast.Tuple) and node.elts and isinstance(node.elts[0], ast.Constant):
             found.add(str(node.elts[0].value))
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):

@@ -77,7 +77,7 @@ def reference_tokenizer(data: bytes) -> Tokenizer:
     from tokenizers import Tokenizer
 
     remedy = "give a tokenizer.json as that library writes it"
-    tokenizer: Tokenizer = called(_error("bad-tokenizer", "can't load it", remedy), Tokenizer.from_buffer, data)
+    tokenizer: Tokenizer = called(_problem("bad-tokenizer", "can't load it", remedy), Tokenizer.from_buffer, data)
     tokenizer.no_padding()
     tokenizer.no_truncation()
     if getattr(tokenizer.model, "dropout", None) is not None:
@@ -85,7 +85,7 @@ def reference_tokenizer(data: bytes) -> Tokenizer:
     return tokenizer
 
 
-def _error(code: str, what: str, remedy: str) -> Callable[[str], DataError]:
+def _problem(code: str, what: str, remedy: str) -> Callable[[str], DataError]:
     """Return what makes the error for a failure of the reference."""
     return lambda why: DataError(code, f"the tokenizers library {what} ({why})", remedy=remedy, where="tokenizer.json")
 
@@ -121,7 +121,7 @@ class ReferenceEncoder:
         del utf8  # the library takes strings
         # What is meant for batches does not work out offsets, and so takes two thirds of the time.
         encode, remedy = self.load().encode_batch_fast, "check that the tokenizer.json is whole and consistent"
-        failed = _error("tokenizer-failed", "failed on a text with this tokenizer", remedy)
+        failed = _problem("tokenizer-failed", "failed on a text with this tokenizer", remedy)
         with _one_thread():
             every = (called(failed, encode, [text], add_special_tokens=False)[0].ids for text in texts)
             ids = [np.array(each, np.uint32) for each in every]
