@@ -53,20 +53,14 @@ class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
     special_as_text: bool
     verified: str = ""
 
-    @property
-    def known(self) -> bool:
-        """Whether an earlier run found the encoder right."""
-        return bool(self.verified) and Path(self.verified).is_file()
-
     def instead(self, why: str) -> EncoderRecipe:
         """Return the recipe of the reference in place of this encoder."""
         return msgspec.structs.replace(self, encoder="tokenizers", why=why)
 
     def if_small(self, size: int, tokenizer: int) -> EncoderRecipe:
         """Return the recipe of the reference if so many bytes of input do not pay for loading another encoder, for a
-        tokenizer.json of so many bytes; else this one. gigatoken takes no longer to load once it needs no probes."""
-        known = self.encoder == "gigatoken" and self.known
-        if self.encoder == "tokenizers" or known or size > SMALL_INPUT * tokenizer:
+        tokenizer.json of so many bytes; else this one."""
+        if self.encoder == "tokenizers" or size > SMALL_INPUT * tokenizer:
             return self
         return self.instead(f"the input is so small that loading {self.encoder} would take longer")
 
@@ -167,6 +161,7 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
         as_text, size = recipe.special_as_text, recipe.vocab_size
         fast = gigatoken.GigatokenEncoder(data, recipe.shape, size, spell=reference.spell, special_as_text=as_text)
     verified = Path(recipe.verified) if recipe.verified else None
+    known = verified is not None and verified.is_file()
     encoder = Verified(
         fast,
         reference,
@@ -174,9 +169,9 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
         vocab_size=recipe.vocab_size,
         newer=recipe.shape.newer,
         verified=verified,
-        patience=_WORTH_LOADING * len(data) if recipe.known else 0,
+        patience=_WORTH_LOADING * len(data) if known else 0,
     )
-    if not recipe.known:
+    if not known:
         encoder.require(probes(recipe.added_tokens))
         findings.keep(verified)
     return encoder

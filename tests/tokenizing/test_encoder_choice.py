@@ -38,9 +38,6 @@ def test_a_small_input_spares_the_second_encoder(
     }
     if installed("gigatoken"):
         assert found["small"]["encoder_why"] == "the input is so small that loading gigatoken would take longer"
-    again = run(tmp_path / "small.jsonl", tmp_path / "again")
-    assert again.run["encoder"] == fast, "found right by then, and so without probes"
-    assert contents(again.path) == contents(tmp_path / "small")
     asked = run(tmp_path / "small.jsonl", tmp_path / "asked", encoder=fast)
     assert contents(asked.path) == contents(tmp_path / "small")
 
