@@ -42,17 +42,17 @@ MANY = 5e7
 GROUPS = Path("/sys/fs/cgroup")
 
 
-def packed(name: str, tokens: float, **options: Any) -> dict[str, Path]:
-    """The same rows with tokens and without, of random documents; kept from one run to the next."""
+def packed(name: str, tokens: float, **options: Any) -> tuple[Path, dict[str, Path]]:
+    """A store of so many tokens, and its rows, best fit, with tokens and without; kept for runs with as many."""
+    name = f"{name}-{tokens:.0f}"
     store = synthetic_store(WORK / f"{name}-store", lognormal_lengths(int(tokens / 820)), per_shard=2_000)
     paths = {kind: WORK / f"{name}-{kind}" for kind in KINDS}
     for kind, path in paths.items():
         if not (path / manifests.MANIFEST).exists():
             indexed = kind == "index"
-            packtool.pack(
-                store, fresh(path), sequence_length=LENGTH, index_only=indexed, shard_tokens=1 << 24, **options
-            )
-    return paths
+            sizes = {"sequence_length": LENGTH, "shard_tokens": 1 << 24}
+            packtool.pack(store, fresh(path), strategy="bfd", index_only=indexed, **sizes, **options)
+    return store, paths
 
 
 def compared(ways: dict[str, Callable[[], int]], rounds: int) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def compared(ways: dict[str, Callable[[], int]], rounds: int) -> dict[str, Any]:
 
 def reading(tokens: float, rounds: int) -> list[dict[str, Any]]:
     """Million tokens a CPU second from the page cache."""
-    paths = packed("index-only", tokens, strategy="bfd")
+    _, paths = packed("index-only", tokens)
     datasets = {kind: packtool.open(path) for kind, path in paths.items()}
     found = []
     for size in (8, 64):
@@ -111,8 +111,8 @@ def _loaders(paths: dict[str, Path], size: int) -> dict[str, Any]:
 
 def beyond(tokens: float, rounds: int) -> list[dict[str, Any]]:
     """From disk, in a control group that has a quarter of the store's bytes for everything, the page cache too."""
-    paths = packed("index-only-large", tokens, strategy="bfd", window_tokens=int(tokens / WINDOWS), shuffle=False)
-    files = [file for path in (*paths.values(), WORK / "index-only-large-store") for file in path.rglob("*.npy")]
+    store, paths = packed("index-only-large", tokens, window_tokens=int(tokens / WINDOWS), shuffle=False)
+    files = [file for path in (store, *paths.values()) for file in path.rglob("*.npy")]
     ordered = _by_document(packtool.open(paths["index"]))
     found = []
     with memory_limit(int(tokens / 2)) as limited:
