@@ -20,7 +20,7 @@ _C.mmap.restype = ctypes.c_void_p
 _C.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _C.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _C.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_FETCHED = 1 << 14  # bytes read at once: what lies beside a slice may be needed next, and each read has its own cost
+_FETCHED = 1 << 13  # bytes read at once: what lies beside a slice may be needed next, and each read has its own cost
 _FAILED = ctypes.c_void_p(-1).value
 
 

@@ -39,7 +39,7 @@ def test_what_is_written_goes_to_the_file(tmp_path: Path) -> None:
 
 
 def test_what_is_asked_for_is_read_together_while_it_is_not_in_memory(tmp_path: Path) -> None:
-    block = 1 << 14
+    block = 1 << 13
     with (tmp_path / "file").open("w+b") as file:
         file.write(bytes(64 * block))
         file.flush()
