@@ -40,7 +40,7 @@ def read_order(place: Typed, base: Typed) -> tuple[OrderManifest, list[I64]]:
     if [entry.name for entry in manifest.orders] != [str(Path(each.directory, ORDER_FILE)) for each in buckets]:
         what = f"orders {len(manifest.orders)} buckets, but its base has {len(buckets)}, or others"
         raise DataError("bad-order", what, remedy="make it again", where=str(place))
-    return manifest, [place.array(entry, OFFSET) for entry in manifest.orders]
+    return manifest, [place.array(entry, OFFSET)[:] for entry in manifest.orders]  # whole, from a URL, too
 
 
 def require_orders(place: Place, manifest: OrderManifest, orders: Sequence[I64], plans: Sequence[Plan]) -> None:
@@ -59,7 +59,7 @@ def read_batches(place: Place, entry: FileEntry, buckets: Sequence[Bucket]) -> n
     Raises:
         DataError: they name rows that are not there, or a row twice.
     """
-    table = place.array(entry, BATCH)
+    table = place.array(entry, BATCH)[:]
     sizes = [(bucket.sequence_length, bucket.rows) for bucket in buckets]
     require_batches(table, sizes, place.where(entry.name))
     return table

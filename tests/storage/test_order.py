@@ -9,6 +9,7 @@ import pytest
 import packtool
 from packtool.cli import run
 from packtool.errors import DataError
+from tests.places.s3_server import Bucket
 from tests.stores import load, rewrite
 
 
@@ -29,3 +30,11 @@ def test_batches_of_rows_that_are_not_there(made: Path) -> None:
         with pytest.raises(DataError, match="batch 0 names rows that are not there"):
             packtool.open(made / field)
         assert run(["verify", str(made / field), "-q"]) == 1
+
+
+def test_an_order_in_an_object_store_is_read_whole(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = Bucket(monkeypatch)
+    for name in ("several", "order"):
+        bucket.put_all(made / name, name)
+    found = packtool.stats("s3://bucket/several", order="s3://bucket/order")
+    assert found.metrics == packtool.stats(made / "several", order=made / "order").metrics
