@@ -130,8 +130,15 @@ class Tally:
         other = copied | (length != whole)
         documents, tokens = _occurring(~other, each), int(length.sum() if each is None else length @ each)
         others = np.flatnonzero(other)
-        self._count_documents(rows, len(lengths), np.arange(len(rows)) if copied.any() else others, times)
         start, length, repeated, whole = start[others], length[others], repeated[others], whole[others]
+        several = others
+        if copied.any():
+            several = np.arange(len(rows))
+        elif len(eos_alone := others[start == whole - 1]):  # beside it, the whole document repeats no text
+            beside = np.zeros(rows.groups, np.bool_)
+            beside[np.searchsorted(rows.offsets, eos_alone, side="right") - 1] = True
+            several = np.flatnonzero(other | np.repeat(beside, np.diff(rows.offsets)))
+        self._count_documents(rows, len(lengths), several, times)
         each = None if each is None else each[others]
         ends_document = start + length == whole
         stored_eos = documents + _occurring(ends_document, each)

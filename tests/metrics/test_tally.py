@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from packtool.metrics import Accounts, Tally, measure
@@ -102,6 +102,7 @@ def packings(draw: st.DrawFn) -> tuple[list[int], int, list[Row]]:
 
 
 @given(packings(), st.integers(0, 8), st.integers(1, 5))
+@example(([2], 4, [[(0, 1, 1, 0), (INSERTED_EOS, 0, 1, 0), (0, 0, 2, 0)]]), 0, 1)  # its EOS, then all of it
 def test_counts_every_token(packing: tuple[list[int], int, list[Row]], cut: int, batch: int) -> None:
     lengths, size, rows = packing
     naive = Naive(lengths, size)
