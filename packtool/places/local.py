@@ -113,11 +113,18 @@ class LocalPlace(Place):
                 yield block
 
     def array(self, entry: FileEntry, dtype: np.dtype[Any] | str) -> Array:
+        return map_array(self.open(entry.name), entry, dtype, self)
+
+    def open(self, name: str) -> int:
+        """Return a file descriptor of a file, to read from.
+
+        Raises:
+            DataError: there is none, or something else.
+        """
         try:
-            handle = open_inside(self.path, entry.name)
+            return open_inside(self.path, name)
         except FileNotFoundError:
-            raise self.missing(entry.name) from None
-        return map_array(handle, entry, dtype, self)
+            raise self.missing(name) from None
 
     def ranges(self, name: str, first: I64, count: I64) -> list[memoryview]:
         with os.fdopen(open_inside(self.path, name), "rb") as file:
@@ -169,14 +176,25 @@ def map_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: 
     Raises:
         DataError: it is another array.
     """
-    wanted = np.dtype(dtype)
-    with os.fdopen(handle, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if problem := header_problem(file.read(HEADER_BYTES), size, wanted, entry.shape):
-            raise place.damaged(entry.name, problem)
+    try:
+        size = require_array(handle, entry, dtype, place)
         if size == HEADER_BYTES:
-            return np.empty(entry.shape, wanted)
-        return mapped(file.fileno(), size)[HEADER_BYTES:].view(wanted).reshape(entry.shape)
+            return np.empty(entry.shape, dtype)
+        return mapped(handle, size)[HEADER_BYTES:].view(dtype).reshape(entry.shape)
+    finally:
+        os.close(handle)
+
+
+def require_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: Place) -> int:
+    """Hold the header of an open file against its entry, and return the bytes of the file.
+
+    Raises:
+        DataError: it is another array.
+    """
+    size = os.fstat(handle).st_size
+    if problem := header_problem(os.pread(handle, HEADER_BYTES, 0), size, np.dtype(dtype), entry.shape):
+        raise place.damaged(entry.name, problem)
+    return size
 
 
 def open_inside(directory: Path, name: str) -> int:

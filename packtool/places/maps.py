@@ -7,7 +7,6 @@ import ctypes
 import errno
 import mmap
 import os
-import resource
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -20,7 +19,6 @@ _C.mmap.restype = ctypes.c_void_p
 _C.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _C.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _C.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_FETCHED = 1 << 13  # bytes read at once: what lies beside a slice may be needed next, and each read has its own cost
 _FAILED = ctypes.c_void_p(-1).value
 
 
@@ -54,38 +52,6 @@ def release(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
             buffer = buffer.base
         if isinstance(buffer, memoryview):
             _C.madvise(ctypes.addressof(buffer.obj), len(buffer), mmap.MADV_DONTNEED)  # type: ignore[arg-type]
-
-
-class Fetcher:
-    """Has the system read slices of mapped files together, and little around them, while they are seldom in memory.
-
-    Touched one after the other, each would be waited for, and read with as much of its file as the disk reads ahead:
-    8 MiB on some. Where the last slices were in memory, as they are if a part of the file is read again and again,
-    asking would only take time, and so it would to ask whether they are: what the process has read tells as well.
-
-    Args:
-        arrays: mapped, or so when they are needed.
-    """
-
-    def __init__(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
-        self._arrays = arrays
-        self._read = self._slices = -1
-
-    def __call__(
-        self, number: npt.NDArray[np.int64], first: npt.NDArray[np.int64], size: npt.NDArray[np.int64]
-    ) -> None:
-        """Begin to read bytes ``first:first + size`` of the array of each number, if the last ones had to be read."""
-        read, before = resource.getrusage(resource.RUSAGE_SELF).ru_inblock, self._read
-        if (read - before) * 512 >= self._slices * _FETCHED // 4:
-            which, at = np.unique(number, return_inverse=True)
-            address = [self._arrays[each].__array_interface__["data"][0] for each in which.tolist()]
-            begin, end = first // _FETCHED * _FETCHED, -(-(first + size) // _FETCHED) * _FETCHED
-            place = np.array(address, np.int64)[at] + begin
-            skew = place % mmap.PAGESIZE  # of an array that does not begin with a page
-            place, count = place - skew, end - begin + skew
-            for each in zip(place.tolist(), count.tolist(), strict=True):
-                _C.madvise(*each, mmap.MADV_WILLNEED)
-        self._read, self._slices = read, len(number)
 
 
 class Scattered:

@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
-from packtool.places.maps import Fetcher
+from packtool.places.local import LocalPlace
+from packtool.places.npy import FileEntry
 from packtool.places.place import Place
+from packtool.places.slices import SliceReader
 from packtool.sizes import machine_memory
 
 _Content = TypeVar("_Content")
@@ -99,6 +102,9 @@ def held(arrays: Sequence[_Content]) -> Sequence[_Content]:
     return arrays.made() if isinstance(arrays, OnDemand) else arrays
 
 
-def fetcher(arrays: Sequence[npt.NDArray[Any]], size: int) -> Fetcher | None:
-    """Return what has slices of mapped arrays of so many bytes read together; None where memory holds them all."""
-    return Fetcher(arrays) if size > machine_memory() else None
+def slice_reader(files: Sequence[tuple[Place, FileEntry]], dtype: np.dtype[Any]) -> SliceReader | None:
+    """Return what reads slices of arrays that memory does not hold; None where it does, or files are not local."""
+    local = [(place, entry) for place, entry in files if isinstance(place, LocalPlace)]
+    if len(local) < len(files) or sum(entry.bytes for _, entry in local) <= machine_memory():
+        return None
+    return SliceReader(local, dtype)

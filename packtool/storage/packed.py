@@ -18,14 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError
-from packtool.places.maps import Fetcher, release
+from packtool.places.maps import release
 from packtool.places.place import Place
+from packtool.places.slices import SliceReader
 from packtool.places.typed import Typed, place_of
 from packtool.plan import I64, Ints, Segments, offsets_of, ranges
 from packtool.storage import manifest as manifests
 from packtool.storage.index_arrays import require_atoms, require_rows, require_segments
 from packtool.storage.names import LOSS, OFFSET, SEGMENT
-from packtool.storage.on_demand import fetcher, held, open_all
+from packtool.storage.on_demand import held, open_all, slice_reader
 from packtool.storage.order import read_batches
 from packtool.storage.reading import MappedFile
 from packtool.storage.schema import Bucket, PackedManifest, listed
@@ -94,6 +95,7 @@ class PackedBucket:
         self._keep = keep
         self._column = column
         held = [found for shard in entry.shards if (found := getattr(shard, column))]
+        self._files = [(self.place, file) for file in held]
         self.index_only = len(held) < len(entry.shards)
         self.gather: Gather | None = None
         self.shards = open_all(
@@ -132,10 +134,11 @@ class PackedBucket:
         """Copy the rows of these numbers, (rows, sequence_length)."""
         if self.index_only:
             return self.gathered(self.segments_of(rows))
-        if self._fetch is not None:
-            numbers = np.searchsorted(self.first_rows, rows, side="right") - 1
-            size = self.sequence_length * self.dtype.itemsize
-            self._fetch(numbers, (rows - self.first_rows[numbers]) * size, np.full(len(rows), size))
+        if self._slices is not None:
+            number = np.searchsorted(self.first_rows, rows, side="right") - 1
+            first = (rows - self.first_rows[number]) * self.sequence_length
+            parts = self._slices(number, first, np.full(len(rows), self.sequence_length))
+            return np.frombuffer(bytearray().join(parts), self.dtype).reshape(len(rows), self.sequence_length)
         out = np.empty((len(rows), self.sequence_length), self.dtype)
         order, groups = self._by_shard(rows)
         for shard, here, at in groups:
@@ -143,9 +146,8 @@ class PackedBucket:
         return out
 
     @cached_property
-    def _fetch(self) -> Fetcher | None:
-        size = self.rows * self.sequence_length * self.dtype.itemsize
-        return fetcher(self.shards, size) if self.place.near else None
+    def _slices(self) -> SliceReader | None:
+        return slice_reader(self._files, self.dtype)
 
     def parts(self, rows: I64, part: I64, unit: int) -> npt.NDArray[Any]:
         """Copy parts of rows, (parts, unit): of each row the `unit` tokens from ``part * unit``."""

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from packtool.errors import DataError
 from packtool.places.bucket import REQUESTS
-from packtool.places.maps import Fetcher
 from packtool.places.ranged import RangedArray
+from packtool.places.slices import ReadSlices
 from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.storage.names import LOSS
 from packtool.storage.on_demand import OnDemand, joined, sizes_of
@@ -42,7 +42,7 @@ class Gatherer:
         pad_id: written for segments of padding.
         eos_id: written for EOS that the strategy inserted.
         longest_fill: the longest segment of either, in tokens: the sequence length.
-        fetch: has what is copied read from the disk together, where memory does not hold the shards.
+        read: the slices of shards that memory does not hold.
 
     >>> store, one = np.array([5, 6, 0, 7, 8, 9, 0], np.uint16), np.array
     >>> in_shard_0 = lambda document, start, length: (document * 0, document * 3 + start)
@@ -60,21 +60,27 @@ class Gatherer:
         pad_id: int,
         eos_id: int,
         longest_fill: int,
-        fetch: Fetcher | None = None,
+        read: ReadSlices | None = None,
     ) -> None:
         self._padding, self._eos = len(shards), len(shards) + 1
         self._locate = locate
-        self._fetch = fetch
-        self._itemsize = dtype.itemsize
-        self._copy = copier(joined([shards, [np.full(longest_fill, fill, dtype) for fill in (pad_id, eos_id)]]), dtype)
+        self._read = read
+        self._dtype = dtype
+        self._fills = [np.full(longest_fill, fill, dtype) for fill in (pad_id, eos_id)]
+        self._copy = copier(joined([shards, self._fills]), dtype)
 
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
         """Gather the tokens of all segments, in order, as one 1-D array."""
         array, start, length = self.slices(segments)
-        if self._fetch is not None:
-            stored = np.flatnonzero(array < self._padding)
-            self._fetch(array[stored], start[stored] * self._itemsize, length[stored] * self._itemsize)
-        return self._copy(array, start, length)
+        if self._read is None:
+            return self._copy(array, start, length)
+        stored = np.flatnonzero(array < self._padding)
+        parts: list[Any] = self._read(array[stored], start[stored], length[stored])
+        if len(stored) < len(array):
+            found = iter(parts)
+            here = zip((array - self._padding).tolist(), length.tolist(), strict=True)
+            parts = [next(found) if fill < 0 else self._fills[fill][:count] for fill, count in here]
+        return np.frombuffer(b"".join(parts), self._dtype)
 
     def slices(self, segments: Segments) -> Slices:
         """Locate the tokens of segments, in order; padding and inserted EOS lie in arrays after the shards."""
@@ -100,6 +106,7 @@ class LossGatherer:
         shards: of each store.
         locate: as of `Gatherer`, in the shards of all stores.
         longest: the longest segment, in tokens: the sequence length.
+        read: as of `Gatherer`.
 
     >>> chats, web, one = np.array([0, 1, 1, 0, 0, 1, 1], np.uint8), None, np.array
     >>> begin = one([[0, 0], [0, 3], [1, 0]])  # shard and place of documents 0 and 1, which are chats, and of 2
@@ -118,6 +125,7 @@ class LossGatherer:
         locate: Locate,
         *,
         longest: int,
+        read: ReadSlices | None = None,
     ) -> None:
         columns = joined([store for store in stores if store is not None])
         known = np.repeat([store is not None for store in stores], shards)
@@ -128,7 +136,7 @@ class LossGatherer:
             shard, place = locate(document, start, length)
             return number[shard], np.where(known[shard], place, 0)
 
-        self._gather = Gatherer(columns, in_columns, dtype=LOSS, pad_id=0, eos_id=1, longest_fill=longest)
+        self._gather = Gatherer(columns, in_columns, dtype=LOSS, pad_id=0, eos_id=1, longest_fill=longest, read=read)
 
     def __call__(self, segments: Segments) -> npt.NDArray[np.uint8]:
         """Gather the loss of all tokens of all segments, in order, as one 1-D array."""

@@ -27,8 +27,8 @@ from packtool.places.typed import Typed, place_of, places_of
 from packtool.places.url import is_remote
 from packtool.plan import I64, Segments, offsets_of
 from packtool.storage import manifest as manifests
-from packtool.storage.names import OFFSET
-from packtool.storage.on_demand import OnDemand, fetcher, joined, sizes_of
+from packtool.storage.names import LOSS, OFFSET
+from packtool.storage.on_demand import OnDemand, joined, sizes_of, slice_reader
 from packtool.storage.packed import PackedDataset
 from packtool.storage.reading import MappedFile
 from packtool.storage.schema import PackedManifest
@@ -164,6 +164,7 @@ class StoredTokens:
 
         self._made = dataset, manifest, stores
         self.stores = [TokenStore(place) for place in stores]
+        files = [(store, shard) for store in self.stores for shard in store.manifest.shards]
         shards = joined([store.shards for store in self.stores])
         offsets = joined([store.offsets for store in self.stores])
         self._longest = max(bucket.sequence_length for bucket in manifest.buckets)
@@ -182,13 +183,15 @@ class StoredTokens:
             pad_id=manifest.pad_id,
             eos_id=manifest.tokenizer.eos_id,
             longest_fill=self._longest,
-            fetch=None if isinstance(shards, OnDemand) else fetcher(shards, sum(shard.nbytes for shard in shards)),
+            read=slice_reader([(store.place, shard.tokens) for store, shard in files], np.dtype(manifest.dtype)),
         )
         self.loss: StoredLoss | None = None
         if manifest.has_loss:
             columns = [store.loss for store in self.stores]
             counts = [len(store.shards) for store in self.stores]
-            self.loss = StoredLoss(self, LossGatherer(columns, counts, self._locate, longest=self._longest))
+            read = slice_reader([(store.place, shard.loss) for store, shard in files if shard.loss], LOSS)
+            gather = LossGatherer(columns, counts, self._locate, longest=self._longest, read=read)
+            self.loss = StoredLoss(self, gather)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StoredTokens, self._made

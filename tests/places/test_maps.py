@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import os
 import re
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.places.maps import Fetcher, Scattered, mapped, release
+from packtool.places.maps import Scattered, mapped, release
 
 PACKAGE = Path(__file__).parents[2] / "packtool"
 
@@ -36,42 +32,6 @@ def test_what_is_written_goes_to_the_file(tmp_path: Path) -> None:
     found[:] = list(b"xyz")
     release([found[1:]])
     assert (tmp_path / "file").read_bytes() == found.tobytes() == b"xyz"
-
-
-def test_what_is_asked_for_is_read_together_while_it_is_not_in_memory(tmp_path: Path) -> None:
-    block = 1 << 13
-    with (tmp_path / "file").open("w+b") as file:
-        file.write(bytes(64 * block))
-        file.flush()
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-        array = mapped(file.fileno(), 64 * block)
-        address, libc = array.__array_interface__["data"][0], ctypes.CDLL(None)
-
-        def cached() -> list[int]:
-            """Blocks of which the first page is in memory."""
-            pages = (ctypes.c_ubyte * (64 * block // mmap.PAGESIZE))()
-            assert libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(64 * block), pages) == 0
-            return [number for number, page in enumerate(pages[:: block // mmap.PAGESIZE]) if page & 1]
-
-        def require(*numbers: int) -> None:
-            end = time.monotonic() + 10
-            while not set(numbers) <= set(cached()) and time.monotonic() < end:
-                time.sleep(0.01)
-            assert cached() == list(numbers)
-
-        if cached():
-            pytest.skip("this file system keeps its files in memory")
-        fetch, one = Fetcher([np.zeros(0, np.uint8), array]), np.array
-        fetch(one([1, 1]), one([3 * block + 7, 31 * block - 1]), one([1, 2]))  # the second reaches into the next block
-        require(3, 30, 31)
-        fetch(one([1]), one([50 * block]), one([block]))
-        require(3, 30, 31, 50)
-        fetch(one([1]), one([50 * block]), one([block]))  # the last ones were read
-        fetch(one([1]), one([60 * block]), one([block]))  # nothing was
-        time.sleep(0.05)
-        require(3, 30, 31, 50)
 
 
 def test_what_the_system_refuses(tmp_path: Path) -> None:

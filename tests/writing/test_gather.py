@@ -11,17 +11,19 @@ from hypothesis import strategies as st
 
 import packtool.writing.gather as module
 from packtool.errors import DataError
-from packtool.places.maps import Fetcher
 from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.writing.gather import Copier, Gatherer, Locator, coalesce
 
 PAD, EOS = 60001, 60002
 
 
-def gatherer(shards: list[np.ndarray], starts: np.ndarray, *, uncached: bool = False) -> Gatherer:
+def gatherer(shards: list[np.ndarray], starts: np.ndarray, *, from_files: bool = False) -> Gatherer:
+    def read(number: np.ndarray, first: np.ndarray, count: np.ndarray) -> list[bytes]:
+        return [shards[n][at : at + size].tobytes() for n, at, size in zip(number, first, count, strict=True)]
+
     locate = Locator(shards, lambda d: starts[d])
     fills = {"pad_id": PAD, "eos_id": EOS, "longest_fill": 64}
-    return Gatherer(shards, locate, dtype=shards[0].dtype, **fills, fetch=Fetcher(shards) if uncached else None)
+    return Gatherer(shards, locate, dtype=shards[0].dtype, **fills, read=read if from_files else None)
 
 
 @given(
@@ -53,7 +55,7 @@ def test_gathering_is_slicing(dtype: str, documents: list[int], cuts: set[int], 
             expected.append(np.full(1, EOS, dtype))
     times = data.draw(st.sampled_from([1, 100]), label="times")  # a few slices are copied in another way than many
     table, expected = np.tile(np.array(pieces, np.int64).reshape(-1, 4), (times, 1)), expected * times
-    gather = gatherer(shards, starts, uncached=data.draw(st.booleans()))
+    gather = gatherer(shards, starts, from_files=data.draw(st.booleans()))
     tokens = gather(Segments(*table.T, np.array([0, len(table)])))
     np.testing.assert_array_equal(tokens, np.concatenate([np.empty(0, dtype), *expected]))
 

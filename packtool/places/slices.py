@@ -1,0 +1,103 @@
+"""Slices of arrays that memory does not hold, read from their files together.
+
+Through a map, a page costs a fault when it is first touched, and has to be unmapped when its memory is needed again:
+about twice the CPU time of reading what a slice covers from the file.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from packtool.places.local import LocalPlace, require_array
+from packtool.places.npy import HEADER_BYTES, FileEntry
+from packtool.places.place import I64
+
+_OPEN = 1 / 4
+"""Share of the files that this process may have open that a reader keeps open."""
+_TOGETHER = 128
+"""Slices that are read at the same time."""
+_BLOCK = 512
+"""Bytes that the system counts as one, whatever it reads at once."""
+
+
+ReadSlices = Callable[[I64, I64, I64], list[bytes]]
+"""Reads items ``first:first + count`` of the array of each number."""
+
+
+class SliceReader:
+    """Reads slices of arrays from local files: all at the same time, while they are seldom in memory.
+
+    One after the other, each would be waited for, and read with as much of its file as the disk reads ahead: 8 MiB on
+    some. Where the last slices were in memory, as they are if a part of the file is read again and again, announcing
+    the next ones would only take time. What this process has read from disk tells.
+
+    Args:
+        files: the place and entry of each.
+        dtype: of their items.
+    """
+
+    def __init__(self, files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any]) -> None:
+        self._files = files
+        self._itemsize = dtype.itemsize
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._open = lru_cache(int(most * _OPEN))(partial(_open, files, dtype))
+        self._read = self._asked = -1
+
+    def __call__(self, number: I64, first: I64, count: I64) -> list[bytes]:
+        """Read items ``first:first + count`` of the array of each number.
+
+        Raises:
+            DataError: a file is gone, is another array, or ends before its manifest says.
+        """
+        wanted = list(zip(number.tolist(), first.tolist(), count.tolist(), strict=True))
+        parts: list[bytes] = []
+        for at in range(0, len(wanted), _TOGETHER):
+            parts += self._together(wanted[at : at + _TOGETHER])
+        return parts
+
+    def _together(self, wanted: list[tuple[int, int, int]]) -> list[bytes]:
+        width = self._itemsize
+        slices = [(self._open(number), HEADER_BYTES + first * width, count * width) for number, first, count in wanted]
+        if self._seldom_in_memory(sum(size for _, _, size in slices)):
+            for file, begin, size in slices:
+                _announce(file.handle, begin, size)
+        parts = [os.pread(file.handle, size, begin) for file, begin, size in slices]
+        for part, (_, _, size), (number, _, _) in zip(parts, slices, wanted, strict=True):
+            if len(part) != size:
+                place, entry = self._files[number]
+                raise place.damaged(entry.name, "is shorter than its manifest says")
+        return parts
+
+    def _seldom_in_memory(self, asked: int) -> bool:
+        """Tell whether a quarter of what was asked for last came from disk, and note what is asked for now."""
+        read = resource.getrusage(resource.RUSAGE_SELF).ru_inblock * _BLOCK
+        seldom, self._read, self._asked = read - self._read >= self._asked // 4, read, asked
+        return seldom
+
+
+def _announce(handle: int, begin: int, size: int) -> None:
+    """Have the system begin to read bytes of a file, where it takes advice."""
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(handle, begin, size, os.POSIX_FADV_WILLNEED)
+
+
+class _Open:
+    """A file of an array, closed when nobody holds it any more."""
+
+    def __init__(self, place: LocalPlace, entry: FileEntry, dtype: np.dtype[Any]) -> None:
+        self.handle = place.open(entry.name)
+        require_array(self.handle, entry, dtype, place)
+
+    def __del__(self) -> None:
+        if hasattr(self, "handle"):
+            os.close(self.handle)
+
+
+def _open(files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any], number: int) -> _Open:
+    return _Open(*files[number], dtype)
