@@ -1,14 +1,14 @@
 """Slices of arrays that memory does not hold, read from their files together.
 
 Through a map, a page costs a fault when it is first touched, and has to be unmapped when its memory is needed again:
-about twice the CPU time of reading what a slice covers from the file.
+about twice the CPU time of reading what a slice covers from the file. What is in memory is read faster through maps.
 """
 
 from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -26,16 +26,11 @@ _BLOCK = 512
 """Bytes that the system counts as one, whatever it reads at once."""
 
 
-ReadSlices = Callable[[I64, I64, I64], list[bytes]]
-"""Reads items ``first:first + count`` of the array of each number."""
-
-
 class SliceReader:
-    """Reads slices of arrays from local files: all at the same time, while they are seldom in memory.
+    """Reads slices of arrays from local files, all at the same time.
 
     One after the other, each would be waited for, and read with as much of its file as the disk reads ahead: 8 MiB on
-    some. Where the last slices were in memory, as they are if a part of the file is read again and again, announcing
-    the next ones would only take time. What this process has read from disk tells.
+    some.
 
     Args:
         files: the place and entry of each.
@@ -48,6 +43,15 @@ class SliceReader:
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._open = lru_cache(int(most * _OPEN))(partial(_open, files, dtype))
         self._read = self._asked = -1
+
+    def pays(self, items: int) -> bool:
+        """Tell whether slices of so many items had better be read than copied from maps, if they are like the last.
+
+        Of those, at least a quarter came from disk: the system says what this process has read.
+        """
+        read = resource.getrusage(resource.RUSAGE_SELF).ru_inblock * _BLOCK
+        last, self._read, self._asked = (self._read, self._asked), read, items * self._itemsize
+        return read - last[0] >= last[1] // 4
 
     def __call__(self, number: I64, first: I64, count: I64) -> list[bytes]:
         """Read items ``first:first + count`` of the array of each number.
@@ -64,21 +68,14 @@ class SliceReader:
     def _together(self, wanted: list[tuple[int, int, int]]) -> list[bytes]:
         width = self._itemsize
         slices = [(self._open(number), HEADER_BYTES + first * width, count * width) for number, first, count in wanted]
-        if self._seldom_in_memory(sum(size for _, _, size in slices)):
-            for file, begin, size in slices:
-                _announce(file.handle, begin, size)
+        for file, begin, size in slices:
+            _announce(file.handle, begin, size)
         parts = [os.pread(file.handle, size, begin) for file, begin, size in slices]
         for part, (_, _, size), (number, _, _) in zip(parts, slices, wanted, strict=True):
             if len(part) != size:
                 place, entry = self._files[number]
                 raise place.damaged(entry.name, "is shorter than its manifest says")
         return parts
-
-    def _seldom_in_memory(self, asked: int) -> bool:
-        """Tell whether a quarter of what was asked for last came from disk, and note what is asked for now."""
-        read = resource.getrusage(resource.RUSAGE_SELF).ru_inblock * _BLOCK
-        seldom, self._read, self._asked = read - self._read >= self._asked // 4, read, asked
-        return seldom
 
 
 def _announce(handle: int, begin: int, size: int) -> None:

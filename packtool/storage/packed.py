@@ -134,7 +134,7 @@ class PackedBucket:
         """Copy the rows of these numbers, (rows, sequence_length)."""
         if self.index_only:
             return self.gathered(self.segments_of(rows))
-        if self._slices is not None:
+        if self._slices is not None and self._slices.pays(len(rows) * self.sequence_length):
             number = np.searchsorted(self.first_rows, rows, side="right") - 1
             first = (rows - self.first_rows[number]) * self.sequence_length
             parts = self._slices(number, first, np.full(len(rows), self.sequence_length))

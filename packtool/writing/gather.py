@@ -17,7 +17,7 @@ import pyarrow as pa
 from packtool.errors import DataError
 from packtool.places.bucket import REQUESTS
 from packtool.places.ranged import RangedArray
-from packtool.places.slices import ReadSlices
+from packtool.places.slices import SliceReader
 from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.storage.names import LOSS
 from packtool.storage.on_demand import OnDemand, joined, sizes_of
@@ -60,7 +60,7 @@ class Gatherer:
         pad_id: int,
         eos_id: int,
         longest_fill: int,
-        read: ReadSlices | None = None,
+        read: SliceReader | None = None,
     ) -> None:
         self._padding, self._eos = len(shards), len(shards) + 1
         self._locate = locate
@@ -72,7 +72,7 @@ class Gatherer:
     def __call__(self, segments: Segments) -> npt.NDArray[Any]:
         """Gather the tokens of all segments, in order, as one 1-D array."""
         array, start, length = self.slices(segments)
-        if self._read is None:
+        if self._read is None or not self._read.pays(int(length.sum())):
             return self._copy(array, start, length)
         stored = np.flatnonzero(array < self._padding)
         parts: list[Any] = self._read(array[stored], start[stored], length[stored])
@@ -125,7 +125,7 @@ class LossGatherer:
         locate: Locate,
         *,
         longest: int,
-        read: ReadSlices | None = None,
+        read: SliceReader | None = None,
     ) -> None:
         columns = joined([store for store in stores if store is not None])
         known = np.repeat([store is not None for store in stores], shards)

@@ -11,19 +11,30 @@ from hypothesis import strategies as st
 
 import packtool.writing.gather as module
 from packtool.errors import DataError
+from packtool.places.slices import SliceReader
 from packtool.plan import INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.writing.gather import Copier, Gatherer, Locator, coalesce
 
 PAD, EOS = 60001, 60002
 
 
-def gatherer(shards: list[np.ndarray], starts: np.ndarray, *, from_files: bool = False) -> Gatherer:
-    def read(number: np.ndarray, first: np.ndarray, count: np.ndarray) -> list[bytes]:
-        return [shards[n][at : at + size].tobytes() for n, at, size in zip(number, first, count, strict=True)]
+class FromShards(SliceReader):
+    """Reads slices of arrays in memory as if they were in files."""
 
+    def __init__(self, shards: list[np.ndarray]) -> None:
+        self._shards = shards
+
+    def pays(self, items: int) -> bool:
+        return items % 2 == 0
+
+    def __call__(self, number: np.ndarray, first: np.ndarray, count: np.ndarray) -> list[bytes]:
+        return [self._shards[n][at : at + size].tobytes() for n, at, size in zip(number, first, count, strict=True)]
+
+
+def gatherer(shards: list[np.ndarray], starts: np.ndarray, *, from_files: bool = False) -> Gatherer:
     locate = Locator(shards, lambda d: starts[d])
     fills = {"pad_id": PAD, "eos_id": EOS, "longest_fill": 64}
-    return Gatherer(shards, locate, dtype=shards[0].dtype, **fills, read=read if from_files else None)
+    return Gatherer(shards, locate, dtype=shards[0].dtype, **fills, read=FromShards(shards) if from_files else None)
 
 
 @given(
