@@ -173,7 +173,12 @@ def offsets_of(counts: Ints, arrays: Arrays = IN_MEMORY) -> I64:
     >>> offsets_of(np.array([2, 0, 3]))
     array([0, 2, 2, 5])
     """
-    return arrays.totals(len(counts), lambda first, last: counts[first:last])
+    if arrays is not IN_MEMORY:
+        return arrays.totals(len(counts), lambda first, last: counts[first:last])
+    out = np.empty(len(counts) + 1, np.int64)
+    out[0] = 0
+    np.cumsum(counts, out=out[1:])
+    return out
 
 
 def ranges(first: I64, counts: I64, offsets: I64) -> I64:

@@ -213,23 +213,23 @@ def _attend(
         segments: None where every row is one sequence.
     """
     rows, stored = shape
-    starts, padding = np.arange(rows) * stored, np.zeros(rows, np.bool_)
+    bounds, padding = np.arange(rows + 1) * stored, np.zeros(rows, np.bool_)
     if segments is not None:
         begins = _begins(segments)
-        starts, padding = offsets_of(segments.length)[:-1][begins], segments.document[begins] == PADDING
-    lengths = np.diff(starts, append=rows * stored)
+        bounds = offsets_of(segments.length)[np.append(begins, True)]
+        padding = segments.document[begins] == PADDING
+    starts, lengths = bounds[:-1], bounds[1:] - bounds[:-1]
+    row, place = np.divmod(starts, stored)
     if "position_ids" in fields:
         position = np.arange(rows * stored, dtype=np.int32)
         position -= np.repeat(starts.astype(np.int32), lengths)
         batch["position_ids"][:] = position.reshape(shape)[:, :length]
     if "document_ids" in fields:
-        first = np.searchsorted(starts, np.arange(rows) * stored)
-        number = np.arange(len(starts)) - first[starts // stored] if len(starts) else starts
+        number = np.arange(len(starts)) - np.flatnonzero(place == 0)[row]
         number[padding] = -1
         narrow = number.astype(batch["document_ids"].dtype)
         batch["document_ids"][:] = np.repeat(narrow, lengths).reshape(shape)[:, :length]
     if "cu_seqlens" in fields or "max_seqlen" in fields:
-        row, place = np.divmod(starts, stored)
         cu_seqlens = np.append((row * length + place)[place < length], rows * length).astype(np.int32)
         if "cu_seqlens" in fields:
             batch["cu_seqlens"] = cu_seqlens

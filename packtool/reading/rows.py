@@ -61,10 +61,11 @@ def numbers_of(index: Index, count: int, what: str) -> I64:
         how = "an integer, several by a slice or by integers in one dimension"
         raise TypeError(f"a {what} is chosen by {how}, not {index!r}")
     numbers = numbers.astype(np.int64)
-    wrong = np.flatnonzero((numbers < -count) | (numbers >= count))
-    if len(wrong):
-        raise IndexError(f"{what} {numbers[wrong[0]]} of {count}")
-    return np.where(numbers < 0, numbers + count, numbers)
+    lowest = int(numbers.min(initial=0))
+    if lowest < -count or int(numbers.max(initial=-1)) >= count:
+        wrong = numbers[(numbers < -count) | (numbers >= count)]
+        raise IndexError(f"{what} {wrong[0]} of {count}")
+    return np.where(numbers < 0, numbers + count, numbers) if lowest < 0 else numbers
 
 
 class Rows:

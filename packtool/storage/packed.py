@@ -139,8 +139,11 @@ class PackedBucket:
             first = (rows - self.first_rows[number]) * self.sequence_length
             parts = self._slices(number, first, np.full(len(rows), self.sequence_length))
             return np.frombuffer(bytearray().join(parts), self.dtype).reshape(len(rows), self.sequence_length)
-        out = np.empty((len(rows), self.sequence_length), self.dtype)
         order, groups = self._by_shard(rows)
+        if len(groups) == 1:
+            ((shard, here, _),) = groups
+            return np.take(self.shards[shard], here, axis=0)
+        out = np.empty((len(rows), self.sequence_length), self.dtype)
         for shard, here, at in groups:
             out[order[at]] = np.take(self.shards[shard], here, axis=0)
         return out
@@ -322,6 +325,8 @@ class PackedBucket:
     def _by_shard(self, rows: I64) -> tuple[I64, list[tuple[int, I64, slice]]]:
         """Sort rows by shard: their order then; and of each shard its number, its rows counted within it, and where
         they are in that order."""
+        if len(self.entry.shards) == 1:
+            return np.arange(len(rows)), [(0, rows, slice(0, len(rows)))]
         shards = np.searchsorted(self.first_rows, rows, side="right") - 1
         order = np.argsort(shards, kind="stable")
         shards = shards[order]
