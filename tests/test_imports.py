@@ -107,7 +107,7 @@ def within(name: str, packages: tuple[str, ...]) -> bool:
 
 
 def standard(name: str) -> bool:
-    return name.split(".", maxsplit=1)[0] in sys.stdlib_module_names
+    return name.split(".", maxsplit=1)[0] in sys.stdlib_module_names | {"compression"}  # from Python 3.14 on
 
 
 def layer(name: str) -> tuple[int, str]:
@@ -235,7 +235,7 @@ def test_every_module_is_tested_somewhere() -> None:
 def test_what_is_imported_is_declared() -> None:
     project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    required = {re.split(r"[^\w-]", line)[0] for line in project["dependencies"]}
+    required = {re.split(r"[^\w-]", line)[0].removesuffix("-zstd") for line in project["dependencies"]}
     optional = {re.split(r"[^\w-]", line)[0] for name in extras if name != "dev" for line in extras[name]}
     optional = {MODULES.get(name, name) for name in optional}
 

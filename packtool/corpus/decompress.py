@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import sys
 import zlib
 from collections.abc import Callable
 from functools import partial
@@ -19,11 +20,11 @@ _XZ_MEMORY = 1 << 29
 
 
 class Members:
-    """gzip, bz2 or xz, in any number of members.
+    """gzip, bz2, xz or zstd, in any number of members, which zstd calls frames.
 
     Args:
         raw: the file.
-        kind: gzip, bz2 or xz.
+        kind: gzip, bz2, xz or zstd.
 
     Attributes:
         whole_in: bytes of the file up to the end of the last whole member.
@@ -32,7 +33,8 @@ class Members:
 
     def __init__(self, raw: Any, kind: str) -> None:
         self._raw = raw
-        self._kind = kind
+        self._make, self._error = _tools(kind)
+        self._padded = kind in ("gzip", "xz")
         self._waiting = b""
         self._member: Any = None
         self._in = self._out = 0
@@ -42,7 +44,7 @@ class Members:
         """Read at most `size` bytes; none at the end.
 
         Raises:
-            EOFError, OSError, zlib.error, lzma.LZMAError: damaged.
+            EOFError, OSError: damaged.
         """
         while True:
             if self._member is None and not self._begin():
@@ -52,7 +54,10 @@ class Members:
                 data, self._waiting = self._waiting or self._take(), b""
                 if not data:
                     raise EOFError("it ends too early")
-            out: bytes = self._member.decompress(data, size)
+            try:
+                out: bytes = self._member.decompress(data, size)
+            except self._error as error:
+                raise OSError(str(error)) from None
             self._out += len(out)
             if self._member.eof:
                 self._waiting = self._member.unused_data
@@ -66,11 +71,11 @@ class Members:
         while True:
             data = self._waiting or self._take()
             # gzip and xz files may be padded with zeros to whole blocks.
-            self._waiting = data if self._kind == "bz2" else data.lstrip(b"\0")
+            self._waiting = data.lstrip(b"\0") if self._padded else data
             if self._waiting or not data:
                 break
         if self._waiting:
-            self._member = _DECOMPRESSORS[self._kind]()
+            self._member = self._make()
         else:
             self.whole_in = self._in
         return bool(self._waiting)
@@ -110,8 +115,20 @@ class _Gzip:
         return out
 
 
-_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
-    "gzip": _Gzip,
-    "bz2": bz2.BZ2Decompressor,
-    "xz": partial(lzma.LZMADecompressor, memlimit=_XZ_MEMORY),
+def _tools(kind: str) -> tuple[Callable[[], Any], type[Exception]]:
+    """Return what makes decompressors of one member, and what they raise."""
+    if kind != "zstd":
+        return _TOOLS[kind]
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+
+    return zstd.ZstdDecompressor, zstd.ZstdError
+
+
+_TOOLS: dict[str, tuple[Callable[[], Any], type[Exception]]] = {
+    "gzip": (_Gzip, zlib.error),
+    "bz2": (bz2.BZ2Decompressor, OSError),
+    "xz": (partial(lzma.LZMADecompressor, memlimit=_XZ_MEMORY), lzma.LZMAError),
 }

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import errno
 import io
-import lzma
 import os
-import zlib
 from typing import Any, Protocol
 
 import numpy as np
 
 from packtool.corpus.decompress import Members
 from packtool.corpus.records import UnusableFileError, in_words
-from packtool.corpus.zstd import Zstd
 from packtool.places.store import StorePlace
 from packtool.places.url import is_remote, require_no_secret
 
@@ -130,7 +127,7 @@ def open_stream(raw: Any, compression: str) -> Any:
     """
     if not compression:
         return raw
-    return DecompressedStream(compression, Zstd(raw) if compression == "zstd" else Members(raw, compression), raw)
+    return DecompressedStream(compression, Members(raw, compression), raw)
 
 
 class DecompressedStream:
@@ -139,7 +136,7 @@ class DecompressedStream:
     What came before it is certain only where checksums cover it: up to the end of the last whole member.
     """
 
-    def __init__(self, kind: str, source: Members | Zstd, raw: Any) -> None:
+    def __init__(self, kind: str, source: Members, raw: Any) -> None:
         self._kind = kind
         self._source = source
         self._raw = raw
@@ -155,7 +152,7 @@ class DecompressedStream:
             while held < size and (part := self._source.read(min(size - held, _STEP))):
                 parts.append(part)
                 held += len(part)
-        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        except (OSError, EOFError) as error:
             self._damage = UnusableFileError("damaged-file", f"damaged {self._kind} stream: {in_words(error)}")
             if not held:
                 raise self._damage from None

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 
+from packtool.corpus.decompress import Members
 from packtool.corpus.open import open_raw, open_stream, sniff
 from packtool.corpus.records import UnusableFileError
-from tests.corpus.archives import COMPRESS
+from tests.corpus.archives import COMPRESS, zstd, zstd_checked
 
+SKIPPABLE = b"\x51\x2a\x4d\x18\x05\x00\x00\x00notes"
+TEXT = b"a line of text\n" * 5000
 LINES = b"".join(b'{"text": "document %d"}\n' % n for n in range(20_000))
 
 
@@ -35,3 +39,28 @@ def test_streams_of_several_members_and_damaged_ones(tmp_path: Path, kind: str) 
         path.write_bytes(damaged)
         with pytest.raises(UnusableFileError, match=f"damaged {kind} stream"):
             drain(path, kind)
+
+
+def test_frames_of_zstd_and_what_is_skipped_between_them() -> None:
+    parts = [zstd(TEXT), SKIPPABLE, zstd_checked(TEXT), zstd(b""), SKIPPABLE]
+    stream = Members(io.BytesIO(b"".join(parts)), "zstd")
+    assert b"".join(iter(lambda: stream.read(1000), b"")) == TEXT * 2
+    assert (stream.whole_in, stream.whole_out) == (sum(map(len, parts)), 2 * len(TEXT))
+
+
+@pytest.mark.parametrize(
+    ("tail", "message"),
+    [
+        (zstd(TEXT)[:-1], "it ends too early"),
+        (zstd(TEXT)[:3], "it ends too early"),
+        (b"\x28\xb5\x2f\xfd\x04\x58\x07\x00\x00", "Data corruption detected"),
+        (b"text", "Unknown frame descriptor"),
+        (SKIPPABLE[:-1], "it ends too early"),
+    ],
+)
+def test_the_last_whole_frame_of_zstd_is_known(tail: bytes, message: str) -> None:
+    whole = zstd(TEXT)
+    stream = Members(io.BytesIO(whole + tail), "zstd")
+    with pytest.raises((EOFError, OSError), match=message):
+        b"".join(iter(lambda: stream.read(1000), b""))
+    assert (stream.whole_in, stream.whole_out) == (len(whole), len(TEXT))
