@@ -23,11 +23,9 @@ def command(values: Values, terminal: Terminal) -> None:
 
     found = find(**values)
     if terminal.json:
-        from dataclasses import asdict
+        from packtool.cli.results import print_found
 
-        from packtool.cli.results import print_json
-
-        print_json({"schema_version": 1, **asdict(found), "path": str(found.path)})
+        print_found(found)
         raise typer.Exit(0 if found.places else 1)
     if not found.documents:
         typer.echo(f"{found.record} is not in the dataset: it was left out, has no tokens, or does not exist")

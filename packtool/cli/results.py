@@ -202,6 +202,11 @@ def print_json(value: Any) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
 
 
+def print_found(found: Any) -> None:
+    """Print what a command found at a path, which is a dataclass, as one JSON object."""
+    print_json({"schema_version": 1, **asdict(found), "path": str(found.path)})
+
+
 def show_sources(report: PackedReport, path: Path | str) -> None:
     """Show what was chosen of each store: epochs and shares, as asked for and achieved, and what was left out."""
     from packtool.report.figures import percent

@@ -24,11 +24,9 @@ def command(values: Values, terminal: Terminal) -> None:
 
     found = show(**values)
     if terminal.json:
-        from dataclasses import asdict
+        from packtool.cli.results import print_found
 
-        from packtool.cli.results import print_json
-
-        print_json({"schema_version": 1, **asdict(found), "path": str(found.path)})
+        print_found(found)
     else:
         from packtool.report.row_view import print_row
         from packtool.report.terminal.console import results_console

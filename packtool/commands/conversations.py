@@ -15,6 +15,7 @@ from packtool.conversations.record import ConversationError
 from packtool.conversations.source import DEFAULT, WITH_TOOLS, special_tokens_of, templates_of
 from packtool.errors import DataError, UsageError
 from packtool.installing import how_to_install
+from packtool.options.check import refuse
 from packtool.options.conversations import ConversationOptions
 from packtool.options.declare import declared, flag
 from packtool.options.tokenize import TokenizeArguments
@@ -34,10 +35,8 @@ def check_conversations(options: TokenizeArguments, *, chats: bool) -> None:
         UsageError: naming the option.
     """
     if not chats:
-        for name, each in declared(ConversationOptions).items():
-            if getattr(options, name) != each.default:
-                what, remedy = "has no effect on texts", "name the field of conversations with --conversations"
-                raise UsageError("bad-option", what, remedy=remedy, where=flag(name))
+        what, remedy = "has no effect on texts", "name the field of conversations with --conversations"
+        refuse(options, declared(ConversationOptions), what, remedy, "bad-option")
         return
     template = "the chat template says what begins a conversation"
     against = (

@@ -13,11 +13,12 @@ from packtool.commands.document_choice import Chosen, check_choice, choose
 from packtool.commands.places import fetch_inputs, places_to_write_from
 from packtool.commands.result import Result, previewed
 from packtool.engines import Processes, Worker
-from packtool.errors import DataError, UsageError
+from packtool.errors import DataError
 from packtool.exchange import format_named
 from packtool.exchange.contents import contents_of
 from packtool.exchange.files import ExportDirectory, Written
 from packtool.exchange.model import Contents, Format, Part
+from packtool.options.check import refuse
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.export import ExportArguments
@@ -105,10 +106,8 @@ def _choice(source: Typed, options: ExportArguments) -> Chosen | None:
     check_choice(options)
     if isinstance(manifests.read(source), StoreManifest):
         return choose(Corpus([source]), options)
-    for name, each in declared(DocumentOptions).items():
-        if getattr(options, name) != each.default:
-            what, remedy = "only documents of a token store can be chosen", "choose them when they are packed"
-            raise UsageError("option-not-taken", what, remedy=remedy, where=each.flag)
+    what, remedy = "only documents of a token store can be chosen", "choose them when they are packed"
+    refuse(options, declared(DocumentOptions), what, remedy)
     return None
 
 

@@ -15,8 +15,8 @@ from packtool import __version__
 from packtool.commands.count_rows import source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.write_corpus import copied_choice, index_fields
-from packtool.errors import DataError, UsageError
-from packtool.metrics import Accounts, BatchMix, Ledger, Tally
+from packtool.errors import UsageError
+from packtool.metrics import BatchMix, Tally, require_counted
 from packtool.packing.options import require_fit
 from packtool.places.place import Place
 from packtool.report.packed import read_report, report_of_rows
@@ -206,13 +206,16 @@ def write_rows(
     if (part := job.part(place, written)) is not None:
         return part
     buckets, tallies = written.buckets, written.tallies
-    _require_same(base.ledger, tallies, str(dataset.place))
+    if tallies:  # a shuffle moves tokens, and changes none of their accounts
+        remedy, where = "run packtool verify on it, and make it again", str(dataset.place)
+        has_loss = any(tally.trained for tally in tallies)  # what trains is not counted where no tokens are written
+        require_counted(base.ledger, tallies, has_loss=has_loss, remedy=remedy, where=where)
     options = base.options if atom_size is None else {**base.options, "atom_size": atom_size}
     manifest = msgspec.structs.replace(base, packtool_version=__version__, options=options, shuffle=record)
     mix = source_mix(place, buckets, dataset.dtype, base.store_documents, record)
     report = _report(dataset, manifest, plans, tallies, mix)
-    names = manifests.input_names(dataset.place, base.inputs)  # of the stores, as in the manifest
-    run = {**job.facts(), "inputs": names, **_counted(table)}
+    stores = manifests.input_names(dataset.place, base.inputs)  # as in the manifest
+    run = {**job.facts(), "inputs": stores, **_counted(table)}
     place.finish(
         msgspec.structs.replace(
             manifest,
@@ -246,28 +249,6 @@ def _files_read(dataset: PackedDataset, *, index_only: bool) -> Iterator[MappedF
 def _counted(table: npt.NDArray[Any] | None) -> dict[str, int]:
     """Count the batches, if there are any."""
     return {} if table is None else {"batches": len(table)}
-
-
-def _require_same(ledger: Ledger, tallies: Sequence[Tally], where: str) -> None:
-    """Require that a shuffle, which moves tokens, has changed none of their accounts.
-
-    Raises:
-        DataError: the rows hold something else than the ledger of the source says.
-    """
-    if not tallies:
-        return
-    accounts = [tally.accounts() for tally in tallies]
-    held = {name: sum(getattr(each, name) for each in accounts) for name in Accounts.__dataclass_fields__}
-    if any(tally.trained for tally in tallies):
-        held |= {name: sum(getattr(tally, name) for tally in tallies) for name in ("trained", "trained_again")}
-    for name, found in held.items():
-        if found != (expected := getattr(ledger, name)):
-            raise DataError(
-                "ledger-unbalanced",
-                f"the rows hold {found} {name}, but the ledger says {expected}",
-                remedy="run packtool verify on it, and make it again",
-                where=where,
-            )
 
 
 def _report(

@@ -24,8 +24,8 @@ from packtool.errors import UsageError
 from packtool.metrics import LengthCounts
 from packtool.metrics.ratios import ratio
 from packtool.options.arguments import as_flags
-from packtool.options.check import check_ranks
-from packtool.options.declare import declared, flag
+from packtool.options.check import check_ranks, given, refuse
+from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
 from packtool.options.kinds import parse_amount
 from packtool.options.signature import takes
@@ -107,14 +107,14 @@ def stats(options: StatsArguments) -> Report:
 
 def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> Report:
     if any(map(_is_dataset, paths)):
-        _refuse(options, _TEXT, "only text files take this option", "leave it out: this directory holds tokens already")
+        refuse(options, _TEXT, "only text files take this option", "leave it out: this directory holds tokens already")
         with places_to_read(paths) as places:
             return _measure(places, tried, options, engine)
-    _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
+    refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
     if not tried:
-        _refuse(options, ("ranks",), *_NO_ROWS)
+        refuse(options, ("ranks",), *_NO_ROWS)
     _require_one(paths)
-    if any(getattr(options, name) != declared(StatsArguments)[name].default for name in _CHOICE):
+    if given(options, _CHOICE):
         return _chosen_of_corpus(str(paths[0]), tried, options, engine)
     return _corpus_report(str(paths[0]), tried, options, engine)
 
@@ -134,11 +134,11 @@ def _measure(
     if all(isinstance(manifest, StoreManifest) for manifest in found):
         check_choice(options)
         if not tried:
-            _refuse(options, ("ranks",), *_NO_ROWS)
-        _refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
+            refuse(options, ("ranks",), *_NO_ROWS)
+        refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
         return _store_report(places, tried, options, engine)
     _require_one(places)
-    _refuse(options, _CHOICE, "only token stores take this option", "leave it out: this dataset is packed already")
+    refuse(options, _CHOICE, "only token stores take this option", "leave it out: this dataset is packed already")
     if tried:
         raise UsageError(
             "not-a-store",
@@ -146,7 +146,8 @@ def _measure(
             remedy="give the token store it was packed from, or leave --compare out",
             where=str(places[0]),
         )
-    return packed_report(places[0], options, engine)
+    with places_to_read(() if options.order is None else options.order) as orders:
+        return packed_report(places[0], orders[0] if orders else None, options, engine)
 
 
 def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> CorpusReport:
@@ -294,7 +295,7 @@ def _candidates(options: StatsArguments) -> list[Candidate]:
     """List every strategy to try, with every combination of the options to try."""
     grid = {name: _listed(getattr(options, name)) for name in ("sequence_length", *_GRID)}
     if options.compare is None:
-        _refuse(options, list(grid), "only strategies take this option", "add --compare all")
+        refuse(options, list(grid), "only strategies take this option", "add --compare all")
         return []
     lengths = grid.pop("sequence_length")
     found = candidates(_listed(options.compare), lengths, grid={name: tried for name, tried in grid.items() if tried})
@@ -303,13 +304,6 @@ def _candidates(options: StatsArguments) -> list[Candidate]:
 
 def _listed(values: Any) -> list[Any]:
     return [] if values is None else list(dict.fromkeys(values))
-
-
-def _refuse(options: StatsArguments, names: Sequence[str], what: str, remedy: str) -> None:
-    """Refuse options that have no effect here."""
-    for name in names:
-        if getattr(options, name) != declared(StatsArguments)[name].default:
-            raise UsageError("option-not-taken", what, remedy=remedy, where=flag(name))
 
 
 def _is_dataset(typed: Typed) -> bool:

@@ -14,7 +14,6 @@ from packtool.metrics.training import training_cost
 from packtool.options.kinds import parse_amount
 from packtool.options.stats import StatsArguments
 from packtool.places.place import Place
-from packtool.places.typed import place_of
 from packtool.progress import Progress
 from packtool.report.packed import read_report, report_of_rows, sample_rows
 from packtool.report.schema import MeasuredReport, PackedSourceFigures, SampleRow
@@ -28,14 +27,17 @@ from packtool.writing.rotated_plan import RotatedPlan, require_rotation
 from packtool.writing.stored_plan import stored_plans
 
 
-def packed_report(place: Place, options: StatsArguments, engine: Engine) -> MeasuredReport:
-    """Report on a packed dataset, counted from its segment table, and on how well mixed its rows are."""
+def packed_report(place: Place, order: Place | None, options: StatsArguments, engine: Engine) -> MeasuredReport:
+    """Report on a packed dataset, counted from its segment table, and on how well mixed its rows are.
+
+    Args:
+        order: of its rows; None for the order that they lie in.
+    """
     dataset = PackedDataset(place)
     manifest = dataset.manifest
     shuffle = manifest.shuffle
     sources: list[PackedBucket | Layout] = list(dataset.buckets)
-    if options.order is not None:
-        order = place_of(options.order)
+    if order is not None:
         followed, orders = read_order(order, dataset.place)
         shuffle = followed.shuffle
         plans = stored_plans(dataset, shuffle.atom_size)

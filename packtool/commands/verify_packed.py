@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from packtool.commands.document_origins import require_same_stores
 from packtool.errors import DataError
-from packtool.metrics import Accounts, Tally
+from packtool.metrics import Tally, require_counted
 from packtool.places.typed import Typed
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, offsets_of
 from packtool.report.packed import read_report
@@ -26,7 +26,6 @@ AGAIN = "make the dataset again, or copy it again"
 """What to do about any damage."""
 SEGMENTS = 1 << 23
 """Segments, about, that are held at a time to see that no two of them overlap: some 400 MB."""
-_PLACED = ("placed", "repeated", "eos", "eos_inserted", "padding", "output", "rows")
 
 
 def check_packed(dataset: PackedDataset, stores: Sequence[Typed], segments_at_once: int = SEGMENTS) -> None:
@@ -149,18 +148,8 @@ def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
             if gather_loss is not None and (wrong := np.flatnonzero(gather_loss(rows) != loss)).size:
                 what = "what trains in it is not what trains in the store"
                 raise _bad_row(bucket, first + int(wrong[0]) // bucket.sequence_length, what)
-    accounts = sum((tally.accounts() for tally in tallies.values()), Accounts(0, 0, 0, 0, 0, 0, 0))
-    held = {name: getattr(accounts, name) for name in _PLACED}
-    if manifest.has_loss:
-        held |= {name: sum(getattr(tally, name) for tally in tallies.values()) for name in ("trained", "trained_again")}
-    for name, found in held.items():
-        if getattr(manifest.ledger, name) != found:
-            raise DataError(
-                "ledger-unbalanced",
-                f"the rows hold {found} {name}, but the ledger says {getattr(manifest.ledger, name)}",
-                remedy=AGAIN,
-                where=str(dataset.place),
-            )
+    counted, where = list(tallies.values()), str(dataset.place)
+    require_counted(manifest.ledger, counted, has_loss=manifest.has_loss, remedy=AGAIN, where=where)
 
 
 def _check_tokens(

@@ -4,7 +4,7 @@ rows of segments ─Tally.add─▶ Tally ─measure─▶ Metrics (one tally, o
 document lengths ─LengthCounts.of─▶ LengthCounts (quantiles, histogram)
 """
 
-from packtool.metrics.ledger import ChosenText, Ledger, Trained, balance, require_balance
+from packtool.metrics.ledger import ChosenText, Ledger, Trained, balance, require_balance, require_counted
 from packtool.metrics.lengths import LengthCounts
 from packtool.metrics.mixing import BatchMix, Mixed, Mixing, RowsMix, SourceMixing, Spread
 from packtool.metrics.sliding import Sliding
@@ -31,4 +31,5 @@ __all__ = [
     "balance",
     "measure",
     "require_balance",
+    "require_counted",
 ]

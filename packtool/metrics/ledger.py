@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from packtool.errors import DataError
-from packtool.metrics.tally import Accounts
+from packtool.metrics.tally import Accounts, Tally
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
@@ -180,6 +180,27 @@ def balance(
         )
     require_balance(ledger, documents)
     return ledger
+
+
+def require_counted(ledger: Ledger, tallies: Sequence[Tally], *, has_loss: bool, remedy: str, where: str) -> None:
+    """Require that the rows of a dataset hold what its ledger says.
+
+    Args:
+        has_loss: some tokens do not train: those that do are compared, too.
+        remedy: what to do if they differ.
+        where: the dataset lies.
+
+    Raises:
+        DataError: naming the first account that differs.
+    """
+    accounts = [tally.accounts() for tally in tallies]
+    held = {name: sum(getattr(each, name) for each in accounts) for name in Accounts.__dataclass_fields__}
+    if has_loss:
+        held |= {name: sum(getattr(tally, name) for tally in tallies) for name in ("trained", "trained_again")}
+    for name, found in held.items():
+        if found != (expected := getattr(ledger, name)):
+            what = f"the rows hold {found} {name}, but the ledger says {expected}"
+            raise DataError("ledger-unbalanced", what, remedy=remedy, where=where)
 
 
 def require_balance(ledger: Ledger, documents: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -89,6 +89,27 @@ def check_taken(arguments: object, chooser: str, chosen: str) -> None:
             remedy = f"give {' and '.join(other.flag for other in missing)}"
             what = f"{chooser} {chosen} needs this option"
             raise UsageError("missing-option", what, remedy=remedy, where=each.flag)
+
+
+def given(arguments: object, names: Iterable[str]) -> list[Declared]:
+    """List those of these options that have another value than their default.
+
+    >>> from packtool.options.pack import PackOptions
+    >>> [each.flag for each in given(PackOptions(sequence_length=64), ["sequence_length", "seed"])]
+    ['--sequence-length']
+    """
+    options = declared(type(arguments))
+    return [options[name] for name in names if getattr(arguments, name) != options[name].default]
+
+
+def refuse(arguments: object, names: Iterable[str], what: str, remedy: str, code: str = "option-not-taken") -> None:
+    """Refuse options that have no effect here.
+
+    Raises:
+        UsageError: naming the first that is given.
+    """
+    for each in given(arguments, names):
+        raise UsageError(code, what, remedy=remedy, where=each.flag)
 
 
 def check_ranks(ranks: int | None, global_batch: int | None, purpose: str, *, needed: bool = False) -> None:

@@ -11,10 +11,9 @@ import functools
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, NamedTuple
 
 from packtool.engines import Share
 from packtool.errors import DataError, UsageError
@@ -43,14 +42,6 @@ from packtool.storage.publish import (
 from packtool.storage.schema import listed
 from packtool.storage.state import Begun, Found, State, look
 from packtool.storage.uploads import UploadedOutput, directory_for, remove_directory, tidy
-
-
-class Wanted(NamedTuple):
-    """What a run may do with what is there: replace it, go on with it, share it with other tasks."""
-
-    overwrite: bool = False
-    resume: bool = False
-    shared: bool = False
 
 
 def claim(
@@ -82,23 +73,19 @@ def claim(
     """
     if not str(place):
         raise UsageError("bad-option", "an empty name", remedy="give a directory", where="--output")
-    overwrite, resume = options.overwrite, options.resume
-    if overwrite and resume:
+    if options.overwrite and options.resume:
         raise UsageError("overwrite-and-resume", "--overwrite and --resume exclude each other", remedy="give one")
-    if share is not None and overwrite:
+    if share is not None and options.overwrite:
         what = "can't be combined with --task, since every task would remove what the others did"
         raise UsageError("bad-option", what, remedy="remove the output first", where="--overwrite")
-    there, state, arguments = place_of(place), State(command, key), plain_arguments(options)
+    there, state = place_of(place), State(command, key)
     if isinstance(there, StorePlace) and share is not None:
         raise not_shared()
     assert isinstance(there, LocalPlace | StorePlace)
     _refuse_overlap(there, inputs)
     if isinstance(there, StorePlace):
-        root = cache_directory() if options.staging is None else Path(options.staging)
-        directory = directory_for(str(there), root)
-        return _claim_store(there, directory, state, Wanted(overwrite, resume), arguments, quiet=options.quiet)
-    wanted = Wanted(overwrite, resume or share is not None, share is not None)
-    return _claim_directory(Output(there, there.path, state), wanted, share, arguments)
+        return _claim_store(there, state, options)
+    return _claim_directory(Output(there, there.path, state), options, share)
 
 
 def not_shared() -> UsageError:
@@ -131,17 +118,16 @@ def _refuse_overlap(place: LocalPlace | StorePlace, inputs: Iterable[Path | str]
         raise UsageError("output-overlaps-input", what, remedy="choose an output elsewhere", where=str(place))
 
 
-def _claim_store(
-    place: StorePlace, path: Path, state: State, wanted: Wanted, arguments: Mapping[str, Any], *, quiet: bool
-) -> Output:
+def _claim_store(place: StorePlace, state: State, options: Writing) -> Output:
     """Claim an output in an object store. A local directory holds what is about to be uploaded, and scratch files."""
+    path = directory_for(str(place), cache_directory() if options.staging is None else Path(options.staging))
     found = look(place)
-    resumed, finished = _decide(place, found, state, wanted)
+    resumed, finished = _decide(place, found, state, options, None)
     if finished:
         tidy(place, manifests.read(place))
         remove_directory(path)
         return Output(place, path, state, resumed=True, finished=True)
-    output = UploadedOutput(place, path, state, found, resumed=resumed, quiet=quiet)
+    output = UploadedOutput(place, path, state, found, resumed=resumed, quiet=options.quiet)
     try:
         with _writable(output):
             output.lock = lock.take(output.work, state.command)
@@ -151,7 +137,7 @@ def _claim_store(
             place.remove([name for name in found.names if name.startswith(f"{UNFINISHED}/")])
         with _writable(output):
             output.make()
-        begun = manifests.encode(Begun(state.command, state.key, dict(arguments), run=uuid.uuid4().hex))
+        begun = manifests.encode(Begun(state.command, state.key, plain_arguments(options), run=uuid.uuid4().hex))
         output.take(begun, anew=not found.names)
         write_bytes(output.work / STATE, begun)
         output.pull()
@@ -173,41 +159,42 @@ def _empty(path: Path) -> None:
             entry.unlink()
 
 
-def _claim_directory(output: Output, wanted: Wanted, share: Share | None, arguments: Mapping[str, Any]) -> Output:
+def _claim_directory(output: Output, options: Writing, share: Share | None) -> Output:
     """Claim an output directory for one run, or for the tasks that share it. If nothing is left to do, take no lock."""
     command, task = output.state.command, 0 if share is None else share.number
-    _look(output, wanted)  # before anything is written there
+    _look(output, options, share)  # before anything is written there
     if output.finished and not output.work.exists():
         return output
     with _writable(output):
         output.lock = lock.take(output.work, f"{command} --task {share}" if task else command, task)
     try:
         if share is not None and task:
-            _join(output, share, arguments)
+            _join(output, options, share)
         else:
-            _go_on(output, wanted, arguments)
+            _go_on(output, options, share)
     except BaseException:
         output.release()
         raise
     return output
 
 
-def _go_on(output: Output, wanted: Wanted, arguments: Mapping[str, Any]) -> None:
+def _go_on(output: Output, options: Writing, share: Share | None) -> None:
     """Resume or start the output of a run that holds its lock alone."""
     path = output.path
-    if is_staged(path) and (wanted.overwrite or wanted.resume):  # killed between its last file and its manifest
+    goes_on = options.overwrite or _resumes(options, share)
+    if goes_on and is_staged(path):  # killed between its last file and its manifest
         publish(path)
         there = look(output.place)
         if there.finished is not None and there.finished.same(there.unfinished):
             remove_work(path)
-    before = _look(output, wanted).unfinished
+    before = _look(output, options, share).unfinished
     if output.finished:
         if before is None or output.state.same(before):
             remove_work(path)
         return
-    if wanted.overwrite:
+    if options.overwrite:
         remove_work(path)
-    begun = Begun(output.state.command, output.state.key, dict(arguments))
+    begun = Begun(output.state.command, output.state.key, plain_arguments(options))
     if output.resumed and before is not None and before.tasks:
         begun = before
     with _writable(output):
@@ -216,18 +203,18 @@ def _go_on(output: Output, wanted: Wanted, arguments: Mapping[str, Any]) -> None
     output.tasks = begun.tasks
 
 
-def _join(output: Output, share: Share, arguments: Mapping[str, Any]) -> None:
+def _join(output: Output, options: Writing, share: Share) -> None:
     """Join the other tasks that share the lock of an output."""
     path = output.path
     if is_staged(path):
         what = "all tasks are done, and a merge was interrupted"
         raise DataError("not-merged", what, remedy=f"run packtool merge {path}", where=str(path))
-    begun = Begun(output.state.command, output.state.key, dict(arguments), share.count)
+    begun = Begun(output.state.command, output.state.key, plain_arguments(options), share.count)
     with _writable(output):
         output.make()
         if not output.finished and not output.resumed:
             LocalPlace(output.work).create(STATE, manifests.encode(begun))
-    found = _look(output, Wanted(resume=True, shared=True)).unfinished
+    found = _look(output, options, share).unfinished
     if not output.finished and found is not None and found.tasks != share.count:
         what = f"begun as {found.tasks} tasks" if found.tasks else "begun by a run without --task"
         remedy = f"give --task I/{found.tasks}" if found.tasks else "give --resume instead of --task to go on with it"
@@ -235,18 +222,23 @@ def _join(output: Output, share: Share, arguments: Mapping[str, Any]) -> None:
     output.resumed, output.tasks = True, share.count
 
 
-def _look(output: Output, wanted: Wanted) -> Found:
+def _look(output: Output, options: Writing, share: Share | None) -> Found:
     """Look what is there; settle whether this run resumes it, and whether it had finished."""
     path = output.path
     if path.exists() and not path.is_dir():
         raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(path))
     require_no_links(path)
     found = look(output.place)
-    output.resumed, output.finished = _decide(output.place, found, output.state, wanted)
+    output.resumed, output.finished = _decide(output.place, found, output.state, options, share)
     return found
 
 
-def _decide(place: Place, found: Found, state: State, wanted: Wanted) -> tuple[bool, bool]:
+def _resumes(options: Writing, share: Share | None) -> bool:
+    """Return whether a run goes on with what is there, as every task does."""
+    return options.resume or share is not None
+
+
+def _decide(place: Place, found: Found, state: State, options: Writing, share: Share | None) -> tuple[bool, bool]:
     """Decide whether a run resumes what an earlier one left; return that, and whether the earlier one had finished.
 
     Raises:
@@ -254,9 +246,9 @@ def _decide(place: Place, found: Found, state: State, wanted: Wanted) -> tuple[b
     """
     if not found.names:
         return False, False
-    if wanted.resume:
-        return True, _require_same(place, found, state, "remove the output" if wanted.shared else "give --overwrite")
-    if not wanted.overwrite:
+    if _resumes(options, share):
+        return True, _require_same(place, found, state, "give --overwrite" if share is None else "remove the output")
+    if not options.overwrite:
         raise _not_empty(place, found)
     if not isinstance(place, LocalPlace):
         for name in sorted(found.names):
