@@ -8,7 +8,9 @@ import msgspec
 import numpy as np
 
 from packtool.comparing import candidates, compare
-from packtool.metrics import Ledger, LengthCounts, Mixed
+from packtool.metrics.ledger import Ledger
+from packtool.metrics.lengths import LengthCounts
+from packtool.metrics.mixing import Mixed
 from packtool.plan import Ints
 from packtool.report.compared import comparison_of
 from packtool.report.packed import lengths_of

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from packtool.commands.export import ExportResult
     from packtool.commands.import_ import ImportResult
     from packtool.commands.result import Preview, Result, SeenFile
-    from packtool.metrics import Metrics
+    from packtool.metrics.summary import Metrics
     from packtool.options.terminal import Terminal
     from packtool.report.schema import PackedReport
     from packtool.storage.schema import PackedManifest, TokenizerInfo

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from packtool.engines import Engine, Worker
-from packtool.metrics import BatchMix, Mixing, RowsMix, SourceMixing, Tally, TallyCounts
+from packtool.metrics.mixing import BatchMix, Mixing, RowsMix, SourceMixing
+from packtool.metrics.tally import Tally, TallyCounts
 from packtool.places.local import LocalPlace
 from packtool.plan import Segments
 from packtool.report.compared import MIXING_BATCH

@@ -16,7 +16,8 @@ from packtool.commands.count_rows import source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.write_corpus import copied_choice, index_fields
 from packtool.errors import UsageError
-from packtool.metrics import BatchMix, Tally, require_counted
+from packtool.metrics.mixing import BatchMix
+from packtool.metrics.tally import Tally, require_counted
 from packtool.packing.options import require_fit
 from packtool.places.place import Place
 from packtool.report.packed import read_report, report_of_rows

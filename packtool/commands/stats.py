@@ -21,7 +21,7 @@ from packtool.comparing import Candidate, PassByPass, affordable, candidates, co
 from packtool.comparing.trial import expected_waiting
 from packtool.engines import Engine, engine_for
 from packtool.errors import UsageError
-from packtool.metrics import LengthCounts
+from packtool.metrics.lengths import LengthCounts
 from packtool.metrics.ratios import ratio
 from packtool.options.arguments import as_flags
 from packtool.options.check import check_ranks, given, refuse

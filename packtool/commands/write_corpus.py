@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from packtool.commands.count_rows import source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
-from packtool.metrics import Trained, balance
+from packtool.metrics.ledger import Trained, balance
 from packtool.places.place import Place
 from packtool.plan import Plan
 from packtool.report.packed import report_of_rows

@@ -15,7 +15,8 @@ import numpy as np
 from packtool import packing
 from packtool.comparing.candidates import Candidate
 from packtool.engines import Engine, Worker
-from packtool.metrics import Ledger, Tally, TallyCounts, balance
+from packtool.metrics.ledger import Ledger, balance
+from packtool.metrics.tally import Tally, TallyCounts
 from packtool.options.shared import DEFAULT_SEED
 from packtool.packing import STRATEGIES, Counted
 from packtool.packing.options import mixes

@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from packtool.errors import DataError
-from packtool.metrics.tally import Accounts, Tally
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """What the rows hold, in tokens (`rows` apart). ``output = placed + repeated + eos + padding``.
+
+    Attributes:
+        placed: text tokens (BOS included, EOS not), each counted once.
+        repeated: text tokens that an earlier row already has.
+        eos: EOS tokens, stored or inserted.
+        eos_inserted: those of them that no stored document has.
+        padding: tokens that only fill a row.
+        output: all tokens, rows × sequence length.
+        rows: number of rows.
+    """
+
+    placed: int
+    repeated: int
+    eos: int
+    eos_inserted: int
+    padding: int
+    output: int
+    rows: int
+
+    def __add__(self, other: Accounts) -> Accounts:
+        return Accounts(*(getattr(self, name) + getattr(other, name) for name in Accounts.__dataclass_fields__))
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -180,27 +206,6 @@ def balance(
         )
     require_balance(ledger, documents)
     return ledger
-
-
-def require_counted(ledger: Ledger, tallies: Sequence[Tally], *, has_loss: bool, remedy: str, where: str) -> None:
-    """Require that the rows of a dataset hold what its ledger says.
-
-    Args:
-        has_loss: some tokens do not train: those that do are compared, too.
-        remedy: what to do if they differ.
-        where: the dataset lies.
-
-    Raises:
-        DataError: naming the first account that differs.
-    """
-    accounts = [tally.accounts() for tally in tallies]
-    held = {name: sum(getattr(each, name) for each in accounts) for name in Accounts.__dataclass_fields__}
-    if has_loss:
-        held |= {name: sum(getattr(tally, name) for tally in tallies) for name in ("trained", "trained_again")}
-    for name, found in held.items():
-        if found != (expected := getattr(ledger, name)):
-            what = f"the rows hold {found} {name}, but the ledger says {expected}"
-            raise DataError("ledger-unbalanced", what, remedy=remedy, where=where)
 
 
 def require_balance(ledger: Ledger, documents: int) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 
 from packtool.arrays import blocks
 from packtool.metrics.homogeneity import Homogeneity, HomogeneityCounts
+from packtool.metrics.ledger import Accounts
 from packtool.metrics.ratios import histogram_sum, quantile, ratio
-from packtool.metrics.tally import Accounts, Tally
+from packtool.metrics.tally import Tally
 from packtool.plan import I64
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from packtool.errors import DataError
 from packtool.metrics.homogeneity import HomogeneityCounts
+from packtool.metrics.ledger import Accounts, Ledger
 from packtool.metrics.ratios import total
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, distinct, offsets_of, ranges
 
@@ -35,32 +37,6 @@ class TallyCounts(msgspec.Struct, frozen=True):
     piece_lengths: tuple[list[int], list[int]]
     documents_in_row: tuple[list[int], list[int]]
     overlaps: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Accounts:
-    """What the rows hold, in tokens (`rows` apart). ``output = placed + repeated + eos + padding``.
-
-    Attributes:
-        placed: text tokens (BOS included, EOS not), each counted once.
-        repeated: text tokens that an earlier row already has.
-        eos: EOS tokens, stored or inserted.
-        eos_inserted: those of them that no stored document has.
-        padding: tokens that only fill a row.
-        output: all tokens, rows × sequence length.
-        rows: number of rows.
-    """
-
-    placed: int
-    repeated: int
-    eos: int
-    eos_inserted: int
-    padding: int
-    output: int
-    rows: int
-
-    def __add__(self, other: Accounts) -> Accounts:
-        return Accounts(*(getattr(self, name) + getattr(other, name) for name in Accounts.__dataclass_fields__))
 
 
 class Tally:
@@ -301,3 +277,24 @@ def _histogram(values: I64, times: I64 | None, most: int) -> I64:
     """Count how often each value occurs; sums below 2^53 are exact."""
     counts = np.bincount(values, times, minlength=most + 1)
     return counts if times is None else counts.astype(np.int64)
+
+
+def require_counted(ledger: Ledger, tallies: Sequence[Tally], *, has_loss: bool, remedy: str, where: str) -> None:
+    """Require that the rows of a dataset hold what its ledger says.
+
+    Args:
+        has_loss: some tokens do not train: those that do are compared, too.
+        remedy: what to do if they differ.
+        where: the dataset lies.
+
+    Raises:
+        DataError: naming the first account that differs.
+    """
+    accounts = [tally.accounts() for tally in tallies]
+    held = {name: sum(getattr(each, name) for each in accounts) for name in Accounts.__dataclass_fields__}
+    if has_loss:
+        held |= {name: sum(getattr(tally, name) for tally in tallies) for name in ("trained", "trained_again")}
+    for name, found in held.items():
+        if found != (expected := getattr(ledger, name)):
+            what = f"the rows hold {found} {name}, but the ledger says {expected}"
+            raise DataError("ledger-unbalanced", what, remedy=remedy, where=where)

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.errors import UsageError
-from packtool.metrics import Tally
+from packtool.metrics.tally import Tally
 from packtool.options import names
 from packtool.packing.options import PackOptions, Strategy, check, mixes
 from packtool.packing.plans.counted import Counted

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from packtool.metrics import Tally
+from packtool.metrics.tally import Tally
 from packtool.packing.bins.algorithm1 import compose
 from packtool.packing.bins.assign import Keys, assign, entry_places, stable_order
 from packtool.packing.bins.runs import Runs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from packtool.metrics import LengthCounts
+from packtool.metrics.lengths import LengthCounts
 from packtool.report.figures import count, number, percent
 from packtool.report.schema import Advice, Trial
 

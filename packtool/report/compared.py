@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from packtool.comparing import Candidate, Outcome
-from packtool.metrics import LengthCounts
+from packtool.metrics.lengths import LengthCounts
 from packtool.metrics.ratios import ratio
 from packtool.metrics.sliding import sliding
 from packtool.metrics.training import training_cost

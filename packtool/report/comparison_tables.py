@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from packtool.metrics import Sliding
+from packtool.metrics.sliding import Sliding
 from packtool.report.dataset_tables import buckets_table
 from packtool.report.figures import ALIKE, FIGURES, count, number, percent, seconds, short, times, times_random
 from packtool.report.schema import BucketFigures, Comparison, SlidingForecast, Timing, Trial

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from msgspec import UnsetType
 
-from packtool.metrics import Ledger, Mixed
-from packtool.metrics.mixing import SourceMix
+from packtool.metrics.ledger import Ledger
+from packtool.metrics.mixing import Mixed, SourceMix
 from packtool.metrics.ratios import ratio
 from packtool.metrics.training import TrainingCost
 from packtool.report.figures import ALIKE, FIGURES, count, number, percent, short, times, times_random

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
-from packtool.metrics import Metrics
-from packtool.metrics.homogeneity import Homogeneity
 from packtool.report.table import Column
+
+if TYPE_CHECKING:
+    from packtool.metrics.homogeneity import Homogeneity
+    from packtool.metrics.summary import Metrics
 
 Value = int | float | None
 """A figure; None where it is not known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from packtool.metrics import Metrics
+from packtool.metrics.summary import Metrics
 from packtool.packing import STRATEGIES
 from packtool.report.figures import count, percent, times, times_random
 from packtool.report.schema import MeasuredReport, PackedReport

@@ -9,9 +9,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from packtool.metrics import BatchMix, Ledger, LengthCounts, Sliding, Tally, measure
+from packtool.metrics.ledger import Ledger
+from packtool.metrics.lengths import LengthCounts
+from packtool.metrics.mixing import BatchMix
 from packtool.metrics.ratios import histogram_sum, ratio
-from packtool.metrics.sliding import sliding
+from packtool.metrics.sliding import Sliding, sliding
+from packtool.metrics.summary import measure
+from packtool.metrics.tally import Tally
 from packtool.packing import PackOptions
 from packtool.places.typed import Typed
 from packtool.plan import I64, PADDING, Ints, Segments, distinct

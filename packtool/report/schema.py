@@ -11,8 +11,11 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from packtool import __version__
-from packtool.metrics import BatchMix, Ledger, Metrics, Mixed, Sliding
 from packtool.metrics.homogeneity import Homogeneity
+from packtool.metrics.ledger import Ledger
+from packtool.metrics.mixing import BatchMix, Mixed
+from packtool.metrics.sliding import Sliding
+from packtool.metrics.summary import Metrics
 from packtool.metrics.training import TrainingCost
 from packtool.metrics.unpacked import Unpacked
 from packtool.report.figures import percent

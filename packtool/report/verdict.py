@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from packtool.metrics import LengthCounts
+from packtool.metrics.lengths import LengthCounts
 from packtool.packing import STRATEGIES
 from packtool.report.figures import count, number, percent, times, times_random
 from packtool.report.schema import BucketFigures, ChosenStrategy, Trial, Verdict

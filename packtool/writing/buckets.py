@@ -10,7 +10,7 @@ from pathlib import Path
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Share
-from packtool.metrics import Tally
+from packtool.metrics.tally import Tally
 from packtool.plan import Plan
 from packtool.progress import Progress
 from packtool.shuffling.atom import AtomShuffle

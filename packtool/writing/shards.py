@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.engines import Engine, Worker
-from packtool.metrics import Tally, TallyCounts
+from packtool.metrics.tally import Tally, TallyCounts
 from packtool.plan import Ints, Plan, Segments
 from packtool.storage.delivery import Delivery
 from packtool.storage.output import Output

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from packtool.metrics import Ledger, Tally
+from packtool.metrics.ledger import Ledger
+from packtool.metrics.tally import Tally
 from packtool.packing import PackOptions, plan
 from packtool.report.packed import report_of_rows
 from packtool.report.page.page import page

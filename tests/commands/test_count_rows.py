@@ -10,7 +10,8 @@ import pytest
 import packtool
 from packtool.commands import count_rows
 from packtool.engines import Engine, Processes, Worker
-from packtool.metrics import Mixing, Tally
+from packtool.metrics.mixing import Mixing
+from packtool.metrics.tally import Tally
 from packtool.storage.packed import PackedDataset
 from tests.stores import write_store
 

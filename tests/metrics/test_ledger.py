@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from packtool.errors import DataError
-from packtool.metrics import Accounts, Ledger, balance
-from packtool.metrics.ledger import require_balance
+from packtool.metrics.ledger import Accounts, Ledger, balance, require_balance
 
 BALANCED = Ledger(
     stored=10,

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.metrics import LengthCounts
+from packtool.metrics.lengths import LengthCounts
 
 
 @given(st.lists(st.one_of(st.integers(0, 40), st.integers(65000, 70000), st.integers(0, 2**32 - 1))))

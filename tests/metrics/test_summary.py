@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from packtool.metrics import Tally, measure
+from packtool.metrics.summary import measure
+from packtool.metrics.tally import Tally
 from packtool.plan import PADDING, Segments
 
 Row = list[tuple[int, int, int, int]]

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from packtool.metrics import Accounts, Tally, measure
+from packtool.metrics.ledger import Accounts
+from packtool.metrics.summary import measure
+from packtool.metrics.tally import Tally
 from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
 from packtool.plan import INSERTED_EOS, PADDING, Segments
 from packtool.writing.layout import Layout

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from packtool.metrics import Tally, measure
+from packtool.metrics.summary import measure
+from packtool.metrics.tally import Tally
 from packtool.metrics.training import training_cost
 from packtool.packing import PackOptions, plan
 from packtool.writing.layout import Layout

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.metrics import LengthCounts
+from packtool.metrics.lengths import LengthCounts
 from packtool.metrics.unpacked import unpacked
 
 

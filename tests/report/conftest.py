@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from packtool.metrics import Ledger, Tally
+from packtool.metrics.ledger import Ledger
+from packtool.metrics.tally import Tally
 from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
 from packtool.report.packed import report_of_rows
 from packtool.report.schema import PackedReport

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from packtool.comparing import candidates, compare
-from packtool.metrics import LengthCounts
+from packtool.metrics.lengths import LengthCounts
 from packtool.report.compared import comparison_of
 from packtool.report.schema import Comparison
 

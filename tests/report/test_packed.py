@@ -3,7 +3,8 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from packtool.metrics import Tally, measure
+from packtool.metrics.summary import measure
+from packtool.metrics.tally import Tally
 from packtool.report.packed import report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.storage.schema import Shuffle

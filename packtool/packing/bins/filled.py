@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from packtool.metrics import Tally
+from packtool.metrics.tally import Tally
 from packtool.options.pack import PackOptions
 from packtool.packing.bins.assign import assign, some_entries, stable_order
 from packtool.packing.bins.cut import CutDocuments, cut_documents

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from packtool.metrics import LengthCounts, Tally
+from packtool.metrics.lengths import LengthCounts
+from packtool.metrics.tally import Tally
 from packtool.options.pack import PackOptions
 from packtool.plan import Ints, Plan, pad
 

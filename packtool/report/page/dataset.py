@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from packtool.metrics import Ledger, Metrics
+from packtool.metrics.ledger import Ledger
+from packtool.metrics.summary import Metrics
 from packtool.report import dataset_tables as tables
 from packtool.report.figures import FIGURES, count, number, short
 from packtool.report.judgement import judge

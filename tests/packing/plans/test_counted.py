@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from packtool.comparing.candidates import Candidate
 from packtool.comparing.trial import compare, listed
-from packtool.metrics import Tally, balance, measure
+from packtool.metrics.ledger import balance
+from packtool.metrics.summary import measure
+from packtool.metrics.tally import Tally
 from packtool.packing import STRATEGIES, PackOptions, count, plan
 from packtool.plan import I64
 

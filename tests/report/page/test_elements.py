@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from packtool.metrics import LengthCounts
+from packtool.metrics.lengths import LengthCounts
 from packtool.report.figures import percent
 from packtool.report.packed import lengths_of
 from packtool.report.page.elements import facts, lengths_figure, section, tiles

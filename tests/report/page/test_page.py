@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from packtool.metrics import Ledger, Tally
+from packtool.metrics.ledger import Ledger
+from packtool.metrics.tally import Tally
 from packtool.report.packed import report_of_rows
 from packtool.report.page.page import page
 from packtool.report.schema import PackedReport

@@ -5,7 +5,7 @@ import io
 import numpy as np
 from rich.console import Console
 
-from packtool.metrics import Tally
+from packtool.metrics.tally import Tally
 from packtool.report.packed import report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.report.table import Column, Table
