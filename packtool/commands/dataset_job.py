@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,10 +23,12 @@ from packtool.sizes import memory_granted
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import claim
 from packtool.storage.output import Output
+from packtool.storage.reading import MappedFile
 from packtool.storage.schema import DatasetEntry, PackedManifest
 from packtool.storage.state import key_of
-from packtool.writing.buckets import Written
+from packtool.writing.buckets import BucketJob, BucketWriter, Written
 from packtool.writing.memory import Budget
+from packtool.writing.shards import ShardForm
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -73,10 +75,11 @@ class DatasetJob:
         """Prepare the output, or say why there is nothing to do: a dry run, or a run that had finished.
 
         Args:
-            options: all that the output depends on, beside the inputs and packtool's version.
+            options: all that the output depends on, beside the inputs, packtool's version, and whether it has tokens.
             figures: what would be written, for a dry run.
         """
-        key = key_of(__version__, *options, self.input_entries())
+        without_tokens = ["index-only"] if self.options.index_only else []
+        key = key_of(__version__, *options, *without_tokens, self.input_entries())
         if self.options.dry_run:
             return DatasetResult(**previewed(self.command, self.options, self.options.output, key, figures()))
         place = self.held.enter_context(
@@ -96,18 +99,26 @@ class DatasetJob:
         report = read_report(place.place, made) if isinstance(made, PackedManifest) else None
         return DatasetResult(path=place.shown, report=report, run=manifests.read_run(place.place), kept=True)
 
-    def part(self, place: Output, written: Written) -> DatasetResult | None:
-        """Return the result of a task that has a share of the work; None if this run has all of it.
+    def write(
+        self, place: Output, form: ShardForm, buckets: Sequence[BucketJob], read: Iterable[MappedFile]
+    ) -> Written | DatasetResult:
+        """Write the rows of each bucket, or the share of them that a task has, of which its result is returned.
+
+        Args:
+            read: files that the rows depend on.
 
         Raises:
             DataError: it merges what tasks did, and pieces are missing.
         """
+        checked = read if self.options.check_input else ()
+        writer = BucketWriter(place, form, self.budget)
+        written = writer.write(buckets, checked, self.command, quiet=self.options.quiet)
         share = self.budget.engine.share
         if share is None:
-            return None
+            return written
         if share.merges:
             require_all(str(place.place), written.missing, written.pieces, place.tasks)
-            return None
+            return written
         here = sum(map(share.has, range(written.pieces)))
         return DatasetResult(path=place.shown, part=Part(str(share), here, written.pieces))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import UNSET
 
 from packtool.clock import Clock
-from packtool.commands.result import Result, previewed
+from packtool.commands.result import StoreResult, previewed
 from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
 from packtool.exchange import format_named
@@ -25,7 +25,6 @@ from packtool.options.names import IMPORTS
 from packtool.options.signature import takes
 from packtool.places.npy import HEADER_BYTES
 from packtool.progress import Progress
-from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import claim
 from packtool.storage.names import OFFSET, token_dtype
@@ -45,18 +44,8 @@ from packtool.storage.tokenizer_files import read_tokenizer, write_tokenizer
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ImportResult(Result):
-    """What `import_` wrote.
-
-    Attributes:
-        counts: documents, tokens, empty documents that were left out, and EOS tokens that were added; empty after a dry
-            run.
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def held(self) -> object:
-        return ", ".join(plural(self.counts[name], name[:-1]) for name in ("documents", "tokens") if self.counts)
+class ImportResult(StoreResult):
+    """What `import_` wrote: its counts are documents, tokens, empty documents left out, and EOS tokens added."""
 
 
 @takes(ImportArguments)

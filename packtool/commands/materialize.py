@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from packtool.commands.dataset_job import DatasetResult, dataset_job
-from packtool.commands.document_origins import stores_of
 from packtool.commands.shuffle_packed import write_rows
 from packtool.options.materialize import MaterializeArguments
 from packtool.options.signature import takes
@@ -22,5 +21,4 @@ def materialize(options: MaterializeArguments) -> DatasetResult:
     """
     with dataset_job("materialize", options, options.source, options.store) as job:
         dataset = open_packed(job.inputs[0], job.stores)
-        stores = stores_of(dataset, job.stores) if options.index_only else None
-        return write_rows(job, dataset, dataset.manifest.shuffle, dataset.batches(), reorder=False, index_of=stores)
+        return write_rows(job, dataset, dataset.manifest.shuffle, dataset.batches(), reorder=False)

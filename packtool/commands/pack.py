@@ -59,7 +59,6 @@ def pack(options: PackArguments) -> DatasetResult:
                 record,
                 version("scipy") if options.optimize else None,
                 *([] if choice is None else [choice.options]),
-                *(["index-only"] if options.index_only else []),
                 figures=lambda: _figures(corpus, strategy, options, job.budget, passes),
             )
             if isinstance(place, DatasetResult):
@@ -85,7 +84,6 @@ def pack(options: PackArguments) -> DatasetResult:
                     record=record,
                     facts=facts,
                     choice=choice,
-                    index_only=options.index_only,
                 )
 
 

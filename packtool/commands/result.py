@@ -11,7 +11,7 @@ from packtool.commands.part import Part
 from packtool.commands.places import result_path
 from packtool.options.shared import Writing
 from packtool.places.typed import Typed, cache_directory, place_of
-from packtool.sizes import free_bytes
+from packtool.sizes import free_bytes, plural
 from packtool.storage.state import lies_at
 
 
@@ -99,6 +99,20 @@ class Result:
     def __repr__(self) -> str:
         what = self.preview or self.part or self.held()
         return f"<{type(self).__name__}: {self.path}, {what}{', kept' if self.kept else ''}>"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class StoreResult(Result):
+    """What a command wrote: a token store.
+
+    Attributes:
+        counts: as in its manifest; empty after a dry run, and where there is a part.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def held(self) -> object:
+        return ", ".join(plural(self.counts[name], name[:-1]) for name in ("documents", "tokens") if self.counts)
 
 
 def previewed(

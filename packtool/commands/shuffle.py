@@ -6,7 +6,6 @@ import msgspec
 
 from packtool import shuffling
 from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
-from packtool.commands.document_origins import stores_of
 from packtool.commands.shuffle_packed import require_atoms, with_batches, write_order, write_rows
 from packtool.commands.shuffle_store import write_partial, write_rotation
 from packtool.errors import UsageError
@@ -59,9 +58,7 @@ def _shuffled(job: DatasetJob, chosen: Method, options: ShuffleArguments) -> Dat
         assert options.sequence_length is not None
         if options.order_only:
             return write_rotation(job, PackedDataset(source), record, options.sequence_length)
-        return write_partial(
-            job, record, options.sequence_length, options.remainder or "drop", index_only=options.index_only
-        )
+        return write_partial(job, record, options.sequence_length, options.remainder or "drop")
     dataset = PackedDataset(source)
     if not options.order_only and (dataset.manifest.index_only or options.index_only):
         dataset = open_packed(source, job.stores)
@@ -73,8 +70,7 @@ def _shuffled(job: DatasetJob, chosen: Method, options: ShuffleArguments) -> Dat
         record, table = with_batches(dataset, record, options.batch_tokens, keep_rest=options.remainder != "drop")
     if options.order_only:
         return write_order(job, dataset, record, table)
-    stores = stores_of(dataset, job.stores) if options.index_only else None
-    return write_rows(job, dataset, record, table, index_of=stores)
+    return write_rows(job, dataset, record, table)
 
 
 def _seed(given: int | None, manifest: Manifest) -> int:

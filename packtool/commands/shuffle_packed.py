@@ -14,12 +14,12 @@ import numpy.typing as npt
 from packtool import __version__
 from packtool.commands.count_rows import source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
+from packtool.commands.document_origins import stores_of
 from packtool.commands.write_corpus import copied_choice, index_fields
 from packtool.errors import UsageError
 from packtool.metrics.mixing import BatchMix
 from packtool.metrics.tally import Tally, require_counted
 from packtool.packing.options import require_fit
-from packtool.places.place import Place
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
@@ -33,7 +33,7 @@ from packtool.storage.reading import MappedFile
 from packtool.storage.schema import OrderManifest, PackedManifest, Shuffle, listed
 from packtool.storage.segment_table import no_segments
 from packtool.storage.tokenizer_files import copy_tokenizer
-from packtool.writing.buckets import BucketJob, BucketWriter
+from packtool.writing.buckets import BucketJob
 from packtool.writing.estimate import ORDER_REST_BYTES, REST_BYTES
 from packtool.writing.input_check import InputCheck
 from packtool.writing.order_parts import order_parts
@@ -164,7 +164,6 @@ def write_rows(
     table: npt.NDArray[Any] | None,
     *,
     reorder: bool = True,
-    index_of: Sequence[Place] | None = None,
 ) -> DatasetResult:
     """Write the rows of each bucket, and all that goes with them.
 
@@ -172,10 +171,9 @@ def write_rows(
         record: how they come into their order, which they have already without `reorder`.
         table: of batches.
         reorder: put them into the order of `record`.
-        index_of: write no tokens, but where these stores are.
     """
-    base = dataset.manifest
-    index_only = index_of is not None
+    base, index_only = dataset.manifest, job.options.index_only
+    index_of = stores_of(dataset, job.stores) if index_only else None  # where the tokens are that are not written
     if index_only and not dataset.has_segments:
         raise no_segments(dataset.place)
     tokens = sum(bucket.rows * bucket.sequence_length for bucket in dataset.buckets)
@@ -184,28 +182,21 @@ def write_rows(
         "tokens": tokens,
         "bytes": _bytes_written(dataset, index_only=index_only),
     }
-    place = job.begin(record, *(["index-only"] if index_only else []), figures=lambda: figures)
+    place = job.begin(record, figures=lambda: figures)
     if isinstance(place, DatasetResult):
         return place
     atom_size = record.atom_size if reorder and record is not None else None
     plans = stored_plans(dataset, atom_size)
     lengths = dataset.lengths() if dataset.has_segments else None
     form = ShardForm(lengths, base.options["shard_tokens"], lengths is not None, with_tokens=not index_only)
-    written = BucketWriter(place, form, job.budget).write(
-        [
-            BucketJob(plan.bucket.entry.directory, PackedSource(plan, base.pad_id), shuffle)
-            for plan, shuffle in zip(
-                plans,
-                _shuffles(plans, base.shuffle, record) if reorder and record is not None else [None] * len(plans),
-                strict=True,
-            )
-        ],
-        _files_read(dataset, index_only=index_only) if job.options.check_input else (),
-        job.command,
-        quiet=job.options.quiet,
-    )
-    if (part := job.part(place, written)) is not None:
-        return part
+    shuffles = _shuffles(plans, base.shuffle, record) if reorder and record is not None else [None] * len(plans)
+    tasks = [
+        BucketJob(plan.bucket.entry.directory, PackedSource(plan, base.pad_id), shuffle)
+        for plan, shuffle in zip(plans, shuffles, strict=True)
+    ]
+    written = job.write(place, form, tasks, _files_read(dataset, index_only=index_only))
+    if isinstance(written, DatasetResult):
+        return written
     buckets, tallies = written.buckets, written.tallies
     if tallies:  # a shuffle moves tokens, and changes none of their accounts
         remedy, where = "run packtool verify on it, and make it again", str(dataset.place)

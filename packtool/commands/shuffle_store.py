@@ -21,9 +21,7 @@ from packtool.writing.planning import arrays_for
 from packtool.writing.rotated_plan import lane_of
 
 
-def write_partial(
-    job: DatasetJob, record: Shuffle, sequence_length: int, remainder: str, *, index_only: bool
-) -> DatasetResult:
+def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remainder: str) -> DatasetResult:
     """Write the rows of one epoch.
 
     Raises:
@@ -55,14 +53,14 @@ def write_partial(
         kept, planned = corpus.stores[0].manifest.tokenizer_files, plan()
         size = bytes_of_plans(
             [planned],
-            0 if index_only else corpus.dtype.itemsize + corpus.has_loss,
+            0 if job.options.index_only else corpus.dtype.itemsize + corpus.has_loss,
             corpus.documents,
             kept,
             segments=True,
         )
         return {"rows": planned.rows, "tokens": planned.rows * sequence_length, "bytes": size}
 
-    output = job.begin(record, options, *(["index-only"] if index_only else []), figures=figures)
+    output = job.begin(record, options, figures=figures)
     if isinstance(output, DatasetResult):
         return output
     with arrays_for(corpus.documents, job.budget, output.scratch) as arrays:
@@ -78,7 +76,6 @@ def write_partial(
             multi_bucket=False,
             options=options,
             record=record,
-            index_only=index_only,
         )
 
 

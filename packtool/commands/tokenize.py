@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from packtool.clock import Clock
 from packtool.commands.conversations import AUTO, chat_of, check_conversations, recorded_of
 from packtool.commands.inputs import find_files, found_from_anywhere, warn_of_repeats
 from packtool.commands.part import Part, engine_of, require_all
-from packtool.commands.result import Result, SeenFile, previewed
+from packtool.commands.result import SeenFile, StoreResult, previewed
 from packtool.conversations.chat import Chat
 from packtool.corpus import blocks
 from packtool.corpus.discover import STDIN, copy_stdin
@@ -29,7 +29,6 @@ from packtool.options.declare import flag, names_recorded
 from packtool.options.kinds import names_files
 from packtool.options.signature import takes
 from packtool.options.tokenize import TokenizeArguments
-from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import claim
 from packtool.storage.names import OFFSET, ORIGIN, TOKENIZER, token_dtype
@@ -51,17 +50,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class TokenizeResult(Result):
-    """What `tokenize` did.
-
-    Attributes:
-        counts: as in its manifest; empty after a dry run, and where there is a part.
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def held(self) -> object:
-        return ", ".join(plural(self.counts[name], name[:-1]) for name in ("documents", "tokens") if self.counts)
+class TokenizeResult(StoreResult):
+    """What `tokenize` did."""
 
 
 @takes(TokenizeArguments)

@@ -27,7 +27,7 @@ from packtool.storage.reading import MappedFile
 from packtool.storage.schema import Choice, InputEntry, Options, PackedManifest, Shuffle, packed_version
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
-from packtool.writing.buckets import BucketJob, BucketWriter
+from packtool.writing.buckets import BucketJob
 from packtool.writing.shards import ShardForm
 from packtool.writing.store_source import StoreSource
 from packtool.writing.stored_tokens import relative_places
@@ -46,7 +46,6 @@ def write_corpus(
     record: Shuffle | None,
     facts: Mapping[str, Any] | None = None,
     choice: Choice | None = None,
-    index_only: bool = False,
 ) -> DatasetResult:
     """Write the rows of each plan, and all that goes with them.
 
@@ -58,25 +57,16 @@ def write_corpus(
         record: how the manifest describes the order.
         facts: more of them for `run.json`.
         choice: which documents `corpus` has, its file not written yet; None for each of them once.
-        index_only: write no tokens, but where the stores are.
     """
+    index_only = job.options.index_only  # no tokens, but where the stores are
     lengths, pad_id, with_segments = corpus.lengths(), options["pad_id"], options["segments"]
     form = ShardForm(lengths, options["shard_tokens"], with_segments, with_tokens=not index_only)
-    written = BucketWriter(output, form, job.budget).write(
-        [
-            BucketJob(
-                bucket_directory(plan.sequence_length) if multi_bucket else "",
-                StoreSource(corpus, plan, pad_id),
-                shuffle,
-            )
-            for plan, shuffle in zip(plans, shuffles, strict=True)
-        ],
-        _files_read(corpus, index_only=index_only) if job.options.check_input else (),
-        job.command,
-        quiet=job.options.quiet,
-    )
-    if (part := job.part(output, written)) is not None:
-        return part
+    directories = [bucket_directory(plan.sequence_length) if multi_bucket else "" for plan in plans]
+    sources = [StoreSource(corpus, plan, pad_id) for plan in plans]
+    tasks = [BucketJob(*each) for each in zip(directories, sources, shuffles, strict=True)]
+    written = job.write(output, form, tasks, _files_read(corpus, index_only=index_only))
+    if isinstance(written, DatasetResult):
+        return written
     buckets, tallies = written.buckets, written.tallies
     chosen = None if choice is None else choice.text()
     trained = None
