@@ -15,7 +15,7 @@ from packtool.conversations.record import ConversationError
 from packtool.conversations.source import DEFAULT, WITH_TOOLS, special_tokens_of, templates_of
 from packtool.errors import DataError, UsageError
 from packtool.installing import how_to_install
-from packtool.options.check import refuse
+from packtool.options.check import given
 from packtool.options.conversations import ConversationOptions
 from packtool.options.declare import declared, flag
 from packtool.options.tokenize import TokenizeArguments
@@ -35,8 +35,9 @@ def check_conversations(options: TokenizeArguments, *, chats: bool) -> None:
         UsageError: naming the option.
     """
     if not chats:
-        what, remedy = "has no effect on texts", "name the field of conversations with --conversations"
-        refuse(options, declared(ConversationOptions), what, remedy, "bad-option")
+        for each in given(options, declared(ConversationOptions)):
+            what, remedy = "has no effect on texts", "name the field of conversations with --conversations"
+            raise UsageError("bad-option", what, remedy=remedy, where=each.flag)
         return
     template = "the chat template says what begins a conversation"
     against = (

@@ -102,14 +102,14 @@ def given(arguments: object, names: Iterable[str]) -> list[Declared]:
     return [options[name] for name in names if getattr(arguments, name) != options[name].default]
 
 
-def refuse(arguments: object, names: Iterable[str], what: str, remedy: str, code: str = "option-not-taken") -> None:
+def refuse(arguments: object, names: Iterable[str], what: str, remedy: str) -> None:
     """Refuse options that have no effect here.
 
     Raises:
         UsageError: naming the first that is given.
     """
     for each in given(arguments, names):
-        raise UsageError(code, what, remedy=remedy, where=each.flag)
+        raise UsageError("option-not-taken", what, remedy=remedy, where=each.flag)
 
 
 def check_ranks(ranks: int | None, global_batch: int | None, purpose: str, *, needed: bool = False) -> None:
