@@ -64,6 +64,7 @@ def measure(
     # Processes whose parent ends become ours, so that their CPU seconds and bytes are counted too.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        others = set(_below(os.getpid()))
         cpu, written, began = _cpu(), _written(), time.perf_counter()
         process = subprocess.Popen(
             [str(part) for part in command],
@@ -84,7 +85,7 @@ def measure(
         finally:
             ended.set()
             watcher.join()
-            _end(process)
+            _end(process, others)
         if status:
             raise FailedError(_last(err) or f"ended with status {status}")
         with suppress(ValueError):
@@ -93,15 +94,18 @@ def measure(
         return Sample(wall, _cpu() - cpu, peak[0] / 1e6, (_written() - written) / 1e6, {})
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End what is left of a command and collect it."""
+def _end(process: subprocess.Popen[bytes], others: set[int]) -> None:
+    """End what is left of a command and collect it, and no processes that were there before it."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    with suppress(ChildProcessError):
-        for _ in range(100):
-            if os.waitpid(-1, os.WNOHANG) == (0, 0):
-                time.sleep(0.02)
+    for _ in range(100):
+        for left in (mine := set(_below(os.getpid())) - others):
+            with suppress(ChildProcessError):
+                os.waitpid(left, os.WNOHANG)
+        if not mine:
+            break
+        time.sleep(0.005)
 
 
 def _last(file: Any) -> str:

@@ -34,6 +34,8 @@ REQUIRED = {
     "typer": "command line",
     "xxhash": "checksums",
 }
+if sys.version_info < (3, 14):  # which has it
+    REQUIRED["backports-zstd"] = "reads zstd"
 OPTIONAL = {
     "boto3": "AWS profiles that sign in, take a role or run a program",
     "gigatoken": "fast encoder for nearly all BPE tokenizers",
@@ -46,7 +48,7 @@ OPTIONAL = {
     "torch": "packtool.torch, the loader for PyTorch",
 }
 """Package: what it is for."""
-MODULES = {"splintr-rs": "splintr"}
+MODULES = {"backports-zstd": "backports.zstd", "splintr-rs": "splintr"}
 """Package: what to import, where that has another name."""
 
 

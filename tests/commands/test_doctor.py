@@ -38,7 +38,8 @@ def without(monkeypatch: pytest.MonkeyPatch, absent: str) -> None:
 
 def test_it_looks_at_every_dependency() -> None:
     extras = PROJECT["optional-dependencies"]
-    assert names(PROJECT["dependencies"]) == set(REQUIRED) | {"gigatoken", "fastokens"}
+    assert names(PROJECT["dependencies"]) == set(REQUIRED) | {"gigatoken", "fastokens", "backports-zstd"}
+    assert ("backports-zstd" in REQUIRED) == (sys.version_info < (3, 14))
     assert set(OPTIONAL) == {"gigatoken", "fastokens"} | set().union(
         *(names(extras[name]) for name in extras if name not in ("dev", "docs"))
     )

@@ -112,17 +112,15 @@ def test_longer_documents_suggest_padding_where_data_is_scarce() -> None:
     assert "each model was scored on its own packing" in verdict.runner_up.source
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5, 15, 30, 50, 100])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_small_sample_gets_the_verdict_of_its_corpus(rows: int, seed: int) -> None:
+def test_a_small_sample_gets_the_verdict_of_its_corpus(seed: int) -> None:
     sample = np.random.default_rng(seed).lognormal(np.log(500), 1.2, 20_000).astype(np.int64) + 2
-    few = sample[: int(np.searchsorted(np.cumsum(sample), rows * 2048)) + 1]
-    comparison = compared(few)
-    choice = comparison.verdicts[0].choice
-    assert choice.strategy in ("bfd", "concat")
-    if rows >= 5:
-        assert choice.strategy == judged(sample).choice.strategy == "bfd"
-        assert "It cuts no document that fits a row" in choice.reason
+    assert judged(sample).choice.strategy == "bfd"
+    for rows in (1, 2, 5, 15, 30, 50, 100):
+        few = sample[: int(np.searchsorted(np.cumsum(sample), rows * 2048)) + 1]
+        choice = compared(few).verdicts[0].choice
+        assert choice.strategy in (("bfd", "concat") if rows < 5 else ("bfd",)), rows
+        assert rows < 5 or "It cuts no document that fits a row" in choice.reason
 
 
 def test_what_one_row_does_not_have_is_not_spoken_of() -> None:

@@ -40,7 +40,8 @@ def test_masks_are_those_of_the_reference(normalizer: dict[str, str] | None) -> 
         cuts = sorted(draw.sample(range(len(text) + 1), min(len(text) + 1, 2 * draw.randint(1, 3))))
         texts.append(text)
         spans.append(tuple(tuple(pair) for pair in list(pairwise(cuts))[::2]))
-    encodings = [ReferenceEncoder(data).load().encode(text, add_special_tokens=False) for text in texts]
+    tokenizer = ReferenceEncoder(data).load()
+    encodings = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
     expected = [
         token_mask(*np.array(each.offsets, np.int64).reshape(-1, 2).T, some)
         for each, some in zip(encodings, spans, strict=True)
