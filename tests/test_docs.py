@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -23,6 +24,7 @@ from pygments.lexers import get_all_lexers
 
 import packtool
 from packtool.cli import app
+from tests.warm import warm_command
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -51,14 +53,20 @@ def blocks_of(text: str) -> list[tuple[str, str | None, str]]:
     return [(language, name, code) for language, name, code in found if name or language in ("python", "sh")]
 
 
+@pytest.fixture(scope="module")
+def command() -> Iterator[str]:
+    with warm_command() as script:
+        yield script
+
+
 @pytest.fixture
-def empty(tmp_path: Path) -> Path:
+def empty(tmp_path: Path, command: str) -> Path:
     """An empty directory, but for `bin/packtool` and `bin/python`, which run this package."""
     place = tmp_path / "here"
     (place / "bin").mkdir(parents=True)
-    for name, command in (("packtool", " -m packtool"), ("python", "")):
+    for name, text in (("packtool", command), ("python", f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')):
         script = place / "bin" / name
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}"{command} "$@"\n', encoding="utf-8")
+        script.write_text(text, encoding="utf-8")
         script.chmod(0o755)
     return place
 
