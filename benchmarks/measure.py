@@ -105,7 +105,7 @@ def _end(process: subprocess.Popen[bytes], others: set[int]) -> None:
                 os.waitpid(left, os.WNOHANG)
         if not mine:
             break
-        time.sleep(0.005)
+        time.sleep(0.02)
 
 
 def _last(file: Any) -> str:

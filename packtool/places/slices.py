@@ -1,7 +1,7 @@
 """Slices of arrays that memory does not hold, read from their files together.
 
-Through a map, a page costs a fault when it is first touched, and has to be unmapped when its memory is needed again:
-about twice the CPU time of reading what a slice covers from the file. What is in memory is read faster through maps.
+Through a map, a page costs a fault when it is first touched, and has to be unmapped when its memory is needed again,
+which takes more CPU time than to read what a slice covers. What is in memory is read faster through maps.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ class SliceReader:
     def _together(self, wanted: list[tuple[int, int, int]]) -> list[bytes]:
         width = self._itemsize
         slices = [(self._open(number), HEADER_BYTES + first * width, count * width) for number, first, count in wanted]
-        for file, begin, size in slices:
-            _announce(file.handle, begin, size)
+        if hasattr(os, "posix_fadvise"):
+            for file, begin, size in slices:
+                os.posix_fadvise(file.handle, begin, size, os.POSIX_FADV_WILLNEED)
         parts = [os.pread(file.handle, size, begin) for file, begin, size in slices]
         for part, (_, _, size), (number, _, _) in zip(parts, slices, wanted, strict=True):
             if len(part) != size:
@@ -78,23 +79,19 @@ class SliceReader:
         return parts
 
 
-def _announce(handle: int, begin: int, size: int) -> None:
-    """Have the system begin to read bytes of a file, where it takes advice."""
-    if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(handle, begin, size, os.POSIX_FADV_WILLNEED)
+class _File:
+    """An open file, closed when nobody holds it any more."""
 
-
-class _Open:
-    """A file of an array, closed when nobody holds it any more."""
-
-    def __init__(self, place: LocalPlace, entry: FileEntry, dtype: np.dtype[Any]) -> None:
-        self.handle = place.open(entry.name)
-        require_array(self.handle, entry, dtype, place)
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
 
     def __del__(self) -> None:
-        if hasattr(self, "handle"):
-            os.close(self.handle)
+        os.close(self.handle)
 
 
-def _open(files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any], number: int) -> _Open:
-    return _Open(*files[number], dtype)
+def _open(files: Sequence[tuple[LocalPlace, FileEntry]], dtype: np.dtype[Any], number: int) -> _File:
+    """Open the file of an array, after holding its header against its entry."""
+    place, entry = files[number]
+    file = _File(place.open(entry.name))
+    require_array(file.handle, entry, dtype, place)
+    return file

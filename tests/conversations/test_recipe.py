@@ -63,14 +63,15 @@ def outcome(render: Any, *arguments: Any) -> Any:
         return type(error), str(error)
 
 
+@pytest.mark.parametrize("count", [50, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("train_on", ["assistant", "last", "all"])
 @pytest.mark.parametrize("body", BODIES)
-def test_recipes_give_what_the_template_renders(body: str, train_on: Trained) -> None:
+def test_recipes_give_what_the_template_renders(body: str, train_on: Trained, count: int) -> None:
     source = LOOP.replace("BODY", BODIES[body])
     tokens = {"eos_token": "<|im_end|>"}
     recipes, template = Recipes(ChatTemplate(source, tokens), train_on), ChatTemplate(source, tokens)
     draw = random.Random(body)
-    for _ in range(50):
+    for _ in range(count):
         talk = conversation_of(conversation(draw))
         found = outcome(recipes.rendered, talk)
         assert found[:2] == outcome(rendered_with_spans, talk, template, train_on)

@@ -91,6 +91,14 @@ def test_what_is_not_in_memory_is_read_at_the_same_time_and_no_more(tmp_path: Pa
     assert cached() == [3, 30]
     ask(50, size=BLOCK)
     assert cached() == [3, 30, 50, 51]
+    before, much = resource.getrusage(resource.RUSAGE_SELF).ru_inblock, 16 * BLOCK
+    read.pays(much)
+    ask(10, size=much)
+    if resource.getrusage(resource.RUSAGE_SELF).ru_inblock == before:
+        pytest.skip("this system does not count what is read from its disk")
+    assert read.pays(much), "all of the last slice came from disk"
+    ask(10, size=much)
+    assert not read.pays(much), "nothing of it did"
 
 
 def test_a_file_that_is_gone_or_another_or_cut_is_named(tmp_path: Path) -> None:
