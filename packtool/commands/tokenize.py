@@ -99,7 +99,8 @@ def _tokenize(inputs: Sequence[Path | str], records: Any, options: TokenizeArgum
         kept=findings.directory(),
     )
     as_text = options.special_tokens == "text"
-    best = settle(loaded, options.encoder, special_as_text=as_text, kept=findings.directory())
+    size = sum(file.bytes for files in found for file in files or ())
+    best = settle(loaded, options.encoder, special_as_text=as_text, kept=findings.directory(), size=size)
     recorded = {name: getattr(options, name) for name in names_recorded(TokenizeArguments)}
     chat = None
     if chats:

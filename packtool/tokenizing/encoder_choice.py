@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from packtool.errors import UsageError
-from packtool.tokenizing import families, fastokens, findings, gigatoken, splintr
+from packtool.tokenizing import families, fastokens, findings, gigatoken, merges, splintr
 from packtool.tokenizing.encoders import Encoder, ReferenceEncoder, unsuitable_error
 from packtool.tokenizing.families import Shape
 from packtool.tokenizing.load import LoadedTokenizer
@@ -41,6 +41,7 @@ class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
         added_tokens: texts of its added tokens.
         vocab_size: one more than the largest id.
         special_as_text: encode special tokens that occur in a text as plain text.
+        applied: the merges that apply, where they were looked for (see merges.py).
         verified: file that tells of an earlier run which found it right (see findings.py); empty to keep and use none.
     """
 
@@ -51,6 +52,7 @@ class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
     added_tokens: tuple[str, ...]
     vocab_size: int
     special_as_text: bool
+    applied: bytes = b""
     verified: str = ""
 
     def instead(self, why: str) -> EncoderRecipe:
@@ -80,33 +82,27 @@ def choose(
     if wanted not in ENCODERS:
         what, remedy = f"no encoder {wanted!r}", f"choose {', '.join(ENCODERS)}"
         raise UsageError("unknown-encoder", what, remedy=remedy, where="--encoder")
-    encoder, why, shape, kind = "tokenizers", "asked for", Shape(), spec["model"].get("type")
-    if wanted != "tokenizers":
-        names = [wanted] if wanted != "auto" else [name for name, (kinds, _) in _FAST.items() if kind in kinds]
-        reasons = []
-        for name in names:
-            found = _shape(name, spec)
-            if isinstance(found, Shape):
-                encoder, why, shape = (
-                    name,
-                    f"the tokenizer is one that {name} encodes exactly, verified as it runs",
-                    found,
-                )
-                break
-            reasons.append(found)
-        else:
-            why = "; ".join(reasons) or f"its model is {kind}, which has no other encoder"
-            if wanted != "auto":
-                raise unsuitable_error(why)
-    return EncoderRecipe(
-        encoder=encoder,
-        why=why,
-        shape=shape,
+    recipe = partial(
+        EncoderRecipe,
         cut=cut_of(spec),
         added_tokens=tuple(token["content"] for token in spec.get("added_tokens") or ()),
         vocab_size=vocab_size,
         special_as_text=special_as_text,
     )
+    kind = spec["model"].get("type")
+    if wanted == "tokenizers":
+        return recipe(encoder=wanted, why="asked for", shape=Shape())
+    reasons = []
+    for name in [wanted] if wanted != "auto" else [name for name, (kinds, _) in _FAST.items() if kind in kinds]:
+        found = _shape(name, spec)
+        if isinstance(found, Shape):
+            why = f"the tokenizer is one that {name} encodes exactly, verified as it runs"
+            return recipe(encoder=name, why=why, shape=found)
+        reasons.append(found)
+    if wanted != "auto":
+        raise unsuitable_error(reasons[0])
+    why = "; ".join(reasons) or f"its model is {kind}, which has no other encoder"
+    return recipe(encoder="tokenizers", why=why, shape=Shape())
 
 
 def installed(encoder: str) -> bool:
@@ -123,22 +119,31 @@ def _shape(fast: str, spec: Mapping[str, Any]) -> Shape | str:
     return found if isinstance(found, Shape) else f"{fast} does not support this tokenizer: {found}"
 
 
-def settle(tokenizer: LoadedTokenizer, wanted: str, *, special_as_text: bool, kept: Path | None) -> EncoderRecipe:
+def settle(
+    tokenizer: LoadedTokenizer, wanted: str, *, special_as_text: bool, kept: Path | None, size: int = 0
+) -> EncoderRecipe:
     """Choose the encoder, unless an earlier run did.
 
     Args:
         wanted, special_as_text: as of `choose`.
         kept: where earlier runs kept what they found (see findings.py).
+        size: bytes of input.
 
     Raises:
         UsageError: as `choose` does.
     """
-    data, size = tokenizer.info.sha256, tokenizer.info.vocab_size
+    data, vocab_size = tokenizer.info.sha256, tokenizer.info.vocab_size
     asked = findings.finding(kept, "recipe", data, wanted, special_as_text)
-    choice = partial(choose, vocab_size=size, special_as_text=special_as_text)
+    choice = partial(choose, vocab_size=vocab_size, special_as_text=special_as_text)
     made = findings.found(asked, EncoderRecipe, lambda: choice(tokenizer.found.spec, wanted))
-    verified = findings.finding(kept, "verified", data, made.encoder, special_as_text)
-    return msgspec.structs.replace(made, verified=str(verified or ""))
+    applied = None
+    if made.encoder == "gigatoken":
+        asked = findings.finding(kept, "merges", data)
+        applied = findings.earlier(asked, bytes)
+        if applied is None and size > _WORTH_LOOKING * len(tokenizer.data):
+            applied = findings.found(asked, bytes, lambda: merges.found(tokenizer.data))
+    verified = findings.finding(kept, "verified", data, made.encoder, special_as_text, bool(applied))
+    return msgspec.structs.replace(made, applied=applied or b"", verified=str(verified or ""))
 
 
 def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
@@ -152,21 +157,22 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
     if recipe.encoder == "tokenizers":
         reference.load()  # before others are forked from this process, which then share it
         return Verified(reference, reference, cut=recipe.cut, vocab_size=recipe.vocab_size)
+    as_text, size = recipe.special_as_text, recipe.vocab_size
     fast: Encoder
     if recipe.encoder == "splintr":
-        fast = splintr.SplintrEncoder(data, special_as_text=recipe.special_as_text)
+        fast = splintr.SplintrEncoder(data, special_as_text=as_text)
     elif recipe.encoder == "fastokens":
-        fast = fastokens.FastokensEncoder(data, recipe.vocab_size, special_as_text=recipe.special_as_text)
+        fast = fastokens.FastokensEncoder(data, size, special_as_text=as_text)
     else:
-        as_text, size = recipe.special_as_text, recipe.vocab_size
-        fast = gigatoken.GigatokenEncoder(data, recipe.shape, size, spell=reference.spell, special_as_text=as_text)
+        spell, shape, applied = reference.spell, recipe.shape, recipe.applied
+        fast = gigatoken.GigatokenEncoder(data, shape, size, spell=spell, applied=applied, special_as_text=as_text)
     verified = Path(recipe.verified) if recipe.verified else None
     known = verified is not None and verified.is_file()
     encoder = Verified(
         fast,
         reference,
         cut=recipe.cut,
-        vocab_size=recipe.vocab_size,
+        vocab_size=size,
         newer=recipe.shape.newer,
         verified=verified,
         patience=_WORTH_LOADING * len(data) if known else 0,
@@ -177,6 +183,9 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
     return encoder
 
 
+_WORTH_LOOKING = 64
+"""Bytes of input, for each byte of a tokenizer.json, from which on the merges that apply are looked for: that takes a
+twentieth of such a run, once, and each later one is loaded sooner."""
 _WORTH_LOADING = 2
 """Characters, for each byte of a tokenizer.json that an earlier run found to be encoded right, that are encoded before
 the reference is loaded for the running check. They take about half as long as loading it."""

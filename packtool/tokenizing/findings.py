@@ -55,14 +55,19 @@ def _decides() -> list[object]:
 
 def found(path: Path | None, kind: type[_T], find: Callable[[], _T]) -> _T:
     """Return what an earlier run found, or else find it and keep it."""
-    if path is not None:
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=kind)
-        except (OSError, msgspec.MsgspecError):  # not there, or damaged
-            pass
-    result = find()
-    keep(path, result)
+    result = earlier(path, kind)
+    if result is None:
+        result = find()
+        keep(path, result)
     return result
+
+
+def earlier(path: Path | None, kind: type[_T]) -> _T | None:
+    """Return what an earlier run found; None if nothing, or if it is damaged."""
+    try:
+        return None if path is None else msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, msgspec.MsgspecError):
+        return None
 
 
 def keep(path: Path | None, result: Any = True) -> None:

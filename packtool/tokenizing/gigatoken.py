@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from packtool.plan import I64
+from packtool.tokenizing import merges
 from packtool.tokenizing.encoders import U32, guarded, unsuitable_error
 from packtool.tokenizing.families import BYTE_CHARACTERS, Shape
 from packtool.tokenizing.spec import for_encoding
@@ -33,6 +34,7 @@ class GigatokenEncoder:
         data: a tokenizer.json.
         shape, vocab_size, special_as_text: as the recipe has them (see encoder_choice.py).
         spell: the ids of one character alone, by the reference.
+        applied: the merges that apply (see merges.py).
 
     Raises:
         EncoderUnsuitableError: gigatoken does not support it after all.
@@ -47,9 +49,11 @@ class GigatokenEncoder:
         vocab_size: int,
         *,
         spell: Callable[[str], U32],
+        applied: bytes = b"",
         special_as_text: bool = False,
     ) -> None:
         entries = for_encoding(data)
+        entries["model"] = merges.without_others(entries["model"], applied)
         tokens = msgspec.json.decode(entries.get("added_tokens", b"[]"))
         tokens = [token for token in tokens or () if not (special_as_text and token.get("special"))]
         entries |= {name: msgspec.Raw(value.encode()) for name, value in shape.rewritten}
