@@ -70,7 +70,7 @@ def test_what_is_not_in_memory_is_read_at_the_same_time_and_no_more(tmp_path: Pa
     read(nothing + 1, nothing, nothing)  # opens the file, and looks at its header
     path = tmp_path / "tokens-00001.npy"
     with path.open("rb") as file:
-        os.fsync(file.fileno())
+        os.fdatasync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         array = mapped(file.fileno(), size)
     address, libc = array.__array_interface__["data"][0], ctypes.CDLL(None)
