@@ -161,9 +161,12 @@ def _find_column(schema: Any, column: str, code: str) -> tuple[list[str], Any]:
     path = [column] if column in schema.names else column.split(".")
     kind: Any = pa.struct(list(schema))
     for part in path:
-        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
+        places = kind.get_all_field_indices(part) if pa.types.is_struct(kind) else []
+        if not places:
             raise UnusableFileError(code, f"no column {column!r}; there are {', '.join(schema.names[:12])}")
-        kind = kind.field(kind.get_field_index(part)).type
+        if len(places) > 1:
+            raise UnusableFileError(code, f"{len(places)} columns are called {part!r}")
+        kind = kind.field(places[0]).type
     return path, kind.value_type if pa.types.is_dictionary(kind) else kind
 
 

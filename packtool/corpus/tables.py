@@ -13,6 +13,7 @@ from packtool.corpus.fields import Fields
 from packtool.corpus.open import Readable
 from packtool.corpus.parquet import batch_of, require_column, require_scalar
 from packtool.corpus.records import RECORD_BYTES, RecordBatch, Reject, UnusableFileError, in_words
+from packtool.sizes import plural
 
 _BLOCK_BYTES = 1 << 24
 """Bytes parsed at a time, and the longest row."""
@@ -42,7 +43,7 @@ def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int = RE
     wrong: dict[int, str] = {}  # of rows that were parsed so far, by their number below the header
 
     def note(row: Any) -> str:
-        what = f"{row.actual_columns} values, where the header has {row.expected_columns}"
+        what = f"{plural(row.actual_columns, 'value')}, where the header has {row.expected_columns}"
         wrong[row.number - 1] = what
         return "skip"
 

@@ -13,6 +13,7 @@ from packtool.errors import UsageError
 from packtool.reading.batch import ATTENTION, FIELDS, TARGETS, Batch, make_batch
 from packtool.reading.orders import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Array, Index, Rows, number_of, numbers_of
+from packtool.sizes import plural
 from packtool.storage.schema import PackedManifest
 
 
@@ -164,7 +165,7 @@ class BucketDataset(_Opened):
 
     def __repr__(self) -> str:
         lengths = ", ".join(f"{len(rows)} of {length}" for length, rows in self.buckets.items())
-        items = "no batches" if self.batches is None else f"{len(self.batches)} batches"
+        items = "no batches" if self.batches is None else plural(len(self.batches), "batch")
         return f"<packtool dataset: {items}, rows: {lengths} tokens, {self.recipe.place}{self._suffix()}>"
 
     def segments(self, index: int) -> list[npt.NDArray[Any]]:

@@ -15,6 +15,7 @@ from packtool.clock import Clock
 from packtool.places.local import sync_directory
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
+from packtool.sizes import plural
 from packtool.storage.names import REJECTED, columns_file, shard_file, token_dtype
 from packtool.storage.output import Output
 from packtool.storage.schema import FORMAT_VERSION, LOSS_VERSION, InputEntry, StoreManifest, TokenShard
@@ -104,7 +105,7 @@ def _warn(place: Place, manifest: StoreManifest) -> None:
     if counts["rejected"]:
         kept = manifest.rejected is not None
         remedy = f"see {place.where(REJECTED)}" if kept else "use --on-error quarantine to see which, with the reasons"
-        what = f"{counts['rejected']:,} records could not be used"
+        what = f"{plural(counts['rejected'], 'record')} could not be used"
         if counts.get("lost_bytes"):
             what += f", and {counts['lost_bytes']:,} bytes of damaged files are lost with all records in them"
         warn("records-rejected", what, remedy=remedy, where=str(place))

@@ -206,7 +206,7 @@ def test_bad_conversations_are_told_and_counted(
         packtool.tokenize(given, tmp_path / "s", tokenizer=model, workers=1)
     assert (error.value.code, error.value.where) == (code, f"{given}:2")
     assert error.value.what.startswith(reason)
-    with pytest.warns(PacktoolWarning, match="1 records could not be used"):
+    with pytest.warns(PacktoolWarning, match="1 record could not be used"):
         result = packtool.tokenize(given, tmp_path / "s", tokenizer=model, on_error="quarantine", workers=1)
     assert result.counts[f"rejected_{code.replace('-', '_')}"] == result.counts["rejected"] == 1
     kept = json.loads((tmp_path / "s" / "rejected.jsonl").read_text())

@@ -102,7 +102,7 @@ def test_scalars_of_every_type_of_column(tmp_path: Path) -> None:
     store = TokenStore(tmp_path / "s")
     kept = {name: column(store, name) for name in typed}
     assert kept == {name: [expected, "0.0" if name == "float16" else None] for name, (_, expected) in typed.items()}
-    with pytest.warns(PacktoolWarning, match="1 records could not be used"):
+    with pytest.warns(PacktoolWarning, match="1 record could not be used"):
         packtool.tokenize(tmp_path / "a.parquet", tmp_path / "i", id_field="uint64", on_error="skip", workers=1)
     packtool.pack(tmp_path / "i", tmp_path / "p", strategy="bfd", sequence_length=8)
     assert packtool.find(tmp_path / "p", str(2**64 - 1), store=tmp_path / "i").documents == [0]
@@ -156,7 +156,7 @@ def test_fields_that_can_not_be_used_are_named(tmp_path: Path, record: Any, opti
     lines(tmp_path / "a.jsonl", [{"text": "b", "id": "1", "ids": [5, 6]}, record])
     with pytest.raises(PacktoolError, match=message):
         packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "s", workers=1, **options)
-    with pytest.warns(PacktoolWarning, match="1 records could not be used"):
+    with pytest.warns(PacktoolWarning, match="1 record could not be used"):
         packtool.tokenize(tmp_path / "a.jsonl", tmp_path / "s", workers=1, on_error="skip", **options)
     assert TokenStore(tmp_path / "s").documents == 1
 
@@ -219,7 +219,7 @@ def test_tables_are_read_when_asked_for(tmp_path: Path, kind: str) -> None:
                 writer.writerow(["too", "many", "values"])
     with pytest.raises(PacktoolError, match=r":7: 3 values, where the header has 2"):
         packtool.tokenize(path, tmp_path / "s", format=kind, id_field="id", workers=1)
-    with pytest.warns(PacktoolWarning, match="1 records could not be used"):
+    with pytest.warns(PacktoolWarning, match="1 record could not be used"):
         packtool.tokenize(path, tmp_path / "s", format=kind, id_field="id", workers=1, on_error="skip")
     store = TokenStore(tmp_path / "s")
     kept = [n for n, text in enumerate(texts) if text]

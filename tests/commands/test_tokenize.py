@@ -282,7 +282,7 @@ def test_an_input_that_links_to_the_output(tmp_path: Path) -> None:
     corpus, store = tmp_path / "corpus", tmp_path / "store"
     corpus.mkdir()
     (corpus / "a.jsonl").write_text('{"text": "a"}\n{"txet": "b"}\n')
-    with pytest.warns(PacktoolWarning, match="1 records could not be used"):
+    with pytest.warns(PacktoolWarning, match="1 record could not be used"):
         packtool.tokenize([corpus], store, on_error="quarantine")
     before = contents(store)
     (corpus / "again.jsonl").symlink_to(store / "rejected.jsonl")

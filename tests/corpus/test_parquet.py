@@ -64,6 +64,14 @@ def test_parquet_rows_and_columns(tmp_path: Path) -> None:
         assert batch.rejects == [Reject(0, "missing-text", reason)]
 
 
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    twice = pa.table([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    parquet.write_table(twice, tmp_path / "x.parquet")
+    [file] = find(tmp_path / "x.parquet")
+    [batch] = read(file, Span(0), "text")
+    assert batch.rejects == [Reject(0, "missing-text", "2 columns are called 'text'")]
+
+
 def test_parquet_with_bytes_that_are_no_text(tmp_path: Path) -> None:
     raw = pa.array([b"fine", b"\xff\xfe", None], pa.binary())
     broken = pa.Array.from_buffers(pa.string(), 3, raw.buffers())

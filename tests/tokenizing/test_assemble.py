@@ -62,7 +62,7 @@ def test_digests_are_of_the_bytes_of_the_files(corpus: Path, tmp_path: Path, sma
 def test_names_that_are_not_utf8(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / os.fsdecode(b"caf\xe9.jsonl")).write_bytes(jsonl(["a"]) + b"nonsense\n")
-    with pytest.warns(PacktoolWarning, match="1 records could not be used"):
+    with pytest.warns(PacktoolWarning, match="1 record could not be used"):
         result = run(tmp_path / "in", tmp_path / "o", on_error="quarantine")
     manifest = manifests.read(result.path)
     assert isinstance(manifest, manifests.StoreManifest)

@@ -16,6 +16,7 @@ from packtool.report.page.elements import figure, grid, html_table, length_chart
 from packtool.report.page.row_picture import picture_legend, row_picture
 from packtool.report.schema import ContextPoint, DocumentsBin, MeasuredReport
 from packtool.shuffling.waiting import Waiting
+from packtool.sizes import plural
 
 OUTPUT = (("placed", "text, once"), ("repeated", "text, repeated"), ("eos", "EOS"), ("padding", "padding"))
 """What rows hold: names in the ledger, and in words."""
@@ -71,7 +72,7 @@ def _packed_tiles(report: MeasuredReport) -> list[tuple[str, str]]:
 def _ledger_chart(ledger: Ledger) -> str:
     rows = [
         ("input text", [("placed", "placed", ledger.placed), ("dropped", "dropped", ledger.dropped)]),
-        (f"output, {count(ledger.rows)} rows", [(name, key, getattr(ledger, key)) for key, name in OUTPUT]),
+        (f"output, {plural(ledger.rows, 'row')}", [(name, key, getattr(ledger, key)) for key, name in OUTPUT]),
     ]
     names = [*((name, key) for key, name in OUTPUT), ("dropped", "dropped")]
     drawing = charts.stacked("Ledger from input to output", rows, "tokens")

@@ -15,6 +15,7 @@ from packtool.report.page.comparison import comparison_sections, verdict_section
 from packtool.report.page.dataset import dataset_sections
 from packtool.report.page.elements import facts, grid, length_chart, lengths_figure, section, tiles
 from packtool.report.schema import Lengths, MeasuredReport, Options, Report, Trial
+from packtool.sizes import plural
 
 
 def page(report: Report) -> str:
@@ -89,7 +90,7 @@ def _configuration(report: Report) -> list[tuple[str, str]]:
                 )
             )
     if report.batch_size is not None:
-        known.append(("a batch", f"{count(report.batch_size)} rows"))
+        known.append(("a batch", plural(report.batch_size, "row")))
     return [*known, ("by", f"packtool {report.packtool_version}, report schema {report.schema_version}")]
 
 
