@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,21 @@ from tests.stores import write_store
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12]
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> Path:
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store, a packed dataset of one and one of several lengths, and an order."""
-    store = write_store(tmp_path / "store", LENGTHS)
-    packtool.pack(store, tmp_path / "packed", strategy="bfd", sequence_length=16, shard_tokens=64)
-    packtool.pack(store, tmp_path / "several", strategy="decompose", sequence_length=16)
-    packtool.shuffle(tmp_path / "several", tmp_path / "order", order_only=True)
-    return tmp_path
+    place = tmp_path_factory.mktemp("sound")
+    store = write_store(place / "store", LENGTHS)
+    packtool.pack(store, place / "packed", strategy="bfd", sequence_length=16, shard_tokens=64)
+    packtool.pack(store, place / "several", strategy="decompose", sequence_length=16)
+    packtool.shuffle(place / "several", place / "order", order_only=True)
+    return place
+
+
+@pytest.fixture
+def made(sound: Path, tmp_path: Path) -> Path:
+    """Copies of these, to damage."""
+    return Path(shutil.copytree(sound, tmp_path, dirs_exist_ok=True))
 
 
 @pytest.fixture

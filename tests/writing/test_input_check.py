@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +19,20 @@ PACK = ["pack", "store", "--strategy", "concat", "-L", "16", "--shard-tokens", "
 SHUFFLE = ["shuffle", "packed"]
 
 
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("sound")
+    options: dict[str, Any] = {"strategy": "concat", "sequence_length": 16, "shard_tokens": 320}
+    store = write_store(place / "store", LENGTHS, per_shard=30)
+    packtool.pack(store, place / "packed", **options, shuffle=False)
+    packtool.pack(store, place / "expected", **options)
+    return place
+
+
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    write_store(Path("store"), LENGTHS, per_shard=30)
-    packtool.pack("store", "packed", strategy="concat", sequence_length=16, shard_tokens=320, shuffle=False)
-    packtool.pack("store", "expected", strategy="concat", sequence_length=16, shard_tokens=320)
+def place(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Copies of these, to damage."""
+    monkeypatch.chdir(shutil.copytree(sound, tmp_path, dirs_exist_ok=True))
     return tmp_path
 
 

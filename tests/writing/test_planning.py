@@ -52,15 +52,25 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def whole_and_eighth(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    place = tmp_path_factory.mktemp("windows")
+    lengths = np.random.default_rng(0).integers(20, 90, 20_000).tolist()
+    return [
+        write_store(place / "whole", lengths, per_shard=2500),
+        write_store(place / "eighth", lengths[:2500]),
+    ]
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_no_more_in_memory_than_a_window(strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_in_memory_than_a_window(
+    strategy: str, whole_and_eighth: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Eight windows of a corpus take hardly more than one."""
     monkeypatch.setattr(array_files, "LARGE", 1 << 10)
     monkeypatch.setattr(arrays, "BLOCK", 1 << 10)
     monkeypatch.setattr(windows, "_BATCH", 1 << 10)
-    lengths = np.random.default_rng(0).integers(20, 90, 20_000).tolist()
-    whole = Corpus([write_store(tmp_path / "store", lengths, per_shard=2500)])
-    eighth = Corpus([write_store(tmp_path / "eighth", lengths[:2500])])
+    whole, eighth = (Corpus([store]) for store in whole_and_eighth)
     options = PackOptions(window_tokens=eighth.tokens, **OPTIONS.get(strategy, {"sequence_length": 64}))
 
     def once(corpus: Corpus) -> int:
