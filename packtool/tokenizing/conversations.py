@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -20,11 +20,12 @@ from packtool.corpus.fields import UnusableFieldError
 from packtool.corpus.json_values import require_whole, same_depth
 from packtool.corpus.records import RecordBatch, Reject, reject
 from packtool.plan import I64
+from packtool.storage.names import TOKENIZER
 from packtool.storage.schema import TokenizerInfo
 from packtool.tokenizing.encode import Parts
 from packtool.tokenizing.encoders import U32, ReferenceEncoder, mismatch_error
 from packtool.tokenizing.families import bytes_of_characters, kinds, steps
-from packtool.tokenizing.spec import parse
+from packtool.tokenizing.load import FoundTokenizer
 
 Mask = npt.NDArray[np.uint8]
 
@@ -128,8 +129,9 @@ class TrainedTokens:
 
     def __init__(self, data: bytes, reference: ReferenceEncoder) -> None:
         self._reference = reference
-        spec = parse(data)
-        self._spelled = _spelled(spec)
+        found = FoundTokenizer({TOKENIZER: data}, TOKENIZER)
+        spec = found.spec
+        self._spelled = _spelled(found)
         self._sizes = np.fromiter(map(len, self._spelled), np.int64, len(self._spelled))
         self._faithful = _is_faithful(spec)
         self._normalizers = kinds(spec.get("normalizer"))
@@ -147,22 +149,18 @@ class TrainedTokens:
         """
         stops = np.cumsum(lengths)
         starts = stops - lengths
-        if len(ids) and int(ids.max()) >= len(self._sizes):  # added tokens have other ids than the file says
-            masks = np.empty(len(ids), np.uint8)
-            others: Iterable[int] = range(len(texts))
-        else:
-            at = np.zeros(len(ids) + 1, np.int64)
-            np.cumsum(self._sizes.take(ids), out=at[1:])
-            trained: list[int] = []
-            others = []
-            for number, (begin, end) in enumerate(zip(at[starts].tolist(), at[stops].tolist(), strict=True)):
-                of_text = slice(starts[number], stops[number])
-                found = self._in_ids(texts[number], utf8[number], spans[number], ids[of_text], end - begin)
-                if found is None:
-                    others.append(number)
-                else:
-                    trained += [begin + place for span in found for place in span]
-            masks = token_mask(at[:-1], at[1:], trained)
+        at = np.zeros(len(ids) + 1, np.int64)
+        np.cumsum(self._sizes.take(ids), out=at[1:])
+        trained: list[int] = []
+        others: list[int] = []
+        for number, (begin, end) in enumerate(zip(at[starts].tolist(), at[stops].tolist(), strict=True)):
+            of_text = slice(starts[number], stops[number])
+            found = self._in_ids(texts[number], utf8[number], spans[number], ids[of_text], end - begin)
+            if found is None:
+                others.append(number)
+            else:
+                trained += [begin + place for span in found for place in span]
+        masks = token_mask(at[:-1], at[1:], trained)
         for number in others:
             chosen = slice(starts[number], stops[number])
             masks[chosen] = self._by_reference(texts[number], spans[number], ids[chosen])
@@ -231,18 +229,14 @@ def _in_bytes(text: str, data: bytes, spans: Spans) -> Spans:
     return tuple(out)
 
 
-def _spelled(spec: Mapping[str, Any]) -> list[bytes]:
+def _spelled(tokenizer: FoundTokenizer) -> list[bytes]:
     """Return the bytes of each id, as a byte-level BPE or SentencePiece spells them; what is wrong is found with the
     texts."""
-    vocab = spec["model"]["vocab"]
-    entries = {text: number for number, (text, _) in enumerate(vocab)} if isinstance(vocab, list) else vocab
-    added = {token["content"]: token["id"] for token in spec.get("added_tokens") or ()}
-    found = [b""] * (1 + max([*entries.values(), *added.values()]))
+    spec, added = tokenizer.spec, {token["content"] for token in tokenizer.spec.get("added_tokens") or ()}
     spell = _byte_level if "ByteLevel" in kinds(spec.get("pre_tokenizer")) else _sentencepiece
-    for text, number in entries.items():
-        found[number] = spell(text)
-    for text, number in added.items():
-        found[entries.get(text, number)] = text.encode()
+    found = [b""] * tokenizer.vocab_size
+    for text, number in tokenizer.vocab.items():
+        found[number] = text.encode() if text in added else spell(text)
     return found
 
 
