@@ -20,6 +20,8 @@ from packtool.tokenizing.spec import for_encoding
 _Merges = list[str | tuple[str, str]]
 _BYTE = "<0x"
 """How an entry of SentencePiece begins that stands for a byte, not for these characters."""
+_LONGEST = 1 << 10
+"""Characters of an entry, above which its merges are kept unseen: each takes a step."""
 
 
 def without_others(model: Mapping[str, msgspec.Raw], applied: bytes) -> dict[str, Any]:
@@ -37,13 +39,11 @@ def found(data: bytes) -> bytes:
         A bit for each; nothing where an encoder is as quick to load with all of them.
     """
     model = for_encoding(data)["model"]
-    vocab = msgspec.json.decode(model["vocab"], type=dict[str, int])
-    merges = msgspec.json.decode(model["merges"], type=_Merges)
-    if len(merges) <= len(vocab):
-        return b""
     try:
-        return np.packbits(applying(vocab, merges)).tobytes()
-    except KeyError:  # an odd file, which the encoder may refuse
+        vocab = msgspec.json.decode(model["vocab"], type=dict[str, int])
+        merges = msgspec.json.decode(model["merges"], type=_Merges)
+        return np.packbits(applying(vocab, merges)).tobytes() if len(merges) > len(vocab) else b""
+    except (KeyError, ValueError, msgspec.MsgspecError):  # an odd file, which the encoder may refuse
         return b""
 
 
@@ -56,6 +56,7 @@ def applying(vocab: Collection[str], merges: _Merges) -> npt.NDArray[np.bool_]:
 
     Raises:
         KeyError: a part, what a merge makes of two, or one of its characters is no entry.
+        ValueError: a merge has another number of parts.
 
     >>> applying(["a", "b", "c", "ab", "bc", "abc"], ["a b", "b c", "a bc", "ab c"]).tolist()
     [True, True, False, True]
@@ -68,7 +69,8 @@ def applying(vocab: Collection[str], merges: _Merges) -> npt.NDArray[np.bool_]:
     keys = left * len(vocab) + right
     order = np.argsort(keys)
     keys = keys[order]
-    several = (np.bincount(made)[made] > 1) & ~np.fromiter((_BYTE in text for text in texts), np.bool_, len(texts))
+    odd = np.fromiter((_BYTE in text or len(text) > _LONGEST for text in texts), np.bool_, len(texts))
+    several = (np.bincount(made)[made] > 1) & ~odd
     if not several.any() or (keys[1:] == keys[:-1]).any():  # which of two ranks a pair has is the library's affair
         return np.ones(len(pairs), np.bool_)
 

@@ -6,6 +6,7 @@ import json
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -80,7 +81,13 @@ def test_a_pair_with_two_ranks_keeps_all() -> None:
     assert applying(["a", "b", "ab", "ba", "aba"], merges).all()
 
 
-def file_of(vocab: list[str], merges: list[Pair]) -> bytes:
+def test_entries_of_any_length_take_little_time() -> None:
+    entries = ["a" * size for size in (1, 2, 3, 100_000, 100_003)]
+    merges = [("a", "a"), ("aa", "a"), ("a", "aa"), (entries[3], "aaa"), ("aaa", entries[3])]
+    assert applying(entries, merges).tolist() == [True, True, False, True, True]
+
+
+def file_of(vocab: list[str], merges: list[Any]) -> bytes:
     model = {"type": "BPE", "vocab": {text: number for number, text in enumerate(vocab)}, "merges": merges}
     return json.dumps({"model": model}).encode()
 
@@ -89,6 +96,9 @@ def test_nothing_is_left_out_of_an_odd_file() -> None:
     entries, merges = ["a", "b", "ab", "ba", "aba"], [("a", "b"), ("b", "a"), ("a", "ba"), ("ab", "a"), ("b", "ab")]
     assert found(file_of([*entries, "bab"], [*merges, ("ba", "b")])) == b""  # no more merges than entries
     assert found(file_of(entries, [*merges, ("ba", "b")])) == b""  # "bab" is missing
+    for wrong in ["a b c"], ["ab"], [1], [["a", "b", "c"]]:
+        assert found(file_of(entries, [*map(" ".join, merges), *wrong])) == b""
+    assert found(b'{"model": {"type": "BPE", "vocab": {}}}') == b""
     model = {"merges": msgspec.Raw(json.dumps(merges).encode())}
     assert without_others(model, b"") == model
 
