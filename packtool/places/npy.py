@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -53,12 +54,18 @@ def header_problem(header: bytes, size: int, dtype: np.dtype[Any], shape: tuple[
 
 
 def _difference(header: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
-    """Explain how a header differs from the expected one, as far as NumPy can read it."""
+    """Explain how a header differs from the expected one, as far as it can be read.
+
+    NumPy's own reader would search what is damaged for integers of Python 2, and take a quarter of a second.
+    """
     try:
-        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         stream = io.BytesIO(header)
-        found_shape, fortran, found = read[np.lib.format.read_magic(stream)](stream)
-    except Exception:  # whatever NumPy thinks of these bytes
+        width = {(1, 0): 2, (2, 0): 4}[np.lib.format.read_magic(stream)]
+        length = int.from_bytes(stream.read(width), "little")
+        described = ast.literal_eval(stream.read(length).decode("latin1"))
+        found_shape, fortran = tuple(described["shape"]), described["fortran_order"]
+        found = np.lib.format.descr_to_dtype(described["descr"])
+    except Exception:  # whatever these bytes say
         return "not a readable array: its header is damaged"
     if found != dtype:
         return f"holds {found}, but the manifest says {dtype}"
