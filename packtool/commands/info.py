@@ -93,6 +93,8 @@ def info(options: InfoArguments) -> Info:
         raise DataError("missing-input", "no such file or directory", remedy="check the path", where=str(path))
     if path.is_file():
         return _file(path)
+    if not path.is_dir():
+        raise DataError("not-a-file", "a pipe or device", remedy="give a file or directory", where=str(path))
     if _is_output(path):
         return _dataset(place)
     parts = [_dataset(LocalPlace(child)) for child in sorted(path.iterdir()) if _is_output(child)]

@@ -81,7 +81,7 @@ def corpus_lengths(location: str, options: StatsArguments, engine: Engine, *, to
     """
     with temporary_directory() as folder:
         files = [copy_stdin(folder, options.format)] if location == STDIN else find_files(location, options.format)
-        if begins_with_conversation(files, options.text_field or "text"):
+        if options.text_field is None and begins_with_conversation(files, "text"):
             raise UsageError(
                 "not-tokenized",
                 "it holds conversations, whose lengths a chat template makes",

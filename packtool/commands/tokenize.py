@@ -25,6 +25,7 @@ from packtool.corpus.read import SpanReader
 from packtool.corpus.records import CorpusFile, Span
 from packtool.engines import Engine
 from packtool.errors import PacktoolError, UsageError
+from packtool.options.check import given, refuse
 from packtool.options.declare import flag, names_recorded
 from packtool.options.kinds import names_files
 from packtool.options.signature import takes
@@ -207,9 +208,9 @@ def _run(job: Job, fallback: Pieces[str], encoder: str) -> None:
 
 
 def _hold_conversations(options: TokenizeArguments, files: Sequence[CorpusFile], records: Any) -> tuple[bool, Any]:
-    """Tell whether the input holds conversations, as given or by its first record; return that, and a program's
-    records."""
-    if options.conversations is not None or options.ids_field is not None:
+    """Tell whether the input holds conversations, as given or, where no field is, by its first record; return that,
+    and a program's records."""
+    if options.conversations is not None or options.ids_field is not None or given(options, ["text_field"]):
         return options.conversations is not None, records
     if records is not None:
         return begin_with_conversation(records, options.text_field)
@@ -234,9 +235,11 @@ def _check_options(inputs: Sequence[Path | str], options: TokenizeArguments, str
             if getattr(options, name) is not None:
                 what, remedy = "has no effect on token ids", "give --min-tokens or --max-tokens"
                 raise UsageError("bad-option", what, remedy=remedy, where=flag(name))
+    for each in given(options, ["ids_field", "conversations"]):
+        refuse(options, ["text_field"], f"has no effect beside {each.flag}", "leave one of the two out")
     for name in ("id_field", "ids_field", "text_field", "columns", "conversations"):
-        given = getattr(options, name)
-        if "" in (given if name == "columns" else [given]):
+        named = getattr(options, name)
+        if "" in (named if name == "columns" else [named]):
             raise UsageError("bad-option", "an empty name", remedy="give the name of a field", where=flag(name))
     if not inputs:
         remedy = "name files, directories, globs or URLs, or - for standard input"

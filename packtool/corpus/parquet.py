@@ -56,6 +56,12 @@ def rows_before(file: IO[bytes], group: int) -> int:
     return sum(meta.row_group(number).num_rows for number in range(group))
 
 
+def group_bytes(file: IO[bytes], start: int, stop: int = -1) -> int:
+    """Count the bytes of the file that row groups [start, stop) have, -1 for all that follow: their share of it."""
+    sizes = row_groups(file)
+    return file.seek(0, io.SEEK_END) * sum(sizes[start : None if stop < 0 else stop]) // max(sum(sizes), 1)
+
+
 def read_parquet(
     file: IO[bytes], fields: Fields | str, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
 ) -> Iterator[RecordBatch]:

@@ -9,7 +9,7 @@ from packtool.corpus.jsonl import read_jsonl
 from packtool.corpus.lines import CHUNK, lines_before
 from packtool.corpus.open import DecompressedStream, Readable, open_raw, open_stream
 from packtool.corpus.pages import Pages
-from packtool.corpus.parquet import read_parquet, rows_before
+from packtool.corpus.parquet import group_bytes, read_parquet, rows_before
 from packtool.corpus.records import RECORD_BYTES, CorpusFile, RecordBatch, Reject, Span, UnusableFileError
 from packtool.corpus.source import FileBytes
 from packtool.corpus.tables import read_table
@@ -74,6 +74,7 @@ class SpanReader:
             self._source.require_unchanged()
 
     def _batches(self, source: FileBytes) -> Iterator[RecordBatch]:
+        read = 0
         try:
             if self._file.problem:
                 raise UnusableFileError("damaged-file", self._file.problem)
@@ -84,9 +85,21 @@ class SpanReader:
                 raise UnusableFileError("bad-field", f"plain text, which has no field {name!r}")
             for batch in self._read(source):
                 batch.progress = batch.progress or batch.bytes
+                read += batch.progress
                 yield batch
         except UnusableFileError as error:
-            yield RecordBatch(rejects=[Reject(0, error.code, error.reason, lost=error.lost)])
+            lost = error.lost or max(self._size(source) - read, 0)
+            yield RecordBatch(rejects=[Reject(0, error.code, error.reason, lost=lost)])
+
+    def _size(self, source: FileBytes) -> int:
+        """Count the bytes of the file that the span has."""
+        file, span = self._file, self._span
+        if file.format == "parquet":
+            try:
+                return group_bytes(source.raw, span.start, span.stop)
+            except UnusableFileError:
+                return file.bytes  # nothing can be read without its footer
+        return (file.bytes if span.stop < 0 else span.stop) - span.start
 
     def _read(self, source: FileBytes) -> Iterator[RecordBatch]:
         file, span, limit = self._file, self._span, self._limit

@@ -68,7 +68,7 @@ class UnusableFileError(Exception):
     Args:
         code: one of REASONS.
         reason: why, in words.
-        lost: bytes of the file that are lost.
+        lost: bytes of the file that are lost, where they are not all that was not read.
     """
 
     def __init__(self, code: str, reason: str, lost: int = 0) -> None:

@@ -107,7 +107,7 @@ def _warn(place: Place, manifest: StoreManifest) -> None:
         remedy = f"see {place.where(REJECTED)}" if kept else "use --on-error quarantine to see which, with the reasons"
         what = f"{plural(counts['rejected'], 'record')} could not be used"
         if counts.get("lost_bytes"):
-            what += f", and {counts['lost_bytes']:,} bytes of damaged files are lost with all records in them"
+            what += f", and {counts['lost_bytes']:,} bytes of files are lost with all records in them"
         warn("records-rejected", what, remedy=remedy, where=str(place))
     if not counts["documents"]:
         warn("no-documents", "no document is left", remedy="check the input and the filters", where=str(place))

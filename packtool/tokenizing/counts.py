@@ -25,7 +25,7 @@ class SpanCounts(msgspec.Struct):
         filtered: documents left out by filters.
         rejected: records that can't be used, by reason.
         special: special tokens in texts, by id.
-        lost: bytes at the end of damaged files, whose records nobody can count.
+        lost: bytes of files that can't be read to their end, or at all, whose records nobody counted.
         digest: of the file, where the span is all of it.
         pages: that were read of a file that several blocks share.
         read: documents that were read, whatever became of them.

@@ -265,3 +265,16 @@ def test_info_counts_conversations_and_stats_says_what_to_do(tmp_path: Path) -> 
     assert error.value.remedy == "tokenize them, and give stats the store; packtool info counts them"
     source.write_text('{"text": "a"}\n')
     assert packtool.info(source).kind == "not written by packtool"
+
+
+def test_a_field_of_text_that_is_named_is_what_is_read(tmp_path: Path, model: Path) -> None:
+    source, place = lines(tmp_path / "a.jsonl", *TALKS), tmp_path / "o"
+    with pytest.raises(PacktoolError, match=r"a\.jsonl:1: no text field 'body'; there are messages\."):
+        packtool.tokenize(source, place, tokenizer=model, text_field="body")
+    for other in ("conversations", "ids_field"):
+        named: dict[str, Any] = {other: "messages"}
+        message = rf"--text-field: has no effect beside --{other.replace('_', '-')}\. Leave one of the two out\."
+        with pytest.raises(UsageError, match=message):
+            packtool.tokenize(source, place, tokenizer=model, text_field="body", **named)
+    with pytest.warns(PacktoolWarning, match="3 records can't be used and are left out"):
+        assert packtool.stats(source, text_field="body").lengths.documents == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -191,3 +192,11 @@ def test_what_packtool_did_not_write(place: Path, capsys: pytest.CaptureFixture[
 def test_nothing(place: Path) -> None:
     with pytest.raises(DataError, match="nowhere: no such file or directory"):
         packtool.info("nowhere")
+
+
+def test_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert run(["info", str(tmp_path / "pipe")]) == 1
+    assert capsys.readouterr().err == (
+        f"packtool: error[not-a-file]: {tmp_path / 'pipe'}: a pipe or device. Give a file or directory.\n"
+    )

@@ -23,7 +23,7 @@ def test_other_encodings_are_named(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes('{"text": "a"}\n'.encode("utf-16"))
     [file] = find(tmp_path / "x.jsonl")
     [batch] = read(file, Span(0), "text")
-    assert batch.rejects == [Reject(0, "damaged-file", "UTF-16 text; packtool reads UTF-8")]
+    assert batch.rejects == [Reject(0, "damaged-file", "UTF-16 text; packtool reads UTF-8", lost=file.bytes)]
 
 
 @pytest.mark.parametrize(

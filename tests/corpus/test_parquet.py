@@ -61,7 +61,11 @@ def test_parquet_rows_and_columns(tmp_path: Path) -> None:
         ("number", "column 'number' holds int64, not strings"),
     ):
         [batch] = read(file, Span(0), column)
-        assert batch.rejects == [Reject(0, "missing-text", reason)]
+        assert batch.rejects == [Reject(0, "missing-text", reason, lost=file.bytes)]
+    parts = [list(read(file, Span(0, *bounds), "body")) for bounds in ((0, 1), (1, 2), (2, -1))]
+    lost = [reject.lost for [batch] in parts for reject in batch.rejects]
+    assert len(lost) == 3
+    assert 0 <= file.bytes - sum(lost) < 3
 
 
 def test_two_columns_of_one_name(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_quarantine_keeps_every_bad_record_and_its_place(tmp_path: Path) -> None
     inputs = [tmp_path / "bad.jsonl", tmp_path / "cut.jsonl.gz"]
     stores = {}
     for workers in (1, 2):
-        with pytest.warns(PacktoolWarning, match=f"5 records could not be used, and {lost:,} bytes of damaged files"):
+        with pytest.warns(PacktoolWarning, match=f"5 records could not be used, and {lost:,} bytes of files are lost"):
             result = run(inputs, tmp_path / f"q{workers}", on_error="quarantine", workers=workers)
         stores[workers] = contents(result.path)
     assert stores[1] == stores[2]
@@ -75,3 +75,22 @@ def test_a_failing_line_is_named_by_its_number_in_the_file(tmp_path: Path) -> No
     assert f"{tmp_path / 'b.parquet'}:251: text column 'text' is null" in fails(
         DataError, tmp_path / "b.parquet", tmp_path / "p"
     )
+
+
+@pytest.mark.usefixtures("small_blocks")
+@special_texts
+def test_what_is_lost_with_a_file_is_counted(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "good.jsonl").write_bytes(jsonl(TEXTS))
+    table = pa.table({"body": [f"{n} and more" for n in range(3000)]})
+    parquet.write_table(table, folder / "other.parquet", row_group_size=500, use_dictionary=False)
+    (folder / "cut.parquet").write_bytes((folder / "other.parquet").read_bytes()[:-9])
+    (folder / "array.jsonl").write_text('[{"text": "a"}]')
+    (folder / "other.csv").write_text("body\na\n")
+    lost = sum(path.stat().st_size for path in folder.iterdir() if path.name != "good.jsonl")
+    for workers in (1, 2):
+        with pytest.warns(PacktoolWarning, match="bytes of files are lost with all records in them"):
+            result = run(folder, tmp_path / f"o{workers}", on_error="skip", workers=workers)
+        assert result.counts["documents"] == len(TEXTS)
+        assert 0 <= lost - result.counts["lost_bytes"] < result.counts["rejected"]
