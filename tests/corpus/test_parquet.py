@@ -73,7 +73,7 @@ def test_two_columns_of_one_name(tmp_path: Path) -> None:
     parquet.write_table(twice, tmp_path / "x.parquet")
     [file] = find(tmp_path / "x.parquet")
     [batch] = read(file, Span(0), "text")
-    assert batch.rejects == [Reject(0, "missing-text", "2 columns are called 'text'")]
+    assert batch.rejects == [Reject(0, "missing-text", "2 columns are called 'text'", lost=file.bytes)]
 
 
 def test_parquet_with_bytes_that_are_no_text(tmp_path: Path) -> None:
