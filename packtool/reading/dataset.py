@@ -66,7 +66,12 @@ class _Opened:
         *,
         repack: bool = False,
     ) -> Epoch:
-        return Epoch(number, self.manifest.seed if seed is None else seed, batch_tokens, drop_rest, repack)
+        seed = self.manifest.seed if seed is None else seed
+        for where, value, bits in (("epoch", number, 32), ("seed", seed, 64)):
+            if not isinstance(value, int | np.integer) or not 0 <= value < 1 << bits:
+                remedy = f"give a whole number from 0 to {(1 << bits) - 1}"
+                raise UsageError("bad-option", f"{value!r} is out of range", remedy=remedy, where=where)
+        return Epoch(int(number), int(seed), batch_tokens, drop_rest, repack)
 
     def _suffix(self) -> str:
         recipe = self.recipe

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,3 +140,14 @@ def test_a_type_that_does_not_hold_the_token_ids_is_refused(packed: dict[str, Pa
         opened(packed["rows"], dtype=dtype)
     for wide in ("uint16", "int32", "int64", np.uint32):
         np.testing.assert_array_equal(opened(packed["rows"], dtype=wide)[:], stored[:])
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, "1", 1 << 64])
+def test_epochs_and_seeds_that_make_no_sense_are_refused(packed: dict[str, Path], value: Any) -> None:
+    dataset = opened(packed["rows"])
+    for where, arguments in (("epoch", {"number": value}), ("seed", {"number": 1, "seed": value})):
+        with pytest.raises(
+            UsageError, match=rf"{where}: {value!r} is out of range\. Give a whole number from 0 to \d+\."
+        ):
+            dataset.epoch(**arguments)
+    assert (dataset.epoch(np.int64(1))[:] == dataset.epoch(1)[:]).all()
