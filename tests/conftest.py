@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import signal
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -18,6 +21,11 @@ settings.load_profile("packtool")
 
 # What a shell starts in the background ignores Ctrl-C, and so do its children. Tests send it to theirs: undo that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: the collector need not look through it again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -43,3 +51,10 @@ def small_input(monkeypatch: pytest.MonkeyPatch) -> float:
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache that holds no verdicts of other tests, made by those that need it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "caches" / secrets.token_hex(8)))
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A directory on a disk, which the one of `tmp_path` need not be."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
+        yield Path(made)

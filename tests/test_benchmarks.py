@@ -38,8 +38,8 @@ def test_examples(module: Any) -> None:
 
 
 @linux
-def test_the_whole_tree_is_measured(tmp_path: Path) -> None:
-    out = tmp_path / "zeros"
+def test_the_whole_tree_is_measured(disk: Path) -> None:
+    out = disk / "zeros"
     work = f'dd if=/dev/zero of={out} bs=1M count=32 conv=fsync status=none & {sys.executable} -c "$0"; wait; sleep 3'
     sample = measure(["sh", "-c", f"{work}; echo '{{\"said\": 3}}'", ORPHAN])
     assert sample.cpu > 0.3

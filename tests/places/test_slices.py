@@ -63,12 +63,12 @@ def test_no_more_files_stay_open_than_a_share_of_those_allowed(tmp_path: Path) -
     assert len(list(Path("/proc/self/fd").iterdir())) == held
 
 
-def test_what_is_not_in_memory_is_read_at_the_same_time_and_no_more(tmp_path: Path) -> None:
+def test_what_is_not_in_memory_is_read_at_the_same_time_and_no_more(disk: Path) -> None:
     size = 64 * BLOCK
-    read = SliceReader(written(tmp_path, np.zeros(0, "u1"), np.zeros(size - HEADER_BYTES, "u1")), np.dtype("u1"))
+    read = SliceReader(written(disk, np.zeros(0, "u1"), np.zeros(size - HEADER_BYTES, "u1")), np.dtype("u1"))
     nothing = np.zeros(1, np.int64)
     read(nothing + 1, nothing, nothing)  # opens the file, and looks at its header
-    path = tmp_path / "tokens-00001.npy"
+    path = disk / "tokens-00001.npy"
     with path.open("rb") as file:
         os.fdatasync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
