@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import tracemalloc
 from pathlib import Path
@@ -74,6 +75,7 @@ def test_no_more_in_memory_than_a_window(
     options = PackOptions(window_tokens=eighth.tokens, **OPTIONS.get(strategy, {"sequence_length": 64}))
 
     def once(corpus: Corpus) -> int:
+        gc.collect()
         tracemalloc.start()
         with planning.planned(strategy, corpus, options, Budget(1 << 16, Threads(1)), tmp_path):
             found = tracemalloc.get_traced_memory()[1]
@@ -82,6 +84,6 @@ def test_no_more_in_memory_than_a_window(
 
     def peak(corpus: Corpus) -> int:
         """Without what is loaded the first time, and what waits for the collector or other threads hold at a time."""
-        return min(once(corpus) for _ in range(2))
+        return min(once(corpus) for _ in range(4))
 
     assert peak(whole) < 1.25 * peak(eighth) + (1 << 16)
