@@ -141,7 +141,8 @@ def settle(
         asked = findings.finding(kept, "merges", data)
         applied = findings.earlier(asked, bytes)
         if applied is None and size > _WORTH_LOOKING * len(tokenizer.data):
-            applied = findings.found(asked, bytes, lambda: merges.found(tokenizer.data))
+            applied = merges.found(tokenizer.data)
+            findings.keep(asked, applied)
     verified = findings.finding(kept, "verified", data, made.encoder, special_as_text, bool(applied))
     return msgspec.structs.replace(made, applied=applied or b"", verified=str(verified or ""))
 

@@ -136,23 +136,15 @@ def test_no_row_holds_a_document_twice(stores: list[Path], tmp_path: Path, strat
     assert shared > bucket.rows / 4, "documents of both stores meet in rows"
 
 
-@pytest.fixture(scope="module")
-def whole_and_eighth(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    place = tmp_path_factory.mktemp("memory")
-    lengths = np.random.default_rng(0).integers(20, 90, 80_000).tolist()
-    return [
-        write_store(place / "whole" / "store", lengths, per_shard=5000),
-        write_store(place / "eighth" / "store", lengths[:10_000], per_shard=5000),
-    ]
-
-
 @pytest.mark.parametrize("mix", [["store=0.7"], ["store=2"], ["store=1.3"]])
 def test_no_more_in_memory_than_a_part_of_a_mixture(
-    whole_and_eighth: list[Path], tmp_path: Path, mix: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, mix: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(array_files, "LARGE", 1 << 10)
     monkeypatch.setattr(arrays, "BLOCK", 1 << 10)
-    whole, eighth = whole_and_eighth
+    lengths = np.random.default_rng(0).integers(20, 90, 80_000).tolist()
+    whole = write_store(tmp_path / "whole" / "store", lengths, per_shard=5000)
+    eighth = write_store(tmp_path / "eighth" / "store", lengths[:10_000], per_shard=5000)
 
     def peak(store: Path) -> int:
         corpus, budget = Corpus([store]), Budget(1 << 16, Threads(1))
