@@ -13,7 +13,7 @@ from packtool.options.terminal import Terminal
 def command(values: Values, terminal: Terminal) -> None:
     """Find the rows of a packed dataset that hold a document, by its id or its input file and line.
 
-    Exit code 1 when no row holds it.
+    Exit code 1 when no row holds it, 2 when no store knows it.
 
     \b
     Examples:

@@ -113,7 +113,7 @@ def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsAr
     refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
     if not tried:
         refuse(options, ("ranks",), *_NO_ROWS)
-    _require_one(paths, paths)
+    _require_one(paths, "PATH")
     if given(options, _CHOICE):
         return _chosen_of_corpus(str(paths[0]), tried, options, engine)
     return _corpus_report(str(paths[0]), tried, options, engine)
@@ -138,7 +138,7 @@ def _measure(
         refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
         return _store_report(places, tried, options, engine)
     others = [place for place, each in zip(places, found, strict=True) if not isinstance(each, StoreManifest)]
-    _require_one(others, places)
+    _require_one(places, str(others[0]))
     refuse(options, _CHOICE, "only token stores take this option", "leave it out: this dataset is packed already")
     if tried:
         raise UsageError(
@@ -321,14 +321,18 @@ def _is_dataset(typed: Typed) -> bool:
     return arrays or (place / manifests.MANIFEST).exists() or (place / UNFINISHED).is_dir()
 
 
-def _require_one(others: Sequence[Typed], paths: Sequence[Typed]) -> None:
-    """Refuse several paths, naming one of those that are no token stores."""
+def _require_one(paths: Sequence[Typed], where: str) -> None:
+    """Refuse several paths.
+
+    Args:
+        where: to say it: one that is no token store.
+    """
     if len(paths) != 1:
         raise UsageError(
             "not-a-store",
             "several paths are measured together, which only token stores can be",
             remedy="give token stores alone, or one path",
-            where=str(others[0]) if others else "PATH",
+            where=where,
         )
 
 

@@ -161,7 +161,7 @@ class BucketDataset(_Opened):
     def __getitem__(self, index: Index) -> Any:
         """Return the tokens of one batch, (rows, sequence length of its bucket); of several, a list of them."""
         if isinstance(index, int | np.integer):
-            rows, first, count = self.place(int(index))
+            rows, first, count = self.place(index)
             return rows.tokens(first, first + count)
         return [self[number] for number in numbers_of(index, len(self), "batch").tolist()]
 
@@ -187,7 +187,7 @@ class BucketDataset(_Opened):
         """Make what a training step reads of some rows of one bucket."""
         return self._batch(rows, index, **options)
 
-    def place(self, index: int) -> tuple[Rows, int, int]:
+    def place(self, index: int | np.integer[Any]) -> tuple[Rows, int, int]:
         """Return the rows of the bucket that a batch is from, its first row and their number."""
         table = self._table()
         bucket, first, count = table[number_of(index, len(table), "batch")].tolist()

@@ -22,12 +22,16 @@ Array = npt.NDArray[Any]
 _AT_ONCE = 1 << 20  # tokens that iteration reads at a time
 
 
-def number_of(index: int, count: int, what: str) -> int:
+def number_of(index: int | np.integer[Any], count: int, what: str) -> int:
     """Return the number that an index of a sequence means, from 0; a negative one counts from the end.
 
     Raises:
         IndexError: there is no such item.
+        TypeError: not a number: True is none, though Python takes it for 1.
     """
+    if isinstance(index, bool):
+        raise TypeError(f"a {what} is chosen by an integer, not {index}")
+    index = int(index)
     number = index + count if index < 0 else index
     if not 0 <= number < count:
         raise IndexError(f"{what} {index} of {count}")
@@ -53,7 +57,7 @@ def numbers_of(index: Index, count: int, what: str) -> I64:
     if isinstance(index, slice):
         return np.arange(*index.indices(count))
     if isinstance(index, int | np.integer):
-        return np.array([number_of(int(index), count, what)])
+        return np.array([number_of(index, count, what)])
     numbers = np.asarray(index)
     if numbers.dtype == np.bool_ and numbers.shape == (count,):
         return np.flatnonzero(numbers)
@@ -96,7 +100,7 @@ class Rows:
             index: a row number, a slice, or an array or list of row numbers; negative ones count from the end.
         """
         if isinstance(index, int | np.integer):
-            row = number_of(int(index), len(self), "row")
+            row = number_of(index, len(self), "row")
             one: Array = self.tokens(row, row + 1)[0]
             return one
         if isinstance(index, slice):

@@ -178,12 +178,7 @@ def read(place: Typed, name: str = MANIFEST) -> Manifest:
     try:
         raw = place.read(name)
     except NotADirectoryError:
-        raise DataError(
-            "no-manifest",
-            "a file, not a token store or packed dataset",
-            remedy=f"if it holds text, tokenize it first: packtool tokenize {shlex.quote(str(place))} -o tokens",
-            where=str(place),
-        ) from None
+        raise _a_file(place) from None
     except FileNotFoundError:
         raise _no_manifest(place) from None
     kind = _parse(raw, _Kind, where)
@@ -217,6 +212,17 @@ def read_as(place: Typed, kind: type[_Kinds]) -> _Kinds:
     code, wanted, give = _ASKED_FOR[kind]
     what = f"{describe(manifest)}, where {_DESCRIPTIONS[wanted]} is needed"
     raise UsageError(code, what, remedy=f"give {give}", where=str(place))
+
+
+def _a_file(place: Place) -> DataError:
+    """Return the error for a file where a dataset must be."""
+    path = Path(str(place))
+    if path.name == MANIFEST:
+        what, remedy = "the manifest of a dataset", f"give its directory: {shlex.quote(str(path.parent))}"
+    else:
+        what = "a file, not a token store or packed dataset"
+        remedy = f"if it holds text, tokenize it first: packtool tokenize {shlex.quote(str(place))} -o tokens"
+    return DataError("no-manifest", what, remedy=remedy, where=str(place))
 
 
 def _no_manifest(place: Place) -> DataError:

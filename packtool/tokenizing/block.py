@@ -292,22 +292,35 @@ def _reject(
         counts.lost += reject.lost
         log.add(span.file, reject, counts.records)
         if context.max_errors is not None and log.count > context.max_errors:
-            raise too_many(context.max_errors)
+            raise too_many(context.max_errors, _place(span, file, reject, counts.records), f"the last: {reject.reason}")
 
 
 def _fail(span: Span, file: CorpusFile, reject: Reject, before: int) -> NoReturn:
-    where = STDIN if file.name == STDIN else shown(file.location)
-    if reject.record:
-        where += f":{records_before(file, span) + before + reject.record}"
     remedy = f"{_REMEDIES.get(reject.code, 'fix the record')}, or give --on-error skip or quarantine"
-    raise DataError(reject.code, reject.reason, remedy=remedy, where=where)
+    raise DataError(reject.code, reject.reason, remedy=remedy, where=_place(span, file, reject, before))
 
 
-def too_many(limit: int) -> DataError:
-    """Return the error for more bad records than allowed."""
+def _place(span: Span, file: CorpusFile, reject: Reject, before: int) -> str:
+    """Name the file and, if it is about one, the record of a reject, with `before` records before its batch."""
+    where = place_of(file)
+    return f"{where}:{records_before(file, span) + before + reject.record}" if reject.record else where
+
+
+def place_of(file: CorpusFile) -> str:
+    """Name a file as messages do."""
+    return STDIN if file.name == STDIN else shown(file.location)
+
+
+def too_many(limit: int, where: str, some: str) -> DataError:
+    """Return the error for more bad records than allowed.
+
+    Args:
+        where: some of them are.
+        some: what is wrong with these.
+    """
     return DataError(
         "too-many-errors",
-        f"more than {limit} records can't be used",
+        f"more than {limit} records can't be used; {some}",
         remedy="look at them with --on-error quarantine and a higher --max-errors",
-        where="--max-errors",
+        where=where,
     )

@@ -114,6 +114,10 @@ PACKED = ["-o", "x", "--strategy", "bfd", "-L", "8"]
             "tokenize it first: packtool tokenize text",
         ),
         (["shuffle", "text.jsonl", "-o", "x"], "text.jsonl: a file, not a token store or packed dataset."),
+        (
+            ["show", "packed/manifest.json"],
+            "packed/manifest.json: the manifest of a dataset. Give its directory: packed.",
+        ),
         (["show", "text.jsonl"], "text.jsonl: a file, not a token store or packed dataset."),
     ],
 )

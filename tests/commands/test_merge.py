@@ -326,4 +326,6 @@ def test_the_most_bad_records_of_all_tasks(place: Path) -> None:
             file.write("no record\n" * 2)
     for number in (1, 2, 3):
         packtool.tokenize("corpus", "out", on_error="skip", max_errors=7, task=f"{number}/3", workers=1)
-    assert refused(packtool.merge, "out").code == "too-many-errors"
+    error = refused(packtool.merge, "out")
+    assert (error.code, error.where) == ("too-many-errors", str(place / "corpus" / "0.jsonl"))
+    assert error.what == "more than 7 records can't be used; here 2 invalid-json"

@@ -24,7 +24,7 @@ def test_wrong_indices(packed: dict[str, Path]) -> None:
     for index in (size, -size - 1, [0, size], np.array([-size - 1])):
         with pytest.raises(IndexError, match=rf"row -?\d+ of {size}"):
             dataset[index]
-    for index in (1.5, "rows", [[0, 1]], [0.5], None):
+    for index in (1.5, "rows", [[0, 1]], [0.5], None, True):
         with pytest.raises(TypeError, match="a row is chosen by an integer"):
             dataset[index]  # type: ignore[index]
 
@@ -126,6 +126,8 @@ def test_batches_are_items(store: Path, tmp_path: Path, drop: bool) -> None:
         TypeError, match="a batch is chosen by an integer, several by a slice or by integers in one dimension"
     ):
         rows[[0.5]]  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="a batch is chosen by an integer, not True"):
+        rows[True]
     with pytest.raises(UsageError, match="batch_tokens: rows of several lengths need batches"):
         bucketed(tmp_path / "packed").epoch(2)
     with pytest.raises(UsageError, match=r"the dataset has no batches\. Make them"):
