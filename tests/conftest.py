@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import secrets
 import signal
 import tempfile
@@ -26,17 +25,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_collection_finish() -> None:
     """What is loaded by now stays: the collector need not look through it again and again."""
     gc.freeze()
-
-
-@pytest.fixture(autouse=True, scope="session")
-def no_flushing() -> Iterator[None]:
-    """Nothing here cuts the power, so flushing shows nothing, and took a quarter of the time: only check the handle.
-
-    Processes that tests start do flush.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", os.fstat)
-        yield
 
 
 @pytest.fixture(autouse=True)
