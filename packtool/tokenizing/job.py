@@ -57,6 +57,9 @@ class Job:
         self.pieces_here = len(self._mine)
         self.earlier = frozenset(self.done)
         self._forget(set(self._mine) - self.done.keys())
+        self._fallback = Pieces(output, "fallback", str)
+        if why := self._fallback.recorded([0]).get(0):
+            self._start_again(why)
 
     def _files(self, piece: int, done: Done) -> tuple[Path, list[FileEntry | InputEntry]]:
         found = done.files() if isinstance(done, tasks.BlockResult) else []
@@ -78,7 +81,12 @@ class Job:
         """Return what was found of the files that several blocks share, by the number of the file."""
         return {self._split[piece]: each for piece, each in self.done.items() if isinstance(each, tasks.FileDigest)}
 
-    def start_again(self, why: str) -> None:
+    def fall_back(self, why: str) -> None:
+        """Let the reference encode, here, in tasks that begin later, and in a resumed run."""
+        self._fallback.record(0, why)
+        self._start_again(why)
+
+    def _start_again(self, why: str) -> None:
         """Let the reference encode; forget what the other encoder did."""
         recipe = self.context.recipe.instead(why)
         others = {piece for piece, result in self.results().items() if result.encoder != recipe.encoder}
