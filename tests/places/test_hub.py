@@ -80,7 +80,8 @@ def test_what_is_not_there(hub: Hub, tmp_path: Path, url: str, message: str) -> 
 def test_nobody_answers(tmp_path: Path) -> None:
     found = tokenize("hf://datasets/lab/corpus", tmp_path / "out", "http://127.0.0.1:9")
     assert (found.returncode, found.stderr.count("\n")) == (1, 1), found.stderr
-    assert "error[store-unreachable]: hf://datasets/lab/corpus: the store failed ([Errno 111]" in found.stderr
+    assert "error[store-unreachable]: hf://datasets/lab/corpus: the store failed (" in found.stderr
+    assert "[Errno 111] Connection refused" in found.stderr  # in the words of whatever the hub's package calls with
 
 
 def test_a_host_that_does_not_answer_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
