@@ -325,7 +325,7 @@ def _require_one(paths: Sequence[Typed], where: str) -> None:
     """Refuse several paths.
 
     Args:
-        where: to say it: one that is no token store.
+        where: what the message names, one that is no token store.
     """
     if len(paths) != 1:
         raise UsageError(

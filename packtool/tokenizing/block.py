@@ -302,11 +302,11 @@ def _fail(span: Span, file: CorpusFile, reject: Reject, before: int) -> NoReturn
 
 def _place(span: Span, file: CorpusFile, reject: Reject, before: int) -> str:
     """Name the file and, if it is about one, the record of a reject, with `before` records before its batch."""
-    where = place_of(file)
+    where = shown_file(file)
     return f"{where}:{records_before(file, span) + before + reject.record}" if reject.record else where
 
 
-def place_of(file: CorpusFile) -> str:
+def shown_file(file: CorpusFile) -> str:
     """Name a file as messages do."""
     return STDIN if file.name == STDIN else shown(file.location)
 

@@ -161,11 +161,14 @@ class Job:
         }
 
     def _limit_errors(self) -> None:
-        limit, found = self.context.max_errors, [span for r in self.results().values() for span in r.spans]
-        if limit is not None and sum(span.rejects for span in found) > limit:
+        limit = self.context.max_errors
+        if limit is None:
+            return
+        found = [span for result in self.results().values() for span in result.spans]
+        if sum(span.rejects for span in found) > limit:
             worst = max(found, key=lambda span: span.rejects)
             reasons = ", ".join(f"{count} {code}" for code, count in sorted(worst.rejected.items()))
-            raise tasks.too_many(limit, tasks.place_of(self.files[worst.file]), f"here {reasons}")
+            raise tasks.too_many(limit, tasks.shown_file(self.files[worst.file]), f"here {reasons}")
 
     def in_order(self) -> list[tuple[Path, tasks.BlockResult]]:
         """List each block's directory and result."""

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -190,6 +191,17 @@ def test_standard_input(tmp_path: Path) -> None:
     assert sorted(p.name for p in (tmp_path / "o").iterdir())[-1] == "tokens-00000.npy"
     assert "can't be resumed" in fails(UsageError, "-", tmp_path / "p", resume=True)
     assert "named twice" in fails(UsageError, ["-", "-"], tmp_path / "p")
+
+
+def test_standard_input_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "packtool", "tokenize", "-", "-o", str(tmp_path / "out")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while not list(tmp_path.glob("out/unfinished/**/stdin")) and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode not in (0, 1, 2)
+    assert not (tmp_path / "out").exists()
 
 
 def test_options_that_make_no_sense(tmp_path: Path) -> None:
