@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Event
 from types import TracebackType
@@ -63,6 +63,9 @@ class InputCheck:
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
         self._stopped.set()
         self._pool.shutdown()
+        if value is not None:
+            with suppress(Exception):  # the check was stopped, or is what failed
+                self.require_sound()
 
     def keep(self, action: Callable[[], object]) -> None:
         """Do this as soon as all input is known to be sound. To be called by one thread.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 
 import packtool
 from packtool.cli import run
+from packtool.engines import Engine
 from packtool.storage.packed import PackedDataset
+from packtool.writing.input_check import InputCheck
 from tests.stores import contents, write_store
 
 LENGTHS = np.random.default_rng(3).integers(1, 90, 120).tolist()
@@ -157,3 +160,23 @@ def test_a_report_that_is_carried_over_is_checked(place: Path, capsys: pytest.Ca
     report.write_bytes(report.read_bytes().replace(b'"mean"', b'"maen"', 1).replace(b"rows", b"rwos", 1))
     assert run(["shuffle", "bare", "-o", "out", "-q", "--epoch", "1"]) == 1
     assert "error[wrong-checksum]: bare/report.json: its checksum differs" in capsys.readouterr().err
+
+
+def test_an_error_keeps_what_is_known_to_be_sound_by_then():
+    checked, kept = Event(), []
+
+    class Slow(Engine):
+        @property
+        def beside(self) -> Engine:
+            return self
+
+        def run(self, function: Any, tasks: Any, **_: Any) -> Any:
+            checked.wait()
+            yield from ()
+
+    with pytest.raises(OSError, match="disk full"), InputCheck({}, engine=Slow(1)) as check:
+        check.keep(lambda: kept.append(1))
+        assert kept == [], "the check is not done"
+        checked.set()
+        raise OSError("disk full")
+    assert kept == [1]

@@ -16,6 +16,7 @@ from packtool.engines import Engine, Worker
 from packtool.errors import DataError
 from packtool.storage import publish
 from packtool.writing import array_files, first_pass, function_files
+from packtool.writing.input_check import InputCheck
 from packtool.writing.planning import Window
 from packtool.writing.shards import ShardTask, WriteShard
 from tests.stores import contents, document_loss, write_store
@@ -90,7 +91,11 @@ def test_what_was_chosen_of_stores(anyone: list[Any], tmp_path: Path) -> None:
 def test_finished_shards_are_kept(anyone: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = write_store(tmp_path / "store", [50] * 100)
     options: dict[str, Any] = {"strategy": "concat", "sequence_length": 64, "shard_tokens": 1024, "scheduler": "anyone"}
-    called = WriteShard.__call__
+    called, kept = WriteShard.__call__, InputCheck.keep
+
+    def keep_now(self: InputCheck, action: Any) -> None:
+        kept(self, action)
+        self.require_sound()
 
     def fail(self: WriteShard, task: Any, worker: Worker) -> Any:
         if task.number == 3:
@@ -99,6 +104,7 @@ def test_finished_shards_are_kept(anyone: list[Any], tmp_path: Path, monkeypatch
 
     with monkeypatch.context() as patch, pytest.raises(DataError, match="the worker fails"):
         patch.setattr(WriteShard, "__call__", fail)
+        patch.setattr(InputCheck, "keep", keep_now)
         packtool.pack(store, tmp_path / "out", **options)
     anyone.clear()
     damaged = tmp_path / "out" / "unfinished" / "dataset" / "tokens-00001.npy"
