@@ -1,4 +1,4 @@
-"""Arrays that may be as long as the corpus: made by whoever plans, in memory or elsewhere, and filled block by block.
+"""Allocate arrays as long as the corpus, in memory or on disk; planners fill them block by block.
 
 Planning touches no files. A function that makes such an array takes an `Arrays` and asks it for one, and works it out
 with no more in memory than a block; where the array lies is the caller's affair.

@@ -1,4 +1,4 @@
-"""Time a run took, for `run.json` and the summary; never for anything the output depends on."""
+"""Measure how long a run took, for `run.json` and the summary; never for anything the output depends on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options from a TOML file: one table for each stage, under the options' own names, each value with its line.
+"""Read options from a TOML file: one table for each stage, under the options' own names, each value with its line.
 
     [pack]                        [[pack]] as often as you like, for `packtool run`
     strategy = "bfd"              --strategy bfd
@@ -85,12 +85,12 @@ def read(path: Path | str, only: str | None = None, stages: Mapping[str, type] =
     path = Path(path)
     text = _text(path)
     try:
-        found = tomllib.loads(text)
+        values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(path, text, error) from None
     places = _Places(text)
     tables = []
-    for name, value in found.items():
+    for name, value in values.items():
         here = f"{path}:{places.of(name)}"
         if name not in stages:
             raise UsageError(
@@ -121,8 +121,8 @@ def _text(path: Path) -> str:
 
 def _syntax_error(path: Path, text: str, error: tomllib.TOMLDecodeError) -> UsageError:
     what, _, place = str(error).partition(" (at ")
-    found = re.match(r"line (\d+)", place)
-    line = int(found[1]) if found else len(text.splitlines())
+    match = re.match(r"line (\d+)", place)
+    line = int(match[1]) if match else len(text.splitlines())
     what = what[:1].lower() + what[1:]
     remedy = "write values as in TOML: text in quotes, lists in brackets, true or false"
     return UsageError("bad-config", f"not TOML: {what}", remedy=remedy, where=f"{path}:{line}")

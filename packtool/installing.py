@@ -1,4 +1,4 @@
-"""How to install what is missing, in the environment that packtool runs in."""
+"""Say how to install what is missing, in the environment that packtool runs in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar on a terminal, a line now and then in a log. Only the parent process draws.
+"""Show progress on standard error: a bar on a terminal, a line now and then in a log. Only the parent draws.
 
 The environment variable PACKTOOL_PROGRESS says otherwise: bar, log or none. The option --progress sets it.
 """

@@ -1,4 +1,4 @@
-"""Sizes as people write them."""
+"""Parse and format sizes as people write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Temporary directories that are gone even when the command is ended where it is."""
+"""Temporary directories that are removed even when the command is killed by a signal."""
 
 from __future__ import annotations
 

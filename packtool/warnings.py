@@ -1,4 +1,4 @@
-"""Warnings: what a user should know although the command goes on.
+"""Warnings: what a user should know although the command continues.
 
 They form a closed set: each code is listed here and explained in docs/troubleshooting.md. They travel as Python
 warnings, so that a program which calls packtool can filter them; the command line prints them on standard error,

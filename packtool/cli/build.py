@@ -1,4 +1,4 @@
-"""From the declarations in `packtool.options` to commands."""
+"""Build Typer commands from the declarations in `packtool.options`."""
 
 from __future__ import annotations
 

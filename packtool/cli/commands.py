@@ -1,4 +1,4 @@
-"""The commands by name, each loaded when it is named: a process needs the options of one."""
+"""The commands by name, each imported only when it is called, so that starting one costs nothing for the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures in our words: what Typer and the system refuse becomes a `PacktoolError`; warnings get their format."""
+"""Turn errors of Typer and the operating system into `PacktoolError`, and format warnings."""
 
 from __future__ import annotations
 

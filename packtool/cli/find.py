@@ -21,20 +21,20 @@ def command(values: Values, terminal: Terminal) -> None:
     """
     from packtool.commands.find import find
 
-    found = find(**values)
+    location = find(**values)
     if terminal.json:
         from packtool.cli.results import print_found
 
-        print_found(found)
-        raise typer.Exit(0 if found.places else 1)
-    if not found.documents:
-        typer.echo(f"{found.record} is not in the dataset: it was left out, has no tokens, or does not exist")
-    for place in found.places:
+        print_found(location)
+        raise typer.Exit(0 if location.places else 1)
+    if not location.documents:
+        typer.echo(f"{location.record} is not in the dataset: it was left out, has no tokens, or does not exist")
+    for place in location.places:
         again = f", the first {place.repeated:,} repeated" if place.repeated else ""
         typer.echo(
             f"row {place.row:,} of {place.sequence_length:,} tokens: document {place.document:,}, "
             f"tokens {place.start:,} to {place.start + place.length - 1:,}{again}"
         )
-    if found.documents and not found.places:
-        typer.echo(f"{found.record} is in no row: the strategy dropped its tokens")
-    raise typer.Exit(0 if found.places else 1)
+    if location.documents and not location.places:
+        typer.echo(f"{location.record} is in no row: the strategy dropped its tokens")
+    raise typer.Exit(0 if location.places else 1)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the command stops where it can go on later, within two seconds, whatever it is doing."""
+"""Stop on Ctrl-C and SIGTERM within two seconds, at a point from which the command can resume."""
 
 from __future__ import annotations
 

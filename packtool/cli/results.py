@@ -1,4 +1,4 @@
-"""What commands print when they are done: a table for people, one JSON object for machines."""
+"""Print what a command returns: a table for people, one JSON object for machines."""
 
 from __future__ import annotations
 
@@ -202,9 +202,9 @@ def print_json(value: Any) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
 
 
-def print_found(found: Any) -> None:
+def print_found(result: Any) -> None:
     """Print what a command found at a path, which is a dataclass, as one JSON object."""
-    print_json({"schema_version": 1, **asdict(found), "path": str(found.path)})
+    print_json({"schema_version": 1, **asdict(result), "path": str(result.path)})
 
 
 def show_sources(report: PackedReport, path: Path | str) -> None:

@@ -83,9 +83,9 @@ def _figures(result: StageResult) -> dict[str, Any]:
     if report:
         metrics = report.metrics
         shares = ("padding_ratio", "truncation_ratio", "dropped_ratio", "repeated_ratio") if metrics else ()
-        found = {name: getattr(metrics, name) for name in shares}
+        measured = {name: getattr(metrics, name) for name in shares}
         figures |= {
-            name: share for name, share in found.items() if share or not name.startswith(("dropped", "repeated"))
+            name: share for name, share in measured.items() if share or not name.startswith(("dropped", "repeated"))
         }
     return figures
 

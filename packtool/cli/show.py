@@ -22,13 +22,13 @@ def command(values: Values, terminal: Terminal) -> None:
     """
     from packtool.commands.show import show
 
-    found = show(**values)
+    shown = show(**values)
     if terminal.json:
         from packtool.cli.results import print_found
 
-        print_found(found)
+        print_found(shown)
     else:
         from packtool.report.row_view import print_row
         from packtool.report.terminal.console import results_console
 
-        print_row(found, results_console(), ids=terminal.ids)
+        print_row(shown, results_console(), ids=terminal.ids)

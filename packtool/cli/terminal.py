@@ -1,4 +1,4 @@
-"""The options of the command line itself: what they do before a command runs, and until it ends."""
+"""The options of the command line itself: set up the terminal before a command runs, and restore it afterwards."""
 
 from __future__ import annotations
 

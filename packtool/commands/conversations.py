@@ -1,4 +1,4 @@
-"""What `tokenize` is told of conversations: how they become texts."""
+"""Resolve how `tokenize` renders conversations, from its options and the tokenizer's files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import xxhash
 
 from packtool.conversations.chat import Chat
 from packtool.conversations.record import ConversationError
-from packtool.conversations.source import DEFAULT, WITH_TOOLS, special_tokens_of, templates_of
+from packtool.conversations.template_files import DEFAULT, WITH_TOOLS, special_tokens_of, templates_of
 from packtool.errors import DataError, UsageError
 from packtool.installing import how_to_install
 from packtool.options.check import given

@@ -1,4 +1,4 @@
-"""Rows of a packed dataset, counted: what is in them, and how evenly batches hold the stores that were packed."""
+"""Count the rows of a packed dataset: their contents, and how evenly batches mix the packed stores."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def count_rows(
     tasks = [_Rows(first, min(first + STEPS * step, source.rows)) for first in range(0, source.rows, STEPS * step)]
     with temporary_directory() as folder:
         task = save(_Count(source, tally, mixing, step), folder)
-        found = dict(engine.run(task, tasks, shared=task.file, on_advance=advance))
+        by_window = dict(engine.run(task, tasks, shared=task.file, on_advance=advance))
     for number in range(len(tasks)):  # in order: sums of shares depend on it
-        counts, parts = found.pop(number)
+        counts, parts = by_window.pop(number)
         tally += Tally.of(counts, tally.lengths, tally.sequence_length)
         for part in parts:
             mixing.include(part)

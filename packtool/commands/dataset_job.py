@@ -1,4 +1,4 @@
-"""One run of `pack` or `shuffle`: where it reads and writes, with what, and what it returns."""
+"""One run of `pack` or `shuffle`: its input, output, engine and result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`doctor`: versions, encoders and extras, and what is missing; or what becomes of a tokenizer."""
+"""`doctor`: report versions, encoders, extras and what is missing; or how a given tokenizer is handled."""
 
 from __future__ import annotations
 
@@ -138,17 +138,18 @@ def doctor_of_tokenizer(source: str | Path) -> list[Check]:
     from packtool.tokenizing.encoder_choice import choose
     from packtool.tokenizing.load import find
 
-    found = find(source)
-    recipe = choose(found.spec, vocab_size=found.vocab_size)
-    measured, failed = _measured(found.data, recipe)
+    tokenizer = find(source)
+    recipe = choose(tokenizer.spec, vocab_size=tokenizer.vocab_size)
+    measured, failed = _measured(tokenizer.data, recipe)
     if failed:
         recipe = recipe.instead(failed)
-    model = found.spec["model"].get("type")
+    model = tokenizer.spec["model"].get("type")
+    entries, below = len(tokenizer.vocab), tokenizer.vocab_size
     checks = [
-        Check("tokenizer", "ok", f"{source}: {model}, {len(found.vocab):,} entries, ids below {found.vocab_size:,}"),
+        Check("tokenizer", "ok", f"{source}: {model}, {entries:,} entries, ids below {below:,}"),
         Check("encoder", "ok", f"{recipe.encoder}: {recipe.why}"),
         Check("long documents", "ok", "in pieces" if recipe.cut else "whole: memory grows with the longest one"),
-        _eos(found.vocab, found.configs, found.spec),
+        _eos(tokenizer.vocab, tokenizer.configs, tokenizer.spec),
     ]
     return checks + measured
 
@@ -209,12 +210,12 @@ def _measured(data: bytes, recipe: EncoderRecipe) -> tuple[list[Check], str]:
 
 def _megabyte() -> list[str]:
     """Return a megabyte of Python's own sources, in paragraphs."""
-    found: list[str] = []
+    texts: list[str] = []
     size = 0
     for path in sorted(Path(os.__file__).parent.glob("*.py")):
         parts = path.read_text(encoding="utf-8", errors="replace").split("\n\n")
-        found += parts
+        texts += parts
         size += sum(map(len, parts))
         if size >= 1 << 20:
             break
-    return found
+    return texts

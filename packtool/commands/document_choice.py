@@ -1,4 +1,4 @@
-"""Which documents of the stores are taken, and how often: options to documents, before anything is planned."""
+"""Choose which documents of the stores to pack, and how often, before anything is planned."""
 
 from __future__ import annotations
 
@@ -147,8 +147,9 @@ def choose(
     weights = weights_of(options.mix, names, shares=options.tokens is not None)
     ends = np.cumsum([store.documents for store in stores])[:-1]
     lengths: list[Ints] = np.split(corpus.stored_lengths(), ends)  # read once: what is chosen is looked up in them
-    found = _documents_left(stores, names, lengths, options, excluded, longest, asked.get("sample_interval", 0), arrays)
-    counts = [_count(codes, sizes) for codes, sizes in zip(found, lengths, strict=True)]
+    interval = asked.get("sample_interval", 0)
+    reasons = _documents_left(stores, names, lengths, options, excluded, longest, interval, arrays)
+    counts = [_count(codes, sizes) for codes, sizes in zip(reasons, lengths, strict=True)]
     left = {name: int(each[1, 0]) for name, each in zip(names, counts, strict=True)}
     if options.temperature is not None:
         weights = shares_by_temperature(left, parse_temperature(options.temperature))
@@ -157,7 +158,7 @@ def choose(
     epochs = epochs_of(weights, left, asked.get("tokens"), Fraction(options.max_epochs))
     chosen = [
         passes(sizes, arrays.filled(len(codes), np.bool_, partial(_is_left, codes)), epochs[name], options.seed, arrays)
-        for sizes, codes, name in zip(lengths, found, names, strict=True)
+        for sizes, codes, name in zip(lengths, reasons, names, strict=True)
     ]
     sources = [
         _source(store, sizes, mine, count, str(weights[name]), epochs[name])
@@ -303,14 +304,14 @@ def _documents_left(
             out[mask & (out == 0)] = _code(reason)
         return out
 
-    found: list[Codes] = []
+    reasons: list[Codes] = []
     for store, sizes in enumerate(lengths):
         why: Codes = arrays.filled(len(sizes), np.uint8, partial(codes, store))
         if options.sample is not None:
             mask = sampled(sizes, np.flatnonzero(why == 0), parse_share(options.sample), interval, options.seed)
             why[(why == 0) & ~mask] = _code("not_sampled")
-        found.append(why)
-    return found
+        reasons.append(why)
+    return reasons
 
 
 def _code(reason: str) -> int:

@@ -1,4 +1,4 @@
-"""Documents that a user lists, each by its id or by its input file and line: where they are in the stores."""
+"""Locate the documents that a user lists, each by its id or by its input file and line."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def listed_documents(
             remedy = "name each document by its id, or by its input file and line, such as web/a.jsonl:17"
             raise DataError("bad-list", f"{entry!r} is not a document", remedy=remedy, where=f"{where}:{line}")
         wanted.setdefault(name, []).append((int(record), line))
-    found: dict[str, set[int]] = {name: set() for name in wanted}
+    stored: dict[str, set[int]] = {name: set() for name in wanted}
     for store, origin, mask in zip(stores, origins, out, strict=True):
         for number, entry_of in enumerate(store.manifest.inputs):
             if entry_of.name in wanted:
@@ -62,10 +62,10 @@ def listed_documents(
                 records = origin["record"][here]
                 hit = np.isin(records, np.array([record for record, _ in wanted[entry_of.name]], np.uint64))
                 mask[here[hit]] = True
-                found[entry_of.name] |= set(records[hit].tolist())
+                stored[entry_of.name] |= set(records[hit].tolist())
     for file, records_of in wanted.items():
         for number, line in records_of:
-            if number not in found[file]:
+            if number not in stored[file]:
                 what = f"no store has a document {file}:{number}"
                 remedy = "take it out of the list, or check the name: it is relative to the input of tokenize"
                 raise DataError("bad-list", what, remedy=remedy, where=f"{where}:{line}")

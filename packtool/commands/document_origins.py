@@ -1,4 +1,4 @@
-"""Where the documents of a packed dataset came from, by the stores that it was packed from."""
+"""Trace documents of a packed dataset to their origin, through the stores it was packed from."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def stores_beside(dataset: PackedDataset) -> list[Path] | None:
     """
     wanted = dataset.manifest.inputs
     path = dataset.place.path.resolve() if isinstance(dataset.place, LocalPlace) else Path.cwd()
-    found: dict[DatasetEntry, Path] = {}
+    beside: dict[DatasetEntry, Path] = {}
     for place in dict.fromkeys([path.parent, path.parent.parent, Path.cwd()]):
         with suppress(OSError):
             for child in islice(place.iterdir(), _MOST_BESIDE):
                 with suppress(OSError):
                     size = (child / manifests.MANIFEST).stat().st_size
                     if any(size == entry.bytes for entry in wanted):
-                        found.setdefault(manifests.input_entry(child), child)
-    return [found[entry] for entry in wanted] if set(wanted) <= set(found) else None
+                        beside.setdefault(manifests.input_entry(child), child)
+    return [beside[entry] for entry in wanted] if set(wanted) <= set(beside) else None
 
 
 def stores_of(dataset: PackedDataset, given: Typed | Sequence[Typed]) -> list[Place]:
@@ -116,8 +116,8 @@ class Origins:
             return None
         if source not in self._ids:
             self._ids[source] = store.column(store.id_field)
-        found: str | None = self._ids[source][stored].as_py()
-        return found
+        identifier: str | None = self._ids[source][stored].as_py()
+        return identifier
 
     def with_id(self, wanted: str) -> I64 | None:
         """Find the documents of the dataset with this id: none, one, or several; None if no store has it."""
@@ -148,15 +148,15 @@ class Origins:
         Raises:
             UsageError: no store has the file.
         """
-        found = [np.empty(0, np.int64)]
+        documents = [np.empty(0, np.int64)]
         known = False
         for source, (store, origins) in enumerate(zip(self._stores, self._origins, strict=True)):
             for number, entry in enumerate(store.manifest.inputs):
                 if entry.name == file:
                     known = True
                     stored = np.flatnonzero((origins["file"] == number) & (origins["record"] == record))
-                    found.append(self._packed(source, stored))
+                    documents.append(self._packed(source, stored))
         if not known:
             remedy = "name it as the manifest of the store does, relative to the input of tokenize"
             raise UsageError("unknown-file", f"no store has an input {file!r}", remedy=remedy, where="FILE:LINE")
-        return np.concatenate(found).astype(np.int64)
+        return np.concatenate(documents).astype(np.int64)

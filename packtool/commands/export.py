@@ -1,4 +1,4 @@
-"""`export`: a token store or a packed dataset in the format of another tool."""
+"""`export`: write a token store or a packed dataset in the format of another tool."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from packtool.commands.result import Result, previewed
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError
 from packtool.exchange import format_named
-from packtool.exchange.contents import contents_of
+from packtool.exchange.exported import contents_of
 from packtool.exchange.files import ExportDirectory, Written
 from packtool.exchange.model import Contents, Format, Part
 from packtool.options.check import refuse
@@ -130,12 +130,12 @@ def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck
         return done
 
     known = {number: done for number, done in pieces.recorded(parts).items() if held(parts[number], done)}
-    found: dict[int, list[Written]] = {}
+    by_part: dict[int, list[Written]] = {}
     with Progress(contents.tokens * itemsize, "export", quiet=quiet) as bar:
         for number, done in pieces.run(written, parts, Processes(1), done=known, keep=check.keep):
-            found[number] = done
+            by_part[number] = done
             bar.advance(parts[number].tokens * itemsize)
-    files = [file for number in sorted(found) for file in found[number]]
+    files = [file for number in sorted(by_part) for file in by_part[number]]
     last = chosen.finish(directory, contents, files) if chosen.finish else []
     return last if chosen.shared else files + last
 
@@ -170,11 +170,11 @@ def _require_counts(files: list[Written], whole: Contents | Part, where: str) ->
         DataError: they differ, which means a defect in packtool.
     """
     for name in ("sequences", "tokens"):
-        found, expected = sum(getattr(file, name) for file in files), getattr(whole, name)
-        if found != expected:
+        total, expected = sum(getattr(file, name) for file in files), getattr(whole, name)
+        if total != expected:
             raise DataError(
                 "ledger-unbalanced",
-                f"{found} {name} were written, but the source has {expected}",
+                f"{total} {name} were written, but the source has {expected}",
                 remedy="do not use this output; report it with the command line and the manifest",
                 where=where,
             )

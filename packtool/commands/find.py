@@ -1,4 +1,4 @@
-"""`find`: the rows of a packed dataset that hold a document."""
+"""`find`: locate the rows of a packed dataset that hold a document."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def find(options: FindArguments) -> FindResult:
 
 def _documents(origins: Origins, record: str) -> I64:
     """Find the documents with this id, else those of this file and line."""
-    found = origins.with_id(record)
-    if found is not None:
-        return found
+    documents = origins.with_id(record)
+    if documents is not None:
+        return documents
     file, _, line = record.rpartition(":")
     if file and line.isdecimal() and 0 < int(line) < 1 << 63:
         return origins.documents(file, int(line))

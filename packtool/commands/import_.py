@@ -1,4 +1,4 @@
-"""`import`: token ids that another tool has written, as a token store."""
+"""`import`: turn token ids written by another tool into a token store."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def _read_all(
             done = known.get(number)
             if done is None:
                 counts = Counts()
-                found = documents(chosen.read(file, options), info.eos_id, info.vocab_size, counts, str(file))
-                done = store_file(place, shards, found, counts, info.vocab_size, with_loss=with_loss)
+                arriving = documents(chosen.read(file, options), info.eos_id, info.vocab_size, counts, str(file))
+                done = store_file(place, shards, arriving, counts, info.vocab_size, with_loss=with_loss)
                 pieces.record(number, done)
             finished.append(done)
             shards += len(done.shards)
@@ -169,15 +169,15 @@ def _files(path: Path, chosen: Format) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise DataError("missing-input", "no such file or directory", remedy="check the path", where=str(path))
-    found = sorted(file for file in path.glob(chosen.files) if file.is_file())
-    if not found:
+    files = sorted(file for file in path.glob(chosen.files) if file.is_file())
+    if not files:
         raise DataError(
             "missing-input",
             f"holds no file that matches {chosen.files}, which {chosen.name} writes",
             remedy="name the files, or give another --format",
             where=str(path),
         )
-    return found
+    return files
 
 
 def _require_documents(inputs: list[Path]) -> None:

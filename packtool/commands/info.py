@@ -1,4 +1,4 @@
-"""`info`: what a path is, whether it is whole, and what to do next.
+"""`info`: say what a path is, whether it is complete, and what to do next.
 
 Reads manifests and file sizes, no tokens; and files of conversations, to count them.
 """
@@ -197,10 +197,10 @@ def _begun(place: Place) -> Begun | None:
     """Describe the unfinished work at a place; None if there is none, or that can't be told."""
     for kind in (Begun, State):
         try:
-            found = decode(place.read(f"{UNFINISHED}/{STATE}"), kind)
+            state = decode(place.read(f"{UNFINISHED}/{STATE}"), kind)
         except (OSError, ValueError, DataError):
             continue
-        return found if isinstance(found, Begun) else Begun(found.command, found.key)
+        return state if isinstance(state, Begun) else Begun(state.command, state.key)
     return None
 
 
@@ -268,19 +268,19 @@ def _conversations(path: Path) -> dict[str, Any] | None:
 
 def _fields_of(record: Mapping[str, Any]) -> str:
     """List the fields of a record that hold its conversation."""
-    found = next(name for name in CONVERSATION if record.get(name) is not None)
-    return "with prompt and completion" if found == "prompt" else f"with {found}"
+    first = next(name for name in CONVERSATION if record.get(name) is not None)
+    return "with prompt and completion" if first == "prompt" else f"with {first}"
 
 
 def _foreign(path: Path) -> Info:
-    found = [child for child in islice(path.rglob("*"), MOST_FILES) if child.is_file()]
-    if not found:
+    files = [child for child in islice(path.rglob("*"), MOST_FILES) if child.is_file()]
+    if not files:
         following = [f"packtool tokenize corpus.jsonl -o {shlex.quote(str(path))}"]
         return Info(path, "empty directory", "unknown", next=following)
-    kinds = Counter("".join(child.suffixes[-2:]) or "no suffix" for child in found)
+    kinds = Counter("".join(child.suffixes[-2:]) or "no suffix" for child in files)
     facts = {
-        "files": len(found),
-        "bytes": sum(child.stat().st_size for child in found),
+        "files": len(files),
+        "bytes": sum(child.stat().st_size for child in files),
         "kinds": ", ".join(f"{count} {suffix}" for suffix, count in kinds.most_common(5)),
     }
     following = [f"packtool tokenize {shlex.quote(str(path))} -o tokens"]

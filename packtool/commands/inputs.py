@@ -1,4 +1,4 @@
-"""The files that a command's arguments stand for, and what the user should know about them."""
+"""Find the files that a command's arguments name, and warn of what the user should know about them."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def find_files(
     Raises:
         DataError: nothing there, or it can't be read.
     """
-    found = find(location, format, include=include, exclude=exclude)
-    if found.skipped:
-        names = ", ".join(found.skipped[:5]) + ", …" * (len(found.skipped) > 5)
+    corpus = find(location, format, include=include, exclude=exclude)
+    if corpus.skipped:
+        names = ", ".join(corpus.skipped[:5]) + ", …" * (len(corpus.skipped) > 5)
         what = f"not read, since no format has their suffix: {names}"
-        if len(found.skipped) > 5:
-            what += f" ({len(found.skipped):,} files)"
+        if len(corpus.skipped) > 5:
+            what += f" ({len(corpus.skipped):,} files)"
         remedy = "name the files to read them, or give --include with a pattern, and --format if needed"
         warn("files-skipped", what, remedy=remedy, where=str(location))
-    for each in found.repeated:
+    for each in corpus.repeated:
         what = "leads to a directory that is read under another name, so it is not read again"
         warn("directory-repeated", what, remedy="remove the link unless it is meant", where=each)
-    return found.files
+    return corpus.files
 
 
 def warn_of_repeats(files: Sequence[CorpusFile]) -> None:

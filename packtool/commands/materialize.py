@@ -1,4 +1,4 @@
-"""`materialize`: the tokens of a dataset that was packed without them; or the other way round, the dataset without."""
+"""`materialize`: write the tokens of an index-only dataset, or drop tokens that its stores still hold."""
 
 from __future__ import annotations
 

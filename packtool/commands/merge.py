@@ -1,4 +1,4 @@
-"""`merge`: what tasks did, as one dataset. It makes their call again, which then does no piece itself."""
+"""`merge`: assemble one dataset from the work of several tasks. It repeats their call, and finds every piece done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of `pack`: checked before anything is read, and as the manifest describes them."""
+"""The options of `pack`: check them before anything is read, and describe them for the manifest."""
 
 from __future__ import annotations
 

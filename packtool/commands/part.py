@@ -1,4 +1,4 @@
-"""One of several tasks that share the work of a command: what it takes part in, and what it did."""
+"""One of several tasks that share a command's work: its share, and what it did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pipeline: the tables of a configuration file as stages with inputs and outputs, in the order in which they run.
+"""A pipeline: the tables of a configuration file as stages, with inputs and outputs, in the order they run.
 
     [tokenize]       input: --input, or its own                 output: tokens
     [[pack]]         input: every token store made before       output: packed
@@ -78,13 +78,13 @@ def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Place = ".
     for table in tables:
         alone = sum(other.stage == table.stage for other in tables) == 1
         output = _output(table, alone, root)
-        found = _inputs(table, inputs, done, alone, root)
-        if table.stage not in ("tokenize", "pack") and len(found) > 1:
+        paths = _inputs(table, inputs, done, alone, root)
+        if table.stage not in ("tokenize", "pack") and len(paths) > 1:
             raise _ambiguous(table, "takes one input", "name one of them")
         options = {name: value for name, value in table.values.items() if name not in (INPUT, "output")}
         options |= {name: str(pages / options[name]) for name in REPORT_FILES if name in options}
-        needs = tuple(stage.output for stage in done if stage.output is not None and str(stage.output) in found)
-        stage = Stage(table.stage, table, tuple(found), output, options, needs)
+        needs = tuple(stage.output for stage in done if stage.output is not None and str(stage.output) in paths)
+        stage = Stage(table.stage, table, tuple(paths), output, options, needs)
         _require_apart(stage, done)
         done.append(stage)
     if not done:
@@ -135,15 +135,15 @@ def _inputs(table: Table, given: Sequence[str], done: Sequence[Stage], alone: bo
             str(place_in(root, name)) if _is_made(root, name, made) else name
             for name in ([named] if isinstance(named, str) else named)
         ]
-    found = [str(stage.output) for stage in _before(table, done)]
-    if not found:
+    outputs = [str(stage.output) for stage in _before(table, done)]
+    if not outputs:
         if given and not any(stage.name == "tokenize" for stage in done):
             return list(given)
         remedy = "give --input, or name it in the table"
         raise UsageError("missing-input", f"{table.stage} has no input", remedy=remedy, where=table.place())
-    if len(found) > 1 and table.stage != "pack":
-        raise _ambiguous(table, f"could read {', '.join(found)}", "name one of them: input = ...")
-    return found
+    if len(outputs) > 1 and table.stage != "pack":
+        raise _ambiguous(table, f"could read {', '.join(outputs)}", "name one of them: input = ...")
+    return outputs
 
 
 def _is_made(root: Place, name: str, made: Container[str]) -> bool:

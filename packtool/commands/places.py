@@ -1,4 +1,4 @@
-"""Commands on datasets in object stores: what they read is copied, or read by ranges, as there is room."""
+"""Open datasets in object stores for commands: copied to local disk, or read by ranges, as there is room."""
 
 from __future__ import annotations
 

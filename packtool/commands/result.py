@@ -1,4 +1,4 @@
-"""What commands that write an output return, and what they would do, for `--dry-run`."""
+"""Results of the commands that write an output, and the previews of `--dry-run`."""
 
 from __future__ import annotations
 
@@ -132,10 +132,10 @@ def previewed(
         estimated: names of the figures that are estimates.
         files: that would be read.
     """
-    path, found = result_path(output), lies_at(place_of(output), command, key)
+    path, status = result_path(output), lies_at(place_of(output), command, key)
     return {
         "path": path,
         "preview": Preview(
-            command, path, found, figures, tuple(estimated), list(files), options.staging, options.overwrite
+            command, path, status, figures, tuple(estimated), list(files), options.staging, options.overwrite
         ),
     }

@@ -1,4 +1,4 @@
-"""`run`: a pipeline from one file. What is finished and unchanged is kept, what was interrupted goes on."""
+"""`run`: run a pipeline from one file. Finished, unchanged stages are kept; interrupted ones resume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`show`: one row of a packed dataset, segment by segment, decoded."""
+"""`show`: decode one row of a packed dataset, segment by segment."""
 
 from __future__ import annotations
 
@@ -61,19 +61,19 @@ def _origins(dataset: PackedDataset, stores: Sequence[Place]) -> tuple[Origins |
     beside = stores_of(dataset, stores) if dataset.manifest.index_only else stores_beside(dataset)
     if beside is None:
         return None, manifests.input_names(dataset.place, dataset.manifest.inputs)
-    found = Origins(dataset, beside)
-    return (found if found.known else None), []
+    origins = Origins(dataset, beside)
+    return (origins if origins.known else None), []
 
 
 def _bucket(dataset: PackedDataset, wanted: int | None) -> PackedBucket:
-    found = {bucket.sequence_length: bucket for bucket in dataset.buckets}
-    if wanted is None and len(found) == 1:
+    by_length = {bucket.sequence_length: bucket for bucket in dataset.buckets}
+    if wanted is None and len(by_length) == 1:
         return dataset.buckets[0]
-    if wanted not in found:
+    if wanted not in by_length:
         what = "the dataset has rows of several lengths" if wanted is None else f"there are no rows of {wanted} tokens"
-        lengths = ", ".join(map(str, found))
+        lengths = ", ".join(map(str, by_length))
         raise UsageError("bad-bucket", what, remedy=f"give one of {lengths}", where="--bucket")
-    return found[wanted]
+    return by_length[wanted]
 
 
 def _tokenizer(dataset: PackedDataset, source: str | Path | None) -> Tokenizer | None:

@@ -1,4 +1,4 @@
-"""`shuffle`: another order of a packed dataset, or the partial shuffle of a token store."""
+"""`shuffle`: reorder a packed dataset, or apply the partial shuffle to a token store."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def _seed(given: int | None, manifest: Manifest) -> int:
 
 
 def _require_kind(chosen: Method, manifest: Manifest, where: str, *, order_only: bool) -> None:
-    found = manifests.describe(manifest)
+    described = manifests.describe(manifest)
     if chosen.source == "store" and order_only:
         shuffle = manifest.shuffle if isinstance(manifest, PackedManifest) else None
         if shuffle is None or shuffle.method != chosen.name:
             raise UsageError(
                 "not-packed",
-                f"{found}, where --order-only of --method {chosen.name} needs rows that this method wrote",
+                f"{described}, where --order-only of --method {chosen.name} needs rows that this method wrote",
                 remedy=f"write one epoch with packtool shuffle STORE --method {chosen.name}, then give it here",
                 where=where,
             )
@@ -95,14 +95,14 @@ def _require_kind(chosen: Method, manifest: Manifest, where: str, *, order_only:
     if chosen.source == "store" and not isinstance(manifest, StoreManifest):
         raise UsageError(
             "not-a-store",
-            f"{found}, where --method {chosen.name} needs a token store",
+            f"{described}, where --method {chosen.name} needs a token store",
             remedy="give the token store itself, or shuffle its rows with --method atom",
             where=where,
         )
     if chosen.source == "packed" and not isinstance(manifest, PackedManifest):
         raise UsageError(
             "not-packed",
-            f"{found}, where --method {chosen.name} needs a packed dataset",
+            f"{described}, where --method {chosen.name} needs a packed dataset",
             remedy="give what packtool pack wrote (it shuffles too); a token store takes --method partial",
             where=where,
         )

@@ -1,4 +1,4 @@
-"""`shuffle` of a packed dataset: what can be done with its atoms, then rows or an order."""
+"""`shuffle` of a packed dataset: permute its atoms, then write the rows, or the order alone."""
 
 from __future__ import annotations
 

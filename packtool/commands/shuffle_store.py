@@ -1,4 +1,4 @@
-"""The partial shuffle of a token store: rows of a rotated stream; or, of rows that it made, other rotations alone."""
+"""The partial shuffle of a token store: rows of a rotated stream, or new rotations of rows that it made before."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ def write_rotation(job: DatasetJob, dataset: PackedDataset, record: Shuffle, seq
     assert stored is not None
     assert record.batch_size is not None
     lanes = record.batch_size
-    for found, given, where in (
+    for recorded, given, where in (
         (stored.batch_size, lanes, "--batch-size"),
         (rows, sequence_length, "--sequence-length"),
     ):
-        if found != given:
-            what = f"{given}, but the dataset was made with {found}"
+        if recorded != given:
+            what = f"{given}, but the dataset was made with {recorded}"
             raise UsageError("bad-option", what, remedy="give the same, or shuffle the token store anew", where=where)
     figures = {"lanes": lanes, "bytes": 8 * lanes}
     place = job.begin(record, "order", figures=lambda: figures)

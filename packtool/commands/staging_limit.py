@@ -1,4 +1,4 @@
-"""How much of what a command reads from object stores may lie on local disks at a time."""
+"""Limit how much of a command's remote input may lie on local disks at a time."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def limit_of(places: Sequence[Place], root: Path, given: str | int | None, worke
         return None
     shards: Counter[tuple[str, ...]] = Counter()
     for (url, name), size in sizes.items():
-        if (found := _FILE.fullmatch(name)) is not None:
-            shards[url, *found.groups()] += size
+        if (match := _FILE.fullmatch(name)) is not None:
+            shards[url, *match.groups()] += size
     needed = workers * max(shards.values(), default=0)
     if needed > limit:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""`stats`: what a corpus, a token store or a packed dataset holds, and what each strategy would make of it."""
+"""`stats`: describe a corpus, token store or packed dataset, and what each strategy would make of it."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsAr
 def _measure(
     places: Sequence[Place], tried: Sequence[Candidate], options: StatsArguments, engine: Engine
 ) -> StoreReport | MeasuredReport:
-    found = [manifests.read(place) for place in places]
-    for place, manifest in zip(places, found, strict=True):
+    manifests_read = [manifests.read(place) for place in places]
+    for place, manifest in zip(places, manifests_read, strict=True):
         if isinstance(manifest, OrderManifest):
             raise UsageError(
                 "not-a-dataset",
@@ -131,13 +131,13 @@ def _measure(
                 remedy=f"give the packed dataset it orders, with --order {place}",
                 where=str(place),
             )
-    if all(isinstance(manifest, StoreManifest) for manifest in found):
+    if all(isinstance(manifest, StoreManifest) for manifest in manifests_read):
         check_choice(options)
         if not tried:
             refuse(options, ("ranks",), *_NO_ROWS)
         refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
         return _store_report(places, tried, options, engine)
-    others = [place for place, each in zip(places, found, strict=True) if not isinstance(each, StoreManifest)]
+    others = [place for place, each in zip(places, manifests_read, strict=True) if not isinstance(each, StoreManifest)]
     _require_one(places, str(others[0]))
     refuse(options, _CHOICE, "only token stores take this option", "leave it out: this dataset is packed already")
     if tried:
@@ -153,23 +153,23 @@ def _measure(
 
 def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> CorpusReport:
     """Report on text files."""
-    found = corpus_lengths(location, options, engine, tokens=bool(tried))
-    words = lengths_of(LengthCounts.of(found.words), "words")
+    measured = corpus_lengths(location, options, engine, tokens=bool(tried))
+    words = lengths_of(LengthCounts.of(measured.words), "words")
     comparison = None
     lengths = words
-    if found.tokens is not None:
-        counts = LengthCounts.of(found.tokens)
+    if measured.tokens is not None:
+        counts = LengthCounts.of(measured.tokens)
         lengths = lengths_of(counts, "tokens")
         command = f"{_tokenize(location, options)} && packtool pack tokens -o packed"
-        comparison = _comparison(found.tokens, counts, tried, command, options, engine)
+        comparison = _comparison(measured.tokens, counts, tried, command, options, engine)
     return CorpusReport(
         path=location,
-        tokenizer=found.tokenizer,
-        counts=found.counts,
+        tokenizer=measured.tokenizer,
+        counts=measured.counts,
         batch_size=options.batch_size,
         lengths=lengths,
         words=words,
-        characters=lengths_of(LengthCounts.of(found.characters), "characters"),
+        characters=lengths_of(LengthCounts.of(measured.characters), "characters"),
         comparison=comparison,
     )
 
@@ -299,8 +299,8 @@ def _candidates(options: StatsArguments) -> list[Candidate]:
         refuse(options, list(grid), "only strategies take this option", "add --compare all")
         return []
     lengths = grid.pop("sequence_length")
-    found = candidates(_listed(options.compare), lengths, grid={name: tried for name, tried in grid.items() if tried})
-    return [replace(each, options=replace(each.options, seed=options.seed)) for each in found]
+    listed = candidates(_listed(options.compare), lengths, grid={name: tried for name, tried in grid.items() if tried})
+    return [replace(each, options=replace(each.options, seed=options.seed)) for each in listed]
 
 
 def _listed(values: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""`stats` on text files: lengths in words, characters and tokens. Writes nothing but a copy of standard input."""
+"""`stats` of text files: lengths in words, characters and tokens. Writes nothing but a copy of standard input."""
 
 from __future__ import annotations
 
@@ -116,15 +116,15 @@ def _run(
 ) -> list[_Measured]:
     plan = blocks.plan(files)
     tasks = [Task(n, block, tuple(files[span.file] for span in block)) for n, block in enumerate(plan)]
-    found: dict[int, _Measured] = {}
+    measured: dict[int, _Measured] = {}
     function = functools.partial(_measure, context)
     with (
         Progress(sum(file.bytes for file in files), "stats", quiet=quiet) as progress,
         closing(engine.run(function, tasks, shared=folder / _SHARED, on_advance=progress.advance)) as results,
     ):
         for number, result in results:
-            found[number] = result
-    return [found[number] for number in range(len(tasks))]
+            measured[number] = result
+    return [measured[number] for number in range(len(tasks))]
 
 
 def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
@@ -139,8 +139,8 @@ def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
     for span, file in zip(task.spans, task.files, strict=True):
         for batch in SpanReader(file, span, context.text_field):
             sizes = [size(document) for document in batch.documents]
-            words += [found for found, _ in sizes]
-            characters += [found for _, found in sizes]
+            words += [in_words for in_words, _ in sizes]
+            characters += [in_characters for _, in_characters in sizes]
             if encoder is not None:
                 utf8 = utf8_of(batch.documents, ids=False)
                 tokens += joined(encoded(batch.documents, utf8, encoder)).lengths.tolist()

@@ -1,4 +1,4 @@
-"""`stats` of a packed dataset: counted anew from its segment table, in the order of its rows or in another."""
+"""`stats` of a packed dataset: recount its segment table, in stored order or in another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tokenize`: from text files to a token store."""
+"""`tokenize`: turn text files into a token store."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _files(source: Source, options: TokenizeArguments, out: Output) -> list[Corp
         except BaseException:
             out.discard()  # nothing can resume it
             raise
-    files = [file for found in source.found for file in (copied if found is None else found)]
+    files = [file for each in source.found for file in (copied if each is None else each)]
     warn_of_repeats(files)
     return files if options.scheduler is None else list(map(found_from_anywhere, files))
 

@@ -1,4 +1,4 @@
-"""The options of `tokenize`: checked, and what they stand for, found before anything is written."""
+"""The options of `tokenize`: check them, and find what they name before anything is written."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
     """
     inputs = _inputs(options)
     filters = Filters(options.min_words, options.min_chars, options.max_chars, options.min_tokens, options.max_tokens)
-    found = [
+    by_input = [
         None if each == STDIN else find_files(each, options.format, options.include, options.exclude) for each in inputs
     ]
-    files = [file for each in found for file in each or ()]
+    files = [file for each in by_input for file in each or ()]
     chats, records = _hold_conversations(options, files, records)
     check_conversations(options, chats=chats)
     kept = findings.directory()
@@ -107,7 +107,7 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
         chat, tokenizer = chat_of(options, tokenizer)
         recorded |= recorded_of(options, chat)
     fields = _fields(options, chats=chats)
-    return Source(inputs, found, records, fields, filters, chat, tokenizer, encoder, recorded)
+    return Source(inputs, by_input, records, fields, filters, chat, tokenizer, encoder, recorded)
 
 
 def _inputs(options: TokenizeArguments) -> list[str]:

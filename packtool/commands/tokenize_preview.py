@@ -1,4 +1,4 @@
-"""What `tokenize --dry-run` shows: the files with what begins them, and an estimate of what would be written."""
+"""Preview `tokenize` for `--dry-run`: the files, how each begins, and an estimate of the output."""
 
 from __future__ import annotations
 

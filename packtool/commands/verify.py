@@ -1,4 +1,4 @@
-"""`verify`: a dataset against its manifest, and what a store, an order or packed rows hold against what they must."""
+"""`verify`: check a dataset against its manifest, and stores, orders and packed rows for contradictions."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def _verify(place: Place, stores: Sequence[Place], *, quiet: bool) -> VerifyResu
             bar.advance(file.bytes)
     tokens = 0
     if not problems:
-        tokens, found = _check_content(place, manifest, stores)
-        problems += found
+        tokens, more = _check_content(place, manifest, stores)
+        problems += more
     size = sum(file.bytes for _, file in files)
     return VerifyResult(result_path(place), manifest.format, len(files), size, tokens, problems)
 
@@ -94,8 +94,8 @@ def _check_content(place: Place, manifest: Manifest, stores: Sequence[Place]) ->
         return 0, _attempt(lambda: _check_order(place, manifest))
     problems = _attempt(lambda: require_tokenizer(place, manifest.tokenizer_files, manifest.tokenizer.sha256))
     if isinstance(manifest, StoreManifest):
-        tokens, found = _check_store(place)
-        return tokens, problems + found
+        tokens, more = _check_store(place)
+        return tokens, problems + more
     if isinstance(manifest, ExportManifest):
         return manifest.tokens, problems  # what is in its files is for their own readers
     dataset = open_packed(place, stores)
@@ -144,8 +144,7 @@ def _check_store(place: Place) -> tuple[int, list[PacktoolError]]:
     for entry, ids, offsets in zip(store.manifest.shards, store.shards, store.offsets, strict=True):
         where = place.where(entry.tokens.name)
         problems += _check_ids(ids, store.manifest.tokenizer.vocab_size, where)
-        found = _attempt(lambda: _check_documents(store, documents, ids, offsets, where))  # noqa: B023 - called at once
-        problems += found
+        problems += _attempt(lambda: _check_documents(store, documents, ids, offsets, where))  # noqa: B023 - called at once
         if (origins := entry.documents) is not None:
             problems += _attempt(lambda: _check_origins(store, origins))
         documents += len(offsets) - 1
@@ -168,8 +167,8 @@ def _check_loss(store: TokenStore) -> None:
 
 
 def _check_origins(store: TokenStore, entry: FileEntry) -> None:
-    found = store.place.array(entry, ORIGIN)
-    wrong = np.flatnonzero((found["file"] >= len(store.manifest.inputs)) | (found["record"] < 1))
+    origins = store.place.array(entry, ORIGIN)
+    wrong = np.flatnonzero((origins["file"] >= len(store.manifest.inputs)) | (origins["record"] < 1))
     if wrong.size:
         what = f"document {int(wrong[0])} of the shard comes from no record of an input"
         raise DataError("bad-origins", what, remedy=AGAIN, where=store.place.where(entry.name))

@@ -1,4 +1,4 @@
-"""`verify` of a packed dataset: rows against segments, segments against each other, ledger and stores."""
+"""`verify` of a packed dataset: check rows against segments, segments against each other, ledger and stores."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def check_packed(dataset: PackedDataset, stores: Sequence[Typed], segments_at_on
 def _check_trained(dataset: PackedDataset) -> None:
     """Check that as many tokens train as the ledger says, in rows whose segments are not known."""
     columns = [bucket.loss for bucket in dataset.buckets if bucket.loss is not None]
-    found = sum(count_trained(loss, str(column.place)) for column in columns for loss in column.shards)
-    if columns and found != dataset.manifest.ledger.trained:
-        what = f"the rows hold {found} trained, but the ledger says {dataset.manifest.ledger.trained}"
+    trained = sum(count_trained(loss, str(column.place)) for column in columns for loss in column.shards)
+    if columns and trained != dataset.manifest.ledger.trained:
+        what = f"the rows hold {trained} trained, but the ledger says {dataset.manifest.ledger.trained}"
         raise DataError("ledger-unbalanced", what, remedy=AGAIN, where=str(dataset.place))
 
 

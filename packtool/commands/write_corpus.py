@@ -1,4 +1,4 @@
-"""Plans of a corpus to a packed dataset: the last step of `pack`, and of the shuffle of a token store."""
+"""Write a packed dataset from plans of a corpus: the last step of `pack`, and of shuffling a token store."""
 
 from __future__ import annotations
 

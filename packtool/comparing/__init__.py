@@ -1,4 +1,4 @@
-"""Strategies compared on document lengths alone, before anything is written. No token is touched.
+"""Compare strategies on document lengths alone, before anything is written. No token is touched.
 
 names, options ─candidates─▶ Candidates ─trial.compare─▶ Outcomes: ledger and tallies of the dataset `pack` would write
 """

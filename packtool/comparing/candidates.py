@@ -1,4 +1,4 @@
-"""Which strategies are tried, with which options: every combination of the values given."""
+"""List the candidates to compare: each strategy, with every combination of the values given."""
 
 from __future__ import annotations
 

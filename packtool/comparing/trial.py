@@ -1,4 +1,4 @@
-"""One candidate tried: counted by its strategy where that can be, else planned, and its rows listed and counted.
+"""Try one candidate: let its strategy count its rows where it can, otherwise plan, list and count them.
 
 lengths ─┬─Strategy.count───────────────────────────┬▶ Counted: tallies, and what is left out ─balance─▶ Outcome
          └─Strategy.plan─▶ Layout─▶ rows ─Tally.add─┘
@@ -215,14 +215,14 @@ def expected_waiting(
     """
     plans = packing.plan(candidate.strategy, lengths[:_WAITING_DOCUMENTS], candidate.options)
     longest = max(plan.sequence_length for plan in plans)
-    found = []
+    waiting = []
     for plan, shuffle in zip(plans, atom_shuffles(plans, seed=DEFAULT_SEED), strict=True):
         size = plan.sequence_length
         rows = global_batch * longest // size // ranks * ranks
         if plan.rows >= rows:
             layout = Layout(plan, shuffle.order())
-            found.append(waiting_of(layout.segments, plan.rows, size, ranks, rows, token_cost))
-    return found
+            waiting.append(waiting_of(layout.segments, plan.rows, size, ranks, rows, token_cost))
+    return waiting
 
 
 def sample_rows(lengths: Ints, candidate: Candidate) -> Segments:

@@ -1,4 +1,4 @@
-"""Conversations: rendered by a tokenizer's chat template, with the spans that train.
+"""Render conversations by a tokenizer's chat template, and find the spans that train.
 
     record ─▶ `record.py`: messages, tools ─▶ `template.py`: text, marked spans ─▶ `spans.py`: spans ─▶ a mask of tokens
 

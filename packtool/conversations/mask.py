@@ -1,4 +1,4 @@
-"""From characters that train to tokens that do."""
+"""Map characters that train to the tokens that do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations of one shape are rendered alike: by what a template did with the first of them.
+"""Render conversations of one shape alike, by replaying what the template did with the first of them.
 
 The shape of a conversation is all of it but the texts that its messages hold: roles, names, numbers, which messages may
 train, and tools. What the template did with such texts is a recipe (`symbols.py`): steps that make texts of texts, and
@@ -59,16 +59,16 @@ class Recipe:
         at = slots.__getitem__
         answer, text = Kind.ANSWER, Kind.TEXT
         for function, inputs, kind, expected, target in self.steps:
-            found = function(*map(at, inputs))
+            output = function(*map(at, inputs))
             if kind is answer:
-                if found is not expected:
+                if output is not expected:
                     return None
             elif kind is text:
-                slots[target] = found
-            elif len(found) != expected:
+                slots[target] = output
+            elif len(output) != expected:
                 return None
             else:
-                slots[target : target + expected] = found
+                slots[target : target + expected] = output
         parts = [*map(at, self.parts)]
         places = [0, *accumulate(map(len, parts))]
         return "".join(parts), trained_spans([(places[first], places[last]) for first, last in self.spans])
@@ -107,15 +107,15 @@ class Recipes:
         for recipe in recipes or () if small else ():
             if recipe is not None and (followed := recipe.follow(texts)) is not None:
                 return *followed, texts
-        found = self._directly(conversation)
+        rendered = self._directly(conversation)
         if recipes is None:  # many shapes occur but once
             self._keep(len(shape))
             self._recipes[shape] = []
         elif small and len(recipes) < _TRIES:
             recipe = recipe_of(conversation, texts, self._template, self._train_on) if self._may else None
-            recipes.append(recipe if recipe is not None and recipe.follow(texts) == found else None)
+            recipes.append(recipe if recipe is not None and recipe.follow(texts) == rendered else None)
             self._keep(0 if recipe is None else recipe.size)
-        return *found, texts
+        return *rendered, texts
 
     def _keep(self, size: int) -> None:
         self._kept += size

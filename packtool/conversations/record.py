@@ -1,4 +1,4 @@
-"""A conversation as records of many kinds hold it: one list of messages, and the tools they may call."""
+"""Parse conversations from the record layouts in use: one list of messages, and the tools they may call."""
 
 from __future__ import annotations
 
@@ -101,10 +101,10 @@ def reasoning_of(message: Mapping[str, Any]) -> str | None:
     >>> reasoning_of({"role": "assistant", "content": "<think>Hm.</think>Yes."})
     'Hm.'
     """
-    found = message.get("reasoning_content")
-    if found is None and isinstance(message.get("content"), str) and (match := _THOUGHT.match(message["content"])):
-        found = match[1]
-    return found if isinstance(found, str) else None
+    reasoning = message.get("reasoning_content")
+    if reasoning is None and isinstance(message.get("content"), str) and (match := _THOUGHT.match(message["content"])):
+        reasoning = match[1]
+    return reasoning if isinstance(reasoning, str) else None
 
 
 def without_reasoning(conversation: Conversation) -> Conversation:
@@ -153,16 +153,16 @@ def texts_of(value: Any) -> list[str]:
     >>> texts_of([{"role": "user", "content": ["Hi", 1]}])
     ['user', 'Hi']
     """
-    found: list[str] = []
+    texts: list[str] = []
     waiting = [value]
     for each in waiting:  # which grows meanwhile
         if isinstance(each, str):
-            found.append(each)
+            texts.append(each)
         elif isinstance(each, dict):
             waiting += each.values()
         elif isinstance(each, list | tuple):
             waiting += each
-    return found
+    return texts
 
 
 def _of_shared(message: Any, number: int) -> dict[str, Any]:

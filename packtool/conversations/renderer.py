@@ -1,4 +1,4 @@
-"""Records to texts: each record's conversation, as its chat template renders it, with the spans that train."""
+"""Render each record's conversation with its chat template, and find the spans that train."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from packtool.conversations.record import (
     without_reasoning,
     without_tool_calls,
 )
-from packtool.conversations.source import DEFAULT, WITH_TOOLS
 from packtool.conversations.template import ChatTemplate
+from packtool.conversations.template_files import DEFAULT, WITH_TOOLS
 
 
 class Renderer:

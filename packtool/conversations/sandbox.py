@@ -1,4 +1,4 @@
-"""What a chat template may do: Jinja's immutable sandbox, where each step and each text that is made is metered.
+"""Limit what a chat template may do: Jinja's immutable sandbox, with each step and each new text metered.
 
 Templates come with tokenizers and may be hostile. A limit of seconds would let the machine decide which conversations
 are refused, so what is limited is work: the same template and messages are refused always, or never.

@@ -1,4 +1,4 @@
-"""Which characters of a rendered conversation train."""
+"""Find which characters of a rendered conversation train."""
 
 from __future__ import annotations
 
@@ -78,15 +78,15 @@ def found_spans(
         return rendered.text, [(begin, len(rendered.text))]
     if template.marks and len(said) == len(chosen) and not mask_reasoning:
         return rendered.text, rendered.marked
-    found = (
+    spans = (
         _of_marks(rendered, said, chosen)
         if template.marks
         else [_of_prefixes(conversation, template, rendered.text, number) for number in chosen]
     )
     if mask_reasoning:
         messages = [conversation.messages[number] for number in chosen]
-        found = [part for span, one in zip(found, messages, strict=True) for part in _spoken(rendered.text, span, one)]
-    return rendered.text, found
+        spans = [part for span, one in zip(spans, messages, strict=True) for part in _spoken(rendered.text, span, one)]
+    return rendered.text, spans
 
 
 def _chosen(conversation: Conversation, said: Sequence[int], train_on: Trained) -> list[int]:

@@ -1,4 +1,4 @@
-"""Texts whose characters a template does not see: what it asks of them, and what it makes of them, is noted.
+"""Run a template on texts whose characters it can't see, and record what it asks of them and makes of them.
 
 A template mostly copies what messages say, and asks little: is it empty, does it begin so. Rendered with a `Symbol` in
 place of each text, it leaves behind what it asked, with the answers, and a text with a character in place of each
@@ -107,16 +107,16 @@ class Trace:
         inputs = tuple(self._slot(value) for value in values)
         if (function, inputs) in self._known:
             return self._known[function, inputs]
-        found = function(*map(self._value, inputs))
-        made: Any = found
+        output = function(*map(self._value, inputs))
+        made: Any = output
         if kind is Kind.ANSWER:
-            self.steps.append(Step(function, inputs, kind, found, 0))
+            self.steps.append(Step(function, inputs, kind, output, 0))
         else:
-            texts = [found] if kind is Kind.TEXT else list(found)
+            texts = [output] if kind is Kind.TEXT else list(output)
             self.steps.append(Step(function, inputs, kind, len(texts), len(self.values)))
             measured = self._measured("".join(chr(FIRST + slot) for slot in inputs if slot >= 0))
             symbols = [self._symbol(text, measured) for text in texts]
-            made = symbols[0] if kind is Kind.TEXT else type(found)(symbols)
+            made = symbols[0] if kind is Kind.TEXT else type(output)(symbols)
         self._known[function, inputs] = made
         return made
 
@@ -129,8 +129,8 @@ class Trace:
         """Return the slot of a symbol or a constant."""
         if isinstance(value, Symbol):
             parts = self.slots_of(value._expression)
-            found = value if len(parts) == 1 else self.do(Kind.TEXT, _together, *map(_Slot, parts))
-            return ord(found._expression) - FIRST
+            joined = value if len(parts) == 1 else self.do(Kind.TEXT, _together, *map(_Slot, parts))
+            return ord(joined._expression) - FIRST
         if isinstance(value, _Slot):
             return value
         if not (value is None or isinstance(value, str | int | slice | tuple)):
@@ -155,10 +155,10 @@ class Trace:
 
     def _measured(self, expression: str) -> tuple[int, Counter[int]]:
         """Count the characters of an expression, and how often it holds each text of the conversation; at most."""
-        found = SYMBOL.findall(expression)
-        characters = len(expression) - len(found)
+        symbols = SYMBOL.findall(expression)
+        characters = len(expression) - len(symbols)
         held = Counter[int]()
-        for each in found:
+        for each in symbols:
             more, parts = self._measures[ord(each) - FIRST]
             characters += more
             held += parts

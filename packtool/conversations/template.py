@@ -1,4 +1,4 @@
-"""A chat template, rendered as Transformers renders it: with the filters and functions that it offers them."""
+"""Render a chat template as Transformers does, with the same filters and functions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Reading documents: finding files, planning fixed blocks, decompressing, parsing, filtering. Knows no tokens."""
+"""Read documents: find files, plan fixed blocks, decompress, parse, filter. Knows no tokens."""

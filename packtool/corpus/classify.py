@@ -1,4 +1,4 @@
-"""What a file is, by its name and its first bytes."""
+"""Classify a file by its name and its first bytes."""
 
 from __future__ import annotations
 
@@ -106,15 +106,15 @@ def _stat(location: str) -> tuple[int, int, int]:
         place, name = in_store(location)
         size, modified = place.modified(name) or (0, 0)
         return size, modified, 0
-    found = Path(location).stat()
-    if not stat.S_ISREG(found.st_mode):
+    status = Path(location).stat()
+    if not stat.S_ISREG(status.st_mode):
         raise DataError(
             "not-a-file",
             "a pipe or device, which can't be read twice",
             remedy="send it to standard input and give - instead",
             where=shown(location),
         )
-    return found.st_size, found.st_mtime_ns, found.st_ino
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def format_of(name: str, head: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Decompression member by member, strictly: what follows the last member must be another one, or padding.
+"""Decompress member by member, strictly: only another member or padding may follow the last one.
 
 The standard library's file classes take the end of a member for the end of the file when what follows is cut short or
 damaged, and would lose it silently.

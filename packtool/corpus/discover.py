@@ -1,4 +1,4 @@
-"""From what the command line names (files, directories, globs, URLs, standard input) to a list of files."""
+"""Expand what the command line names (files, directories, globs, URLs, standard input) to a list of files."""
 
 from __future__ import annotations
 

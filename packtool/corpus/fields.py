@@ -1,4 +1,4 @@
-"""Which fields of a record are read: the text, or token ids in its place, and the scalars that are kept beside it."""
+"""The fields of a record to read: its text, or token ids in its place, and the scalars kept beside it."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class Fields(msgspec.Struct, frozen=True):
             return (self.text,)
         return (*((self.text,) if self.text else CONVERSATION), TOOLS)
 
-    def conversation(self, found: Mapping[str, Any]) -> dict[str, Any] | None:
+    def conversation(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
         """Extract the conversation of a record; None if it has none.
 
         Args:
-            found: the values of `document`, whichever the record has.
+            values: the values of `document`, whichever the record has.
 
         >>> Fields("chat", chat=True).conversation({"chat": [{"role": "user"}], "tools": None})
         {'messages': [{'role': 'user'}]}
         """
-        held = {name: value for name, value in found.items() if value is not None}
+        held = {name: value for name, value in values.items() if value is not None}
         if self.text and self.text in held:
             held["messages"] = held.pop(self.text)
         return None if held.keys().isdisjoint(CONVERSATION) else held

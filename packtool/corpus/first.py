@@ -1,4 +1,4 @@
-"""A look at the first record of a corpus: whether it holds a text or a conversation."""
+"""Look at the first record of a corpus, to tell texts from conversations."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def begins_with_conversation(files: Sequence[CorpusFile], text: str) -> bool:
         text: the field of texts.
     """
     for file in [file for file in files if file.format in ("jsonl", "parquet")][:_FILES]:
-        found = _first(file, Fields(text))
-        if found is not None:
-            if found.documents or found.rejects[0].code != "missing-text":
+        first = _first(file, Fields(text))
+        if first is not None:
+            if first.documents or first.rejects[0].code != "missing-text":
                 return False
             talks = _first(file, Fields("", chat=True))
             return talks is not None and bool(talks.documents)

@@ -1,4 +1,4 @@
-"""What a JSON value is, and whether it is what was asked for."""
+"""Check JSON values against the types that were asked for."""
 
 from __future__ import annotations
 

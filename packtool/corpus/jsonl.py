@@ -65,8 +65,8 @@ class _Parser:
         self._limit = limit
         self._path = fields.text.split(".")
         self._decoder: Any = None
-        if (found := record_type(fields)) is not None:
-            kind, (self._value, *self._getters) = found
+        if (typed := record_type(fields)) is not None:
+            kind, (self._value, *self._getters) = typed
             self._decoder = msgspec.json.Decoder(kind)
 
     def fast(self, lines: bytes | bytearray) -> RecordBatch | None:
@@ -119,7 +119,7 @@ class _Parser:
             at = end
             batch.records += 1
             try:
-                found = self._line(line)
+                parsed = self._line(line)
             except UnusableFieldError as error:
                 code, reason = error.args
                 batch.rejects.append(reject(batch.records, code, reason, line[: len(line) - ending(line)]))
@@ -128,8 +128,8 @@ class _Parser:
                     yield batch
                     batch, numbers = self._empty(), list[int]()
             else:
-                if found is not None:
-                    document, values = found
+                if parsed is not None:
+                    document, values = parsed
                     batch.documents.append(document)
                     numbers.append(batch.records)
                     for column, value in zip(batch.columns, values, strict=True):
@@ -154,11 +154,11 @@ class _Parser:
     def _text(self, line: bytes) -> _Found:
         if self._decoder is not None and not self._fields.columns and is_utf8(line):
             try:
-                found = self._value(self._decoder.decode(line))
+                text = self._value(self._decoder.decode(line))
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                found = None
-            if found is not None:
-                return found, []
+                text = None
+            if text is not None:
+                return text, []
         return self._judge(line)
 
     def _judge(self, line: bytes) -> _Found:
@@ -185,8 +185,8 @@ class _Parser:
 
     def _find(self, record: dict[str, Any]) -> Any:
         if self._fields.chat:
-            found = {name: self._at(record, name) for name in self._fields.document}
-            held = {name: value for name, value in found.items() if value is not _MISSING}
+            values = {name: self._at(record, name) for name in self._fields.document}
+            held = {name: value for name, value in values.items() if value is not _MISSING}
             if (conversation := self._fields.conversation(held)) is None:
                 raise UnusableFieldError("missing-text", f"{no_conversation(self._fields)}; {fields_of(record)}")
             return conversation
@@ -208,8 +208,8 @@ class _Parser:
             value = None if value is _MISSING else value
             if value is None and name == self._fields.required:
                 raise UnusableFieldError("bad-field", f"no field {name!r}; {fields_of(record)}")
-            found = scalar(value, name)
-            kept.append(None if found is None else require_whole(found, f"field {name!r}"))
+            plain = scalar(value, name)
+            kept.append(None if plain is None else require_whole(plain, f"field {name!r}"))
         return kept
 
     @staticmethod
@@ -228,10 +228,10 @@ class _Parser:
             try:
                 raw = raw_field(line, self._path) or raw_field(line, [self._field])
                 if raw is not None and memoryview(raw)[0] == ord('"'):
-                    found = LongString(memoryview(raw))
-                    for _ in found:
+                    text = LongString(memoryview(raw))
+                    for _ in text:
                         pass
-                    return found, []
+                    return text, []
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 pass
         copy = bytes(line).strip(_SPACE)

@@ -1,4 +1,4 @@
-"""Whole lines from a stream, in chunks, from any byte range of it."""
+"""Split a stream, or any byte range of it, into whole lines, chunk by chunk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long JSON strings, decoded piece by piece."""
+"""Decode long JSON strings piece by piece."""
 
 from __future__ import annotations
 

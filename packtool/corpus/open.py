@@ -1,4 +1,4 @@
-"""Open files: local or object store, decompressed by what their first bytes say, never by name alone."""
+"""Open files, local or in an object store, and decompress them by their first bytes, never by name alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each document came from, and a hash of its text: what a token store keeps beside the tokens."""
+"""The origin of each document and a hash of its text, which a token store keeps beside the tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that is read more than once, page by page: each page must be the same whenever it is read.
+"""Check that a file read more than once has the same bytes each time, page by page.
 
 Files that several blocks share, and those whose readers go to places of their own choice, are read again for their
 digest. Every page that was read is hashed, so the digest is known to be that of the bytes that were tokenized.
@@ -35,8 +35,8 @@ class Pages:
 
     def see(self, page: int, data: bytes | memoryview) -> bool:
         """Take note of what a page holds; whether it is what it was before."""
-        found = xxhash.xxh3_64_intdigest(data)
-        return self._hashes.setdefault(page, found) == found
+        digest = xxhash.xxh3_64_intdigest(data)
+        return self._hashes.setdefault(page, digest) == digest
 
     def packed(self) -> Packed:
         """Pack all of it for `agree`."""

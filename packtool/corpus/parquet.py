@@ -255,7 +255,7 @@ def _conversations(table: Any, fields: Fields) -> RecordBatch:
     columns = [_descend(table, path).to_pylist() for path in paths]
     lacking = Reject(0, "missing-text", no_conversation(fields))
     records = (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
-    return _batch(lacking if found is None else found for found in map(fields.conversation, records))
+    return _batch(lacking if each is None else each for each in map(fields.conversation, records))
 
 
 def _texts(array: Any, column: str, limit: int) -> RecordBatch:
@@ -268,11 +268,11 @@ def _texts(array: Any, column: str, limit: int) -> RecordBatch:
     return _batch(null if text is None else text for text in texts)
 
 
-def _batch(found: Iterable[Any]) -> RecordBatch:
+def _batch(documents: Iterable[Any]) -> RecordBatch:
     """Make a batch of documents, numbered in their order, and of what was rejected among them."""
     numbers: list[int] = []
     batch = RecordBatch(numbers=numbers)
-    for number, document in enumerate(found, 1):
+    for number, document in enumerate(documents, 1):
         if isinstance(document, Reject):
             batch.rejects.append(msgspec.structs.replace(document, record=number))
         else:

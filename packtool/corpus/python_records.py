@@ -1,4 +1,4 @@
-"""Records that a Python program gives instead of files: copied to JSON Lines, to be read like any other file."""
+"""Copy records from a Python program to JSON Lines, to be read like any other file."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def _narrowed(records: Any, names: list[str]) -> Iterable[Any]:
     if isinstance(known, list) and hasattr(records, "select_columns") and (wanted := [n for n in names if n in known]):
         narrowed: Iterable[Any] = records.select_columns(wanted)
         return narrowed
-    found: Iterable[Any] = records
-    return found
+    results: Iterable[Any] = records
+    return results
 
 
 def _record(record: Any, number: int, text: str) -> Mapping[str, Any]:

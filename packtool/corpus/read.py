@@ -1,17 +1,17 @@
-"""Read one span of one file, whatever its format, once: documents, rejected records, and the digest of the file."""
+"""Read one span of one file, whatever its format, once: documents, rejected records and the digest of the file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from packtool.corpus.fields import Fields
+from packtool.corpus.file_bytes import FileBytes
 from packtool.corpus.jsonl import read_jsonl
 from packtool.corpus.lines import CHUNK, lines_before
 from packtool.corpus.open import DecompressedStream, Readable, open_raw, open_stream
 from packtool.corpus.pages import Pages
 from packtool.corpus.parquet import group_bytes, read_parquet, rows_before
 from packtool.corpus.records import RECORD_BYTES, CorpusFile, RecordBatch, Reject, Span, UnusableFileError
-from packtool.corpus.source import FileBytes
 from packtool.corpus.tables import read_table
 from packtool.corpus.text import read_file, read_lines
 

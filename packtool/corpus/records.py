@@ -1,4 +1,4 @@
-"""What readers deliver: batches of documents and rejected records, in input order."""
+"""Batches of documents and rejected records, in input order, as all readers deliver them."""
 
 from __future__ import annotations
 

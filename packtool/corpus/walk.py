@@ -1,4 +1,4 @@
-"""What lies under a directory or URL: every file once, in an order that does not depend on the machine."""
+"""List every file below a directory or URL once, in an order that does not depend on the machine."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def local(top: str) -> tuple[list[Entry], list[str]]:
                 repeated.append(folder)
                 continue
             seen.add(identity)
-            with os.scandir(folder) as found:
-                inside = sorted(found, key=lambda each: os.fsencode(each.name), reverse=True)
+            with os.scandir(folder) as scanned:
+                inside = sorted(scanned, key=lambda each: os.fsencode(each.name), reverse=True)
         except OSError as error:
             raise _unreadable(error, folder) from None
         for each in inside:
@@ -104,8 +104,8 @@ def remote(base: str, *, also_hidden: bool) -> list[Entry]:
     place, name = in_store(base)
     if name and place.modified(name) is not None:
         return [Entry(PurePosixPath(name).name, base)]
-    found = place.below(name).names()
-    kept = [each for each in found if also_hidden or not any(map(hidden, PurePosixPath(each).parts))]
+    names = place.below(name).names()
+    kept = [each for each in names if also_hidden or not any(map(hidden, PurePosixPath(each).parts))]
     return [Entry(each, f"{base.rstrip('/')}/{each}") for each in kept]
 
 

@@ -1,4 +1,4 @@
-"""What runs tasks: threads or processes of this machine, or the workers of a Dask cluster.
+"""Run tasks: on threads or processes of this machine, or on the workers of a Dask cluster.
 
 Whoever has work to do cuts it into numbered tasks and hands them to an engine, without knowing which one it is. An
 engine is made once, from the options of a command, and is passed on; a cluster is connected to when it is first needed,

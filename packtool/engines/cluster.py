@@ -1,4 +1,4 @@
-"""Tasks on the workers of a Dask cluster.
+"""Run tasks on the workers of a Dask cluster.
 
 Tasks and results are small; what they read and write lies where every worker sees it. A task whose worker dies runs
 again on another one.

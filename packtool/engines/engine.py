@@ -1,4 +1,4 @@
-"""What all engines have in common: how a function is called with its tasks, and in which order errors are raised."""
+"""What all engines share: how a function is called with its tasks, and the order in which errors are raised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks on processes: in this one for one worker, else in a pool of others.
+"""Run tasks on processes: in this one for one worker, otherwise in a pool of others.
 
 Where every task needs what takes long to load, one process loads it and forks the workers:
 

@@ -1,4 +1,4 @@
-"""Work that is shared out without an engine: each of several tasks does its share of the pieces, `merge` the rest.
+"""Divide work among tasks that share no engine: each does its share of the pieces, and `merge` the rest.
 
 A run is made of numbered pieces, blocks of a corpus or shards of rows. Which of them a task does follows from two
 numbers alone, so tasks need not know of each other.

@@ -1,4 +1,4 @@
-"""Tasks on threads: NumPy, Arrow, xxhash and the kernel release the interpreter lock for the heavy parts of writing."""
+"""Run tasks on threads: NumPy, Arrow, xxhash and the kernel release the interpreter lock for the heavy parts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tokens to and from the formats of other tools.
+"""Read and write tokens in the formats of other tools.
 
-    token store, packed dataset ─▶ `contents.py` ─▶ a format's `part` for each shard, then its `finish`
+    token store, packed dataset ─▶ `exported.py` ─▶ a format's `part` for each shard, then its `finish`
     files of another tool       ─▶ a format's `read` ─▶ `documents.py` ─▶ token store
 
 A format is one file in `formats/` with a `FORMAT`, and its name in `packtool/options/names.py`. `model.py` has what

@@ -1,4 +1,4 @@
-"""What a reader found, as documents of a token store: every id in the vocabulary, every document ended by one EOS."""
+"""Turn what a reader yields into documents of a token store: every id known, every document ended by one EOS."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Counts:
     eos_added: int = 0
 
 
-def documents(found: Iterator[Found], eos_id: int, vocab_size: int, counts: Counts, where: str) -> Iterator[Documents]:
+def documents(parts: Iterator[Found], eos_id: int, vocab_size: int, counts: Counts, where: str) -> Iterator[Documents]:
     """Return whole documents, each ended by EOS.
 
     Where boundaries are not known, a document ends with each EOS.
@@ -50,7 +50,7 @@ def documents(found: Iterator[Found], eos_id: int, vocab_size: int, counts: Coun
     """
     open_: list[Ids] = []  # the beginning of a document whose end is still to come
     read = 0
-    for each in found:
+    for each in parts:
         _require_ids(each.tokens, vocab_size, read, where)
         read += len(each.tokens)
         if each.lengths is not None:

@@ -1,4 +1,4 @@
-"""About how many documents and tokens files of other tools hold: from their beginnings, for `--dry-run`."""
+"""Estimate how many documents and tokens files of other tools hold, from their beginnings, for `--dry-run`."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def estimate(
         DataError: what was looked at is damaged, or not of this format.
     """
     sampled = files[:: max(1, -(-len(files) // SAMPLES))]
-    found = [_counted(file, chosen, options, eos_id, vocab_size) for file in sampled]
+    counted = [_counted(file, chosen, options, eos_id, vocab_size) for file in sampled]
     scale = sum(file.stat().st_size for file in files) / max(sum(file.stat().st_size for file in sampled), 1)
     if len(sampled) == len(files):
         scale = 1.0
-    return round(scale * sum(each for each, _ in found)), round(scale * sum(each for _, each in found))
+    return round(scale * sum(each for each, _ in counted)), round(scale * sum(each for _, each in counted))
 
 
 def _counted(file: Path, chosen: Format, options: ReadOptions, eos_id: int, vocab_size: int) -> tuple[float, float]:
     assert chosen.read is not None
     share = 1.0
 
-    def read(found: Iterator[Found]) -> Iterator[Found]:
+    def read(parts: Iterator[Found]) -> Iterator[Found]:
         nonlocal share
         tokens = 0
-        for each in found:
+        for each in parts:
             yield each
             tokens += len(each.tokens)
             if tokens >= SAMPLE_TOKENS:

@@ -1,4 +1,4 @@
-"""Files of other formats: whole or not there, hashed as they are written, or filled region by region."""
+"""Write files of other formats: whole or absent, hashed on the way, or filled region by region."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of other tools that say which tokens train, as the one that a token store has."""
+"""Convert other tools' columns of which tokens train to the one of a token store."""
 
 from __future__ import annotations
 

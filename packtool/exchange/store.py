@@ -1,4 +1,4 @@
-"""Imported documents to the shards of a token store, file by file."""
+"""Write imported documents to the shards of a token store, file by file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ImportedFile(msgspec.Struct, frozen=True):
 
 
 def store_file(
-    place: Output, first_shard: int, found: Iterable[Documents], counts: Counts, vocab_size: int, *, with_loss: bool
+    place: Output, first_shard: int, arriving: Iterable[Documents], counts: Counts, vocab_size: int, *, with_loss: bool
 ) -> ImportedFile:
     """Write the documents of one input as shards from `first_shard` on.
 
@@ -59,7 +59,7 @@ def store_file(
         lengths.clear()
         loss.clear()
 
-    for some in found:
+    for some in arriving:
         ids.append(some.ids)
         lengths.append(some.lengths)
         if with_loss:

@@ -1,4 +1,4 @@
-"""How alike the segments of a row are: what greedy packing does to rows, and random rows would not.
+"""Measure how alike the segments of a row are: greedy packing makes them so, random rows would not.
 
 A row of one length after the other looks alike inside and differs from other rows, which is what shuffling is there to
 avoid. Let x be the log of a segment's length (a document's segment in a row, its EOS included; padding and inserted EOS

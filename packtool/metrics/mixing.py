@@ -1,4 +1,4 @@
-"""How well mixed the rows of a dataset are: where corpus neighbours went, and what a batch is made of."""
+"""Measure how well mixed a dataset is: where corpus neighbours went, and what a batch is made of."""
 
 from __future__ import annotations
 

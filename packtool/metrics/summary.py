@@ -1,4 +1,4 @@
-"""Metrics of a packing, from the tally of each of its sequence lengths."""
+"""Compute the metrics of a packing from the tally of each of its sequence lengths."""
 
 from __future__ import annotations
 

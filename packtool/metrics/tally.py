@@ -1,4 +1,4 @@
-"""Counting rows: every token of every row goes to one account, batch by batch."""
+"""Tally rows, batch by batch: every token of every row goes to one account."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def require_counted(ledger: Ledger, tallies: Sequence[Tally], *, has_loss: bool,
     held = {name: sum(getattr(each, name) for each in accounts) for name in Accounts.__dataclass_fields__}
     if has_loss:
         held |= {name: sum(getattr(tally, name) for tally in tallies) for name in ("trained", "trained_again")}
-    for name, found in held.items():
-        if found != (expected := getattr(ledger, name)):
-            what = f"the rows hold {found} {name}, but the ledger says {expected}"
+    for name, counted in held.items():
+        if counted != (expected := getattr(ledger, name)):
+            what = f"the rows hold {counted} {name}, but the ledger says {expected}"
             raise DataError("ledger-unbalanced", what, remedy=remedy, where=where)

@@ -1,4 +1,4 @@
-"""What rows cost to train on: floating-point operations of the linear layers and of attention, for a model's size."""
+"""Estimate what rows cost to train on: floating-point operations of linear layers and attention, by model size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents that are not packed: each in a row of its own, padded to the longest of its batch.
+"""Measure documents that are not packed: one a row, each padded to the longest of its batch.
 
 The baseline that packing is measured against ("Bucket Pre-training is All You Need", section 1).
 """

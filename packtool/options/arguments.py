@@ -1,4 +1,4 @@
-"""The arguments of a call as JSON has them, so that the call can be made again from another directory and machine."""
+"""Write the arguments of a call as JSON, so that another directory or machine can repeat the call."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def plain_arguments(arguments: object) -> dict[str, Any]:
     >>> plain_arguments(PackArguments(["/a", "/b"], "c", strategy="bfd", max_repetition=0.5, workers=3))
     {'stores': ['/a', '/b'], 'strategy': 'bfd', 'max_repetition': '1/2'}
     """
-    found = {}
+    plain = {}
     for name, each in declared(type(arguments)).items():
         value = getattr(arguments, name)
         if name in _OF_ONE_CALL or (not each.required and value == each.default):
             continue
         path = each.option.kind in _PATHS or (name in _PERHAPS_PATHS and Path(str(value)).exists())
         if isinstance(value, Sequence) and not isinstance(value, str):
-            found[name] = [_plain(item, path=path) for item in value]
+            plain[name] = [_plain(item, path=path) for item in value]
         else:
-            found[name] = _plain(value, path=path)
-    return found
+            plain[name] = _plain(value, path=path)
+    return plain
 
 
 def as_flags(arguments: object, names: Sequence[str]) -> list[str]:

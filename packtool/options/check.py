@@ -1,4 +1,4 @@
-"""Checks that follow from the declarations: ranges, choices, and options that are not for the strategy or method."""
+"""Check options by their declarations: ranges, choices, and options of another strategy or method."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def checked(arguments: Arguments) -> Arguments:
         value = getattr(given, each.name)
         if value is None or value is each.default:
             continue
-        parsed[each.name] = found = _parsed(each, value)
-        for item in found if isinstance(found, list | tuple) else [found]:
+        parsed[each.name] = parsed_value = _parsed(each, value)
+        for item in parsed_value if isinstance(parsed_value, list | tuple) else [parsed_value]:
             for number in item if isinstance(item, tuple) else [item]:
                 _check_value(each, number)
     changed: Arguments = replace(given, **parsed)

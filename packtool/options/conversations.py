@@ -1,4 +1,4 @@
-"""How conversations are read and rendered."""
+"""Options of how conversations are read and rendered."""
 
 from dataclasses import dataclass
 from functools import partial

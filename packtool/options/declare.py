@@ -1,4 +1,4 @@
-"""How options are declared: as the fields of a dataclass, one for each command, each with an `Option`.
+"""Declare options: the fields of a dataclass, one class for each command, each field with an `Option`.
 
     sequence_length: Annotated[int | None, Option(COUNT, "Tokens in a row.", short="-L", unit="tokens")] = None
 
@@ -148,11 +148,11 @@ def declared(arguments: type[Any]) -> dict[str, Declared]:
 @functools.cache
 def _declared(arguments: Any) -> dict[str, Declared]:
     hints = typing.get_type_hints(arguments, include_extras=True)
-    found = {}
+    by_name = {}
     for field in fields(arguments):
         plain, option = typing.get_args(hints[field.name])
-        found[field.name] = Declared(field.name, plain, field.default, option)
-    return dict(sorted(found.items(), key=lambda item: (not item[1].option.positional, not item[1].required)))
+        by_name[field.name] = Declared(field.name, plain, field.default, option)
+    return dict(sorted(by_name.items(), key=lambda item: (not item[1].option.positional, not item[1].required)))
 
 
 def accepted(arguments: type, chosen: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What `doctor` takes."""
+"""The options of `doctor`."""
 
 from dataclasses import dataclass
 from pathlib import Path

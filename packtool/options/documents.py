@@ -1,4 +1,4 @@
-"""Which documents are taken, and how often."""
+"""Options of which documents are taken, and how often."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What `export` takes."""
+"""The options of `export`."""
 
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `find` takes."""
+"""The options of `find`."""
 
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `import` takes."""
+"""The options of `import`."""
 
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `info` takes."""
+"""The options of `info`."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The kinds of value an option can take: how people write them on the command line, in a file and in Python.
+"""The kinds of option values: how people write them on the command line, in a file and in Python.
 
 A kind's `parse` takes what any of the three gives and is idempotent, so a value means the same wherever it comes from.
 """
@@ -126,12 +126,12 @@ def exact(value: Fraction | float | str, where: str) -> Fraction:
 def parse_temperature(value: Decimal | float | str) -> Decimal:
     """Parse a temperature as exactly as it is written."""
     try:
-        found = Decimal(str(value))
+        temperature = Decimal(str(value))
     except InvalidOperation:
         raise ValueError(value) from None
-    if not Decimal("0.01") <= found <= 1000:
+    if not Decimal("0.01") <= temperature <= 1000:
         raise ValueError(value)
-    return found
+    return temperature
 
 
 @dataclass(frozen=True)

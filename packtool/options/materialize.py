@@ -1,4 +1,4 @@
-"""What `materialize` takes."""
+"""The options of `materialize`."""
 
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `merge` takes."""
+"""The options of `merge`."""
 
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path

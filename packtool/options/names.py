@@ -1,4 +1,4 @@
-"""Names of strategies, shuffles and formats: the registries, which cost nothing to read."""
+"""The names of strategies, shuffles and formats, in registries that are cheap to import."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ def meant_strategy(word: str, meanings: Mapping[str, str]) -> str:
     """
     name = word.strip().lower().replace("_", "-").replace(" ", "-")
     known = {**OTHER_STRATEGIES, **{each.replace("-", ""): each for each in OTHER_STRATEGIES.values()}}
-    found = name if name in meanings else known.get(name) or known.get(name.replace("-", ""))
-    if found is None:
+    meant = name if name in meanings else known.get(name) or known.get(name.replace("-", ""))
+    if meant is None:
         close = difflib.get_close_matches(name, [*meanings, *OTHER_STRATEGIES], n=1)
-        found = OTHER_STRATEGIES.get(close[0], close[0]) if close else None
-    if found is None or found not in meanings:
+        meant = OTHER_STRATEGIES.get(close[0], close[0]) if close else None
+    if meant is None or meant not in meanings:
         return f"choose one of {', '.join(meanings)}"
-    return f"did you mean {found} ({meanings[found]})?"
+    return f"did you mean {meant} ({meanings[meant]})?"
 
 
 def listed(names: tuple[str, ...]) -> str:

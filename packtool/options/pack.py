@@ -1,4 +1,4 @@
-"""What `pack` takes: the options of its strategies, and the others."""
+"""The options of `pack`: those of its strategies, and the others."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass

@@ -1,4 +1,4 @@
-"""What `run` takes."""
+"""The options of `run`."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass

@@ -1,4 +1,4 @@
-"""Options that several commands have: single ones, and groups that a command's arguments inherit."""
+"""Options that several commands share: single ones, and groups that a command's arguments inherit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What `show` takes."""
+"""The options of `show`."""
 
 from dataclasses import dataclass
 from pathlib import Path

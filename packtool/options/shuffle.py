@@ -1,4 +1,4 @@
-"""What `shuffle` takes."""
+"""The options of `shuffle`."""
 
 from dataclasses import KW_ONLY, dataclass
 from functools import partial

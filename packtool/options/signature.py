@@ -1,4 +1,4 @@
-"""Functions that take declared options: their signature and the list of arguments in their documentation."""
+"""Give functions that take declared options their signature and the list of arguments in their docstring."""
 
 from __future__ import annotations
 

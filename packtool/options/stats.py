@@ -1,4 +1,4 @@
-"""What `stats` takes: options of plans, each with several values to try, and the choice of documents."""
+"""The options of `stats`: those of plans, each with several values to try, and the choice of documents."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace

@@ -1,4 +1,4 @@
-"""What the command line takes beside the arguments of the functions."""
+"""Options of the command line that the Python functions don't have."""
 
 from dataclasses import dataclass
 from functools import partial

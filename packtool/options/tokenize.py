@@ -1,4 +1,4 @@
-"""What `tokenize` takes."""
+"""The options of `tokenize`."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass

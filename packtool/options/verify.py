@@ -1,4 +1,4 @@
-"""What `verify` takes."""
+"""The options of `verify`."""
 
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path

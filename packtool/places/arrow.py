@@ -1,4 +1,4 @@
-"""Google's object store, the Hugging Face Hub, and what else `pyarrow.fs` reads."""
+"""Google's object store, the Hugging Face Hub, and whatever else `pyarrow.fs` reads."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class ArrowBucket(Bucket):
 
         selector = fs.FileSelector(self._path(prefix), recursive=True, allow_not_found=True)
         with _translated():
-            found = self._store.get_file_info(selector)
+            entries = self._store.get_file_info(selector)
         start = len(self._bucket) + 1
-        return {each.path[start:]: int(each.size) for each in found if each.type == fs.FileType.File}
+        return {each.path[start:]: int(each.size) for each in entries if each.type == fs.FileType.File}
 
     def about(self, key: str) -> tuple[int, int] | None:
         from pyarrow import fs

@@ -1,4 +1,4 @@
-"""What a place asks of an object store. A library does the protocol: `s3.py`, `arrow.py`."""
+"""The operations that a place needs of an object store. Libraries speak the protocol: `s3.py`, `arrow.py`."""
 
 from __future__ import annotations
 

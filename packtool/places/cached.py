@@ -1,4 +1,4 @@
-"""Copies of files of other places on a local disk, made when they are first read, as many as there is room for."""
+"""Cache files of other places on a local disk, as they are first read and as there is room."""
 
 from __future__ import annotations
 

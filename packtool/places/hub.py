@@ -1,4 +1,4 @@
-"""Files of a repository of the Hugging Face Hub, such as a tokenizer.json and its configuration."""
+"""Fetch files of a Hugging Face Hub repository, such as a tokenizer.json and its configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets in directories. Nothing about their files is believed until it has been looked at.
+"""Datasets in directories. Nothing about their files is trusted before it is checked.
 
 A dataset may come from anywhere. So only regular files are opened, none through a symbolic link that leads out of its
 directory, and an array is mapped only where its header is, byte for byte, the one that its manifest promises.
@@ -79,13 +79,13 @@ class LocalPlace(Place):
         return DataError("missing-input", what, remedy="check the path", where=str(self))
 
     def names(self) -> dict[str, int]:
-        found = {}
+        sizes = {}
         for folder, _, files in os.walk(self.path):
             for file in files:
                 path = Path(folder, file)
                 with suppress(OSError):
-                    found[path.relative_to(self.path).as_posix()] = path.stat().st_size
-        return found
+                    sizes[path.relative_to(self.path).as_posix()] = path.stat().st_size
+        return sizes
 
     def size(self, name: str) -> int | None:
         try:
@@ -128,10 +128,10 @@ class LocalPlace(Place):
 
     def ranges(self, name: str, first: I64, count: I64) -> list[memoryview]:
         with os.fdopen(open_inside(self.path, name), "rb") as file:
-            found = [os.pread(file.fileno(), n, at) for at, n in zip(first.tolist(), count.tolist(), strict=True)]
-        if any(len(part) != n for part, n in zip(found, count.tolist(), strict=True)):
+            parts = [os.pread(file.fileno(), n, at) for at, n in zip(first.tolist(), count.tolist(), strict=True)]
+        if any(len(part) != n for part, n in zip(parts, count.tolist(), strict=True)):
             raise self.damaged(name, "is shorter than its manifest says")
-        return [memoryview(part) for part in found]
+        return [memoryview(part) for part in parts]
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small file, which appears whole or not at all and replaces what had its name."""

@@ -80,5 +80,5 @@ class Scattered:
 
     def __call__(self, number: npt.NDArray[np.int64], place: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """Read an item of the array of each number."""
-        found: npt.NDArray[Any] = self._all.take(self._begins.take(number) + place)
-        return found
+        values: npt.NDArray[Any] = self._all.take(self._begins.take(number) + place)
+        return values

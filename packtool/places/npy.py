@@ -1,4 +1,4 @@
-"""The headers of `.npy` files: what packtool writes, and what it takes for one of its own."""
+"""Write and check the headers of `.npy` files."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def _difference(header: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> 
         length = int.from_bytes(stream.read(width), "little")
         described = ast.literal_eval(stream.read(length).decode("latin1"))
         found_shape, fortran = tuple(described["shape"]), described["fortran_order"]
-        found = np.lib.format.descr_to_dtype(described["descr"])
+        written = np.lib.format.descr_to_dtype(described["descr"])
     except Exception:  # whatever these bytes say
         return "not a readable array: its header is damaged"
-    if found != dtype:
-        return f"holds {found}, but the manifest says {dtype}"
+    if written != dtype:
+        return f"holds {written}, but the manifest says {dtype}"
     if found_shape != shape:
         return f"has shape {found_shape}, but the manifest says {shape}"
     return "in Fortran order" if fortran else "its header is not one that packtool writes"

@@ -181,16 +181,16 @@ class Place(ABC):
         for entry in entries:
             self.require_size(entry, self.size(entry.name))
 
-    def require_size(self, entry: Entry, found: int | None) -> None:
+    def require_size(self, entry: Entry, size: int | None) -> None:
         """Refuse a file that is not there (None), or was cut or written to.
 
         Raises:
             DataError: it is not as long as its manifest says.
         """
-        if found is None:
+        if size is None:
             raise self.missing(entry.name)
-        if found != entry.bytes:
-            what = f"has {found} bytes, but the manifest says {entry.bytes}"
+        if size != entry.bytes:
+            what = f"has {size} bytes, but the manifest says {entry.bytes}"
             raise DataError("wrong-size", what, remedy=AGAIN, where=self.where(entry.name))
 
     def missing(self, name: str) -> DataError:

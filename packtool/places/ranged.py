@@ -1,4 +1,4 @@
-"""Arrays of which only what is asked for is read: no copy of the file is made."""
+"""Arrays read by ranges: only what is asked for is fetched, and no copy is made."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ class RangedArray:
         parts = self._place.ranges(
             self._name, HEADER_BYTES + wanted * self._width, np.full(len(wanted), self._width, np.int64)
         )
-        found = np.frombuffer(b"".join(parts), np.uint8).reshape(len(wanted), self._width)[where.reshape(-1)]
-        return found.view(self.dtype).reshape(*numbers.shape, *self.shape[1:])
+        values = np.frombuffer(b"".join(parts), np.uint8).reshape(len(wanted), self._width)[where.reshape(-1)]
+        return values.view(self.dtype).reshape(*numbers.shape, *self.shape[1:])
 
     def slices(self, first: I64, count: I64) -> npt.NDArray[Any]:
         """Return slices of the first axis, joined; none reaches beyond its end."""
         order = np.argsort(first, kind="stable")
-        found = self._place.ranges(self._name, HEADER_BYTES + first[order] * self._width, count[order] * self._width)
-        parts = dict(zip(order.tolist(), found, strict=True))
+        slices = self._place.ranges(self._name, HEADER_BYTES + first[order] * self._width, count[order] * self._width)
+        parts = dict(zip(order.tolist(), slices, strict=True))
         return np.frombuffer(b"".join([parts[number] for number in range(len(parts))]), self.dtype)
 
     def reshape(self, *shape: int) -> RangedArray:
@@ -113,5 +113,5 @@ class RangedArray:
         begin, end = HEADER_BYTES + first * self._width, HEADER_BYTES + last * self._width
         at = np.arange(begin, end, PART_BYTES)
         parts = self._place.ranges(self._name, at, np.minimum(PART_BYTES, end - at))
-        found = np.frombuffer(b"".join(parts), np.uint8)
-        return found.view(self.dtype).reshape(last - first, *self.shape[1:])
+        values = np.frombuffer(b"".join(parts), np.uint8)
+        return values.view(self.dtype).reshape(last - first, *self.shape[1:])

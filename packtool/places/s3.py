@@ -1,4 +1,4 @@
-"""Amazon's object store and those that speak its protocol, through `obstore`."""
+"""Amazon S3 and compatible object stores, through `obstore`."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ class S3Bucket(Bucket):
         import obstore
 
         with _translated():
-            found = [each for chunk in obstore.list(self._store, prefix) for each in chunk]
-        return {str(each["path"]): int(each["size"]) for each in found}
+            objects = [each for chunk in obstore.list(self._store, prefix) for each in chunk]
+        return {str(each["path"]): int(each["size"]) for each in objects}
 
     def about(self, key: str) -> tuple[int, int] | None:
         import obstore
 
         try:
             with _translated():
-                found = obstore.head(self._store, key)
+                about = obstore.head(self._store, key)
         except FileNotFoundError:
             return None
-        return int(found["size"]), int(found["last_modified"].timestamp() * 1e9)
+        return int(about["size"]), int(about["last_modified"].timestamp() * 1e9)
 
     def read(self, key: str, first: int, count: int) -> memoryview:
         import obstore
@@ -91,15 +91,15 @@ class S3Bucket(Bucket):
 
         with _translated():
             if size <= PART_BYTES:
-                found = obstore.put(self._store, key, b"".join(hashed()), use_multipart=False)
+                stored = obstore.put(self._store, key, b"".join(hashed()), use_multipart=False)
             else:
-                found = obstore.put(self._store, key, hashed(), chunk_size=PART_BYTES, max_concurrency=1)
+                stored = obstore.put(self._store, key, hashed(), chunk_size=PART_BYTES, max_concurrency=1)
         if size <= PART_BYTES:
             expected = b"".join(digests).hex()
         else:
             whole = hashlib.md5(b"".join(digests), usedforsecurity=False)
             expected = f"{whole.hexdigest()}-{len(digests)}"
-        return self._checks or str(found["e_tag"]).strip('"') == expected
+        return self._checks or str(stored["e_tag"]).strip('"') == expected
 
     def create(self, key: str, data: bytes) -> bool:
         import obstore
@@ -153,9 +153,9 @@ def credentials() -> dict[str, Any]:
     if os.environ.get("AWS_ACCESS_KEY_ID") and not os.environ.get("AWS_PROFILE"):
         return {}
     names = ("access_key_id", "secret_access_key", "session_token")
-    found = {name: value for name in names if (value := setting(f"aws_{name}"))}
-    if "access_key_id" in found and "secret_access_key" in found:
-        return found
+    given = {name: value for name in names if (value := setting(f"aws_{name}"))}
+    if "access_key_id" in given and "secret_access_key" in given:
+        return given
     if any(map(setting, ("sso_session", "sso_start_url", "role_arn", "credential_process", "source_profile"))):
         try:
             from boto3 import Session  # type: ignore[import-not-found]

@@ -1,4 +1,4 @@
-"""Slices of arrays that memory does not hold, read from their files together.
+"""Read slices of arrays larger than memory from their files, many at a time.
 
 Through a map, a page costs a fault when it is first touched, and has to be unmapped when its memory is needed again,
 which takes more CPU time than to read what a slice covers. What is in memory is read faster through maps.

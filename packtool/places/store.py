@@ -82,12 +82,12 @@ class StorePlace(Place):
 
     def names(self) -> dict[str, int]:
         start = len(self._prefix) + 1 if self._prefix else 0
-        found = self._ask(lambda bucket: bucket.below(self._prefix))
-        return {key[start:]: size for key, size in sorted(found.items())}
+        objects = self._ask(lambda bucket: bucket.below(self._prefix))
+        return {key[start:]: size for key, size in sorted(objects.items())}
 
     def size(self, name: str) -> int | None:
-        found = self._ask(lambda bucket: bucket.about(self._key(name)), name)
-        return None if found is None else found[0]
+        about = self._ask(lambda bucket: bucket.about(self._key(name)), name)
+        return None if about is None else about[0]
 
     def read(self, name: str, largest: int = LARGEST_JSON) -> bytes:
         size = self.size(name)

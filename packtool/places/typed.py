@@ -1,4 +1,4 @@
-"""From what a user typed to a place: the one way in."""
+"""Turn what a user typed into a place: the one way in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""URLs of object stores: which are taken, and how names are joined to them."""
+"""Parse URLs of object stores, and join names to them."""
 
 from __future__ import annotations
 

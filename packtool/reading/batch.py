@@ -1,4 +1,4 @@
-"""What a training step reads, from rows and their segments: vectorised, NumPy in, NumPy out.
+"""Build training batches from rows and their segments: vectorised, NumPy in, NumPy out.
 
 A *sequence* here is what attention must not cross: a segment of a document, with the EOS that the strategy inserted
 after it, or a run of padding. A document that is cut begins a sequence, with position 0, in every row that has a part

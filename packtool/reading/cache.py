@@ -1,4 +1,4 @@
-"""Where datasets lie that are read for training, and what is kept of those in object stores."""
+"""Open datasets for training, and decide what to cache of those in object stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rows cost in attention: one number each, computed once from the segments and kept in the cache directory.
+"""The attention cost of each row, computed once from the segments and kept in the cache directory.
 
 The file is named by the digest of the dataset's manifest, so all copies of a dataset share it, and any dataset with
 segments has one, whatever version wrote it.
@@ -37,9 +37,9 @@ def kept_pairs(rows: Rows, file: Path) -> I64:
         rows: in stored order.
     """
     try:
-        found: I64 = np.load(file, mmap_mode="r")
-        if found.shape == (len(rows),) and found.dtype == np.int64:
-            return found
+        kept: I64 = np.load(file, mmap_mode="r")
+        if kept.shape == (len(rows),) and kept.dtype == np.int64:
+            return kept
     except (OSError, ValueError, EOFError):
         pass
     pairs = row_pairs(rows, np.arange(len(rows)))

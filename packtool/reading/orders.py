@@ -1,4 +1,4 @@
-"""The rows of a dataset as they are opened: stored, by an order file, or in the order of an epoch that is computed."""
+"""Open the rows of a dataset as stored, in the order of an order file, or in the computed order of an epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which samples a rank reads, batch by batch: the same global order for any number of ranks."""
+"""Choose the samples a rank reads, batch by batch: the same global order for any number of ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All epochs of a dataset as one stream of samples, so that a number says which sample of which epoch is meant.
+"""All epochs of a dataset as one stream of samples, so that one number names a sample and its epoch.
 
 Sample k is item ``k % n`` of epoch ``k // n``, n the items of an epoch: a row, or for a dataset of several lengths a
 batch. Where every epoch is packed anew, they may differ in items, and each begins where the one before it ends. What

@@ -1,4 +1,4 @@
-"""Reports: what was measured, as typed structures; shown in the terminal or as a page. See docs/report-schema.md.
+"""Reports: measurements as typed structures, shown in the terminal or as a page. See docs/report-schema.md.
 
 tallies, ledger, lengths ─packed.report_of_rows─▶ PackedReport ─dataset_tables────┬─▶ terminal/
 trials of strategies ─compared.comparison_of──▶ Comparison ─────comparison_tables─┴─▶ page/ (tables and charts)

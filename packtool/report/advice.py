@@ -1,4 +1,4 @@
-"""What to mind, whichever strategy the verdict takes: each piece of advice with its reason, source and limits."""
+"""Advice that holds whatever strategy the verdict names, each piece with its reason, source and limits."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def _alike(entries: Sequence[Trial]) -> Iterator[Advice]:
     alike = [e for e in entries if e.metrics.homogeneity.equal_but_one > _ALIKE and e.options.get("mix_rows") is False]
     if alike:
         worst = max(alike, key=lambda e: e.metrics.homogeneity.equal_but_one)
-        found = worst.metrics.homogeneity
+        mixing = worst.metrics.homogeneity
         yield Advice(
             f"Mix the rows of {worst.label}: --mix-rows.",
-            f"Of its rows with more than two pieces, {percent(found.equal_but_one)} hold equal lengths but for one; "
-            f"{percent(found.between_rows)} of the variance of log length lies between rows, "
-            f"{percent(found.random_rows)} if rows were random. Mixing leaves padding, truncation and the number of "
+            f"Of its rows with more than two pieces, {percent(mixing.equal_but_one)} hold equal lengths but for one; "
+            f"{percent(mixing.between_rows)} of the variance of log length lies between rows, "
+            f"{percent(mixing.random_rows)} if rows were random. Mixing leaves padding, truncation and the number of "
             "rows as they are.",
             "Counted on this corpus; no paper behind these strategies measured it",
             "Not tested: what such rows do to a model.",

@@ -1,4 +1,4 @@
-"""What strategies would make of a corpus, from the trials of `packtool.comparing`."""
+"""Compare what strategies would make of a corpus, from the trials of `packtool.comparing`."""
 
 from __future__ import annotations
 

@@ -129,25 +129,25 @@ def name_of(length: int | None) -> str:
 
 def notes(comparison: Comparison) -> list[str]:
     """Note what was estimated and from what, what was not tried, and what no packing would cost."""
-    found = []
+    lines = []
     sampled = [entry for entry in comparison.entries if entry.sampled_documents is not None]
     if sampled:
         names = ", ".join(dict.fromkeys(entry.label for entry in sampled))
-        found.append(
+        lines.append(
             f"Estimated from the first {count(sampled[0].sampled_documents)} documents, packed alone: how alike the "
             f"rows of {names} are, and how many documents each holds. All other figures are of all documents."
         )
     if comparison.left_out:
-        found.append(
+        lines.append(
             f"Not tried: {', '.join(comparison.left_out)}, which places documents one by one, and there are more than "
             "two million. Name it in --compare to have it planned, too."
         )
     if (unpacked := comparison.unpacked) is not None:
-        found.append(
+        lines.append(
             f"Without packing, each document padded to the longest of its batch of {count(unpacked.batch_size)}, "
             f"{percent(unpacked.padding_ratio)} would be padding."
         )
-    return found
+    return lines
 
 
 def _figure(key: str, trial: Callable[[Any], Trial], *, brief: bool = True) -> Column[Any]:

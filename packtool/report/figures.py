@@ -1,4 +1,4 @@
-"""What each figure is called, how it is written, and what it means: one place for all tables. See docs/glossary.md."""
+"""The name, format and meaning of each figure, once for all tables. See docs/glossary.md."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ def times(value: Value) -> str:
     return "–" if value is None else f"{number(value)}×"
 
 
-def times_random(found: Homogeneity) -> Value:
+def times_random(homogeneity: Homogeneity) -> Value:
     """Say how many times as alike rows are inside as random rows of the same segments would be."""
-    return found.between_rows / found.random_rows if found.random_rows else None
+    return homogeneity.between_rows / homogeneity.random_rows if homogeneity.random_rows else None
 
 
 def _figure(

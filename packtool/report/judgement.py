@@ -1,4 +1,4 @@
-"""Whether a packed dataset is good, in words: each figure that matters against the limits of the verdict."""
+"""Judge a packed dataset in words: each figure that matters against the limits of the verdict."""
 
 from __future__ import annotations
 
@@ -69,22 +69,22 @@ def _mixing(report: PackedReport) -> Iterator[Judgement]:
     """Judge mixing where rows could have been mixed; of several row lengths, by those that are mixed least."""
     mixable = "mix_rows" in STRATEGIES[report.strategy].accepts and not report.options.get("mix_rows")
     least = max(report.buckets, key=lambda b: b.homogeneity.between_rows - b.homogeneity.random_rows)
-    found = least.homogeneity
-    if mixable and found.between_rows - found.random_rows > EVEN:
+    mixing = least.homogeneity
+    if mixable and mixing.between_rows - mixing.random_rows > EVEN:
         yield Judgement(
             False,
             f"Documents that share a row of {count(least.sequence_length)} tokens are of like length, "
-            f"{times(times_random(found))} as alike as in random rows: --mix-rows mixes them, at the same padding and "
+            f"{times(times_random(mixing))} as alike as in random rows: --mix-rows mixes them, at the same padding and "
             "truncation.",
         )
 
 
-def _waiting(found: Waiting) -> Judgement:
-    ranks, size = count(found.ranks), count(found.sequence_length)
-    rows = f"With rows of {size} tokens, {ranks} ranks wait {percent(found.dealt)} of a step"
-    if found.dealt < NOTABLE:
+def _waiting(waiting: Waiting) -> Judgement:
+    ranks, size = count(waiting.ranks), count(waiting.sequence_length)
+    rows = f"With rows of {size} tokens, {ranks} ranks wait {percent(waiting.dealt)} of a step"
+    if waiting.dealt < NOTABLE:
         return Judgement(True, f"{rows} for the slowest: it does not matter here.")
-    if found.dealt - found.balanced < NOTABLE:
-        why = f"a rank has {found.global_batch // found.ranks}, too few to even out"
-        return Judgement(False, f"{rows} for the slowest, and balanced {percent(found.balanced)}: {why}.")
-    return Judgement(False, f'{rows} for the slowest; Loader(balance="step") makes that {percent(found.balanced)}.')
+    if waiting.dealt - waiting.balanced < NOTABLE:
+        why = f"a rank has {waiting.global_batch // waiting.ranks}, too few to even out"
+        return Judgement(False, f"{rows} for the slowest, and balanced {percent(waiting.balanced)}: {why}.")
+    return Judgement(False, f'{rows} for the slowest; Loader(balance="step") makes that {percent(waiting.balanced)}.')

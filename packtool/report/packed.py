@@ -1,4 +1,4 @@
-"""The report of packed rows, from what was counted in them."""
+"""Build the report of a packed dataset from what was counted in its rows."""
 
 from __future__ import annotations
 

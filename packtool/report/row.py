@@ -1,4 +1,4 @@
-"""One row of a packed dataset as `show` gives it, decoded."""
+"""One decoded row of a packed dataset, as `show` returns it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row in the terminal: documents in alternating colours, boundaries, repeats, padding and what trains visible."""
+"""Print a row in the terminal: documents in alternating colours; boundaries, repeats, padding and training shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report holds, as types: from here come the JSON, its schema, docs/report-schema.md, tables and pages.
+"""The types of a report, from which the JSON, its schema, docs/report-schema.md, tables and pages follow.
 
 Reports are deterministic: no timings (but in `Comparison.timings`) and no paths (but in `path`), so equal datasets have
 equal reports. Metrics are those of `packtool.metrics`, under the names that they have there.

@@ -1,4 +1,4 @@
-"""What was asked of each store, and what came of it."""
+"""What was asked of each store, and what was packed of it."""
 
 from __future__ import annotations
 

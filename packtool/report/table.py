@@ -1,4 +1,4 @@
-"""A table as plain data: what its columns are called, mean and hold, and its rows. `terminal` and `page` render it."""
+"""A table as plain data: names, meanings and types of its columns, and its rows. `terminal` and `page` render it."""
 
 from __future__ import annotations
 

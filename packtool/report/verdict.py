@@ -141,8 +141,8 @@ def _least(entries: Sequence[Trial], figure: Callable[[Trial], float], same: flo
 
 def _unevenness(entry: Trial) -> float:
     """Return the variance between rows beyond that of random ones."""
-    found = entry.metrics.homogeneity
-    return max(0.0, found.between_rows - found.random_rows)
+    homogeneity = entry.metrics.homogeneity
+    return max(0.0, homogeneity.between_rows - homogeneity.random_rows)
 
 
 def _alternatives(
@@ -199,11 +199,11 @@ def _cost(entry: Trial) -> str:
         (metrics.repeated_ratio, "repeats"),
         (metrics.dropped_ratio, "of the text is dropped"),
     ]
-    found = ", ".join(f"{percent(share)} {what}" for share, what in shares if share)
+    costs = ", ".join(f"{percent(share)} {what}" for share, what in shares if share)
     rows, alike = f"{count(metrics.rows)} row{'s' * (metrics.rows != 1)}", times_random(metrics.homogeneity)
     if alike is not None:
         rows += f", {times(alike)} as alike inside as random ones"
-    return f"{found}; {rows}." if found else f"No padding, nothing dropped or repeated; {rows}."
+    return f"{costs}; {rows}." if costs else f"No padding, nothing dropped or repeated; {rows}."
 
 
 def _cuts(entry: Trial) -> str:

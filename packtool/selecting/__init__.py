@@ -1,1 +1,1 @@
-"""Which documents of which stores are packed, and how often: mixtures, hold-outs, shards, copies. Touches no files."""
+"""Select documents of stores, and how often to pack each: mixtures, hold-outs, shards, copies. Touches no files."""

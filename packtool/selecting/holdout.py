@@ -1,4 +1,4 @@
-"""Sides that a document is on by the hash of its text: the same in any store, on any day, for all copies of it."""
+"""Split documents by the hash of their text: the same in any store, on any day, for all copies of a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mixtures: how often each document of a store is packed, from a weight in epochs or a share of a token budget."""
+"""Mixtures: how often to pack each document of a store, from a weight in epochs or a share of a token budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples that keep the distribution of lengths: the same share of the documents of each length interval."""
+"""Sample documents and keep the distribution of lengths: the same share of each length interval."""
 
 from __future__ import annotations
 

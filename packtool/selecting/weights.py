@@ -1,4 +1,4 @@
-"""Weights of the stores of a mixture, as --mix takes them: how often to take each, or its share of the tokens."""
+"""Parse the weights of `--mix`: how often to take each store, or its share of the tokens."""
 
 from __future__ import annotations
 

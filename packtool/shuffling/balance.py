@@ -1,4 +1,4 @@
-"""Which rank gets which rows of a global batch, so that all are busy equally long.
+"""Deal the rows of a global batch to ranks so that all are busy equally long.
 
 With document masks a row costs the query-key pairs in its segments, and rows of one length differ in that: the slowest
 rank decides how long a step takes. The rows of a global batch are known before training, so they are dealt out evenly.
@@ -54,8 +54,8 @@ def pairs_of(segments: Segments) -> I64:
     length[joined] = 0
     pairs = np.where(segments.document == PADDING, 0, length * (length + 1) // 2)
     ends = np.concatenate([[0], np.cumsum(pairs)])
-    found: I64 = ends[segments.offsets[1:]] - ends[segments.offsets[:-1]]
-    return found
+    of_rows: I64 = ends[segments.offsets[1:]] - ends[segments.offsets[:-1]]
+    return of_rows
 
 
 def deal(costs: I64, ranks: int) -> I64:
@@ -163,11 +163,11 @@ def waiting(costs: I64, dealt: I64, way: str = STEP, micro_batch: int = 1) -> np
     >>> waiting(np.array([[3, 1]]), np.array([[[0], [1]]])).tolist()
     [0.33333333333333337]
     """
-    found = _take(costs, dealt)
+    dealt_costs = _take(costs, dealt)
     if way == STEP:
-        shares = found.sum(axis=2, keepdims=True)
+        shares = dealt_costs.sum(axis=2, keepdims=True)
     else:
-        shares = np.add.reduceat(found, np.arange(0, found.shape[2], micro_batch), axis=2)
+        shares = np.add.reduceat(dealt_costs, np.arange(0, dealt_costs.shape[2], micro_batch), axis=2)
     return _share(shares.mean(axis=1).sum(axis=1), shares.max(axis=1).sum(axis=1))
 
 
@@ -323,10 +323,10 @@ def _least_first(load: Packed, batches: I64 | None = None) -> I64:
 
 def _take(values: I64, which: I64) -> I64:
     """Take, from each batch, the values of these rows, in their shape."""
-    found: I64 = values[np.arange(len(values)).reshape(-1, *[1] * (which.ndim - 1)), which]
-    return found
+    taken: I64 = values[np.arange(len(values)).reshape(-1, *[1] * (which.ndim - 1)), which]
+    return taken
 
 
 def _share(mean: npt.NDArray[Any], largest: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    found: npt.NDArray[np.float64] = 1 - mean / np.maximum(largest, 1e-300)
-    return np.where(largest > 0, found, 0.0)
+    share: npt.NDArray[np.float64] = 1 - mean / np.maximum(largest, 1e-300)
+    return np.where(largest > 0, share, 0.0)

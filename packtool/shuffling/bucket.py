@@ -1,4 +1,4 @@
-"""The bucket shuffle: every batch from one bucket, each batch with the same number of tokens, batches in random order.
+"""The bucket shuffle: every batch from one bucket and with the same number of tokens, batches in random order.
 
 Rows are permuted within their buckets as by the atom shuffle, then cut to batches; the batches of all buckets are
 permuted together.

@@ -1,4 +1,4 @@
-"""Documents in another order before they are packed, so that rows have other neighbours in each epoch."""
+"""Reorder documents before packing, so that rows have other neighbours in each epoch."""
 
 from __future__ import annotations
 

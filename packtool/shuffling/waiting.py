@@ -1,4 +1,4 @@
-"""How long ranks wait for the slowest, since rows of one length differ in what attention within documents costs."""
+"""Compute how long ranks wait for the slowest, where rows of one length differ in the cost of attention."""
 
 from __future__ import annotations
 

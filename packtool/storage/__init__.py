@@ -1,1 +1,1 @@
-"""What packtool leaves on disk: token stores and packed datasets, readable by NumPy alone. See docs/format.md."""
+"""Token stores and packed datasets on disk, readable by NumPy alone. See docs/format.md."""

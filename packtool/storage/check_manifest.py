@@ -261,6 +261,6 @@ def _file(
     yield from _same(f"{place}.bytes", entry.bytes, HEADER_BYTES + dtype.itemsize * prod(entry.shape))
 
 
-def _same(place: str, found: object, expected: object) -> Iterator[str]:
-    if found != expected:
-        yield f"{place} is {found!r}, not {expected!r}"
+def _same(place: str, value: object, expected: object) -> Iterator[str]:
+    if value != expected:
+        yield f"{place} is {value!r}, not {expected!r}"

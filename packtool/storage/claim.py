@@ -1,4 +1,4 @@
-"""Whether a run may write to the place of an output, and with what it goes on.
+"""Claim the place of an output: decide whether a run may write there, and what it resumes.
 
 What is there decides: nothing; a dataset, finished by the same command with the same key or by another; unfinished
 work of an interrupted run, or of tasks that share it; what packtool did not write. In a directory a lock keeps others
@@ -121,24 +121,24 @@ def _refuse_overlap(place: LocalPlace | StorePlace, inputs: Iterable[Path | str]
 def _claim_store(place: StorePlace, state: State, options: Writing) -> Output:
     """Claim an output in an object store. A local directory holds what is about to be uploaded, and scratch files."""
     path = directory_for(str(place), cache_directory() if options.staging is None else Path(options.staging))
-    found = look(place)
-    resumed, finished = _decide(place, found, state, options, None)
+    contents = look(place)
+    resumed, finished = _decide(place, contents, state, options, None)
     if finished:
         tidy(place, manifests.read(place))
         remove_directory(path)
         return Output(place, path, state, resumed=True, finished=True)
-    output = UploadedOutput(place, path, state, found, resumed=resumed, quiet=options.quiet)
+    output = UploadedOutput(place, path, state, contents, resumed=resumed, quiet=options.quiet)
     try:
         with _writable(output):
             output.lock = lock.take(output.work, state.command)
         if not resumed or not state.same(look(LocalPlace(path)).unfinished):
             _empty(path)
         if not resumed:
-            place.remove([name for name in found.names if name.startswith(f"{UNFINISHED}/")])
+            place.remove([name for name in contents.names if name.startswith(f"{UNFINISHED}/")])
         with _writable(output):
             output.make()
         begun = manifests.encode(Begun(state.command, state.key, plain_arguments(options), run=uuid.uuid4().hex))
-        output.take(begun, anew=not found.names)
+        output.take(begun, anew=not contents.names)
         write_bytes(output.work / STATE, begun)
         output.pull()
     except BaseException:
@@ -214,10 +214,12 @@ def _join(output: Output, options: Writing, share: Share) -> None:
         output.make()
         if not output.finished and not output.resumed:
             LocalPlace(output.work).create(STATE, manifests.encode(begun))
-    found = _look(output, options, share).unfinished
-    if not output.finished and found is not None and found.tasks != share.count:
-        what = f"begun as {found.tasks} tasks" if found.tasks else "begun by a run without --task"
-        remedy = f"give --task I/{found.tasks}" if found.tasks else "give --resume instead of --task to go on with it"
+    begun_as = _look(output, options, share).unfinished
+    if not output.finished and begun_as is not None and begun_as.tasks != share.count:
+        what = f"begun as {begun_as.tasks} tasks" if begun_as.tasks else "begun by a run without --task"
+        remedy = "give --resume instead of --task to go on with it"
+        if begun_as.tasks:
+            remedy = f"give --task I/{begun_as.tasks}"
         raise UsageError("resume-differs", what, remedy=remedy, where=str(path))
     output.resumed, output.tasks = True, share.count
 
@@ -228,9 +230,9 @@ def _look(output: Output, options: Writing, share: Share | None) -> Found:
     if path.exists() and not path.is_dir():
         raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(path))
     require_no_links(path)
-    found = look(output.place)
-    output.resumed, output.finished = _decide(output.place, found, output.state, options, share)
-    return found
+    contents = look(output.place)
+    output.resumed, output.finished = _decide(output.place, contents, output.state, options, share)
+    return contents
 
 
 def _resumes(options: Writing, share: Share | None) -> bool:
@@ -238,20 +240,20 @@ def _resumes(options: Writing, share: Share | None) -> bool:
     return options.resume or share is not None
 
 
-def _decide(place: Place, found: Found, state: State, options: Writing, share: Share | None) -> tuple[bool, bool]:
+def _decide(place: Place, contents: Found, state: State, options: Writing, share: Share | None) -> tuple[bool, bool]:
     """Decide whether a run resumes what an earlier one left; return that, and whether the earlier one had finished.
 
     Raises:
         PacktoolError: it may not write there at all.
     """
-    if not found.names:
+    if not contents.names:
         return False, False
     if _resumes(options, share):
-        return True, _require_same(place, found, state, "give --overwrite" if share is None else "remove the output")
+        return True, _require_same(place, contents, state, "give --overwrite" if share is None else "remove the output")
     if not options.overwrite:
-        raise _not_empty(place, found)
+        raise _not_empty(place, contents)
     if not isinstance(place, LocalPlace):
-        for name in sorted(found.names):
+        for name in sorted(contents.names):
             if not is_ours(name):
                 raise other_files(name, place)
     elif not is_staged(place.path):
@@ -259,9 +261,9 @@ def _decide(place: Place, found: Found, state: State, options: Writing, share: S
     return False, False
 
 
-def _require_same(place: Place, found: Found, state: State, anew: str) -> bool:
+def _require_same(place: Place, contents: Found, state: State, anew: str) -> bool:
     """Check that what lies at a place has the same state; whether it is finished. `anew`: how to start again."""
-    if state.same(found.finished):
+    if state.same(contents.finished):
         try:
             place.require(list(listed(manifests.read(place))))
         except DataError as error:
@@ -269,27 +271,27 @@ def _require_same(place: Place, found: Found, state: State, anew: str) -> bool:
             remedy = "copy it again, or give --overwrite to make all of it again"
             raise DataError("missing-shard", what, remedy=remedy, where=error.where) from None
         return True
-    if state.same(found.unfinished):
+    if state.same(contents.unfinished):
         return False
-    if found.state is None:
+    if contents.state is None:
         what, remedy = "not empty, and not the output of an interrupted run", f"{anew}, or give another output"
         raise UsageError("nothing-to-resume", what, remedy=remedy, where=str(place))
     what = "begun with other options or inputs"
-    if found.state.command != state.command:
-        what = f"written by packtool {found.state.command}, not by packtool {state.command}"
+    if contents.state.command != state.command:
+        what = f"written by packtool {contents.state.command}, not by packtool {state.command}"
     remedy = f"give the same ones, or {anew} to start again"
     raise UsageError("resume-differs", what, remedy=remedy, where=str(place))
 
 
-def _not_empty(place: Place, found: Found) -> UsageError:
-    if found.whole:
+def _not_empty(place: Place, contents: Found) -> UsageError:
+    if contents.whole:
         what, remedy = f"holds a finished {manifests.kind_at(place)} already", "give --overwrite to replace it"
-    elif found.unfinished is not None or any(name.startswith(f"{UNFINISHED}/") for name in found.names):
-        command = "command" if found.unfinished is None else f"packtool {found.unfinished.command}"
+    elif contents.unfinished is not None or any(name.startswith(f"{UNFINISHED}/") for name in contents.names):
+        command = "command" if contents.unfinished is None else f"packtool {contents.unfinished.command}"
         what = f"holds the unfinished work of an interrupted {command}"
         remedy = "give --resume to go on, --overwrite to start again"
     else:
-        what = f"holds {min(found.names).partition('/')[0]} already"
+        what = f"holds {min(contents.names).partition('/')[0]} already"
         remedy = "choose another output, or move it away"
     return UsageError("output-not-empty", what, remedy=remedy, where=str(place))
 

@@ -1,4 +1,4 @@
-"""Where the files go that a worker has finished: into the directory of the output, or straight to its store.
+"""Deliver the files a worker finishes: into the directory of the output, or straight to its object store.
 
 A task writes to a directory of its own, its *attempt*, since one whose worker was taken for dead runs twice at once.
 What is whole is delivered from there, and may then be read by others.

@@ -1,4 +1,4 @@
-"""Write files that are either whole or not there, hashed as they are written: temporary name, fsync, rename."""
+"""Write files that are either whole or absent, hashed on the way: temporary name, fsync, rename."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of numbers that say where other things lie: checked before anything is read by them.
+"""Arrays of numbers that locate other data: checked before anything is read by them.
 
 All checks are vectorised, and read what is about to be used anyway. They raise, or leave no number that points outside
 what it points into.

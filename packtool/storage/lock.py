@@ -1,4 +1,4 @@
-"""One writer for an output: a lock that the system lets go of when its holder ends, however it ends.
+"""Lock an output for one writer; the system releases the lock when its holder ends, however it ends.
 
 Tasks that write one output together share its lock, and each has one of its own, so that none runs twice at once.
 """
@@ -134,17 +134,17 @@ def _in_use(handle: int, path: Path, kind: int) -> DataError:
 
 def _tasks_at_work(directory: Path) -> list[Holder]:
     """List the tasks that share the lock of a directory."""
-    found = []
+    holders = []
     for path in sorted(directory.glob(_OF_TASK.format(0).replace("00000", "*"))):
         with suppress(OSError):
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                found += [holder for holder in [_holder(handle)] if holder is not None]
+                holders += [holder for holder in [_holder(handle)] if holder is not None]
             finally:
                 os.close(handle)
-    return found
+    return holders
 
 
 def _holder(handle: int) -> Holder | None:

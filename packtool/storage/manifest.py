@@ -1,4 +1,4 @@
-"""Manifests: the last file written, and what makes a directory a dataset.
+"""Read and write manifests: the last file written, and what makes a directory a dataset.
 
 A manifest holds what the bytes depend on and what they contain; never paths, times, host names, workers or memory, so
 that equal input and options give equal manifests. Those other facts go to `run.json`. Its last field is a seal: the
@@ -192,10 +192,10 @@ def read(place: Typed, name: str = MANIFEST) -> Manifest:
             else f"use packtool {kind.packtool_version if known else ''} or later".replace("  ", " "),
             where=where,
         )
-    found = _SEALED.fullmatch(raw)
-    if found is None or xxhash.xxh3_128_hexdigest(found[1]).encode() != found[2]:
+    match = _SEALED.fullmatch(raw)
+    if match is None or xxhash.xxh3_128_hexdigest(match[1]).encode() != match[2]:
         raise _bad(where, "changed since it was written: its own checksum differs")
-    manifest = _parse(found[1] + b"\n}", _TYPES[kind.format], where)
+    manifest = _parse(match[1] + b"\n}", _TYPES[kind.format], where)
     require_consistent(manifest, where)
     return manifest
 

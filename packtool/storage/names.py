@@ -1,4 +1,4 @@
-"""Names of the files of a dataset, and the types of what is in them."""
+"""The names of a dataset's files, and the element types of its arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of a dataset: opened at once where that costs nothing, else one by one when they are needed."""
+"""Open the arrays of a dataset at once where that costs nothing, otherwise one by one when they are needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `packtool shuffle --order-only` wrote: another order of a packed dataset, without its rows."""
+"""Order files, as `packtool shuffle --order-only` writes them: another order of a packed dataset, without its rows."""
 
 from __future__ import annotations
 

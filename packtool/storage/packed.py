@@ -1,4 +1,4 @@
-"""The packed dataset: rows of tokens in shards, and beside them which segment of which document lies where.
+"""The packed dataset: rows of tokens in shards, and which segment of which document lies where.
 
 A shard is `tokens-NNNNN.npy` (rows × sequence_length), `segments-NNNNN.npy` and `segment_offsets-NNNNN.npy`
 (rows + 1), and `atoms-NNNNN.npy` where atoms span a varying number of rows: the rows of this shard at which an atom
@@ -94,7 +94,7 @@ class PackedBucket:
         self.rows = entry.rows
         self._keep = keep
         self._column = column
-        held = [found for shard in entry.shards if (found := getattr(shard, column))]
+        held = [entry_of_shard for shard in entry.shards if (entry_of_shard := getattr(shard, column))]
         self._files = [(self.place, file) for file in held]
         self.index_only = len(held) < len(entry.shards)
         self.gather: Gather | None = None
@@ -415,8 +415,8 @@ class PackedDataset:
         choice = self.manifest.choice
         if choice is None or choice.documents is None:
             return None
-        found = self.place.array(choice.documents, OFFSET)
-        parts = np.split(found, np.cumsum(self.manifest.store_documents)[:-1])
+        numbers = self.place.array(choice.documents, OFFSET)
+        parts = np.split(numbers, np.cumsum(self.manifest.store_documents)[:-1])
         for part, source in zip(parts, choice.sources, strict=True):
             if len(part) and not (part.min() >= 0 and part.max() < source.documents):
                 what = "names documents that the stores do not have"

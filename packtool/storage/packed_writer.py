@@ -1,4 +1,4 @@
-"""Writes one shard of a packed dataset: its tokens, segment table and atoms."""
+"""Write one shard of a packed dataset: its tokens, segment table and atoms."""
 
 from __future__ import annotations
 

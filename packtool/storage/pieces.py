@@ -1,4 +1,4 @@
-"""Pieces of work: numbered, done again without harm, and recorded when they are done. This is what resuming is.
+"""Pieces of work: numbered, idempotent, and recorded when they are done. Resuming rests on them.
 
     unfinished/pieces/shard/00017.json     what piece 17 of this kind is: sizes and checksums of its files, and counts
 
@@ -107,13 +107,13 @@ class Pieces(Generic[Done]):
 
     def recorded(self, numbers: Iterable[int]) -> dict[int, Done]:
         """Return the records that exist, whatever happened to their files."""
-        found = {}
+        records = {}
         for number in numbers:
             try:
-                found[number] = decode(LocalPlace(self.path(number).parent).read(self.path(number).name), self.type)
+                records[number] = decode(LocalPlace(self.path(number).parent).read(self.path(number).name), self.type)
             except (FileNotFoundError, ValueError):
                 continue
-        return found
+        return records
 
     def record(self, number: int, done: Done, then: Callable[[int], object] | None = None) -> None:
         """Write the record of a piece, when its files are where they go."""

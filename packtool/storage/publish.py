@@ -1,4 +1,4 @@
-"""From finished files to a dataset: put in place as a whole, in place of an older one if need be.
+"""Publish finished files as a dataset, all at once, replacing an older one if need be.
 
 A command writes its files to `unfinished/dataset`, its manifest last to `unfinished/whole.json`, and a dataset that was
 there before stays as it is. Then the new one changes places with the old one by renaming. A run that is killed on the

@@ -1,4 +1,4 @@
-"""JSON as it is found, files of a directory, and arrays whose checksums are to be checked."""
+"""Read JSON from outside, files of a directory, and arrays whose checksums are to be verified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scalars that are kept beside the tokens: one Parquet file a shard, one row a document, every value as text."""
+"""Scalars kept beside the tokens: one Parquet file a shard, one row a document, every value as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What manifests hold: types, and for every value what may stand there.
+"""The types of manifests, and the values each field may take.
 
 The limits are checked as a manifest is read; `check_manifest.py` then holds the values against each other. Unknown
 fields are refused, so that nothing in a manifest goes unread.
@@ -97,8 +97,8 @@ class TokenShard(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def files(self) -> list[FileEntry | InputEntry]:
         """Its files, those that there are."""
-        found = (self.tokens, self.offsets, self.documents, self.columns, self.loss or None)
-        return [entry for entry in found if entry is not None]
+        entries = (self.tokens, self.offsets, self.documents, self.columns, self.loss or None)
+        return [entry for entry in entries if entry is not None]
 
 
 class StoreManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -152,8 +152,8 @@ class PackedShard(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def files(self) -> list[FileEntry]:
         """Its files, those that there are."""
-        found = (self.tokens, self.loss or None, self.segments, self.segment_offsets, self.atoms)
-        return [entry for entry in found if entry is not None]
+        entries = (self.tokens, self.loss or None, self.segments, self.segment_offsets, self.atoms)
+        return [entry for entry in entries if entry is not None]
 
     @property
     def rows(self) -> int:

@@ -1,4 +1,4 @@
-"""The segment table: segments as they are stored, a record each, and as columns."""
+"""The segment table: segments as stored records, and as columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies at the place of an output, and which command put it there with which options."""
+"""What lies at the place of an output, and which command wrote it with which options."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ def lies_at(place: Place, command: str, key: str) -> str:
         ``nothing``; ``finished`` or ``unfinished`` work of this command with this key; ``other``: anything else.
     """
     try:
-        found, state = look(place), State(command, key)
-        if state.same(found.finished):
+        contents, state = look(place), State(command, key)
+        if state.same(contents.finished):
             place.require(list(listed(manifests.read(place))))
             return "finished"
     except (OSError, PacktoolError):
         return "other"
-    if state.same(found.unfinished):
+    if state.same(contents.unfinished):
         return "unfinished"
-    return "other" if found.names else "nothing"
+    return "other" if contents.names else "nothing"

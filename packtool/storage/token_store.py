@@ -146,11 +146,11 @@ class TokenStore:
         for shard, first in zip(self.manifest.shards, self.first_documents, strict=False):
             if shard.documents is None:
                 raise self._no_origins()
-            found = self.place.array(shard.documents, ORIGIN)
+            origins = self.place.array(shard.documents, ORIGIN)
             if not self.place.sound:  # where it is, a file that stays mapped would take room after it has gone
-                self._origins.append(MappedFile(self.place, shard.documents, found))
-            part = out[first : first + len(found)]
-            part[:] = found
+                self._origins.append(MappedFile(self.place, shard.documents, origins))
+            part = out[first : first + len(origins)]
+            part[:] = origins
             part["record"] += np.uint64(shard.first_record)
         return out
 
@@ -179,8 +179,8 @@ class TokenStore:
     @property
     def id_field(self) -> str | None:
         """The field with the ids of its documents, where they were kept."""
-        found = self.manifest.options.get("id_field")
-        return found if isinstance(found, str) and all(shard.columns for shard in self.manifest.shards) else None
+        field = self.manifest.options.get("id_field")
+        return field if isinstance(field, str) and all(shard.columns for shard in self.manifest.shards) else None
 
     @property
     def kept_fields(self) -> list[str]:
@@ -237,7 +237,7 @@ class TokenStore:
         """
         if documents is None:
             return int(self.manifest.counts.get("trained_tokens", self.tokens))
-        found = 0
+        trained = 0
         times = np.bincount(documents, minlength=self.documents)
         for shard, first in enumerate(self.first_documents[:-1]):
             offsets = self.offsets[shard]
@@ -245,8 +245,8 @@ class TokenStore:
             if self.loss is not None:
                 lengths = np.add.reduceat(self.loss[shard], offsets[:-1], dtype=np.int64)
                 release([self.loss[shard]])
-            found += int(lengths @ times[first : first + len(lengths)])
-        return found
+            trained += int(lengths @ times[first : first + len(lengths)])
+        return trained
 
     def release(self) -> None:
         """Give back the memory that maps the tokens, offsets and loss read so far."""
@@ -337,9 +337,9 @@ class Corpus:
     def stored_lengths(self) -> Ints:
         """Return the lengths of all documents of the stores, whichever of them were chosen."""
         if self._stored is None:
-            found = [store.lengths(self._arrays) for store in self.stores]
+            lengths = [store.lengths(self._arrays) for store in self.stores]
             self._stored = (
-                found[0] if len(found) == 1 else self._arrays.concatenated(found, np.uint32, [0] * len(found))
+                lengths[0] if len(lengths) == 1 else self._arrays.concatenated(lengths, np.uint32, [0] * len(lengths))
             )
         return self._stored
 

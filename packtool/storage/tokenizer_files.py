@@ -1,4 +1,4 @@
-"""The files of the tokenizer that stay with a dataset, so that whoever has it can decode it and go on with it."""
+"""Keep the tokenizer's files with a dataset, so that whoever has it can decode it and add to it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def require_tokenizer(place: Typed, entries: Sequence[InputEntry], sha256: str) 
         DataError: it is another one.
     """
     data = read_tokenizer(place, entries).get(TOKENIZER)
-    if data is not None and (found := hashlib.sha256(data).hexdigest()) != sha256:
-        what = f"its sha256 is {found[:12]}…, but the manifest says {sha256[:12]}…"
+    if data is not None and (digest := hashlib.sha256(data).hexdigest()) != sha256:
+        what = f"its sha256 is {digest[:12]}…, but the manifest says {sha256[:12]}…"
         remedy = "make the dataset again, or copy it again"
         raise DataError("other-tokenizer", what, remedy=remedy, where=place_of(place).where(TOKENIZER))

@@ -1,4 +1,4 @@
-"""An output on its way to an object store while it is written.
+"""Upload an output to an object store while it is written.
 
 A finished piece is uploaded while the next ones are made, and its local copy removed: local disks hold some pieces, not
 the output. The store then has what a local output has, under the same names:
@@ -56,7 +56,7 @@ class UploadedOutput(Output):
         place: of the dataset.
         path: the local directory that stands for it.
         state: command and key.
-        found: what lies at the place. Of its files only those are believed that a record names.
+        contents: what lies at the place. Of its files only those are believed that a record names.
         resumed: they are this work's.
         quiet: no progress bar.
     """
@@ -64,12 +64,12 @@ class UploadedOutput(Output):
     place: StorePlace
 
     def __init__(
-        self, place: StorePlace, path: Path, state: State, found: Found, *, resumed: bool, quiet: bool
+        self, place: StorePlace, path: Path, state: State, contents: Found, *, resumed: bool, quiet: bool
     ) -> None:
         super().__init__(place, path, state, resumed)
-        replacing = found.replacing if resumed else found.whole
+        replacing = contents.replacing if resumed else contents.whole
         self._store = ToStore(place, self.work.absolute(), replacing)
-        self._there: Mapping[str, int] = found.names if resumed else {}
+        self._there: Mapping[str, int] = contents.names if resumed else {}
         self._quiet = quiet
         self._done: dict[str, int] = {}
         self._sent: dict[str, Future[None]] = {}
@@ -106,10 +106,10 @@ class UploadedOutput(Output):
             DataError: one has.
         """
         try:
-            found = self.place.read(_STATE)
+            state = self.place.read(_STATE)
         except FileNotFoundError:
-            found = b""
-        if found != self._begun:
+            state = b""
+        if state != self._begun:
             raise self._taken()
 
     def _taken(self) -> DataError:
@@ -267,8 +267,8 @@ class UploadedOutput(Output):
         """
         there = self.place.names()
         for each in files:
-            if (found := there.get(each.name)) != each.bytes:
-                what = "is not in the store" if found is None else f"has {found} bytes in the store, not {each.bytes}"
+            if (size := there.get(each.name)) != each.bytes:
+                what = "is not in the store" if size is None else f"has {size} bytes in the store, not {each.bytes}"
                 where, remedy = self.place.where(each.name), "run the command again with --resume"
                 raise DataError("store-unreachable", what, remedy=remedy, where=where)
 
@@ -292,8 +292,8 @@ def fetch(place: StorePlace, name: str, file: Path, digest: str | None = None) -
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f"{file.name}.fetched")
     with partial.open("wb") as out:
-        found = place.digest(name, out)
-    if digest not in (None, found):
+        arrived = place.digest(name, out)
+    if digest not in (None, arrived):
         partial.unlink()
         raise place.changed(name)
     partial.replace(file)

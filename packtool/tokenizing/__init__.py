@@ -1,1 +1,1 @@
-"""From text to token ids: which tokenizer, which encoder, and the check that both encoders agree."""
+"""Turn text into token ids: find the tokenizer, choose an encoder, and check it against the reference."""

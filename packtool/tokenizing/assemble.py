@@ -1,4 +1,4 @@
-"""From finished blocks to a token store: final names, joined rejects, manifest."""
+"""Assemble finished blocks to a token store: final names, joined rejects, manifest."""
 
 from __future__ import annotations
 
@@ -113,13 +113,13 @@ def _warn(place: Place, manifest: StoreManifest) -> None:
         warn("no-documents", "no document is left", remedy="check the input and the filters", where=str(place))
 
 
-def _warn_of_special(place: str, found: Mapping[str, int], tokens: Mapping[str, int], *, chats: bool) -> None:
+def _warn_of_special(place: str, counts: Mapping[str, int], tokens: Mapping[str, int], *, chats: bool) -> None:
     """Warn of texts that hold special tokens: perhaps from other corpora, perhaps from somebody who wants to end a
     document."""
-    if not found:
+    if not counts:
         return
     names = {number: text for text, number in tokens.items()}
-    most = sorted(found.items(), key=lambda item: (-item[1], int(item[0])))
+    most = sorted(counts.items(), key=lambda item: (-item[1], int(item[0])))
     listed = ", ".join(f"{names[int(number)]} ({times:,})" for number, times in most[:5])
     what = f"texts hold special tokens, which are encoded as such: {listed}{', …' * (len(most) > 5)}"
     remedy = "give --special-tokens text to encode them as plain text"

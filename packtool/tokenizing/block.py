@@ -112,8 +112,8 @@ class BlockResult(msgspec.Struct, tag="block"):
 
     def files(self) -> list[FileEntry | InputEntry]:
         """List its files, relative to its directory."""
-        found = [self.rejected, *(entry for shard in self.shards for entry in msgspec.structs.astuple(shard))]
-        return [entry for entry in found if isinstance(entry, FileEntry | InputEntry)]
+        entries = [self.rejected, *(entry for shard in self.shards for entry in msgspec.structs.astuple(shard))]
+        return [entry for entry in entries if isinstance(entry, FileEntry | InputEntry)]
 
     @property
     def tokens(self) -> int:

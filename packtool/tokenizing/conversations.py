@@ -79,9 +79,9 @@ class Conversations:
     def spelled(self) -> dict[str, int]:
         """Count special tokens that messages spelled out since the last call, by id."""
         known = self._tokenizer.added_tokens
-        found = {str(known[text]): times for text, times in self._renderer.spelled.items() if text in known}
+        spelled = {str(known[text]): times for text, times in self._renderer.spelled.items() if text in known}
         self._renderer.spelled.clear()
-        return found
+        return spelled
 
 
 def render(renderer: Renderer, batch: RecordBatch) -> None:
@@ -129,9 +129,9 @@ class TrainedTokens:
 
     def __init__(self, data: bytes, reference: ReferenceEncoder) -> None:
         self._reference = reference
-        found = FoundTokenizer({TOKENIZER: data}, TOKENIZER)
-        spec = found.spec
-        self._spelled = _spelled(found)
+        tokenizer = FoundTokenizer({TOKENIZER: data}, TOKENIZER)
+        spec = tokenizer.spec
+        self._spelled = _spelled(tokenizer)
         self._sizes = np.fromiter(map(len, self._spelled), np.int64, len(self._spelled))
         self._faithful = _is_faithful(spec)
         self._normalizers = kinds(spec.get("normalizer"))
@@ -155,11 +155,11 @@ class TrainedTokens:
         others: list[int] = []
         for number, (begin, end) in enumerate(zip(at[starts].tolist(), at[stops].tolist(), strict=True)):
             of_text = slice(starts[number], stops[number])
-            found = self._in_ids(texts[number], utf8[number], spans[number], ids[of_text], end - begin)
-            if found is None:
+            trained_spans = self._in_ids(texts[number], utf8[number], spans[number], ids[of_text], end - begin)
+            if trained_spans is None:
                 others.append(number)
             else:
-                trained += [begin + place for span in found for place in span]
+                trained += [begin + place for span in trained_spans for place in span]
         masks = token_mask(at[:-1], at[1:], trained)
         for number in others:
             chosen = slice(starts[number], stops[number])
@@ -234,10 +234,10 @@ def _spelled(tokenizer: FoundTokenizer) -> list[bytes]:
     texts."""
     spec, added = tokenizer.spec, {token["content"] for token in tokenizer.spec.get("added_tokens") or ()}
     spell = _byte_level if "ByteLevel" in kinds(spec.get("pre_tokenizer")) else _sentencepiece
-    found = [b""] * tokenizer.vocab_size
+    spelled = [b""] * tokenizer.vocab_size
     for text, number in tokenizer.vocab.items():
-        found[number] = text.encode() if text in added else spell(text)
-    return found
+        spelled[number] = text.encode() if text in added else spell(text)
+    return spelled
 
 
 _BYTE = re.compile("<0x([0-9A-F]{2})>")

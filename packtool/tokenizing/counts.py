@@ -1,4 +1,4 @@
-"""What a block held and what became of it: counted span by span, and balanced."""
+"""Count what a block held and what became of it, span by span, so that the sums balance."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class SpanCounts(msgspec.Struct):
         """Count those of the wanted ids that occur in texts."""
         if not wanted:
             return
-        found, often = np.unique(ids[_among(wanted).take(ids, mode="clip")], return_counts=True)
-        for number, times in zip(found.tolist(), often.tolist(), strict=True):
+        numbers, often = np.unique(ids[_among(wanted).take(ids, mode="clip")], return_counts=True)
+        for number, times in zip(numbers.tolist(), often.tolist(), strict=True):
             self.special[str(number)] = self.special.get(str(number), 0) + times
 
     def require_balance(self, added: int) -> None:

@@ -1,4 +1,4 @@
-"""A batch of documents to ids: in calls of bounded size, each with the parts of documents that it encodes."""
+"""Encode a batch of documents in calls of bounded size, each with the parts of documents it encodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which encoder runs, and why."""
+"""Choose the encoder, and say why."""
 
 from __future__ import annotations
 
@@ -94,11 +94,11 @@ def choose(
         return recipe(encoder=wanted, why="asked for", shape=Shape())
     reasons = []
     for name in [wanted] if wanted != "auto" else [name for name, (kinds, _) in _FAST.items() if kind in kinds]:
-        found = _shape(name, spec)
-        if isinstance(found, Shape):
+        shape = _shape(name, spec)
+        if isinstance(shape, Shape):
             why = f"the tokenizer is one that {name} encodes exactly, verified as it runs"
-            return recipe(encoder=name, why=why, shape=found)
-        reasons.append(found)
+            return recipe(encoder=name, why=why, shape=shape)
+        reasons.append(shape)
     if wanted != "auto":
         raise unsuitable_error(reasons[0])
     why = "; ".join(reasons) or f"its model is {kind}, which has no other encoder"
@@ -115,8 +115,8 @@ def _shape(fast: str, spec: Mapping[str, Any]) -> Shape | str:
     if not installed(fast):
         return f"{fast} is not installed"
     (kinds, shape), kind = _FAST[fast], spec["model"].get("type")
-    found = shape(spec) if kind in kinds else f"its model is {kind}, not {' or '.join(kinds)}"
-    return found if isinstance(found, Shape) else f"{fast} does not support this tokenizer: {found}"
+    result = shape(spec) if kind in kinds else f"its model is {kind}, not {' or '.join(kinds)}"
+    return result if isinstance(result, Shape) else f"{fast} does not support this tokenizer: {result}"
 
 
 def settle(

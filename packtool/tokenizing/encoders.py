@@ -1,4 +1,4 @@
-"""Encoders: a batch of texts to token ids, without the tokenizer's own post-processing.
+"""Encoders: turn a batch of texts into token ids, without the tokenizer's own post-processing.
 
 `tokenizers` is the reference and works for every tokenizer.json; those of gigatoken.py, fastokens.py and splintr.py are
 much faster and used only where they are known, and verified, to give the same ids.

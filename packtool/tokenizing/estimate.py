@@ -1,4 +1,4 @@
-"""About how many documents and tokens a corpus holds: from samples spread over its bytes, for `--dry-run`."""
+"""Estimate how many documents and tokens a corpus holds, from samples across its bytes, for `--dry-run`."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def estimate(
         place = total * (2 * number + 1) // (2 * SAMPLES)
         chosen = bisect_right(ends, place)
         file = files[chosen]
-        if (found := sample(file, _span(file, place - (ends[chosen] - file.bytes)))) is not None:
-            known.append(found)
+        if (sampled := sample(file, _span(file, place - (ends[chosen] - file.bytes)))) is not None:
+            known.append(sampled)
     documents, tokens = (int(float(f"{fmean(each) * total:.3g}")) for each in zip(*known or [(0, 0)], strict=True))
     return documents, tokens
 

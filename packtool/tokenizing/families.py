@@ -1,4 +1,4 @@
-"""Which tokenizers the fast encoder is right for, and what must be done so that it is.
+"""Decide which tokenizers the fast encoder is right for, and what it takes to make it so.
 
 gigatoken can be silently wrong on shapes that its authors did not think of. So a tokenizer.json is compared with the
 shapes below, entry by entry, and what fits is handed over in the plainest form that means the same.
@@ -140,13 +140,13 @@ def split_by(pre_tokenizer: Mapping[str, Any] | None) -> tuple[str, ...] | None:
         return None
     if not splits or [step["type"] for step in splits] == ["Digits"]:
         return (GPT2,) if last.get("use_regex", True) else None
-    found = []
+    patterns = []
     for step in splits:
         pattern = (step.get("pattern") or {}).get("Regex") if step["type"] == "Split" else None
         if pattern is None or last.get("use_regex", True) or not _isolates(step, pattern):
             return None
-        found.append(pattern)
-    return tuple(found)
+        patterns.append(pattern)
+    return tuple(patterns)
 
 
 def _isolates(split: Mapping[str, Any], pattern: str) -> bool:

@@ -52,8 +52,8 @@ def _unlike_steps(spec: Mapping[str, Any]) -> str | None:
     if odd := [kind for kind in kinds(before) if kind not in _NORMALIZERS]:
         return f"its normalizer is {odd[0]}"
     for step in [*steps(before), *steps(after)]:
-        if found := _READ_APART.search((step.get("pattern") or {}).get("Regex", "")):
-            return f"its regular expression has {found[0]}, which is read in several ways"
+        if match := _READ_APART.search((step.get("pattern") or {}).get("Regex", "")):
+            return f"its regular expression has {match[0]}, which is read in several ways"
     return None
 
 
@@ -90,13 +90,13 @@ class FastokensEncoder:
 
 def _whole(vocab: Mapping[str, int], tokens: Sequence[Mapping[str, Any]], vocab_size: int) -> dict[str, int]:
     """Return a vocabulary as fastokens takes it: an entry for every byte and every id, and none that is empty."""
-    found = {text: number for text, number in vocab.items() if text}
-    found |= {text: vocab_size + number for number, text in enumerate(sorted(BYTE_CHARACTERS - vocab.keys()))}
-    if max(found.values(), default=-1) >= len(found):
-        found = {token["content"]: token["id"] for token in tokens} | found
-        gaps = set(range(max(found.values()))) - set(found.values())
-        found |= {f"\0{number}": number for number in gaps}  # what no bytes can become
-    return found
+    entries = {text: number for text, number in vocab.items() if text}
+    entries |= {text: vocab_size + number for number, text in enumerate(sorted(BYTE_CHARACTERS - vocab.keys()))}
+    if max(entries.values(), default=-1) >= len(entries):
+        entries = {token["content"]: token["id"] for token in tokens} | entries
+        gaps = set(range(max(entries.values()))) - set(entries.values())
+        entries |= {f"\0{number}": number for number in gaps}  # what no bytes can become
+    return entries
 
 
 def _load(tokenizer: str) -> Any:

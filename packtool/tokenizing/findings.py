@@ -1,4 +1,4 @@
-"""What earlier runs found of a tokenizer.json, in the user's cache.
+"""Keep what earlier runs found out about a tokenizer.json, in the user's cache.
 
 To parse the file, load the reference and ask the probes takes longest where little is encoded. So what was found is
 kept: for this very file, this very code, these versions of the encoders, and what was asked.

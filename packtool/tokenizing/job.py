@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from packtool.corpus import blocks
+from packtool.corpus.file_bytes import OTHER_BYTES, changed
 from packtool.corpus.pages import agree
 from packtool.corpus.records import Block, CorpusFile
-from packtool.corpus.source import OTHER_BYTES, changed
 from packtool.engines import Engine
 from packtool.places.npy import FileEntry
 from packtool.progress import Progress
@@ -62,8 +62,8 @@ class Job:
             self._start_again(why)
 
     def _files(self, piece: int, done: Done) -> tuple[Path, list[FileEntry | InputEntry]]:
-        found = done.files() if isinstance(done, tasks.BlockResult) else []
-        return tasks.block_directory(self._scratch, piece), found
+        files = done.files() if isinstance(done, tasks.BlockResult) else []
+        return tasks.block_directory(self._scratch, piece), files
 
     def _forget(self, pieces: set[int]) -> None:
         """Leave nothing of pieces that are to be done, or done again."""
@@ -164,9 +164,9 @@ class Job:
         limit = self.context.max_errors
         if limit is None:
             return
-        found = [span for result in self.results().values() for span in result.spans]
-        if sum(span.rejects for span in found) > limit:
-            worst = max(found, key=lambda span: span.rejects)
+        spans = [span for result in self.results().values() for span in result.spans]
+        if sum(span.rejects for span in spans) > limit:
+            worst = max(spans, key=lambda span: span.rejects)
             reasons = ", ".join(f"{count} {code}" for code, count in sorted(worst.rejected.items()))
             raise tasks.too_many(limit, tasks.shown_file(self.files[worst.file]), f"here {reasons}")
 

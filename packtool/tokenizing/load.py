@@ -58,8 +58,8 @@ class FoundTokenizer:
         ids = _with_added(vocab, added)
         if ids is None:
             find = reference_tokenizer(self.data).token_to_id
-            found = {token["content"]: find(token["content"]) for token in added}
-            ids = vocab | {text: number for text, number in found.items() if number is not None}
+            added_ids = {token["content"]: find(token["content"]) for token in added}
+            ids = vocab | {text: number for text, number in added_ids.items() if number is not None}
         if not ids:
             raise self._bad("its vocabulary is empty")
         return ids
@@ -72,14 +72,14 @@ class FoundTokenizer:
     @cached_property
     def configs(self) -> list[Mapping[str, Any]]:
         """The parsed configuration files, most telling first."""
-        found: list[Mapping[str, Any]] = []
+        configs: list[Mapping[str, Any]] = []
         for name in [name for name in TOKENIZER_CONFIGS if name in self.files]:
             try:
-                found.append(msgspec.json.decode(self.files[name], type=dict[str, Any]))
+                configs.append(msgspec.json.decode(self.files[name], type=dict[str, Any]))
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 what, where = f"not valid JSON ({error})", f"{self.where}: {name}"
                 raise DataError("bad-tokenizer-config", what, remedy="fix or remove it", where=where) from None
-        return found
+        return configs
 
     def _bad(self, what: str) -> DataError:
         remedy = "give a tokenizer.json as the tokenizers library writes it"
@@ -140,13 +140,13 @@ def load(
         DataError: no such tokenizer, or it can't be read; the hub can't be reached.
         UsageError: no EOS or BOS is known, or the one asked for is not in the vocabulary.
     """
-    found = find(source, revision)
-    digests = {name: hashlib.sha256(data).hexdigest() for name, data in found.files.items()}
+    tokenizer = find(source, revision)
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in tokenizer.files.items()}
 
     def settle() -> _Settled:
-        vocab, configs, marks = found.vocab, found.configs, marked(found.spec)
+        vocab, configs, marks = tokenizer.vocab, tokenizer.configs, marked(tokenizer.spec)
         warnings: list[TokenizerWarning] = []
-        if asked := not_applied(found.spec):
+        if asked := not_applied(tokenizer.spec):
             what = f"the tokenizer.json asks for {' and '.join(asked)}, which is not done"
             remedy = "nothing is lost: whole documents are stored, always alike"
             warnings.append(TokenizerWarning("tokenizer-options", what, remedy))
@@ -157,16 +157,16 @@ def load(
             bos_id, _ = special("bos", bos_token, vocab, configs, marks)
         elif not chats:
             warnings += warnings_of_bos(configs)
-        contents = (token["content"] for token in found.spec.get("added_tokens") or ())
+        contents = (token["content"] for token in tokenizer.spec.get("added_tokens") or ())
         added = {content: vocab[content] for content in contents if content in vocab}
-        info = TokenizerInfo(digests[TOKENIZER], found.vocab_size, eos_id, eos_text, bos_id, added)
+        info = TokenizerInfo(digests[TOKENIZER], tokenizer.vocab_size, eos_id, eos_text, bos_id, added)
         return _Settled(info, tuple(sorted(marks)), warnings)
 
     finding = findings.finding(kept, digests, eos_token, bos, bos_token, chats)
     settled = findings.found(finding, _Settled, settle)
     for each in settled.warnings:
-        warn(each.code, each.what, remedy=each.remedy, where=found.where)
-    return LoadedTokenizer(found, settled.info, settled.special, found.files)
+        warn(each.code, each.what, remedy=each.remedy, where=tokenizer.where)
+    return LoadedTokenizer(tokenizer, settled.info, settled.special, tokenizer.files)
 
 
 def find(source: str | Path | None = None, revision: str | None = None) -> FoundTokenizer:
@@ -213,9 +213,9 @@ def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
 def _tokenizer(path: Path) -> bytes:
     """Read a tokenizer.json; refuse what is known to be something else, with the way to one."""
     data = _bytes(path)
-    found = other_formats.recognized(path.name, data)
-    if found is not None:
-        raise DataError("bad-tokenizer", found[0], remedy=found[1], where=str(path))
+    recognized = other_formats.recognized(path.name, data)
+    if recognized is not None:
+        raise DataError("bad-tokenizer", recognized[0], remedy=recognized[1], where=str(path))
     return data
 
 

@@ -57,8 +57,8 @@ def cut_of(spec: Mapping[str, Any]) -> str:
         return BEFORE if kind == "WordPiece" and not unlike_bert(spec) else ""
     if split_by(spec.get("pre_tokenizer")) in SETTLED and steps(spec.get("normalizer")) in ([], [NFC]):
         return BEFORE
-    found = shape(spec) if spec["model"].get("byte_fallback") else ""
-    if isinstance(found, str) or _JOINS.search("\0".join(spec["model"]["vocab"])):
+    known_shape = shape(spec) if spec["model"].get("byte_fallback") else ""
+    if isinstance(known_shape, str) or _JOINS.search("\0".join(spec["model"]["vocab"])):
         return ""
     if not marks_beginnings(spec):
         return BEFORE
@@ -116,5 +116,5 @@ def _last_cut(text: str, start: int, limit: int, fits: re.Pattern[str]) -> int:
 
 def _first_cut(text: str, start: int, fits: re.Pattern[str]) -> int:
     """Find the first safe cut from `start`, which is above 0, on; 0 for none."""
-    found = fits.search(text, start)
-    return found.start() if found else 0
+    match = fits.search(text, start)
+    return match.start() if match else 0

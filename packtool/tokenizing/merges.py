@@ -1,4 +1,4 @@
-"""The merges of a BPE that ever apply: of the others, which may be more than half, an encoder need not know.
+"""Find the merges of a BPE that ever apply; an encoder needs no others, which may be more than half.
 
 A tokenizer.json that was converted from ranked entries, as those of Llama 3 and Gemma were, has a merge for every way
 to split an entry in two. But BPE comes to an entry in one way, wherever it stands: as it does to the entry alone, since
@@ -83,8 +83,8 @@ def applying(vocab: Collection[str], merges: _Merges) -> npt.NDArray[np.bool_]:
     while len(entries):
         ends = np.cumsum(sizes)
         wanted = symbols * len(vocab) + np.append(symbols[1:], 0)
-        found = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        ranks = np.where(keys[found] == wanted, order[found], len(pairs))
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        ranks = np.where(keys[at] == wanted, order[at], len(pairs))
         ranks[ends - 1] = len(pairs)
         best = np.minimum.reduceat(ranks, ends - sizes)
         whole = sizes == 2

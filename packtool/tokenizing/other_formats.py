@@ -1,4 +1,4 @@
-"""Files that hold a tokenizer, or should, but are no tokenizer.json: what each is, and the way to one."""
+"""Recognize tokenizer files that are no tokenizer.json, and say how to convert each."""
 
 from __future__ import annotations
 
@@ -61,5 +61,5 @@ def remedy_for_encoding(name: str) -> str:
 
 def beside(directory: Path) -> str:
     """Name a file in a directory that a tokenizer.json can be made of; empty if there is none."""
-    found = (path.name for pattern in _NAMES for path in sorted(directory.glob(pattern)))
-    return next(found, "")
+    names = (path.name for pattern in _NAMES for path in sorted(directory.glob(pattern)))
+    return next(names, "")

@@ -1,4 +1,4 @@
-"""A tokenizer.json as far as packtool looks into it."""
+"""The parts of a tokenizer.json that packtool looks into."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def not_applied(spec: Mapping[str, Any]) -> list[str]:
     ['truncation to 128 tokens', 'BPE dropout']
     """
     cut = spec.get("truncation")
-    found = [f"truncation to {cut.get('max_length')} tokens"] if isinstance(cut, dict) else []
-    return found + ["BPE dropout"] * bool(spec["model"].get("dropout"))
+    steps = [f"truncation to {cut.get('max_length')} tokens"] if isinstance(cut, dict) else []
+    return steps + ["BPE dropout"] * bool(spec["model"].get("dropout"))
 
 
 _ABSENT, _NULL = msgspec.Raw(), msgspec.Raw(b"null")

@@ -1,4 +1,4 @@
-"""The tokens that begin and end every document."""
+"""Settle the tokens that begin and end every document."""
 
 from __future__ import annotations
 
@@ -134,8 +134,8 @@ def _named(option: str, wanted: str | int, vocab: Mapping[str, int]) -> tuple[in
     """Find a token by its id (a number is always an id) or its text."""
     if isinstance(wanted, int) or wanted.isdecimal():
         number = int(wanted)
-        for text, found in vocab.items():
-            if found == number:
+        for text, entry in vocab.items():
+            if entry == number:
                 return number, text
         what = f"no token has the id {number}"
     elif wanted in vocab:

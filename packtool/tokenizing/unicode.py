@@ -1,4 +1,4 @@
-"""Texts on which two encoders may differ because they follow different versions of Unicode.
+"""Find texts on which two encoders may differ because they follow different versions of Unicode.
 
 A pattern such as `\\p{L}+` finds a new letter only where the library knows it, and a new mark is moved by NFC only
 where it is known. So texts with characters that are too new go to the reference. Which these are does not depend on the
@@ -37,10 +37,10 @@ def table(*names: str) -> Table:
     (True, False)
     """
     data = (Path(__file__).parents[1] / "assets" / "unicode.json").read_bytes()
-    found = msgspec.json.decode(data)
+    ranges = msgspec.json.decode(data)
     codes = np.zeros(0x110000, np.bool_)
     for name in names:
-        for each in found[name]:
+        for each in ranges[name]:
             low, _, high = each.partition("-")
             codes[int(low, 16) : int(high or low, 16) + 1] = True
     return codes

@@ -1,4 +1,4 @@
-"""The check that the fast encoder gives the ids of the reference: on fixed probes, and on a running sample."""
+"""Check that the fast encoder gives the ids of the reference: on fixed probes, and on a running sample."""
 
 from __future__ import annotations
 
@@ -133,11 +133,11 @@ class Verified:
             if not len(ids) or ids.max() < self._vocab_size:
                 return ids, lengths
             apart = [bool((part >= self._vocab_size).any()) for part in _split(ids, lengths)]
-        found = []
+        encoded = []
         for to_reference, group in groupby(zip(apart, texts, strict=True), itemgetter(0)):
             some = [text for _, text in group]
-            found.append(self.reference.encode(some) if to_reference else self._encode(some))
-        ids, lengths = map(np.concatenate, zip(*found, strict=True))
+            encoded.append(self.reference.encode(some) if to_reference else self._encode(some))
+        ids, lengths = map(np.concatenate, zip(*encoded, strict=True))
         return ids, lengths
 
     def require(self, texts: Sequence[str]) -> None:

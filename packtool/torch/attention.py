@@ -1,4 +1,4 @@
-"""Attention within documents, in the three forms that PyTorch offers: a dense mask, FlexAttention, and `varlen`."""
+"""Attention within documents in PyTorch's three forms: a dense mask, FlexAttention, and `varlen`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loader: batches for this rank, in parallel, with a state of one number."""
+"""Load batches for this rank, in parallel, with a state of one number."""
 
 from __future__ import annotations
 

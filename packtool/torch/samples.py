@@ -1,4 +1,4 @@
-"""Samples of a packed dataset as tensors: a map-style dataset, as PyTorch calls it."""
+"""Samples of a packed dataset as tensors: a map-style dataset in PyTorch's terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a batch travels from a worker to the training process.
+"""Send a batch from a worker to the training process.
 
 PyTorch sends each tensor through shared memory of its own, which takes a handshake between the two processes. A batch
 is many small tensors, so that would cost more than making them. Here it goes through the pipe as one message, in the

@@ -1,4 +1,4 @@
-"""Arrays in files: what may exceed memory is mapped, by this process and by others, and knows its file."""
+"""Arrays in files: those that may exceed memory are mapped, here and in other processes, and know their file."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class ArrayFile(NamedTuple):
         """
         size = self.offset + self.dtype.itemsize * int(np.prod(self.shape))
         with self.path.open("r+b" if writable else "rb") as file:
-            if (found := os.fstat(file.fileno()).st_size) < size:
-                what, remedy = f"has {found} bytes where {size} were written", "start again with --overwrite"
+            if (there := os.fstat(file.fileno()).st_size) < size:
+                what, remedy = f"has {there} bytes where {size} were written", "start again with --overwrite"
                 raise DataError("damaged-scratch", what, remedy=remedy, where=str(self.path))
             data = MappedBytes((size,), np.uint8, buffer=mapped(file.fileno(), size, writable=writable).base)
         data.path = self.path

@@ -1,4 +1,4 @@
-"""All rows of a dataset, bucket by bucket: what `pack` and every `shuffle` do once they know plans and orders."""
+"""Write all rows of a dataset, bucket by bucket: what `pack` and every `shuffle` do with their plans and orders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from packtool.writing.first_pass import partition
 from packtool.writing.input_check import Checked, InputCheck, unchecked
 from packtool.writing.memory import Budget
 from packtool.writing.partitions import PartitionContents
-from packtool.writing.rows import OrderedRows, PlannedRows, RowsWithoutTokens
+from packtool.writing.planned_rows import OrderedRows, PlannedRows, RowsWithoutTokens
 from packtool.writing.second_pass import PartitionedRows
 from packtool.writing.shards import RowWriter, ShardForm
 from packtool.writing.source import Source

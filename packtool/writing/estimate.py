@@ -1,4 +1,4 @@
-"""About how many bytes a packed dataset takes, from its plan."""
+"""Estimate how many bytes a packed dataset takes, from its plan."""
 
 from __future__ import annotations
 

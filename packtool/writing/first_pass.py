@@ -1,4 +1,4 @@
-"""The first of two passes beyond memory: units in stored order, every atom to the partition that its key names.
+"""The first of two passes beyond memory: read units in stored order, and send every atom to its key's partition.
 
 A partition holds the atoms whose keys have the same top bits, with their segments and tokens: small enough to be read
 and sorted in memory by the second pass. Tasks share the work, as threads or on the workers of a cluster; each fills a

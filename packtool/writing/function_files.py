@@ -1,4 +1,4 @@
-"""Functions in files, for other processes: the arrays they hold lie beside them, mapped by all who call them."""
+"""Save functions to files for other processes; the arrays they hold lie beside them, mapped by every caller."""
 
 from __future__ import annotations
 

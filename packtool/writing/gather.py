@@ -1,4 +1,4 @@
-"""The one place that moves tokens: slices of memory-mapped shards, in any order, into one contiguous buffer.
+"""Gather tokens: slices of memory-mapped shards, in any order, into one buffer. Nothing else moves tokens.
 
 Arrow's string views are (buffer, offset, length) triples, which is what a segment table is; casting such an array to
 contiguous binary is a loop of memory copies in C++. Segments that follow each other in a shard are copied as one.
@@ -77,9 +77,9 @@ class Gatherer:
         stored = np.flatnonzero(array < self._padding)
         parts: list[Any] = self._read(array[stored], start[stored], length[stored])
         if len(stored) < len(array):
-            found = iter(parts)
+            in_order = iter(parts)
             here = zip((array - self._padding).tolist(), length.tolist(), strict=True)
-            parts = [next(found) if fill < 0 else self._fills[fill][:count] for fill, count in here]
+            parts = [next(in_order) if fill < 0 else self._fills[fill][:count] for fill, count in here]
         return np.frombuffer(b"".join(parts), self._dtype)
 
     def slices(self, segments: Segments) -> Slices:
@@ -89,9 +89,9 @@ class Gatherer:
         if len(real) == len(document):
             array, start = self._locate(document, start, length)
         else:
-            found = self._locate(document.take(real), start.take(real), length.take(real))
+            located = self._locate(document.take(real), start.take(real), length.take(real))
             array, start = np.where(document == PADDING, self._padding, self._eos), np.zeros(len(document), np.int64)
-            array[real], start[real] = found
+            array[real], start[real] = located
         return coalesce(array, start, length)
 
 

@@ -1,4 +1,4 @@
-"""What is read is what was written: the checksum of every input file, once in a run, beside the copying."""
+"""Verify the checksum of every input file, once in a run, while copying."""
 
 from __future__ import annotations
 
@@ -133,11 +133,11 @@ def unchecked(pieces: Pieces[Checked], files: int) -> list[int]:
 
 
 def _require_undamaged(pieces: Pieces[Checked]) -> None:
-    for found in pieces.recorded(pieces.numbers()).values():
-        if found.damage:
+    for checked in pieces.recorded(pieces.numbers()).values():
+        if checked.damage:
             raise DataError(
                 "input-was-damaged",
-                f"a task found damaged input, which others may have copied: {found.damage}",
+                f"a task found damaged input, which others may have copied: {checked.damage}",
                 remedy="restore the input, remove the output, and run all tasks again",
                 where=str(pieces.output.place),
             )

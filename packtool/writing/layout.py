@@ -1,4 +1,4 @@
-"""Rows from a plan and an order: the last pure step before tokens move.
+"""Lay out rows from a plan and an order: the last pure step before tokens move.
 
 Units, in their final order, are joined to rows; what a unit or the last row lacks becomes padding; segments that
 continue each other inside a row become one, so that the segment table depends on the rows alone and not on the way
@@ -82,10 +82,10 @@ class Layout:
     def segments_of(self, rows: I64) -> Segments:
         """Return the segments of the rows of these numbers, in the order given, as `segments` does."""
         units, there = self.units_of(rows)
-        found = self.plan.segments(units)
+        segments = self.plan.segments(units)
         counts = np.zeros(len(there), np.int64)
-        counts[there] = np.diff(found.offsets)
-        whole = Segments(found.document, found.start, found.length, found.repeated, offsets_of(counts))
+        counts[there] = np.diff(segments.offsets)
+        whole = Segments(segments.document, segments.start, segments.length, segments.repeated, offsets_of(counts))
         return join(pad(whole, self.plan.unit), self.plan.unit, self.plan.sequence_length)
 
     def batches(self, first_row: int, last_row: int, times: int = 1) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""How the memory that a user grants is shared out: whether tokens move once or twice, and in what portions."""
+"""Divide the memory that a user grants: whether tokens move once or twice, and in what portions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of very many atoms, part by part: keys are drawn once, and wait on disk for the part that needs them."""
+"""Order very many atoms part by part: keys are drawn once, and wait on disk for the part that needs them."""
 
 from __future__ import annotations
 

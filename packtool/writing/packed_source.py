@@ -1,4 +1,4 @@
-"""The units of a packed dataset, as they are stored: read to be put into another order."""
+"""Read the units of a packed dataset as they are stored, to put them into another order."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class PackedSource(Source):
 
     def scan(self, first: int, last: int) -> Units:
         if not self._copiers:
-            found = self._stored.scan(first, last)
-            return found, self._gathered(found)
+            scanned = self._stored.scan(first, last)
+            return scanned, self._gathered(scanned)
         row = first // self._per_row
         rows = [column.tokens(row, -(-last // self._per_row)) for column in self._columns]
         segments = self._stored.scan(first, last) if self._stored.has_segments else None

@@ -1,4 +1,4 @@
-"""What lies between two passes: every atom of a plan in the file of a partition, here or in the store of the output."""
+"""Partitions between two passes: every atom of a plan in the file of one, here or in the store of the output."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ class Partitions:
 
     def files(self, number: int) -> list[ScratchFile]:
         """List the files of a partition in stored order."""
-        found = []
+        files = []
         for task, contents in enumerate(self.tasks):
             if contents.atoms[number]:
                 place, name = self.delivery.locate(scratch_file(self.directory, number, task))
-                found.append(ScratchFile(place, name, contents.xxh3_128[number]))
-        return found
+                files.append(ScratchFile(place, name, contents.xxh3_128[number]))
+        return files
 
     def remove(self, number: int) -> None:
         """Remove the files of a partition, which no row needs any more."""

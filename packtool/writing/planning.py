@@ -1,4 +1,4 @@
-"""Plans of a corpus: in memory or, where they might exceed it, window by window and on disk.
+"""Plan a corpus: in memory or, where the plans might exceed it, window by window and on disk.
 
 Windows are planned by tasks of their own; their plans are joined on disk, where workers map them.
 """

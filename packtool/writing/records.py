@@ -1,4 +1,4 @@
-"""Tokens that say whether they train: they move as records of both, and come apart where they are written."""
+"""Records of tokens and whether each trains: they move together, and come apart where they are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A packed dataset planned again, with its documents in the order of another epoch: in memory, and without files."""
+"""Plan a packed dataset again with the documents of another epoch's order: in memory, without files."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def _options(manifest: PackedManifest, seed: int) -> PackOptions:
     """Read the options of the strategy as the manifest has them."""
     recorded = manifest.options
     names = names_recorded(PackOptions, manifest.strategy)
-    found: dict[str, Any] = {name: recorded[name] for name in names if name in recorded}
+    options: dict[str, Any] = {name: recorded[name] for name in names if name in recorded}
     for name in ("padding_threshold", "max_repetition"):
-        if name in found:
-            found[name] = Fraction(found[name])
+        if name in options:
+            options[name] = Fraction(options[name])
     if "mix_rows" in names:
-        found["mix_rows"] = recorded.get("mix_rows", False)  # rows that are not mixed are not mentioned
-    return PackOptions(**{**found, "seed": seed})
+        options["mix_rows"] = recorded.get("mix_rows", False)  # rows that are not mixed are not mentioned
+    return PackOptions(**{**options, "seed": seed})

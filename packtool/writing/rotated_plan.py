@@ -1,4 +1,4 @@
-"""Rows of the partial shuffle with other rotations of their lanes, made of the rows of one epoch."""
+"""Rows of the partial shuffle under other rotations of their lanes, derived from the rows of one epoch."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class RotatedPlan(Plan):
 
     def parts(self, units: Ints) -> Segments:
         """Return which part of which stored row (`document`) each row is made of."""
-        found = self._parts.segments(units)
-        lane, step = np.divmod(found.document, self._steps)
-        return Segments(step * self._lanes + lane, found.start, found.length, found.repeated, found.offsets)
+        segments = self._parts.segments(units)
+        lane, step = np.divmod(segments.document, self._steps)
+        return Segments(step * self._lanes + lane, segments.start, segments.length, segments.repeated, segments.offsets)
 
     def segments(self, units: Ints) -> Segments:
         parts = self.parts(units)

@@ -1,4 +1,4 @@
-"""Scratch files of a shuffle beyond memory: atoms with their keys, segments and tokens, appended block by block.
+"""Scratch files of a shuffle beyond memory: atoms with keys, segments and tokens, appended block by block.
 
 A file is one task's share of one partition. A block is a header (its atoms, units and segments, `<i8`) and the columns
 of `Atoms`, one after the other.

@@ -1,4 +1,4 @@
-"""The second of two passes beyond memory: partition after partition is read and sorted; its units, joined, are rows.
+"""The second of two passes beyond memory: read and sort each partition, and join its units to rows.
 
 Ties of keys are settled by index, because a partition holds its atoms in stored order.
 """
@@ -18,7 +18,7 @@ from packtool.storage.segment_table import from_table
 from packtool.writing import scratch
 from packtool.writing.layout import unit_range
 from packtool.writing.partitions import Partitions
-from packtool.writing.rows import Batch, PlannedRows, rows_of
+from packtool.writing.planned_rows import Batch, PlannedRows, rows_of
 from packtool.writing.scratch import Atoms, empty_atoms
 from packtool.writing.source import Units
 

@@ -1,4 +1,4 @@
-"""Rows to the shards of one directory: written, hashed and counted batch by batch, each shard a task of its own."""
+"""Write rows to the shards of one directory, hashed and counted batch by batch; each shard is a task."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from packtool.storage.pieces import Pieces
 from packtool.storage.schema import PackedShard
 from packtool.writing.function_files import sent
 from packtool.writing.input_check import InputCheck
-from packtool.writing.rows import PlannedRows
+from packtool.writing.planned_rows import PlannedRows
 
 
 class ShardTask(NamedTuple):

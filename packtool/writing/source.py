@@ -1,4 +1,4 @@
-"""Where units are read from: what the two sources, token stores under a plan and packed datasets, have in common."""
+"""The source of units: what token stores under a plan and packed datasets have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The units of a plan, gathered from token stores."""
+"""Gather the units of a plan from token stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A packed dataset as a plan: its rows, cut to the units that its atoms are made of, ready for another order."""
+"""A packed dataset as a plan: its rows, cut to the units of its atoms, ready for another order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of datasets without tokens: gathered from the token stores that they were planned from.
+"""Gather the rows of datasets without tokens from the token stores they were planned from.
 
 A batch is one gather. Where documents lie is looked up in the stores' mapped offsets, so a process holds nothing that
 grows with the corpus. Segments and offsets are files that may be damaged: nothing is copied before they were held

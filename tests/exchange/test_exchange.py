@@ -14,7 +14,7 @@ import pytest
 import packtool
 from packtool import exchange
 from packtool.errors import DataError, PacktoolError, UsageError
-from packtool.exchange.contents import contents_of
+from packtool.exchange.exported import contents_of
 from packtool.exchange.formats import datatrove, megatron, raw
 from packtool.exchange.model import Contents, Format, ReadOptions
 from packtool.options.names import EXPORTS, IMPORTS
@@ -110,8 +110,8 @@ def test_rows_keep_their_order(
     stores: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
 ) -> None:
     """What is exported is what a trainer reads, row for row, however it is cut to parts and blocks."""
-    monkeypatch.setattr("packtool.exchange.contents.BLOCK_TOKENS", 150)
-    monkeypatch.setattr("packtool.exchange.contents.PART_TOKENS", 200)
+    monkeypatch.setattr("packtool.exchange.exported.BLOCK_TOKENS", 150)
+    monkeypatch.setattr("packtool.exchange.exported.PART_TOKENS", 200)
     source = made(stores["small"], tmp_path, kind)
     chosen = exchange.FORMATS[name]
     if kind in ("buckets", *REMAINDERS) and not chosen.several_lengths:

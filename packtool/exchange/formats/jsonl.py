@@ -71,9 +71,9 @@ def _document(line: bytes, options: ReadOptions, wanted: list[str] | None, where
     if not isinstance(ids, list) or not all(type(each) is int and 0 <= each < 1 << 63 for each in ids):
         raise DataError("bad-ids", "not a list of token ids", remedy="fix the line, or give --field", where=where)
     if wanted is not None and names != wanted:
-        found = ", ".join(names) or "nothing"
+        fields_there = ", ".join(names) or "nothing"
         raise bad_mask(
-            f"{found} says which tokens train, but {', '.join(wanted) or 'nothing'} in the first record", where
+            f"{fields_there} says which tokens train, but {', '.join(wanted) or 'nothing'} in the first record", where
         )
     masks = {}
     for mask in names:

@@ -31,9 +31,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Found]:
             name = columns[0]
             before, ids, held = 0, 0, _ids(file.metadata, name)
             for batch in file.iter_batches(_ROWS, columns=columns, use_threads=False):
-                found = tables.found(batch, before, name, str(path))
-                before, ids = before + batch.num_rows, ids + len(found.tokens)
-                yield replace(found, share=min(ids / max(held, 1), 1.0))
+                documents = tables.found(batch, before, name, str(path))
+                before, ids = before + batch.num_rows, ids + len(documents.tokens)
+                yield replace(documents, share=min(ids / max(held, 1), 1.0))
     except (pa.ArrowInvalid, OSError) as error:
         raise damaged(path, f"not a readable Parquet file ({error})") from None
 

@@ -1,4 +1,4 @@
-"""Algorithm 1 of Bucket Pre-training on the histogram of lengths: the buckets of document by document, in runs.
+"""Algorithm 1 of Bucket Pre-training on the histogram of lengths: the same buckets as document by document.
 
 Documents stand in one order: those longer than the largest bucket, longest first; then the others, counted by length;
 last, at most one document whose front is gone already. It was the shortest when it was first cut and has become

@@ -1,4 +1,4 @@
-"""From runs of bins to the items in them: a radix sort by length in cache-sized blocks, then strided copies."""
+"""Assign documents to runs of bins: a radix sort by length in cache-sized blocks, then strided copies."""
 
 from __future__ import annotations
 

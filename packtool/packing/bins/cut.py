@@ -1,4 +1,4 @@
-"""Documents cut to whole rows and a tail each: what every bin-packing strategy begins with."""
+"""Cut documents to whole rows and a tail each: the first step of every bin-packing strategy."""
 
 from __future__ import annotations
 

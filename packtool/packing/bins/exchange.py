@@ -1,4 +1,4 @@
-"""Groups of segments change places between rows, until rows are as mixed as random ones.
+"""Exchange groups of segments between rows, until the rows are as mixed as random ones.
 
 How alike rows are is the share of the variance of log length that lies between them; the goal is what random rows have.
 Rounds of four kinds follow each other:

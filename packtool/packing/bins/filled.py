@@ -1,4 +1,4 @@
-"""Bins of tails, filled: what the bin-packing strategies end with, as a plan or as counts alone.
+"""Filled bins of tails: the last step of the bin-packing strategies, as a plan or as counts alone.
 
 A fill says how many tails of each length lie in a bin. That is enough to count rows, since equal bins are counted once
 and multiplied; a plan then assigns documents to the tails.
@@ -193,7 +193,7 @@ class FilledBins:
         wanted = runs.count - skipped
         items = wanted * runs.bins[runs.run_of()]
         chosen = np.flatnonzero(items)
-        found = 0
+        long = 0
         counts = self.documents.counts
         longer = np.append(counts[::-1].cumsum()[::-1] - counts, 0)
         for here, size, inside in some_entries(items[chosen]):
@@ -201,8 +201,8 @@ class FilledBins:
             bin, item = np.divmod(inside, np.repeat(wanted[part], size))
             first = longer[runs.length[part]] + runs.first[part] + skipped[part]
             places = np.repeat(first, size) + bin * np.repeat(runs.count[part], size) + item
-            found += int(np.count_nonzero(self.lengths[self._order[places]] >= self.sequence_length))
-        return found
+            long += int(np.count_nonzero(self.lengths[self._order[places]] >= self.sequence_length))
+        return long
 
 
 def beyond(runs: Runs, sequence_length: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""First fit of items in any order: a tree of the room in bins leads to the first bin that an item fits."""
+"""First fit of items in any order: a tree over the room in bins finds the first bin that an item fits."""
 
 from __future__ import annotations
 

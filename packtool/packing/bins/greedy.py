@@ -1,4 +1,4 @@
-"""First-fit and best-fit decreasing on the histogram of lengths: the bins of item by item, at a fraction of the cost.
+"""First-fit and best-fit decreasing on the histogram of lengths: the same bins, at a fraction of the cost.
 
 Items of one length are alike, so both algorithms fill long runs of equal bins. Time grows with the number of distinct
 lengths and of distinct bins, not with the number of items.

@@ -1,4 +1,4 @@
-"""Groups of consecutive segments: their sums, their random order, and the order of their sums. All in whole numbers."""
+"""Groups of consecutive segments: their sums, a random order, and an order by sum. All in whole numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mixed rows: segments change places between rows, and no row gets more than it holds.
+"""Mix rows: move segments between rows so that no row exceeds its length.
 
 Greedy packing puts equal lengths together: rows that look alike inside and differ from each other. Here every row is
 cut into groups of consecutive segments. Groups of equal sums are dealt anew; where few sums are equal, as in long rows

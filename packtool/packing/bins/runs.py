@@ -1,4 +1,4 @@
-"""Runs of equal bins: what the greedy algorithms fill, and what is then assigned to documents.
+"""Runs of equal bins, as the greedy algorithms fill them before documents are assigned.
 
 Which item of a length lies where follows from two numbers: items of one length are taken in their order, so a run
 needs only the first one.

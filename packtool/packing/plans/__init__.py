@@ -1,1 +1,1 @@
-"""Kinds of plan that strategies make, and the windows of documents that they are made for."""
+"""The kinds of plan that strategies make, and the windows of documents they are made for."""

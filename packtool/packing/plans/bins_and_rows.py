@@ -1,4 +1,4 @@
-"""A plan of rows: some cut from one long document each, the others bins of documents, all worked out on demand.
+"""A plan of rows, some cut from one long document each, others bins of documents, computed on demand.
 
 A document in a bin costs its number and nothing else. Where its segment begins and ends follows from the plan's rule;
 the few segments that no rule covers are listed.

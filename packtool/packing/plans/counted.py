@@ -1,4 +1,4 @@
-"""What a plan's rows hold, counted: as far as possible without working out which document lies where."""
+"""Count what a plan's rows hold, as far as possible without computing which document lies where."""
 
 from __future__ import annotations
 

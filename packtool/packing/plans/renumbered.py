@@ -1,4 +1,4 @@
-"""A plan of documents that were put into another order before they were planned."""
+"""A plan of documents that were reordered before planning."""
 
 from __future__ import annotations
 

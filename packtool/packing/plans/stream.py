@@ -1,4 +1,4 @@
-"""A plan of one stream of documents, cut into units wherever a unit ends; segments are worked out on demand."""
+"""A plan of one stream of documents, cut wherever a unit ends; segments are computed on demand."""
 
 from __future__ import annotations
 

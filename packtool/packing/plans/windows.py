@@ -1,4 +1,4 @@
-"""Windows: what exceeds memory is planned part by part, each part of a bounded number of tokens, cut at documents."""
+"""Windows: plan a corpus beyond memory in parts of a bounded number of tokens, cut between documents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def window_ranges(lengths: Ints, tokens: int, ends: Sequence[int] = ()) -> list[
     >>> window_ranges(np.array([3, 2, 2, 9, 1]), tokens=7, ends=[2])
     [(0, 2), (2, 3), (3, 4), (4, 5)]
     """
-    found = []
+    ranges = []
     for first, last in pairwise(sorted({0, *ends, len(lengths)})):
         begin, held = first, 0  # the window that is being filled: its first document, and its tokens so far
         for step in range(first, last, _BATCH):
@@ -32,9 +32,9 @@ def window_ranges(lengths: Ints, tokens: int, ends: Sequence[int] = ()) -> list[
             before = -held
             while (end := step + int(np.searchsorted(totals, before + tokens, side="right"))) < stop:
                 end = max(end, begin + 1)
-                found.append((begin, end))
+                ranges.append((begin, end))
                 begin, before = end, int(totals[end - step - 1]) if end > step else 0
             held = int(totals[-1]) - before
         if begin < last:
-            found.append((begin, last))
-    return found
+            ranges.append((begin, last))
+    return ranges

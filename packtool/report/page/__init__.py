@@ -1,1 +1,1 @@
-"""A report as one self-contained page: style and drawings inline, nothing fetched."""
+"""Render a report as one self-contained page: style and drawings inline, nothing fetched."""

@@ -1,4 +1,4 @@
-"""Scales and frames of charts: from values to places in an SVG drawing."""
+"""Scales and frames of charts: map values to coordinates in an SVG drawing."""
 
 from __future__ import annotations
 

@@ -47,11 +47,11 @@ def _head(column: Column[Any], sorts: bool) -> str:
 
 
 def _row(columns: Sequence[Column[Any]], cells: Sequence[Cell]) -> str:
-    found = []
+    shown = []
     for column, cell in zip(columns, cells, strict=True):
         value = "" if cell.value is None else f" data-value='{cell.value!r}'"
-        found.append(f"<td{_classes(words=column.words, best=cell.best)}{value}>{escape(cell.text)}</td>")
-    return f"<tr>{''.join(found)}</tr>"
+        shown.append(f"<td{_classes(words=column.words, best=cell.best)}{value}>{escape(cell.text)}</td>")
+    return f"<tr>{''.join(shown)}</tr>"
 
 
 def _classes(**given: bool) -> str:

@@ -1,4 +1,4 @@
-"""A report as one self-contained page: style, drawings and the script that sorts tables inline, nothing fetched."""
+"""Assemble a report page: style, drawings and the script that sorts tables inline, nothing fetched."""
 
 from __future__ import annotations
 
@@ -96,11 +96,11 @@ def _configuration(report: Report) -> list[tuple[str, str]]:
 
 def _tried(entries: Sequence[Trial]) -> list[tuple[str, str]]:
     """List the options that strategies were tried with, except the row length; once if they do not depend on it."""
-    found = []
+    rows = []
     for entry in entries:
         options = {k: v for k, v in entry.options.items() if k not in ("sequence_length", "atom_size")}
-        found.append((f"{entry.strategy} tried with", _listed(options) or "no other option"))
-    return list(dict.fromkeys(found))
+        rows.append((f"{entry.strategy} tried with", _listed(options) or "no other option"))
+    return list(dict.fromkeys(rows))
 
 
 def _listed(options: Options) -> str:

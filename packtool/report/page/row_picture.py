@@ -1,4 +1,4 @@
-"""Rows as strips of blocks: a block for each piece, coloured by the length of its document, cut ends marked."""
+"""Draw rows as strips of blocks: one block a piece, coloured by document length, cut ends marked."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ def picture_legend() -> str:
 
 def _blocks(row: SampleRow, whole: int) -> list[tuple[str, int, str, bool, bool]]:
     """Yield colour, tokens, words and cut ends of each block."""
-    found: list[tuple[str, int, str, bool, bool]] = []
+    blocks: list[tuple[str, int, str, bool, bool]] = []
     for segment in row.segments:
         css = _shade(segment.document_length) if segment.kind == "document" else segment.kind
         narrow = WIDTH * segment.length / whole < _NARROW
         cut = segment.cut_before or segment.cut_after
-        if found and narrow and found[-1][0] == css and not cut and not found[-1][3] and not found[-1][4]:
-            _, length, _, _, _ = found[-1]
-            found[-1] = (css, length + segment.length, "several short documents", False, False)
+        if blocks and narrow and blocks[-1][0] == css and not cut and not blocks[-1][3] and not blocks[-1][4]:
+            _, length, _, _, _ = blocks[-1]
+            blocks[-1] = (css, length + segment.length, "several short documents", False, False)
             continue
         tip = f"{segment.kind}, {count(segment.length)} tokens"
         if segment.kind == "document":
             tip = f"{count(segment.length)} tokens of a document of {count(segment.document_length)}"
-        found.append((css, segment.length, tip, segment.cut_before, segment.cut_after))
-    return found
+        blocks.append((css, segment.length, tip, segment.cut_before, segment.cut_after))
+    return blocks
 
 
 def _shade(length: int) -> str:

@@ -1,1 +1,1 @@
-"""Reports in a terminal of 80 columns or a log file."""
+"""Print reports in a terminal of 80 columns or to a log file."""

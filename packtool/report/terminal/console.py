@@ -1,4 +1,4 @@
-"""Where results are printed: styled on a terminal only, and without spaces at the ends of lines in a file or a pipe."""
+"""Make the console for results: styled on a terminal only, without trailing spaces in a file or a pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports in the terminal: the answer first, the rest with `--full`."""
+"""Print reports in the terminal: the answer first, the rest with `--full`."""
 
 from __future__ import annotations
 

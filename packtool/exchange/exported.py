@@ -1,4 +1,4 @@
-"""What is exported: a token store's documents, or a packed dataset's rows, in the order in which they are read.
+"""List what to export: a token store's documents, or a packed dataset's rows, in the order they are read.
 
 That is shard by shard, or for a dataset with batches batch by batch.
 """

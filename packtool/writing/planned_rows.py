@@ -1,4 +1,4 @@
-"""Rows in their final order, with their tokens, batch by batch: straight from a source, where it fits in memory."""
+"""Rows in their final order with their tokens, batch by batch, straight from a source that fits in memory."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import xxhash
 
-from packtool.corpus.source import FileBytes
+from packtool.corpus.file_bytes import FileBytes
 from packtool.errors import DataError
 from tests.corpus.reading import find
 

@@ -1,4 +1,4 @@
-"""A file of the corpus while it is read: hashed on the way, and compared with what was found when it was listed."""
+"""Read a file of the corpus: hash it on the way, and check that it is still the file that was listed."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ class FileBytes:
         """
         if is_remote(self._file.location):
             place, name = in_store(self._file.location)
-            found = (*(place.modified(name) or (0, 0)), 0)
+            now = (*(place.modified(name) or (0, 0)), 0)
         else:
             stat = os.fstat(self._own.fileno())
-            found = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
+            now = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
         listed = (self._file.bytes, self._file.modified, self._file.inode)
-        if found != listed:
-            what = f"it had {listed[0]:,} bytes and has {found[0]:,}" if found[0] != listed[0] else "it was written to"
-            raise changed(self._file, "another file is in its place" if found[2] != listed[2] else what)
+        if now != listed:
+            what = f"it had {listed[0]:,} bytes and has {now[0]:,}" if now[0] != listed[0] else "it was written to"
+            raise changed(self._file, "another file is in its place" if now[2] != listed[2] else what)
 
     def _fail(self) -> NoReturn:
         self.require_unchanged()

@@ -1,4 +1,4 @@
-"""Where chat templates come from: the files beside a tokenizer."""
+"""Find chat templates and special tokens in the files beside a tokenizer."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def templates_of(files: Mapping[str, bytes]) -> dict[str, str]:
     if TEMPLATE in files:
         return {DEFAULT: _text(files[TEMPLATE], TEMPLATE)}
     for name in ("chat_template.json", "tokenizer_config.json"):
-        found = _parsed(files.get(name, b"{}"), name).get("chat_template")
-        if isinstance(found, str):
-            return {DEFAULT: found}
-        if isinstance(found, list):
-            return {str(each["name"]): str(each["template"]) for each in found}
-        if isinstance(found, dict):
-            return {str(each): str(template) for each, template in found.items()}
+        templates = _parsed(files.get(name, b"{}"), name).get("chat_template")
+        if isinstance(templates, str):
+            return {DEFAULT: templates}
+        if isinstance(templates, list):
+            return {str(each["name"]): str(each["template"]) for each in templates}
+        if isinstance(templates, dict):
+            return {str(each): str(template) for each, template in templates.items()}
     return {}
 
 
@@ -48,15 +48,15 @@ def special_tokens_of(files: Mapping[str, bytes]) -> dict[str, str]:
     {'bos_token': '<s>', 'eos_token': '</s>'}
     """
     configs = [_parsed(files.get(name, b"{}"), name) for name in ("tokenizer_config.json", "special_tokens_map.json")]
-    found: dict[str, str] = {}
+    tokens: dict[str, str] = {}
     for name in _SPECIAL:
         for config in configs:
             token = config.get(name)
             token = token.get("content") if isinstance(token, dict) else token
             if isinstance(token, str):
-                found[name] = token
+                tokens[name] = token
                 break
-    return found
+    return tokens
 
 
 def _text(data: bytes, name: str) -> str:
@@ -68,7 +68,7 @@ def _text(data: bytes, name: str) -> str:
 
 def _parsed(data: bytes, name: str) -> dict[str, Any]:
     try:
-        found = json.loads(data)
+        config = json.loads(data)
     except ValueError as error:
         raise ConversationError(f"{name} is not valid JSON: {error}") from None
-    return found if isinstance(found, dict) else {}
+    return config if isinstance(config, dict) else {}

@@ -11,7 +11,7 @@ from packtool.arrays import Arrays
 from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
 from packtool.plan import I64, PADDING, pad
 from packtool.writing import layout
-from packtool.writing.rows import OrderedRows, rows_of
+from packtool.writing.planned_rows import OrderedRows, rows_of
 from packtool.writing.source import Source, Units
 
 LENGTHS = np.array([4, 3, 4, 2, 1])
