@@ -1,4 +1,4 @@
-"""Temporary directories that are removed even when the command is killed by a signal."""
+"""Temporary directories that are removed even when a signal stops the command."""
 
 from __future__ import annotations
 

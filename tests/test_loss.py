@@ -45,7 +45,7 @@ def expected(documents: Sequence[list[int]], segments: Sequence[tuple[int, int, 
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_every_row_has_the_loss_of_its_segments(name: str, data: st.DataObject) -> None:
     """The law, for every strategy, option, shuffle and division into stores and shards."""

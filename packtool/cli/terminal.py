@@ -1,4 +1,4 @@
-"""The options of the command line itself: set up the terminal before a command runs, and restore it afterwards."""
+"""The options of the command line itself: their effect before a command runs, and until it ends."""
 
 from __future__ import annotations
 

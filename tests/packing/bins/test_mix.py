@@ -202,7 +202,7 @@ def test_the_strategies_of_bins_mix_and_two_do_unasked():
 
 
 @pytest.mark.parametrize("name", MIXING)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_only_places_change(name, data):
     size = data.draw(st.sampled_from([8, 16, 33]), label="size")

@@ -68,7 +68,7 @@ def trials(draw: st.DrawFn, name: str) -> tuple[I64, Candidate]:
 
 
 @pytest.mark.parametrize("name", COUNTED)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_counts_are_those_of_the_rows(name: str, data: st.DataObject) -> None:
     lengths, candidate = data.draw(trials(name))
