@@ -30,7 +30,7 @@ class Arrays:
     """Makes arrays in memory. A subclass that overrides `empty` has them lie elsewhere."""
 
     def empty(self, count: int, dtype: Any) -> npt.NDArray[Any]:
-        """Allocate an array of so many items without filling it."""
+        """Allocate an array of this many items without filling it."""
         return np.empty(count, dtype)
 
     def filled(self, count: int, dtype: Any, items: Callable[[int, int], Any]) -> npt.NDArray[Any]:

@@ -149,7 +149,7 @@ def _table(path: Path, stage: str, number: int, entries: dict[str, Any], argumen
 
 
 def _value(value: Any, option: Declared, where: str) -> Any:
-    """Convert a value to what the function takes."""
+    """Convert a value to the type that the function expects."""
     kind = option.option.kind
     try:
         return kind.parse(msgspec.convert(value, kind.in_file))
@@ -176,7 +176,7 @@ _BLANK = re.compile(r"(?:\s|#[^\n]*(?:\n|$))*")
 
 
 class _Places:
-    """The lines of tables and keys in a file that is known to be valid TOML, as `tomllib` does not tell them."""
+    """The lines of tables and keys in a valid TOML file, which `tomllib` does not give."""
 
     def __init__(self, text: str) -> None:
         self._lines: dict[tuple[str | int, ...], int] = {}

@@ -49,7 +49,7 @@ class UsageError(PacktoolError):
 
 
 class DataError(PacktoolError):
-    """The input is missing, damaged or not what it claims to be."""
+    """Input is missing, damaged, or not what it claims to be."""
 
 
 def _rebuild(kind: type[PacktoolError], code: str, what: str, remedy: str, where: str | None) -> PacktoolError:
@@ -68,7 +68,7 @@ def message(what: str, remedy: str, where: str | None) -> str:
 
 
 def visible(text: str) -> str:
-    """Escape the control characters of a text, so that what a file holds can't command a terminal.
+    """Escape control characters, so that the contents of a file can't command a terminal.
 
     >>> print(visible("a\\x1b[2Jb\\u202ec\\n"))
     a\\x1b[2Jb\\u202ec\\n

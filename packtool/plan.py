@@ -94,7 +94,7 @@ class Segments:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan(ABC):
-    """What a strategy decided: units of tokens, and which of them move together. Nothing of it changes afterwards.
+    """The decision of a strategy: units of tokens, and which of them move together. It is immutable.
 
     Attributes:
         sequence_length: tokens in a row.
@@ -222,7 +222,7 @@ def fill_up(segments: Segments, missing: I64) -> Segments:
 
 
 def between(ends: I64, begin: I64, end: I64) -> tuple[I64, I64, I64, I64]:
-    """Find what lies in stretches ``begin:end`` of a stream of consecutive things, such as documents.
+    """Find the items in stretches ``begin:end`` of a stream of consecutive items, such as documents.
 
     Args:
         ends: things + 1 offsets of the things in the stream, as of `offsets_of` their lengths.

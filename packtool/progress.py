@@ -21,7 +21,7 @@ _BAR = "{desc} {percentage:3.0f}%|{bar}|"
 
 
 class Progress:
-    """How much is done, how fast, and what is left.
+    """Progress so far, its speed, and the estimated rest.
 
     Args:
         total: amount of work.

@@ -66,7 +66,7 @@ def memory_granted(given: str | int | None) -> int:
 
 
 def free_bytes(path: Path) -> int:
-    """Return the bytes free where a file or directory lies, or would lie."""
+    """Return the free bytes on the disk of a file or directory, whether it exists yet or not."""
     path = path.absolute()
     while not path.exists():
         path = path.parent

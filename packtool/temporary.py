@@ -63,7 +63,7 @@ def temporary_directory() -> Iterator[Path]:
 
 @contextmanager
 def own_directory(beside: Path | None, prefix: str) -> Iterator[Path]:
-    """Make a directory for one attempt at a task: a task whose worker was taken for dead runs twice at once.
+    """Make a directory for one attempt at a task: a task whose worker seemed dead may run twice at the same time.
 
     Args:
         beside: where what comes out of it stays; None for a disk of the worker's own.
@@ -78,6 +78,6 @@ def own_directory(beside: Path | None, prefix: str) -> Iterator[Path]:
 
 
 def remove_all() -> None:
-    """Remove those that there are, for whoever ends the process without leaving their blocks."""
+    """Remove all temporary directories, when the process ends without leaving their blocks."""
     for path in list(_made):
         shutil.rmtree(path, ignore_errors=True)

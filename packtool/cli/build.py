@@ -27,7 +27,7 @@ _TEXT: Any = SimpleNamespace(annotation=str, is_choice=False, is_file=False, is_
 
 
 class _AsTyped:
-    """A parameter whose value stays as it was typed: its kind parses it, and Typer need not load pydantic (0.13 s)."""
+    """A parameter that keeps its value as typed: its kind parses it, and Typer need not load pydantic (0.13 s)."""
 
     def get_runtime_param(self) -> Any:
         return self
@@ -53,7 +53,7 @@ class Option(_AsTyped, TyperOption):
 
 @dataclass(frozen=True)
 class Definition:
-    """What a command does, and what it takes.
+    """The description of a command and its options.
 
     Attributes:
         handler: called with the arguments of a function, and how the command was called.
@@ -67,12 +67,12 @@ class Definition:
 
 
 def typer_command(arguments: type[Any], terminal: Sequence[str]) -> Callable[[Handler], Definition]:
-    """Define a command by what it does."""
+    """Build a Typer command from its definition."""
     return lambda handler: Definition(handler, arguments, terminal)
 
 
 class Command(TyperCommand):
-    """A command, as it was defined."""
+    """A command built from a definition."""
 
     def __init__(self, name: str, definition: Definition, summary: str) -> None:
         own, shared = declared(definition.arguments), declared(Terminal)

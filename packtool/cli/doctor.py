@@ -11,7 +11,7 @@ from packtool.options.terminal import Terminal
 
 @typer_command(DoctorArguments, ("json",))
 def command(values: Values, terminal: Terminal) -> None:
-    """Look at versions, encoders and extras, and say what is missing. Changes nothing.
+    """Report versions, encoders and extras, and what is missing. Changes nothing.
 
     With `--tokenizer`, look at a tokenizer instead: the encoder it gets and why, whether long documents are encoded in
     pieces, its EOS, and how fast each encoder is on a megabyte of Python's own sources, which both must encode alike.

@@ -37,7 +37,7 @@ def say(message: str) -> None:
 
 
 def print_error(error: PacktoolError) -> None:
-    """Print an error on standard output, as one JSON object, for whoever asked for JSON."""
+    """Print an error as one JSON object on standard output, for callers of `--json`."""
     import json
 
     parts = {"code": error.code, "where": error.where, "what": error.what, "remedy": error.remedy}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @typer_command(InfoArguments, ("json",))
 def command(values: Values, terminal: Terminal) -> None:
-    """Tell what a path is, whether it is whole or unfinished, and what to do next.
+    """Say what a path is, whether it is complete or unfinished, and what to do next.
 
     Reads manifests and file sizes only, so it answers at once. packtool verify checks the contents.
 

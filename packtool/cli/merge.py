@@ -9,7 +9,7 @@ from packtool.options.terminal import Terminal
 
 @typer_command(MergeArguments, ("progress", "quiet", "verbose", "json"))
 def command(values: Values, terminal: Terminal) -> None:
-    """Put together what the tasks of tokenize, pack or shuffle did with --task: the same bytes as one run.
+    """Assemble the work of the tasks of tokenize, pack or shuffle: the same bytes as one run.
 
     Checks every piece by its checksum. Where one is missing or damaged it says which tasks to run again, and writes
     nothing.

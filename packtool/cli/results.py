@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def show(result: Result, terminal: Terminal, facts: Mapping[str, Any], say: Callable[[], object]) -> None:
-    """Print what a command wrote or would write, or what a task of it did.
+    """Print the result or preview of a command, or the share that a task did.
 
     Args:
         facts: what this command has to tell machines, beside what all of them have.
@@ -117,7 +117,7 @@ def key_figures(metrics: Metrics) -> str:
 
 
 def show_preview(preview: Preview, *, json: bool) -> None:
-    """Print what a dry run found: what would be written, how large, and whether anything is in the way."""
+    """Print a preview: what would be written, how large it would be, and what is in the way."""
     if json:
         print_json(
             {
@@ -203,12 +203,12 @@ def print_json(value: Any) -> None:
 
 
 def print_found(result: Any) -> None:
-    """Print what a command found at a path, which is a dataclass, as one JSON object."""
+    """Print a dataclass that a command returned about a path, as one JSON object."""
     print_json({"schema_version": 1, **asdict(result), "path": str(result.path)})
 
 
 def show_sources(report: PackedReport, path: Path | str) -> None:
-    """Show what was chosen of each store: epochs and shares, as asked for and achieved, and what was left out."""
+    """Print what was chosen of each store: epochs and shares, asked for and achieved, and what was left out."""
     from packtool.report.figures import percent
     from packtool.storage.manifest import input_names
 

@@ -68,7 +68,7 @@ def _plain(result: StageResult) -> dict[str, Any]:
 
 
 def _figures(result: StageResult) -> dict[str, Any]:
-    """Summarise what was written, or would be, in figures."""
+    """Summarise the output of a stage, written or estimated, in figures."""
     from packtool.commands.info import info
 
     if result.preview is not None:

@@ -43,7 +43,7 @@ def show_store(result: TokenizeResult, terminal: Terminal) -> None:
 
 
 def summary(result: TokenizeResult) -> str:
-    """Summarise what was done in a few lines."""
+    """Summarise the run in a few lines."""
     from packtool.cli.results import tokenizer_line
     from packtool.storage.token_store import TokenStore
 

@@ -110,7 +110,7 @@ def chat_of(options: TokenizeArguments, loaded: LoadedTokenizer) -> tuple[Chat, 
 
 
 def recorded_of(options: TokenizeArguments, chat: Chat) -> dict[str, str]:
-    """Return what the manifest records of how conversations became text."""
+    """Return what the manifest records about how conversations became text."""
     date = {"template_date": chat.date} if chat.date else {}
     return {
         "conversations": options.conversations or AUTO,

@@ -49,7 +49,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is taken of the stores.
+    """The documents taken of the stores.
 
     Attributes:
         choice: its account, for the manifest.

@@ -112,7 +112,7 @@ def _choice(source: Typed, options: ExportArguments) -> Chosen | None:
 
 
 def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck, *, quiet: bool) -> list[Written]:
-    """Write all files. Keep the parts that an earlier run finished, if they still are what it wrote."""
+    """Write all files, and keep the parts that an earlier run finished if they are still intact."""
     assert chosen.part is not None
     write, directory = chosen.part, ExportDirectory(output.staged)
     itemsize = chosen.dtype(contents).itemsize
@@ -143,7 +143,7 @@ def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck
 def _manifest(
     source: Typed, chosen: Format, contents: Contents, files: list[Written], staged: Path, choice: Chosen | None
 ) -> ExportManifest:
-    """Make the manifest, once the files hold what the source does."""
+    """Make the manifest, once the files hold all of the source."""
     _require_counts(files, contents, str(source))
     base = manifests.read(source)
     assert isinstance(base, StoreManifest | PackedManifest)
@@ -164,7 +164,7 @@ def _manifest(
 
 
 def _require_counts(files: list[Written], whole: Contents | Part, where: str) -> None:
-    """Compare what was counted while writing with what should be there.
+    """Check that the counts of the written files add up to those of the source.
 
     Raises:
         DataError: they differ, which means a defect in packtool.

@@ -39,7 +39,7 @@ class FoundSegment:
 
 @dataclass(frozen=True)
 class FindResult:
-    """Where a document lies.
+    """The places of a document in a dataset.
 
     Attributes:
         path: the dataset.

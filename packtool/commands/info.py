@@ -56,7 +56,7 @@ MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Info:
-    """What lies at a path.
+    """A description of a path.
 
     Attributes:
         path: as given.
@@ -80,7 +80,7 @@ class Info:
 
 @takes(InfoArguments)
 def info(options: InfoArguments) -> Info:
-    """Tell what a path is.
+    """Describe a path.
 
     Raises:
         DataError: there is nothing, or a manifest that can't be read.
@@ -106,7 +106,7 @@ def info(options: InfoArguments) -> Info:
 
 
 def _dataset(place: Place) -> Info:
-    """Tell what a command has written, or begun."""
+    """Describe the finished or unfinished output of a command."""
     there = place.names()
     if manifests.MANIFEST not in there and any(name.startswith(f"{UNFINISHED}/") for name in there):
         return _unfinished(place, there)
@@ -194,7 +194,7 @@ def _trained(trained: int | UnsetType | None, tokens: int) -> str | None:
 
 
 def _begun(place: Place) -> Begun | None:
-    """Describe the unfinished work at a place; None if there is none, or that can't be told."""
+    """Describe the unfinished work at a place; None if there is none, or its state can't be read."""
     for kind in (Begun, State):
         try:
             state = decode(place.read(f"{UNFINISHED}/{STATE}"), kind)

@@ -33,7 +33,7 @@ _COMMANDS: dict[str, Callable[..., TokenizeResult | DatasetResult]] = {
 
 @takes(MergeArguments)
 def merge(options: MergeArguments) -> TokenizeResult | DatasetResult:
-    """Put together what the tasks of a command did with `task`. Doing it again does no harm.
+    """Assemble the work that the tasks of a command did with `task`. Merging again does no harm.
 
     Raises:
         UsageError: nothing there was begun by tasks; options or inputs have changed since.
@@ -64,7 +64,7 @@ def _tidy(output: Path) -> None:
 
 
 def _finished(output: Path) -> TokenizeResult | DatasetResult | None:
-    """Return what was merged before; None if something else lies there."""
+    """Return the result of an earlier merge; None if something else is there."""
     manifest, run = manifests.read(output), manifests.read_run(output)
     if isinstance(manifest, StoreManifest):
         return TokenizeResult(path=output, counts=manifest.counts, run=run, kept=True)

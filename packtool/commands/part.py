@@ -17,7 +17,7 @@ from packtool.temporary import discard_runs
 
 @dataclass(frozen=True)
 class Part:
-    """What a task did.
+    """The work that one task did.
 
     Attributes:
         task: which it is, such as ``3/8``.

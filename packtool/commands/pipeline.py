@@ -123,7 +123,7 @@ def _output(table: Table, alone: bool, root: Place) -> Place | None:
 
 
 def _inputs(table: Table, given: Sequence[str], done: Sequence[Stage], alone: bool, root: Place) -> list[str]:
-    """List what a stage reads: the inputs it names, else what was made before, else those on the command line."""
+    """List the inputs of a stage: those it names, else the outputs of earlier stages, else the command line's."""
     if table.stage == "tokenize" and given:
         if not alone:
             raise _ambiguous(table, "one of several [[tokenize]] tables", "leave --input out, and name it in each")

@@ -38,7 +38,7 @@ READ_BYTES = 4 << 30
 
 @contextmanager
 def places_to_read(given: Typed | Sequence[Typed], *, ranged: Sequence[str] = ()) -> Iterator[list[Place]]:
-    """Yield the places of datasets that a command reads; what it copies of stores is gone after the block.
+    """Yield the places of the datasets a command reads; copies of remote files are removed after the block.
 
     Args:
         given: what the user typed: one or several.
@@ -99,7 +99,7 @@ def _copied(place: Place, cache: Cache, ranged: Sequence[str] = ()) -> Place:
 
 
 def fetch_inputs(inputs: Sequence[Place], *, quiet: bool) -> None:
-    """Copy inputs of which all may be kept before they are read, several files at once."""
+    """Copy the inputs that fit into the staging limit before they are read, several files at once."""
     places = [place for place in inputs if isinstance(place, CachedPlace) and place.cache.limit is None]
     fetch_all([(place, entry) for place in places for entry in _arrays(place)], quiet=quiet)
 
@@ -116,6 +116,6 @@ def _arrays(place: Place) -> list[InputEntry]:
 
 
 def result_path(typed: Typed) -> Path | str:
-    """Return what a result calls the dataset that it is about: its path, or its URL."""
+    """Return the path or URL by which a result names its dataset."""
     place = place_of(typed)
     return place.path if isinstance(place, LocalPlace) else str(place)

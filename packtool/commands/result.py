@@ -40,7 +40,7 @@ class SeenFile:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a command would do if it were run.
+    """The preview of a command: what it would do if it were run.
 
     Attributes:
         command: its name.
@@ -69,14 +69,14 @@ class Preview:
 
     @property
     def free_bytes(self) -> int:
-        """Bytes free where the output would lie, or what is on its way to a URL."""
+        """Return the free bytes at the output, or in the staging directory of a URL."""
         place = self.output if isinstance(self.output, Path) else Path(self.staging or cache_directory())
         return free_bytes(place)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a command wrote, or would write.
+    """The output of a command, written or previewed.
 
     Attributes:
         path: of the output.
@@ -93,7 +93,7 @@ class Result:
     part: Part | None = None
 
     def held(self) -> object:
-        """Say what was written, in a few words."""
+        """Summarise an output in a few words."""
         return ""
 
     def __repr__(self) -> str:
@@ -103,7 +103,7 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class StoreResult(Result):
-    """What a command wrote: a token store.
+    """The token store that a command wrote.
 
     Attributes:
         counts: as in its manifest; empty after a dry run, and where there is a part.

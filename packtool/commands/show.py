@@ -55,7 +55,7 @@ def _row(dataset: PackedDataset, stores: Sequence[Place], options: ShowArguments
 
 
 def _origins(dataset: PackedDataset, stores: Sequence[Place]) -> tuple[Origins | None, list[str]]:
-    """Find where documents came from, as far as that can be told; else name the stores that would tell."""
+    """Find the origins of documents as far as they are known; else name the stores that have them."""
     if not dataset.manifest.index_only and (stores or not dataset.has_segments):
         return (Origins(dataset, stores) if stores else None), []
     beside = stores_of(dataset, stores) if dataset.manifest.index_only else stores_beside(dataset)

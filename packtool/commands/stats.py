@@ -79,7 +79,7 @@ _CHOICE = tuple(name for name in declared(DocumentOptions) if name != "seed")
 
 @takes(StatsArguments)
 def stats(options: StatsArguments) -> Report:
-    """Measure what lies at `path`.
+    """Measure the corpus, store or dataset at `path`.
 
     Returns:
         The report, as docs/report-schema.md describes it.
@@ -308,7 +308,7 @@ def _listed(values: Any) -> list[Any]:
 
 
 def _is_dataset(typed: Typed) -> bool:
-    """Return whether a directory is what a packtool command wrote, finished or not."""
+    """Return whether a directory is the output of a packtool command, finished or not."""
     if isinstance(typed, Place):
         return True
     if is_remote(as_typed(typed)):
@@ -337,7 +337,7 @@ def _require_one(paths: Sequence[Typed], where: str) -> None:
 
 
 def _check_page(html: Path) -> None:
-    """Refuse what can't be the file of a page, before anything is measured."""
+    """Refuse a path that can't be written as a page, before anything is measured."""
     if html.is_dir() or not html.absolute().parent.is_dir():
         what = f"{html} can't be written: it is a directory, or lies in one that does not exist"
         raise UsageError("bad-option", what, remedy="give a file in an existing directory", where="--html")

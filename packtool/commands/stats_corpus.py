@@ -37,7 +37,7 @@ _SHARED = "shared"
 
 
 class CorpusLengths(msgspec.Struct):
-    """What the documents of a corpus measure, in their order.
+    """The lengths of a corpus's documents, in their order.
 
     Attributes:
         words, characters: of every document.

@@ -105,7 +105,7 @@ def _waiting(
 
 
 def _packed_sources(dataset: PackedDataset) -> list[PackedSourceFigures]:
-    """Count the stores whose documents were packed, anew if boundaries are known."""
+    """Count the packed documents of each store, from the rows if their boundaries are known."""
     manifest, names = dataset.manifest, input_names(dataset.place, dataset.manifest.inputs)
     if dataset.has_segments:
         lengths, trained = dataset.lengths(), manifest.ledger.trained_stored

@@ -95,7 +95,7 @@ def _finished(out: Output) -> TokenizeResult:
 
 
 def _files(source: Source, options: TokenizeArguments, out: Output) -> list[CorpusFile]:
-    """List the files to read, where all workers find them; what can be read only once is copied first."""
+    """List the files to read, visible to all workers; copy standard input and records first."""
     copied: list[CorpusFile] = []
     if None in source.found:
         try:
@@ -112,7 +112,7 @@ def _files(source: Source, options: TokenizeArguments, out: Output) -> list[Corp
 
 
 def _job(source: Source, files: list[CorpusFile], options: TokenizeArguments, out: Output, engine: Engine) -> Job:
-    """List the blocks to tokenize, and make what they have in common."""
+    """Divide the input into blocks, and set up what they share."""
     tokenizer, recipe = source.tokenizer, source.encoder
     if options.encoder == "auto" and not any(file.compression or file.format == "parquet" for file in files):
         recipe = recipe.if_small(sum(file.bytes for file in files), len(tokenizer.data))
@@ -139,7 +139,7 @@ def _job(source: Source, files: list[CorpusFile], options: TokenizeArguments, ou
 
 
 def _run(job: Job, out: Output, encoder: str) -> None:
-    """Do what is to do, with the slower encoder if need be."""
+    """Run all blocks, and fall back to the reference encoder if the fast one is wrong."""
     try:
         try:
             job.run()

@@ -27,7 +27,7 @@ from packtool.tokenizing.encoder_choice import EncoderRecipe, settle
 
 @dataclass(frozen=True)
 class Source:
-    """What is tokenized, and how.
+    """The input of a run, and how to tokenize it.
 
     Attributes:
         inputs: as they were named.
@@ -57,12 +57,12 @@ class Source:
 
     @property
     def locations(self) -> list[str]:
-        """List what was named, and what it led to, perhaps through links."""
+        """List the inputs as named, and the files they resolve to, links followed."""
         return [each for each in (*self.inputs, *(file.location for file in self.files)) if each != STDIN]
 
     @property
     def key(self) -> str:
-        """Return a digest of all that decides what is written."""
+        """Return a digest of everything that determines the output."""
         known = [
             None if files is None else [(file.name, file.bytes, file.modified) for file in files]
             for files in self.found
@@ -163,7 +163,7 @@ def _hold_conversations(options: TokenizeArguments, files: Sequence[CorpusFile],
 
 
 def _fields(options: TokenizeArguments, *, chats: bool) -> Fields:
-    """List the fields to read of a record; the id first of what is kept."""
+    """List the fields of a record to read; of those to keep, the id comes first."""
     columns = dict.fromkeys([*([options.id_field] if options.id_field else []), *options.columns])
     text = options.ids_field or options.text_field
     if chats:

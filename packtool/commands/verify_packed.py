@@ -70,7 +70,7 @@ def _check_trained(dataset: PackedDataset) -> None:
 
 
 def _check_report(dataset: PackedDataset) -> None:
-    """Check that the report repeats what the manifest says."""
+    """Check that the report agrees with the manifest."""
     manifest = dataset.manifest
     report = read_report(dataset.place, manifest)
     for name in ("strategy", "options", "shuffle", "ledger"):
@@ -81,7 +81,7 @@ def _check_report(dataset: PackedDataset) -> None:
 
 
 def _check_sources(dataset: PackedDataset) -> None:
-    """Check that what the report says of each store follows from the manifest and the lengths."""
+    """Check that the report's figures of each store follow from the manifest and the lengths."""
     manifest = dataset.manifest
     reported = read_report(dataset.place, manifest).sources
     expected = packed_sources(
@@ -176,7 +176,7 @@ def _check_loss_of_rows(bucket: PackedBucket, first: int, rows: Segments, loss: 
 
 
 def _check_once(dataset: PackedDataset, at_once: int) -> None:
-    """Check that no token of any document is placed twice, and that what is marked as repeated is placed elsewhere.
+    """Check that no token is placed twice, and that tokens marked as repeated are also placed elsewhere.
 
     The documents' tokens, one after the other, are a line, and segments are intervals of it: no two may overlap. They
     are compared some millions at a time, so memory stays bounded and the segment table is read again.
@@ -216,7 +216,7 @@ def _check_stretch(dataset: PackedDataset, starts: I64, low: int, high: int) -> 
 
 
 def _before(place: I64, begin: I64, end: I64, covered: I64) -> I64:
-    """Count the places before each of these that the stretches ``begin:end`` cover, which do not overlap."""
+    """Count the places before each given one that disjoint stretches ``begin:end`` cover."""
     at = np.searchsorted(begin, place, side="right")
     over: Ints = np.where(at > 0, np.maximum(end[np.maximum(at, 1) - 1] - place, 0), 0) if len(end) else at
     return covered[at] - over

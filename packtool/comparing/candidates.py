@@ -138,7 +138,7 @@ def _named(option: str, value: Any) -> str:
 
 
 def _written(value: Any) -> str:
-    """Write a value as it is typed."""
+    """Write a value as a user types it."""
     if isinstance(value, tuple | list):
         return ",".join(map(str, value))
     return str(float(value)) if isinstance(value, Fraction) else str(value)

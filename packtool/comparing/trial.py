@@ -39,7 +39,7 @@ _WAITING_DOCUMENTS = 200_000  # that are planned to tell how long ranks wait: hu
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a candidate would make of a corpus.
+    """The outcome of trying a candidate on a corpus.
 
     Attributes:
         candidate: what was tried.
@@ -83,7 +83,7 @@ def compare(
     engine: Engine | None = None,
     passes: PassByPass | None = None,
 ) -> Iterator[Outcome]:
-    """Try each candidate on documents of these lengths, EOS included; each is a task where memory is not shared.
+    """Try each candidate on documents of these lengths, EOS included; where memory is not shared, each is a task.
 
     Args:
         lengths: in corpus order.
@@ -163,7 +163,7 @@ def _try(lengths: Ints, candidate: Candidate, passes: PassByPass | None = None) 
 
 
 def affordable(candidate: Candidate, documents: int) -> bool:
-    """Tell whether a candidate that nobody asked for by name is worth its time on so many documents.
+    """Return whether an unrequested candidate is worth its time on this many documents.
 
     Those that place documents one by one, in random order, take a microsecond and more for each.
     """
@@ -176,7 +176,7 @@ def mixed(candidate: Candidate) -> bool:
 
 
 def _estimate_mixed(counted: Sequence[Counted], sample: Sequence[Counted]) -> None:
-    """Take what mixing changes from rows of a sample that were mixed: all else stays what it is, exactly."""
+    """Estimate the figures that mixing changes from a mixed sample of rows; all others stay exact."""
     for whole, part in zip(counted, sample, strict=True):
         whole.tally.homogeneity = part.tally.homogeneity
         whole.tally.documents_in_row = part.tally.documents_in_row
@@ -226,7 +226,7 @@ def expected_waiting(
 
 
 def sample_rows(lengths: Ints, candidate: Candidate) -> Segments:
-    """List rows evenly spread over what the candidate makes of the first documents.
+    """List rows spread evenly over those that the candidate makes of the first documents.
 
     Of several row lengths, those of the one with the most tokens.
     """

@@ -130,7 +130,7 @@ class Recipes:
 def recipe_of(
     conversation: Conversation, texts: Sequence[str], template: ChatTemplate, train_on: Trained
 ) -> Recipe | None:
-    """Note what a template does with a conversation; None if that can't be said."""
+    """Record what a template does with a conversation; None if it can't be replayed."""
     trace = Trace(texts)
     symbols = iter(trace.symbols())
     messages = tuple(_with(message, symbols.__next__) for message in conversation.messages)
@@ -162,7 +162,7 @@ def shape_of(conversation: Conversation) -> tuple[Any, list[str]]:
 
 
 def _add(value: Mapping[str, Any], shape: list[Any], texts: list[str]) -> None:
-    """Add a JSON object: its names, and of each value that is no text its type and what it holds.
+    """Add a JSON object to the shape: its names, and types and contents of values other than text.
 
     The role is part of the shape.
     """

@@ -20,7 +20,7 @@ _THOUGHT = re.compile(r"\s*<think>(.*?)</think>\s*", re.DOTALL)
 
 
 class ConversationError(Exception):
-    """What is wrong with a conversation, or with a template that is to render it, in words."""
+    """A fault of a conversation, or of a template that is to render it, in words."""
 
 
 class NothingTrainsError(ConversationError):
@@ -29,7 +29,7 @@ class NothingTrainsError(ConversationError):
 
 @dataclass(frozen=True)
 class Conversation:
-    """What a chat template renders.
+    """A conversation as chat templates take it.
 
     Attributes:
         messages: each with a role and whatever the template reads, such as content, tool_calls and reasoning_content.
@@ -96,7 +96,7 @@ def conversation_of(record: Mapping[str, Any]) -> Conversation:
 
 
 def reasoning_of(message: Mapping[str, Any]) -> str | None:
-    """Find what the assistant thinks before it speaks: in a field of its own, or at the beginning of what it says.
+    """Find the assistant's reasoning: in a field of its own, or at the beginning of the content.
 
     >>> reasoning_of({"role": "assistant", "content": "<think>Hm.</think>Yes."})
     'Hm.'
@@ -108,7 +108,7 @@ def reasoning_of(message: Mapping[str, Any]) -> str | None:
 
 
 def without_reasoning(conversation: Conversation) -> Conversation:
-    """Return the conversation without what the assistant thinks.
+    """Return the conversation without the assistant's reasoning.
 
     >>> talk = Conversation(({"role": "assistant", "content": "<think>Hm.</think>Yes."},), (True,))
     >>> without_reasoning(talk).messages
@@ -127,7 +127,7 @@ def without_reasoning(conversation: Conversation) -> Conversation:
 
 
 def without_tool_calls(conversation: Conversation) -> Conversation:
-    """Return the conversation without tools, calls of them, and what they answered.
+    """Return the conversation without tools, tool calls and their results.
 
     A message of the assistant's that holds nothing else goes, too.
 

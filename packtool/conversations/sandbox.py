@@ -54,7 +54,7 @@ _SMALL = 1 << 10
 
 
 class Meter:
-    """What a rendering has left.
+    """The budget of one rendering.
 
     Args:
         steps: turns of loops, and calls of macros and blocks.
@@ -67,14 +67,14 @@ class Meter:
         self._left = 64 * largest
 
     def step(self, characters: int) -> None:
-        """Take a step, in which the template itself writes so many characters."""
+        """Charge a step in which the template itself writes this many characters."""
         self._steps -= 1
         self._left -= characters
         if self._steps < 0:
             raise ConversationError("the chat template goes on for too long")
 
     def weigh(self, characters: int) -> None:
-        """Make or look through so many characters."""
+        """Charge for making or scanning this many characters."""
         self._left -= characters
         if characters > self._largest:
             raise ConversationError(f"the chat template makes more than {self._largest:,} characters")
@@ -82,7 +82,7 @@ class Meter:
             raise ConversationError("the chat template goes on for too long")
 
     def weigh_all(self, *values: Any) -> int:
-        """Look through values, and through what they hold; return what they weigh."""
+        """Charge for scanning values and all they contain; return their total size."""
         weight = 0
         waiting = list(values)
         while waiting and weight <= self._largest:
@@ -103,12 +103,12 @@ class Meter:
         return weight
 
     def weigh_copies(self, value: str | bytes, part: str | bytes, times: int) -> None:
-        """Add so many copies of a text to another."""
+        """Charge for appending this many copies of a text to another."""
         self.weigh(len(value) + len(part) * times)
 
 
 class Environment(ImmutableSandboxedEnvironment):
-    """What a template may do.
+    """The environment of a template, which limits what it may do.
 
     Args:
         now: what `strftime_now` tells.
@@ -155,7 +155,7 @@ class Environment(ImmutableSandboxedEnvironment):
         return parsed
 
     def concat(self, parts: Iterable[Any]) -> Any:
-        """Join what a macro or block has written."""
+        """Join the output of a macro or block."""
         if self.trace is None:
             return "".join(parts)
         return symbol_of(self.trace, "".join(parts))
@@ -198,7 +198,7 @@ class Environment(ImmutableSandboxedEnvironment):
         return "".join(map(str, parts))
 
     def _written(self, value: Any) -> Any:
-        """Weigh and return what is written into the text."""
+        """Charge for a value written into the text, and return it."""
         if isinstance(value, str):
             self.meter.weigh(len(value))
         elif isinstance(value, list | tuple | Mapping):
@@ -247,7 +247,7 @@ class Environment(ImmutableSandboxedEnvironment):
     def _text_arguments(
         self, owner: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Any, ...]:
-        """Weigh what a method of a text makes; return its arguments."""
+        """Charge for the result of a text method; return its arguments."""
         if name in ("translate", "maketrans", "striptags"):
             raise ConversationError(f"the chat template calls {name}, which it may not")
         for each in (*args, *kwargs.values()):
@@ -279,7 +279,7 @@ class Environment(ImmutableSandboxedEnvironment):
         return weighed
 
     def _weigh_format(self, text: str, wide: re.Pattern[str], field: str, *values: Any) -> None:
-        """Weigh what a format makes, if each of its fields held all values."""
+        """Charge for the result of a format as if each of its fields held all values."""
         if len(text) > _FORMAT or wide.search(text):
             raise ConversationError("the chat template formats wide fields")
         self.meter.weigh(len(text) + text.count(field) * (_WIDTH + self.meter.weigh_all(*values)))
@@ -308,7 +308,7 @@ class Environment(ImmutableSandboxedEnvironment):
         return "".join(parts)
 
     def _metered(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a filter so that what it is given and what it makes is weighed."""
+        """Wrap a filter so that its input and output are charged."""
 
         @functools.wraps(function)
         def metered(*args: Any, **kwargs: Any) -> Any:
@@ -398,7 +398,7 @@ def _require_small(number: int, limit: int) -> None:
 
 
 class _Generation(Extension):
-    """`{% generation %}`: marks what the assistant says, wherever the text goes from there."""
+    """`{% generation %}`: marks the assistant's text, wherever the template puts it."""
 
     tags = {"generation"}  # noqa: RUF012 - Jinja's
 

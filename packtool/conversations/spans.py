@@ -111,14 +111,14 @@ def _of_marks(rendered: Rendered, said: Sequence[int], chosen: Sequence[int]) ->
 
 
 def _spoken(text: str, span: tuple[int, int], message: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """Return the span of a message without what the assistant thinks, if the template shows it."""
+    """Return the span of a message without its reasoning, if the template shows it."""
     thought = (reasoning_of(message) or "").strip()
     at = text.find(thought, *span) if thought else -1
     return [span] if at < 0 else [(span[0], at), (at + len(thought), span[1])]
 
 
 def _begin(conversation: Conversation, template: ChatTemplate, text: str, number: int) -> int:
-    """Find where what the assistant generates as one message begins in a text."""
+    """Find where the text that the assistant generates for one message begins."""
     before = template.render(conversation.messages[:number], conversation.tools, prompt=True).text
     if not text.startswith(before):
         raise ConversationError(
@@ -129,7 +129,7 @@ def _begin(conversation: Conversation, template: ChatTemplate, text: str, number
 
 
 def _of_prefixes(conversation: Conversation, template: ChatTemplate, text: str, number: int) -> tuple[int, int]:
-    """Return the span of one message: what the text has more with it than without."""
+    """Return the span of one message: the text that it adds to the rendering."""
     messages, tools = conversation.messages, conversation.tools
     before = template.render(messages[:number], tools, prompt=True).text
     upto = template.render(messages[: number + 1], tools).text

@@ -37,7 +37,7 @@ def _unforeseen(*_: Any) -> Any:
 
 
 class Kind(Enum):
-    """What a step gives."""
+    """The kind of result of a step."""
 
     TEXT = 0
     ANSWER = 1
@@ -47,7 +47,7 @@ class Kind(Enum):
 
 
 class Step(NamedTuple):
-    """What is done with texts: `function` of some slots. Slots below 0 are constants.
+    """An operation on texts: `function` of some slots. Slots below 0 are constants.
 
     Attributes:
         expected: an answer, or a number of texts.
@@ -62,7 +62,7 @@ class Step(NamedTuple):
 
 
 class Trace:
-    """What is done with some texts.
+    """The operations of a template on some texts.
 
     Args:
         texts: those that a conversation holds, in slots 0, 1, …
@@ -89,12 +89,12 @@ class Trace:
         return [Symbol(self, chr(FIRST + number)) for number in range(len(self.values))]
 
     def begin(self, weigh: Callable[[int], None]) -> None:
-        """Begin a rendering, whose meter is told of characters that no text of the conversation has."""
+        """Begin a rendering, with a meter for characters that come from no text of the conversation."""
         self._weigh = weigh
         self._touched = Counter()
 
     def touch(self, expression: str, times: int = 1) -> None:
-        """Make or look through a text so many times."""
+        """Charge for scanning a text this many times."""
         characters, held = self._measured(expression)
         self._weigh(characters * times)
         for number, count in held.items():
@@ -166,7 +166,7 @@ class Trace:
 
 
 class _Slot(int):
-    """A slot that is known already."""
+    """A slot whose number is known."""
 
 
 def _together(*parts: str) -> str:
@@ -266,12 +266,12 @@ def _equal(left: str, right: str) -> bool:
 
 
 def touch(symbol: Symbol, times: int = 1) -> None:
-    """Look through a symbol so many times."""
+    """Charge for scanning a text this many times."""
     symbol._trace.touch(symbol._expression, times)
 
 
 def written(value: Any) -> str:
-    """Write a symbol, or a text without symbols, into what is rendered."""
+    """Write a symbol, or a text without symbols, into the rendering."""
     if isinstance(value, Symbol):
         touch(value)
         return value._expression
@@ -282,5 +282,5 @@ def written(value: Any) -> str:
 
 
 def symbol_of(trace: Trace, expression: str) -> Any:
-    """Return what is written as a symbol, if there is one in it."""
+    """Return the output as a symbol if it contains one."""
     return Symbol(trace, expression) if SYMBOL.search(expression) else expression

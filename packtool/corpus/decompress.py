@@ -116,7 +116,7 @@ class _Gzip:
 
 
 def _tools(kind: str) -> tuple[Callable[[], Any], type[Exception]]:
-    """Return what makes decompressors of one member, and what they raise."""
+    """Return a factory for decompressors of one member, and the errors they raise."""
     if kind != "zstd":
         return _TOOLS[kind]
     if sys.version_info >= (3, 14):

@@ -24,7 +24,7 @@ STDIN = "-"
 
 
 class FoundFiles(msgspec.Struct, frozen=True):
-    """What an argument stands for.
+    """The files that an argument names.
 
     Attributes:
         files: sorted by name.
@@ -40,7 +40,7 @@ class FoundFiles(msgspec.Struct, frozen=True):
 def find(
     location: Path | str, format: str | None = None, *, include: Sequence[str] = (), exclude: Sequence[str] = ()
 ) -> FoundFiles:
-    """Find the files that one argument stands for.
+    """Find the files that one argument names.
 
     Directories are searched to their depths; hidden files and those whose name begins with `_` are left out. Of the
     others, those are read whose suffix is known, or that `include` names.
@@ -98,7 +98,7 @@ def _nothing(where: str, any_there: bool, skipped: Sequence[str]) -> DataError:
 
 
 def _local(location: str) -> tuple[list[Entry], bool, list[str]]:
-    """List the entries that a local argument stands for, whether a directory was searched, and repeated directories."""
+    """List the entries that a local argument names, whether a directory was searched, and repeated directories."""
     path = Path(location)
     if path.is_dir():
         entries, repeated = walk.local(location)

@@ -56,7 +56,7 @@ class Fields(msgspec.Struct, frozen=True):
 
 
 def no_conversation(fields: Fields) -> str:
-    """Say what a record lacks.
+    """Say which fields a record lacks to hold a conversation.
 
     >>> no_conversation(Fields("", chat=True))
     'no conversation: neither messages, conversations, nor prompt and completion'
@@ -74,7 +74,7 @@ class Literal(str):
 
 
 def scalar(value: Any, name: str) -> str | None:
-    """Return a scalar as it is kept: text as it is, other values as JSON writes them.
+    """Return a scalar as it is stored: text unchanged, other values as JSON writes them.
 
     Raises:
         UnusableFieldError: it is no scalar.

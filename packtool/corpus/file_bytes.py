@@ -67,7 +67,7 @@ class FileBytes:
         return position
 
     def digest(self) -> str:
-        """Hash the whole file, what was read and what readers left: xxh3-128, hex."""
+        """Hash the whole file, including what readers skipped: xxh3-128, hex."""
         assert self._hash is not None
         while self.read(_DRAIN):
             pass

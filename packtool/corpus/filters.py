@@ -56,7 +56,7 @@ class Filters(msgspec.Struct, frozen=True):
         return self.min_tokens is not None or self.max_tokens is not None
 
     def fit(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Mark the documents of so many tokens that pass; one without any is left to be counted as empty.
+        """Mark the documents whose number of tokens passes; empty ones are left to be counted as empty.
 
         >>> Filters(max_tokens=3).fit(np.array([0, 3, 4])).tolist()
         [True, True, False]

@@ -53,7 +53,7 @@ def ids_of(value: Any, name: str) -> list[int]:
 
 
 def is_utf8(data: bytes | bytearray | memoryview) -> bool:
-    """Return whether all of it is valid UTF-8. Parsers look only at what they need."""
+    """Return whether all of it is valid UTF-8, since parsers check only the parts they need."""
     if not isinstance(data, memoryview) and data.isascii():
         return True
     if len(data) < _SMALL:

@@ -70,7 +70,7 @@ class _Parser:
             self._decoder = msgspec.json.Decoder(kind)
 
     def fast(self, lines: bytes | bytearray) -> RecordBatch | None:
-        """Parse all lines at once; None if any of them needs a closer look.
+        """Parse all lines together; None if any of them needs a closer look.
 
         Where every line begins with { and ends with }, no object can go on over a newline; so an equal number of
         objects means one on each line.
@@ -141,7 +141,7 @@ class _Parser:
         return RecordBatch(columns=[[] for _ in self._fields.columns])
 
     def _line(self, line: memoryview) -> _Found | None:
-        """Parse the text of a line, and what is kept beside it; None for a blank one."""
+        """Parse the text of a line and the fields kept beside it; None for a blank line."""
         if len(line) > self._limit:
             size = len(line) - ending(line)
             if size > self._limit:

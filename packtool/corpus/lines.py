@@ -14,7 +14,7 @@ CHUNK = 1 << 21
 
 
 class LongLine(NamedTuple):
-    """A line above the limit: its first bytes, how many it has, and how many of these are its end."""
+    """A line above the limit: its first bytes, its length, and the length of its line end."""
 
     excerpt: bytes
     size: int
@@ -87,7 +87,7 @@ def line_chunks(
 
 
 def _pass_over(stream: Readable, begun: bytes | bytearray) -> tuple[LongLine, bytes]:
-    """Skip the rest of a line without holding it; return what was read after it."""
+    """Skip the rest of a line without holding it; return the bytes read beyond it."""
     size, last = len(begun), begun[-1:]
     excerpt = bytes(begun[:EXCERPT])
     while data := stream.read(CHUNK):
@@ -100,7 +100,7 @@ def _pass_over(stream: Readable, begun: bytes | bytearray) -> tuple[LongLine, by
 
 
 def _first_line(stream: Readable, start: int, stop: int) -> tuple[int, bytes]:
-    """Find the first offset from `start` on where a line begins; return it, and what was read from there on."""
+    """Find the first offset from `start` at which a line begins; return it, and the bytes read from there."""
     at = start - 1
     stream.seek(at)
     while data := stream.read(CHUNK):

@@ -59,7 +59,7 @@ def open_raw(location: str) -> Any:
 
 
 def in_store(location: str) -> tuple[StorePlace, str]:
-    """Split a URL into its bucket and the name of what it means there.
+    """Split a URL into its bucket and the name inside it.
 
     Raises:
         UsageError: the URL holds credentials.

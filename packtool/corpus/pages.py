@@ -34,7 +34,7 @@ class Pages:
         self._hashes: dict[int, int] = {}
 
     def see(self, page: int, data: bytes | memoryview) -> bool:
-        """Take note of what a page holds; whether it is what it was before."""
+        """Record the content of a page; return whether it is unchanged."""
         digest = xxhash.xxh3_64_intdigest(data)
         return self._hashes.setdefault(page, digest) == digest
 
@@ -46,7 +46,7 @@ class Pages:
 
 
 def agree(whole: Packed, parts: Packed) -> bool:
-    """Return whether pages that were read hold what the whole file did when it was read.
+    """Return whether pages hold what the whole file held when it was read.
 
     Args:
         whole: packed pages of all of the file, in order.

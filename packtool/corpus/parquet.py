@@ -269,7 +269,7 @@ def _texts(array: Any, column: str, limit: int) -> RecordBatch:
 
 
 def _batch(documents: Iterable[Any]) -> RecordBatch:
-    """Make a batch of documents, numbered in their order, and of what was rejected among them."""
+    """Make a batch of numbered documents and of the rejects among them."""
     numbers: list[int] = []
     batch = RecordBatch(numbers=numbers)
     for number, document in enumerate(documents, 1):

@@ -65,7 +65,7 @@ class SpanReader:
             self._source.close()
 
     def require_unchanged(self) -> None:
-        """Check that what is found wrong with the file is not because somebody writes to it.
+        """Check that an error in the file is not due to a concurrent write.
 
         Raises:
             DataError: it changed since it was listed.
@@ -194,7 +194,7 @@ def records_before(file: CorpusFile, span: Span) -> int:
 
 
 def file_digest(file: CorpusFile, pages: Pages | None = None) -> str:
-    """Hash a file as it lies there: xxh3-128, hex.
+    """Hash a file as stored: xxh3-128, hex.
 
     Args:
         file: the file.

@@ -79,7 +79,7 @@ class UnusableFileError(Exception):
 
 
 def in_words(error: Exception) -> str:
-    """Return the first line of what a library says is wrong, or the error's name if it says nothing.
+    """Return the first line of a library's error message, or the error's name if it has none.
 
     >>> in_words(OSError("Truncated file.\\nAt byte 7.")), in_words(EOFError())
     ('Truncated file', 'EOFError')
@@ -88,7 +88,7 @@ def in_words(error: Exception) -> str:
 
 
 def read_up_to(stream: Any, size: int) -> bytes:
-    """Read so many bytes of a stream that may give fewer at a time, or all there are."""
+    """Read up to this many bytes of a stream, however few it gives at a time."""
     parts, left = [], size
     while left and (data := stream.read(left)):
         parts.append(data)

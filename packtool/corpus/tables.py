@@ -93,7 +93,7 @@ def header(head: bytes, delimiter: str) -> list[str]:
 
 
 def _numbered(batch: RecordBatch, rows: int, wrong: dict[int, str], before: int) -> RecordBatch:
-    """Number the rows of a batch among those that were rejected; take what it needs of them from `wrong`."""
+    """Number the rows of a batch together with the rejected ones, taken from `wrong`."""
     places: list[int] = []
     at = 0
     while len(places) < rows:

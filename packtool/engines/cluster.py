@@ -120,7 +120,7 @@ class Cluster(Engine):
 
 
 class OnWorker(Generic[Task, Result]):
-    """A task's function as it runs on a worker, which may differ from this machine in what must not differ.
+    """A task's function on a worker, with checks that the worker's version and directories match the command's.
 
     Args:
         function: of a task.

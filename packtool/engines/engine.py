@@ -54,7 +54,7 @@ class Worker:
             self._on_advance(amount)
 
     def give_way(self) -> None:
-        """Let another task begin: what is left of this one takes time, but no processor."""
+        """Let another task begin: the rest of this one waits on I/O and needs no processor."""
         if self._give_way is not None:
             self._give_way()
 
@@ -141,7 +141,7 @@ def submit(
     at_once: int,
     starting: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Iterator[tuple[int, Result]]:
-    """Submit tasks to a pool, a limited number at once, and yield (number, result) as they finish; see `Engine.run`.
+    """Submit tasks to a pool, a limited number at a time; yield (number, result) as they finish. See `Engine.run`.
 
     Args:
         starting: entered around whatever may start a process.

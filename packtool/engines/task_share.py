@@ -65,7 +65,7 @@ def parse_share(text: str) -> Share:
 
 
 def tasks_of(pieces: Iterable[int], count: int) -> list[int]:
-    """Return the numbers of the tasks whose share holds one of these pieces.
+    """Return the numbers of the tasks whose shares hold any of these pieces.
 
     >>> tasks_of([1, 4, 5], 3)
     [2, 3]

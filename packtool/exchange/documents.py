@@ -26,7 +26,7 @@ class Documents(NamedTuple):
 
 @dataclass
 class Counts:
-    """What happened to what was found.
+    """Counts of imported documents and tokens.
 
     Attributes:
         documents, tokens: stored.

@@ -32,7 +32,7 @@ PART_TOKENS = 1 << 26
 
 
 def contents_of(place: Typed, documents: I64 | None = None, stores: Typed | Sequence[Typed] = ()) -> Contents:
-    """Open what is to be exported.
+    """Open the contents to export.
 
     Args:
         place: of a token store or a packed dataset.
@@ -229,7 +229,7 @@ def _cut(runs: Iterable[_Run]) -> Iterator[_Run]:
 
 
 def _joined(runs: Iterable[_Run], tokens: int = BLOCK_TOKENS) -> Iterator[list[_Run]]:
-    """Join consecutive runs up to so many tokens; a longer one stays alone."""
+    """Join consecutive runs up to this many tokens; a longer one stays alone."""
     some: list[_Run] = []
     held = 0
     for run in runs:

@@ -30,7 +30,7 @@ class FileWriter(HashedFile):
         return self._bytes
 
     def flush(self) -> None:
-        """Do nothing: what is written is on its way."""
+        """Do nothing: writes are not buffered here."""
 
     def close(self) -> None:
         """Do nothing: libraries call it, and `finish` finishes the file."""
@@ -65,7 +65,7 @@ class ExportDirectory:
         return FileWriter(self.path / name, first)
 
     def holds(self, written: Written, first: int | None) -> bool:
-        """Return whether a finished file, or a region from byte `first`, is what was written."""
+        """Return whether a finished file, or its region from byte `first`, is as it was written."""
         path = self.path / written.name if first is None else self._unfinished(written.name)
         try:
             if first is None and path.stat().st_size != written.bytes:
@@ -90,7 +90,7 @@ class ExportDirectory:
 
 
 def as_stored(tokens: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Convert tokens to what a format stores; every id fits, since formats are checked against the vocabulary."""
+    """Convert tokens to the type a format stores; every id fits, since formats check the vocabulary first."""
     return tokens.astype(dtype, copy=False)
 
 

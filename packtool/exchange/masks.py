@@ -16,7 +16,7 @@ IGNORED = -100
 
 
 def masks_of(names: Collection[str]) -> list[str]:
-    """List those of these columns that say which tokens train.
+    """List the columns that say which tokens train.
 
     >>> masks_of(["text", "loss_mask", "labels"])
     ['labels', 'loss_mask']
@@ -60,6 +60,6 @@ def trained(ids: npt.NDArray[Any], masks: Mapping[str, npt.NDArray[Any]], where:
 
 
 def bad_mask(what: str, where: str) -> DataError:
-    """Return the error for a column that says which tokens train, but not of all of these."""
+    """Return the error for a mask that does not cover all tokens."""
     remedy = "give every record the same columns, as long as its ids; or give --ids-only"
     return DataError("bad-mask", what, remedy=remedy, where=where)

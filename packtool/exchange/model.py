@@ -58,7 +58,7 @@ def cut(blocks: Iterator[Block], itemsize: int) -> Iterator[Block]:
 
 @dataclass(frozen=True)
 class Part:
-    """What is written as one: a shard.
+    """The contents of one exported shard.
 
     Attributes:
         sequences, tokens: in it.
@@ -74,7 +74,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Contents:
-    """What is to be exported.
+    """Everything to be exported.
 
     Attributes:
         name: of the directory it comes from.
@@ -120,7 +120,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class Found:
-    """What a reader found in a file.
+    """Sequences that a reader yields from a file.
 
     Attributes:
         tokens: ids, of any integer type.
@@ -137,7 +137,7 @@ class Found:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a reader may need to know.
+    """Options of readers.
 
     Attributes:
         dtype: of the ids, for files that do not say it.
@@ -199,7 +199,7 @@ class Format:
         return np.dtype(self.dtypes[contents.dtype.itemsize])
 
     def check(self, contents: Contents) -> None:
-        """Make sure that the format can hold what is to be exported.
+        """Check that the format can hold the contents.
 
         Raises:
             UsageError: it can't, and what can.
@@ -218,7 +218,7 @@ class Format:
         raise UsageError("format-too-small", what, remedy="choose another format", where="--format")
 
     def lost(self, contents: Contents) -> list[str]:
-        """Say what the format does not keep of the contents."""
+        """Say which parts of the contents the format does not keep."""
         lost = []
         if contents.kind == "documents" and not self.documents:
             lost.append("where documents end, except for the EOS after each")

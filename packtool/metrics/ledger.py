@@ -16,7 +16,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """What the rows hold, in tokens (`rows` apart). ``output = placed + repeated + eos + padding``.
+    """The tokens that rows hold, by account (`rows` apart). ``output = placed + repeated + eos + padding``.
 
     Attributes:
         placed: text tokens (BOS included, EOS not), each counted once.
@@ -128,7 +128,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Planned(Protocol):
-    """What a strategy says of its plan, or of the counts of one: see `packtool.plan.Plan`."""
+    """The counts that a strategy states of its plan: see `packtool.plan.Plan`."""
 
     @property
     def sequence_length(self) -> int: ...

@@ -228,7 +228,7 @@ class Mixing:
         return RowsMix(rows.groups, places, at, documents_in, sources_in, self._mix.tokens(rows))
 
     def include(self, part: RowsMix) -> None:
-        """Count what the next rows add."""
+        """Add the counts of the next rows."""
         if self._rows % self.batch_size:
             raise ValueError("only the last rows may fall short of a batch")
         self._first_row[part.places] = part.at

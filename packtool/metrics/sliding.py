@@ -13,7 +13,7 @@ from packtool.plan import I64
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
-    """What the first stage does to texts longer than a row, at one maximum repetition ratio.
+    """The effect of the first stage on texts longer than a row, at one maximum repetition ratio.
 
     Attributes:
         max_repetition: r_max.
@@ -58,7 +58,7 @@ def sliding(counts: LengthCounts, sequence_length: int, max_repetition: Fraction
 
 
 def slides(lengths: I64, sequence_length: int, max_repetition: Fraction) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Find which documents of these lengths, at least L each, fill one row more by overlapping.
+    """Find which documents of these lengths, at least L each, fill one more row by overlapping.
 
     With n = len // L: they do where len is no multiple of L and len + ceil(n * r_max * L) >= (n + 1) * L
     (formulas 1 and 2), in exact arithmetic.

@@ -34,7 +34,7 @@ class DocumentsPerRow:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """What a packing does to its documents. A document's length includes its EOS; its text does not.
+    """The effect of a packing on its documents. A document's length includes its EOS; its text does not.
 
     L is the sequence length; with several buckets, the longest where a document is asked to fit.
 

@@ -164,7 +164,7 @@ class Tally:
         return rows.at(np.flatnonzero(own), offsets_of(own.view(np.uint8))[rows.offsets])
 
     def _count_documents(self, rows: Segments, documents: int, some: I64, times: I64 | None = None) -> None:
-        """Count the distinct documents in each row: one that lies there in several segments is among `some` alone."""
+        """Count the distinct documents in each row; only those among `some` may have several segments in one."""
         counts = np.diff(rows.offsets)
         # Sorted by row and document, segments of a document in one row are neighbours.
         key = rows.group_of()[some] * documents + rows.document[some]
@@ -250,7 +250,7 @@ class Tally:
         return np.zeros(0, np.bool_) if self._overlaps is None else self._overlaps
 
     def accounts(self) -> Accounts:
-        """Draw up what the rows hold, in tokens."""
+        """Return the accounts of the rows, in tokens."""
         return Accounts(
             placed=self.placed,
             repeated=self.repeated,
@@ -269,7 +269,7 @@ def _listed(histogram: I64) -> tuple[list[int], list[int]]:
 
 
 def _occurring(marked: npt.NDArray[np.bool_], times: I64 | None) -> int:
-    """Count what is marked, each as often as there are such."""
+    """Count marked entries, each with its multiplicity."""
     return int(np.count_nonzero(marked) if times is None else times[marked].sum())
 
 

@@ -92,7 +92,7 @@ def check_taken(arguments: object, chooser: str, chosen: str) -> None:
 
 
 def given(arguments: object, names: Iterable[str]) -> list[Declared]:
-    """List those of these options that have another value than their default.
+    """List the options that differ from their defaults.
 
     >>> from packtool.options.pack import PackOptions
     >>> [each.flag for each in given(PackOptions(sequence_length=64), ["sequence_length", "seed"])]
@@ -132,7 +132,7 @@ def check_ranks(ranks: int | None, global_batch: int | None, purpose: str, *, ne
 
 
 def suggest(word: str, known: Sequence[str]) -> str:
-    """Suggest what was meant, or list what there is.
+    """Suggest the name that was meant, or list all names.
 
     >>> suggest("sed", ["seed", "epoch"]), suggest("xyz", ["seed", "epoch"])
     ('did you mean seed?', 'choose one of seed, epoch')

@@ -116,12 +116,12 @@ class Declared:
 
     @property
     def metavar(self) -> str:
-        """What stands for the value in help."""
+        """The placeholder of the value in help."""
         return self.option.metavar or "|".join(self.choices) or self.option.kind.metavar
 
     @property
     def help(self) -> str:
-        """What it does, after the strategies or methods it is for."""
+        """The description, after the strategies or methods it applies to."""
         text = self.option.help
         if not self.option.taken_by:
             return text

@@ -124,7 +124,7 @@ def exact(value: Fraction | float | str, where: str) -> Fraction:
 
 
 def parse_temperature(value: Decimal | float | str) -> Decimal:
-    """Parse a temperature as exactly as it is written."""
+    """Parse a temperature exactly, as a decimal."""
     try:
         temperature = Decimal(str(value))
     except InvalidOperation:
@@ -183,7 +183,7 @@ def parse_shard(value: str) -> str:
 
 
 def _items(value: Any, divider: str = ",") -> list[Any]:
-    """Return the values of a list, as it is or separated by commas; one value makes a list of one."""
+    """Split a list given as a list or separated by commas; one value makes a list of one."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(divider)]
     return list(value) if isinstance(value, Iterable) else [value]

@@ -85,7 +85,7 @@ OTHER_STRATEGIES = {
 
 
 def meant_strategy(word: str, meanings: Mapping[str, str]) -> str:
-    """Suggest the strategy that was meant, with what it does; or list all there are.
+    """Suggest the strategy that was meant, with its description; or list all strategies.
 
     Args:
         word: what was given.

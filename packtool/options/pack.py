@@ -21,7 +21,7 @@ _tuning = partial(Option, group="Tuning of strategies", recorded=True)
 
 @dataclass(frozen=True, kw_only=True)
 class PackOptions:
-    """The options that decide a plan; what a strategy is given."""
+    """The options that determine a plan, as strategies receive them."""
 
     sequence_length: Annotated[
         int | None,

@@ -158,7 +158,7 @@ class Writing:
 
 @dataclass(frozen=True, kw_only=True)
 class Copying(Writing):
-    """What is written is copied from datasets."""
+    """Options of commands that copy from datasets."""
 
     check_input: Annotated[
         bool, Option(FLAG, "Verify input checksums while copying, or trust the input.", "Rarely needed")

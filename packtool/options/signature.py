@@ -62,7 +62,7 @@ def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P,
 
 
 def _meant(what: str, given: Iterable[str], taken: inspect.Signature) -> str:
-    """Say what is wrong with the arguments of a call, and of an unknown name which one was meant."""
+    """Describe the fault of a call's arguments; for an unknown name, suggest the one that was meant."""
     for name in given:
         if name not in taken.parameters:
             return f"got an unexpected keyword argument {name!r}: {suggest(name, list(taken.parameters))}"
@@ -78,7 +78,7 @@ def signature(arguments: type, function: Callable[..., Any]) -> inspect.Signatur
 
 
 def with_arguments(doc: str, arguments: type) -> str:
-    """Insert the list of arguments into a docstring, before what it returns and raises."""
+    """Insert the list of arguments into a docstring, before its results and errors."""
     lines = ["Args:"]
     for each in declared(arguments).values():
         lines += textwrap.wrap(
@@ -93,7 +93,7 @@ def with_arguments(doc: str, arguments: type) -> str:
 
 
 def describe(each: Declared) -> str:
-    """Describe an option in words, for Python: what it does, its unit and its default."""
+    """Describe an option for Python: its effect, unit and default."""
     text = each.help
     if each.option.unit and each.option.unit not in text.lower():
         text += f" In {each.option.unit}."

@@ -13,7 +13,7 @@ _flag = partial(Option, FLAG, group="General", in_file=False)
 
 @dataclass(frozen=True, kw_only=True)
 class Terminal:
-    """How a command is called, and what it prints."""
+    """Options of how a command is called and what it prints."""
 
     config: Annotated[
         Path | str | None,

@@ -41,7 +41,7 @@ def count(lengths: Ints, options: PackOptions) -> list[Counted]:
 
 
 class _Filled:
-    """The buckets of Algorithm 1. Which whole document lies where is worked out for a plan only.
+    """The buckets of Algorithm 1. Only a plan needs to know which document lies where.
 
     Items longer than the largest bucket stand for segments of documents that are cut, by number.
     """

@@ -77,7 +77,7 @@ class PowerPlan(Plan):
 
 
 def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> list[Plan]:
-    """Make a plan for each power of two from the smallest bucket to L; what is shorter is dropped and counted.
+    """Make a plan for each power of two from the smallest bucket to L; shorter pieces are dropped and counted.
 
     Raises:
         UsageError: no power of two lies between the smallest bucket and L.

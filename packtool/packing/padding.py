@@ -129,7 +129,7 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
 
 
 def count(lengths: Ints, options: PackOptions) -> list[Counted] | None:
-    """Count the rows of `plan`; None where atoms are joined to rows, since their order decides what is in a row."""
+    """Count the rows of `plan`; None where atoms are joined to rows, since their order determines the rows."""
     return None if options.atom < options.row_length else count_each_length(plan, lengths, options)
 
 

@@ -38,7 +38,7 @@ class Bucket(ABC):
         """Return a range; less where the object ends."""
 
     def ranges(self, key: str, first: Sequence[int], count: Sequence[int]) -> list[memoryview]:
-        """Return several ranges, by many requests at once."""
+        """Return several ranges, by concurrent requests."""
         if len(first) == 1:
             return [self.read(key, first[0], count[0])]
         with ThreadPoolExecutor(REQUESTS) as pool:
@@ -66,7 +66,7 @@ class Bucket(ABC):
 
 
 def reason(error: BaseException) -> str:
-    """Return the first line of what a client says, without what identifies the request or could be a secret."""
+    """Return the first line of a client's message, without request ids and possible secrets."""
     said = str(error).strip()
     text = (said or type(error).__name__).splitlines()[0]
     text = re.sub(r"\s*\(Request ID: [^)]*\)|\s*error_info=.*", "", text)

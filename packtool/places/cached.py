@@ -110,8 +110,7 @@ class Cache:
                 os.close(handle)
 
     def _make_room(self, size: int) -> bool:
-        """Free space in the cache; return whether so many bytes fit now. A file larger than the limit waits until it is
-        alone."""
+        """Free space in the cache; return whether this many bytes fit now. A file above the limit waits to be alone."""
         kept, coming = [], 0
         for file in self.directory.iterdir():
             with suppress(FileNotFoundError):
@@ -244,7 +243,7 @@ class CachedPlace(Place):
 
 
 def fetch_all(wanted: Sequence[tuple[CachedPlace, Entry]], *, quiet: bool) -> None:
-    """Copy files before they are asked for, several at once.
+    """Fetch files ahead, several at once.
 
     Raises:
         DataError: one is missing, or not what its manifest says; there is no room; the store refuses it.

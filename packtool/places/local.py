@@ -140,7 +140,7 @@ class LocalPlace(Place):
         sync_directory(path.parent)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a small file as `write` does, unless there is one; of several that try, one is told True."""
+        """Write a small file as `write` does, unless it exists; of several concurrent calls, one returns True."""
         path = self.path / name
         apart = self._write_apart(path, data)
         try:

@@ -45,7 +45,7 @@ def mapped(handle: int, size: int, *, writable: bool = False) -> npt.NDArray[np.
 
 
 def release(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
-    """Give back the memory that maps these arrays' files; what is read again is mapped again."""
+    """Release the memory that maps these arrays' files; reading maps them again."""
     for array in arrays:
         buffer: Any = array
         while isinstance(buffer, np.ndarray):

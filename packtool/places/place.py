@@ -41,7 +41,7 @@ class Entry(Protocol):
 
 
 class StoppedError(Exception):
-    """What was being sent was given up."""
+    """An upload was cancelled."""
 
 
 class Place(ABC):
@@ -105,7 +105,7 @@ class Place(ABC):
 
     @abstractmethod
     def blocks(self, name: str) -> Iterator[bytes]:
-        """Yield what a file holds, some MiB at a time. Errors are those of `read`."""
+        """Yield the contents of a file, some MiB at a time. Errors are those of `read`."""
 
     @abstractmethod
     def array(self, entry: FileEntry, dtype: np.dtype[Any] | str) -> Array:
@@ -128,7 +128,7 @@ class Place(ABC):
         """
 
     def problem(self, entry: Entry) -> DataError | None:
-        """Say what is wrong with a file that must have this size and checksum; None if nothing is."""
+        """Describe how a file deviates from its expected size and checksum; None if it does not."""
         try:
             self.require_size(entry, self.size(entry.name))
             digest = self.digest(entry.name)

@@ -172,7 +172,7 @@ def credentials() -> dict[str, Any]:
 
 
 def setting(name: str, *variables: str) -> str | None:
-    """Return what the environment says, else the profile in the AWS files.
+    """Return a setting from the environment, else from the profile in the AWS files.
 
     Args:
         name: of the setting in the files.

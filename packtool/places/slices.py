@@ -45,7 +45,7 @@ class SliceReader:
         self._read = self._asked = -1
 
     def pays(self, items: int) -> bool:
-        """Tell whether slices of so many items had better be read than copied from maps, if they are like the last.
+        """Return whether slices of this many items are faster to read than to copy from maps, judging by the last ones.
 
         Of those, at least a quarter came from disk: the system says what this process has read.
         """

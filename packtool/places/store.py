@@ -162,7 +162,7 @@ class StorePlace(Place):
         size = file.stat().st_size
 
         def blocks() -> Iterator[bytes]:
-            """Yield what the file holds; check its checksum before the last block."""
+            """Yield the contents of the file; check its checksum before the last block."""
             hashed, last = xxhash.xxh3_128(), b""
             with file.open("rb") as source:
                 while block := source.read(PART_BYTES):
@@ -182,7 +182,7 @@ class StorePlace(Place):
         file.unlink()
 
     def _send(self, name: str, blocks: Callable[[], Iterator[bytes]], size: int, xxh3_128: str) -> None:
-        """Upload blocks, again if need be, and read them back where the store does not say what it got."""
+        """Upload blocks, with retries, and read them back where the store does not confirm their checksum."""
         for attempt in range(ATTEMPTS):
             try:
                 said = self._ask(lambda bucket: bucket.put(self._key(name), blocks(), size), name)

@@ -50,5 +50,5 @@ def places_of(typed: Typed | Sequence[Typed]) -> list[Place]:
 
 
 def cache_directory() -> Path:
-    """Return where packtool keeps what it can fetch again: `packtool` in the user's cache directory."""
+    """Return the directory for what can be fetched again: `packtool` in the user's cache directory."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "packtool"

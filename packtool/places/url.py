@@ -22,7 +22,7 @@ def is_remote(location: str) -> bool:
 
 
 def as_typed(location: object) -> str:
-    """Return a location as it was typed: one that became a `Path` on the way has lost a slash.
+    """Restore a URL that lost a slash by becoming a `Path`.
 
     >>> from pathlib import Path
     >>> as_typed(Path("s3://bucket/packed")), as_typed("a/b")

@@ -119,7 +119,7 @@ class Dataset(_Opened):
         return self.rows.loss(self.rows.numbers(index))
 
     def batch(self, index: Index, **options: Any) -> Batch:
-        """Make what a training step reads of some rows; `options` are those of `packtool.reading.batch.make_batch`.
+        """Build a training batch of some rows; `options` are those of `packtool.reading.batch.make_batch`.
 
         Raises:
             UsageError: the dataset was written with ``--no-segments``, and they are needed.
@@ -179,12 +179,12 @@ class BucketDataset(_Opened):
         return [rows.segments(row) for row in range(first, first + count)]
 
     def batch(self, index: int, **options: Any) -> Batch:
-        """Make what a training step reads of one batch; as `Dataset.batch`."""
+        """Build a training batch of one stored batch; as `Dataset.batch`."""
         rows, first, count = self.place(index)
         return self._batch(rows, slice(first, first + count), **options)
 
     def batch_of(self, rows: Rows, index: Index, **options: Any) -> Batch:
-        """Make what a training step reads of some rows of one bucket."""
+        """Build a training batch of some rows of one bucket."""
         return self._batch(rows, index, **options)
 
     def place(self, index: int | np.integer[Any]) -> tuple[Rows, int, int]:

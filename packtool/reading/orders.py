@@ -75,7 +75,7 @@ class Opened:
 
 
 def read(recipe: Recipe) -> Opened:
-    """Open what a recipe says.
+    """Open the rows that a recipe describes.
 
     Raises:
         DataError: it is missing, unfinished or damaged; the order was made for another dataset.
@@ -147,7 +147,7 @@ def _lies_so(manifest: PackedManifest, epoch: Epoch) -> bool:
 
 
 def _repacked(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None) -> Opened:
-    """Pack rows anew for an epoch, in its order."""
+    """Pack rows again for an epoch, in its order."""
     manifest = dataset.manifest
     if not manifest.index_only:
         raise UsageError(

@@ -119,7 +119,7 @@ class Rows:
         return self._typed(self._stored.tokens(first, last))
 
     def with_segments(self, rows: I64) -> tuple[Array, Segments]:
-        """Return the tokens of the rows of these numbers (from 0), (rows, sequence_length), and their segments."""
+        """Return the tokens of these rows (from 0), (rows, sequence_length), and their segments."""
         segments = self.segments_of(rows)
         return self._typed(self._taken(rows, segments, self._stored)), segments
 
@@ -148,7 +148,7 @@ class Rows:
         return self._stored.table(number_of(row, len(self), "row"))
 
     def segments_of(self, rows: I64) -> Segments:
-        """Return the segments of the rows of these numbers (from 0), as columns."""
+        """Return the segments of these rows (from 0), as columns."""
         return self._stored.segments_of(rows)
 
     def numbers(self, index: Index) -> I64:

@@ -126,14 +126,14 @@ class GlobalBatches:
         self._go_to(0, 0)
 
     def set_epoch(self, number: int) -> None:
-        """Begin a pass, from 0, as samplers of PyTorch do; a state that lies in this pass is gone on with."""
+        """Begin a pass, from 0, as PyTorch samplers do; a state inside this pass is resumed."""
         _require(number >= 0, f"{number} is out of range", "give 0 or more", "epoch")
         first, last = self._bounds(number)
         if not (self._resumed and first < self.consumed <= last):
             self._go_to(first, number)
 
     def begin(self) -> Iterator[tuple[list[Key], int]]:
-        """Begin the rest of this pass, or the next if nothing is left: what this rank reads at each turn.
+        """Begin the rest of this pass, or the next one if nothing is left: the samples of this rank, step by step.
 
         Yields:
             samples; and how many are consumed when they have been trained on. All ranks take the same number of turns.
@@ -145,7 +145,7 @@ class GlobalBatches:
         return self._turns(self.consumed, self._end)
 
     def state_dict(self, taken: int | None = None) -> dict[str, Any]:
-        """Return what a run must keep to resume: samples consumed; and what tells another dataset, order or seed apart.
+        """Return the state to resume from: samples consumed, and what identifies dataset, order and seed.
 
         Args:
             taken: batches that came out of this iteration, where not all that were asked for have: a plain

@@ -118,7 +118,7 @@ class Stream:
         return self.begin_of(self.epochs)
 
     def begin_of(self, number: int) -> int:
-        """Return the first sample of an epoch. If epochs are packed anew, those before it are planned."""
+        """Return the first sample of an epoch. Where epochs are repacked, this plans those before it."""
         if not self._repack:
             return number * self.items
         while len(self._begins) <= number:
@@ -214,7 +214,7 @@ class Stream:
         return np.concatenate(parts)
 
     def batch(self, keys: Sequence[Key], *, rows: Dataset | BucketDataset | None = None, narrow: bool = False) -> Batch:
-        """Make what a training step reads of some samples, in the order given; of several epochs, one after another.
+        """Build a training batch of some samples in the given order; those of several epochs one after another.
 
         Args:
             narrow: as of `packtool.reading.make_batch`.

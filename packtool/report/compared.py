@@ -100,7 +100,7 @@ def _trial(
 
 
 def _options(candidate: Candidate) -> Options:
-    """Return the options that the strategy takes, as it was tried, defaults included."""
+    """Return the strategy's options as tried, defaults included."""
     strategy, given = STRATEGIES[candidate.strategy], candidate.options
     settled: dict[str, Callable[[], Any]] = {
         "atom_size": lambda: given.atom,

@@ -123,12 +123,12 @@ def bucket_tables(entries: Sequence[Trial]) -> list[Table[BucketFigures]]:
 
 
 def name_of(length: int | None) -> str:
-    """Return the heading of what has rows of this length."""
+    """Return the heading of a row length."""
     return "Rows of several lengths" if length is None else f"Rows of {count(length)} tokens"
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Note what was estimated and from what, what was not tried, and what no packing would cost."""
+    """Note which figures were estimated and from what, what was not tried, and the cost of not packing."""
     lines = []
     sampled = [entry for entry in comparison.entries if entry.sampled_documents is not None]
     if sampled:

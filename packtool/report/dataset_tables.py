@@ -130,7 +130,7 @@ def metrics_table(report: PackedReport) -> Table[Fact]:
 
 
 def facts_table(title: str, facts: Sequence[Fact]) -> Table[Fact]:
-    """Tabulate names, values and what they mean."""
+    """Tabulate facts: names, values and meanings."""
     columns: list[Column[Fact]] = [
         Column("metric", lambda fact: fact.name, words=True),
         Column("", lambda fact: fact.value),
@@ -140,7 +140,7 @@ def facts_table(title: str, facts: Sequence[Fact]) -> Table[Fact]:
 
 
 def training_table(cost: TrainingCost) -> Table[Fact]:
-    """Tabulate what an epoch costs."""
+    """Tabulate the cost of an epoch."""
     shape = f"{short(cost.parameters)} parameters, {count(cost.layers)} layers of width {count(cost.width)}"
     operations = [
         ("linear layers", cost.linear, f"floating-point operations of an epoch of a decoder of {shape}"),
@@ -195,7 +195,7 @@ def waiting_table(waiting: Sequence[Waiting]) -> Table[Waiting]:
 
 
 def source_tables(report: Report) -> list[Table[Any]]:
-    """Tabulate what the inputs hold, what was asked of each and what came of it, and how evenly batches hold them."""
+    """Tabulate the inputs: their contents, what was asked and taken of each, and how evenly batches mix them."""
     if isinstance(report, StoreReport) and report.sources:
         return [_stores(report.sources)]
     if not isinstance(report, MeasuredReport) or not report.sources:
@@ -220,7 +220,7 @@ def source_tables(report: Report) -> list[Table[Any]]:
 
 
 def source_name(source: SourceFigures) -> str:
-    """Return what a store was called, else the beginning of its hash."""
+    """Return the recorded name of a store, else the beginning of its hash."""
     return source.name or source.digest[:12]
 
 
@@ -230,7 +230,7 @@ def trained_share(source: SourceFigures) -> float | None:
 
 
 def _trained(sources: Sequence[SourceFigures]) -> list[Column[Any]]:
-    """Say what trains of each input, where that is known."""
+    """Return the trained share of each input where it is known."""
     known = any(trained_share(source) is not None for source in sources)
     return [Column("trained", trained_share, percent, "of its tokens")] if known else []
 

@@ -27,7 +27,7 @@ class Judgement:
 
 
 def judge(report: PackedReport) -> list[Judgement]:
-    """Say what the figures of a packed dataset mean; nothing if boundaries are not known, or there are no documents."""
+    """Interpret the figures of a packed dataset; nothing if boundaries are unknown, or there are no documents."""
     metrics = report.metrics
     if metrics is None or not metrics.documents or not report.ledger.output:
         return []

@@ -102,7 +102,7 @@ def lengths_of(counts: LengthCounts, unit: str) -> Lengths:
 
 
 def row_figures(tallies: Sequence[Tally], batch_size: int | None) -> RowFigures:
-    """Compute metrics in total and for each bucket, and what the charts of the rows need."""
+    """Compute metrics in total and for each bucket, and the data for charts of rows."""
     if not tallies:
         return RowFigures(metrics=None, buckets=[], documents_per_row=[], context=[])
     rows = sum(tally.rows for tally in tallies)
@@ -156,7 +156,7 @@ def _documents_per_row(rows: I64) -> list[DocumentsBin]:
 
 
 def _context(pieces: I64) -> list[ContextPoint]:
-    """Share of document tokens with at least so many tokens of their piece before them in the row."""
+    """Return the share of document tokens with at least this many tokens of their piece before them in the row."""
     longest = len(pieces) - 1
     # reaching[c]: pieces longer than c, that is, tokens with exactly c before them.
     reaching = np.cumsum(pieces[::-1])[::-1][1:]

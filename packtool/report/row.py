@@ -25,7 +25,7 @@ class Run:
 
 @dataclass(frozen=True)
 class RowSegment:
-    """What lies together in a row.
+    """A segment of a row.
 
     Attributes:
         kind: ``document``, ``eos`` (one that the strategy inserted), ``padding``, or ``unknown`` without segments.

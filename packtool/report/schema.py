@@ -136,7 +136,7 @@ class ContextPoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What rows do to documents. Of rows without a segment table nothing is known.
+    """The effect of rows on documents. Without a segment table none of it is known.
 
     Attributes:
         metrics: in total; null where boundaries are not known (`--no-segments`).
@@ -443,7 +443,7 @@ class PackedReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeasuredReport(PackedReport, frozen=True, kw_only=True):
-    """What `stats` reports of a packed dataset: its report, counted anew, and more.
+    """The report of `stats` on a packed dataset: its own report, recounted, and more.
 
     Attributes:
         path: what was measured, as given.

@@ -74,8 +74,7 @@ def padding_waste(buckets: Sequence[BucketFigures], output: int) -> float:
 
 
 def waste(entry: Trial) -> float:
-    """Count the tokens that train nothing new or are lost: padding and repeats of the output, what is dropped of the
-    text."""
+    """Count the tokens that train nothing new or are lost: padding, repeats and dropped text."""
     return (
         padding_waste(entry.buckets, entry.ledger.output) + entry.metrics.repeated_ratio + entry.metrics.dropped_ratio
     )
@@ -191,7 +190,7 @@ def _chosen(entry: Trial, reason: str, source: str | None = None) -> ChosenStrat
 
 
 def _cost(entry: Trial) -> str:
-    """Say in a sentence what an entry costs."""
+    """Describe the cost of an entry in a sentence."""
     metrics = entry.metrics
     remainder = "" if padding_waste(entry.buckets, entry.ledger.output) else ", less than a row in all"
     shares = [

@@ -16,7 +16,7 @@ _HOLDOUT, _SHARD = 1, 2  # purposes: sides of one kind tell nothing about those 
 
 
 def _mixed(hashes: U64, seed: int, purpose: int) -> U64:
-    """Draw the hashes anew by a seed, with the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
+    """Rehash the hashes by a seed, with the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
     step = (0x9E3779B97F4A7C15 * (1 + 2 * (seed % (1 << 62)) + purpose * (1 << 32))) % (1 << 64)
     value = hashes + np.uint64(step)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -157,7 +157,7 @@ def _group(drawn: Keys) -> I64:
 def epochs_of(
     weights: dict[str, Fraction], tokens: dict[str, int], budget: int | None, most: Fraction
 ) -> dict[str, Fraction]:
-    """Work out the epochs of each source.
+    """Compute the epochs of each source.
 
     Args:
         weights: epochs, or shares of the budget where there is one.

@@ -76,7 +76,7 @@ def reorder(stored: I64, wanted: I64, arrays: Arrays = IN_MEMORY) -> I64:
 
 
 def ranked(order: I64, arrays: Arrays = IN_MEMORY) -> Keys:
-    """Make keys for an order that is known; `order` is the stored atom at each place.
+    """Make keys for a known order; `order` is the stored atom at each place.
 
     >>> [int(key) >> 62 for key in ranked(np.array([2, 0, 1]))(0, 3)]
     [1, 2, 0]

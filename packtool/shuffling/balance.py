@@ -322,7 +322,7 @@ def _least_first(load: Packed, batches: I64 | None = None) -> I64:
 
 
 def _take(values: I64, which: I64) -> I64:
-    """Take, from each batch, the values of these rows, in their shape."""
+    """Take the values of these rows from each batch, in their shape."""
     taken: I64 = values[np.arange(len(values)).reshape(-1, *[1] * (which.ndim - 1)), which]
     return taken
 

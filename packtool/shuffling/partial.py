@@ -105,7 +105,7 @@ def plan(
 
 
 def lane_tokens(tokens: int, batch_size: int, multiple: int) -> int:
-    """Work out the tokens in each of as many lanes as a batch has rows, a multiple of a number.
+    """Compute the tokens in each lane, of as many lanes as a batch has rows, as a multiple of a number.
 
     >>> lane_tokens(100, 4, 10), lane_tokens(100, 4, 1)
     (20, 25)

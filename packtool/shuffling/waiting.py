@@ -53,7 +53,7 @@ class Waiting:
 
 
 def token_cost(hidden_size: int | None, pairs: int | None) -> int:
-    """Return what the linear part of a token costs, in query-key pairs: as given, or as the hidden size says.
+    """Return the linear cost of a token in query-key pairs: as given, or derived from the hidden size.
 
     >>> token_cost(4096, None), token_cost(None, 11_000), token_cost(None, None)
     (20480, 11000, 0)

@@ -255,7 +255,7 @@ def _files(place: str, shard: int, files: _Files) -> Iterator[str]:
 def _file(
     place: str, entry: FileEntry, name: str, dtype: np.dtype[Any], shape: tuple[int, ...] | None = None
 ) -> Iterator[str]:
-    """Compare a file with what it must be; without a shape, an array of one dimension."""
+    """Check a file's entry against its expected type and shape; without a shape, one dimension."""
     yield from _same(f"{place}.name", entry.name, name)
     yield from _same(f"{place}.shape", entry.shape, (prod(entry.shape[:1]),) if shape is None else shape)
     yield from _same(f"{place}.bytes", entry.bytes, HEADER_BYTES + dtype.itemsize * prod(entry.shape))

@@ -89,14 +89,14 @@ def claim(
 
 
 def not_shared() -> UsageError:
-    """Return the error for tasks whose output or input lies in an object store."""
+    """Return the error for tasks whose output or input is in an object store."""
     what = "tasks of one command share local directories, not those of an object store"
     remedy = "give directories on a shared file system, and copy the result"
     return UsageError("unsupported-store", what, remedy=remedy, where="--task")
 
 
 def _refuse_overlap(place: LocalPlace | StorePlace, inputs: Iterable[Path | str]) -> None:
-    """Refuse an output that is an input, lies in one, or holds one; a URL and a local path never meet."""
+    """Refuse an output that is an input, or is inside one, or contains one. A URL never overlaps a local path."""
     local = isinstance(place, LocalPlace)
     target = place.path.resolve() if isinstance(place, LocalPlace) else PurePosixPath(str(place))
     folder = functools.cache(os.path.realpath)
@@ -119,7 +119,7 @@ def _refuse_overlap(place: LocalPlace | StorePlace, inputs: Iterable[Path | str]
 
 
 def _claim_store(place: StorePlace, state: State, options: Writing) -> Output:
-    """Claim an output in an object store. A local directory holds what is about to be uploaded, and scratch files."""
+    """Claim an output in an object store. A local directory holds files to upload, and scratch files."""
     path = directory_for(str(place), cache_directory() if options.staging is None else Path(options.staging))
     contents = look(place)
     resumed, finished = _decide(place, contents, state, options, None)
@@ -148,7 +148,7 @@ def _claim_store(place: StorePlace, state: State, options: Writing) -> Output:
 
 
 def _empty(path: Path) -> None:
-    """Remove what an earlier run left in a staging directory."""
+    """Remove the remains of an earlier run from a staging directory."""
     remove_work(path)
     for entry in path.iterdir():
         if entry.name == UNFINISHED:
@@ -225,7 +225,7 @@ def _join(output: Output, options: Writing, share: Share) -> None:
 
 
 def _look(output: Output, options: Writing, share: Share | None) -> Found:
-    """Look what is there; settle whether this run resumes it, and whether it had finished."""
+    """Look at the output; settle whether this run resumes it, and whether it had finished."""
     path = output.path
     if path.exists() and not path.is_dir():
         raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(path))
@@ -236,12 +236,12 @@ def _look(output: Output, options: Writing, share: Share | None) -> Found:
 
 
 def _resumes(options: Writing, share: Share | None) -> bool:
-    """Return whether a run goes on with what is there, as every task does."""
+    """Return whether a run continues an earlier one, as every task does."""
     return options.resume or share is not None
 
 
 def _decide(place: Place, contents: Found, state: State, options: Writing, share: Share | None) -> tuple[bool, bool]:
-    """Decide whether a run resumes what an earlier one left; return that, and whether the earlier one had finished.
+    """Decide whether a run resumes an earlier one; return that, and whether the earlier one had finished.
 
     Raises:
         PacktoolError: it may not write there at all.
@@ -262,7 +262,7 @@ def _decide(place: Place, contents: Found, state: State, options: Writing, share
 
 
 def _require_same(place: Place, contents: Found, state: State, anew: str) -> bool:
-    """Check that what lies at a place has the same state; whether it is finished. `anew`: how to start again."""
+    """Check that the work at a place has the same state; return whether it is finished. `anew`: how to start again."""
     if state.same(contents.finished):
         try:
             place.require(list(listed(manifests.read(place))))
@@ -298,10 +298,10 @@ def _not_empty(place: Place, contents: Found) -> UsageError:
 
 @contextmanager
 def _writable(output: Output) -> Iterator[None]:
-    """Do what may be the first to find that a directory can't be written.
+    """Report a directory that can't be written to in one clear error.
 
     Raises:
-        DataError: it can't.
+        DataError: `output-not-writable`.
     """
     try:
         yield

@@ -60,7 +60,7 @@ class Delivery:
             sync_directory(directory)
 
     def locate(self, file: Path) -> tuple[Place, str]:
-        """Return where a file of the output lies that was delivered, and its name there."""
+        """Return the place and name of a delivered file of the output."""
         return LocalPlace(file.parent), file.name
 
     def remove(self, files: Iterable[Path]) -> None:

@@ -65,13 +65,13 @@ class HashedFile:
         return view.nbytes
 
     def _settle(self) -> None:
-        """Wait for the background flush, and raise what it met: the system reports a lost page only once."""
+        """Wait for the background flush and raise its error: the system reports a lost page only once."""
         flushing, self._flushing = self._flushing, None
         if flushing is not None:
             flushing.result()
 
     def _end(self) -> str:
-        """Make what was written durable, a file of its own under its final name; return its xxh3-128."""
+        """Make the file durable under its final name; return its xxh3-128."""
         self._settle()
         os.fsync(self._file.fileno())
         self._file.close()

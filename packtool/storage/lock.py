@@ -36,7 +36,7 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 class Lock:
-    """A lock that is held, until `release` or the end of the process.
+    """A lock, held until `release` or the end of the process.
 
     Args:
         held: open files that hold it, and those of their paths that go with it.

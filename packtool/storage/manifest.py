@@ -144,8 +144,7 @@ def input_entry(place: Typed) -> DatasetEntry:
 
 
 def input_names(place: Typed, inputs: Sequence[DatasetEntry]) -> list[str]:
-    """Return what the inputs of a dataset were called when it was made, by its `run.json`; their digests if that is
-    lost."""
+    """Return the names of a dataset's inputs from its `run.json`; their digests if it is lost."""
     try:
         names = read_run(place).get("inputs")
     except (OSError, DataError):
@@ -156,7 +155,7 @@ def input_names(place: Typed, inputs: Sequence[DatasetEntry]) -> list[str]:
 
 
 def kind_at(place: Place) -> str:
-    """Name what is finished at a place, such as "token store"; "dataset" if its manifest can't be read."""
+    """Name the kind of a finished dataset, such as "token store"; "dataset" if its manifest can't be read."""
     try:
         return msgspec.json.decode(place.read(MANIFEST), type=_Kind).format.removeprefix("packtool ")
     except (OSError, msgspec.MsgspecError):

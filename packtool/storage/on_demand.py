@@ -19,7 +19,7 @@ _Content = TypeVar("_Content")
 
 
 class OnDemand(Sequence[_Content]):
-    """What is made of files when it is first needed.
+    """Objects made of files when they are first needed.
 
     Args:
         sizes: of each one: what `len` would say.
@@ -60,7 +60,7 @@ class OnDemand(Sequence[_Content]):
 def open_all(
     sizes: Sequence[int], open_one: Callable[[int], _Content], place: Place, keep: int | None = None
 ) -> Sequence[_Content]:
-    """Open arrays of a dataset: now, so that what is wrong is found at once, or one by one where each costs something.
+    """Open arrays of a dataset: all now, so that errors show at once, or one by one where opening is costly.
 
     Args:
         sizes: of each one, as `len` says it.
@@ -82,7 +82,7 @@ def joined(parts: Sequence[Sequence[_Content]]) -> Sequence[_Content]:
 
 
 def flat(arrays: Sequence[npt.NDArray[Any]], width: int) -> Sequence[npt.NDArray[Any]]:
-    """Flatten arrays of so many columns, one after another."""
+    """Flatten arrays of this many columns, one after another."""
     if _is_held(arrays):
         return [array.reshape(-1) for array in arrays]
     return OnDemand([size * width for size in sizes_of(arrays)], lambda n: arrays[n].reshape(-1), keep=0)

@@ -88,7 +88,7 @@ class Output:
         return Delivery()
 
     def holds(self, directory: Path, entry: Entry) -> bool:
-        """Return whether a file that a record names is still as it was written."""
+        """Return whether a recorded file is still as it was written."""
         return LocalPlace(directory).problem(entry) is None
 
     def sound(self, files: Mapping[int, tuple[Path, Sequence[Entry]]], engine: Engine) -> set[int]:
@@ -143,7 +143,7 @@ class Output:
             (directory / entry.name).rename(target)
 
     def finish(self, manifest: Manifest, run: Mapping[str, Any] | None = None) -> None:
-        """Turn what was staged into a dataset. All files must be there and durable.
+        """Turn the staged files into a dataset. All of them must be there and durable.
 
         Args:
             manifest: written last, atomically.

@@ -45,7 +45,7 @@ class Gather(Protocol):
         """Yield every file that tokens are gathered from."""
 
     def release(self) -> None:
-        """Give back the memory that maps what was read."""
+        """Release the memory that maps what was read."""
 
     @property
     def loss(self) -> Gather | None:
@@ -131,7 +131,7 @@ class PackedBucket:
         return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
 
     def take(self, rows: I64) -> npt.NDArray[Any]:
-        """Copy the rows of these numbers, (rows, sequence_length)."""
+        """Copy these rows, (rows, sequence_length)."""
         if self.index_only:
             return self.gathered(self.segments_of(rows))
         if self._slices is not None and self._slices.pays(len(rows) * self.sequence_length):
@@ -183,7 +183,7 @@ class PackedBucket:
         return self._segments(number, first, table, offsets[first : last + 1])
 
     def segments_of(self, rows: I64) -> Segments:
-        """Return the segments of the rows of these numbers, in the order given.
+        """Return the segments of these rows, in the order given.
 
         Raises:
             UsageError: the dataset was written with ``--no-segments``.

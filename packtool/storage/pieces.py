@@ -69,7 +69,7 @@ class Pieces(Generic[Done]):
         prepare: Callable[[], object] | None = None,
         shared: Path | None = None,
     ) -> Iterator[tuple[int, Done]]:
-        """Do what is not done yet; yield (number, record) of each piece: what was done first, the rest as it comes.
+        """Run the pieces that are not done; yield (number, record) of each: first those done before, then as they come.
 
         Args:
             function, on_advance, prepare, shared: as of `Engine.run`.

@@ -90,7 +90,7 @@ def publish(path: Path) -> None:
 
 
 def is_staged(path: Path) -> bool:
-    """Return whether a whole dataset lies in `unfinished/`, ready to be put in its place."""
+    """Return whether `unfinished/` holds a whole dataset, ready to be published."""
     return (path / UNFINISHED / WHOLE).exists()
 
 
@@ -113,7 +113,7 @@ def remove(path: Path, name: str) -> None:
 
 
 def require_only(path: Path, ours: Iterable[str]) -> None:
-    """Refuse a directory that holds other files than these, what lies in `unfinished/` left aside.
+    """Refuse a directory that holds other files than these, except in `unfinished/`.
 
     Raises:
         UsageError: naming the first one.
@@ -133,7 +133,7 @@ def other_files(name: str, where: Path | Place) -> UsageError:
 
 
 def require_removable(path: Path) -> None:
-    """Refuse a directory with anything in it but one dataset and what an unfinished run left.
+    """Refuse a directory that holds anything but one dataset and the remains of an unfinished run.
 
     Raises:
         UsageError: it holds something else, or a manifest that can't be read, so that nobody knows what belongs to it.

@@ -56,7 +56,7 @@ class MappedFile:
         return self.array.reshape(-1).view(np.uint8).data
 
     def require(self, digest: str) -> None:
-        """Compare what was found with the manifest.
+        """Compare a checksum with the manifest's.
 
         Raises:
             DataError: they differ.

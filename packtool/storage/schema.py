@@ -70,7 +70,7 @@ class InputEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DatasetEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """One dataset that another was made of: bytes and xxh3-128 of its manifest. What it is called is in `run.json`."""
+    """An input dataset: bytes and xxh3-128 of its manifest. Its name is in `run.json`."""
 
     bytes: Count
     xxh3_128: Digest
@@ -212,7 +212,7 @@ class Shuffle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
 
 
 class LeftOut(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was not packed.
+    """Counts of documents and tokens that were not packed.
 
     Attributes:
         documents: documents that were left out.
@@ -224,7 +224,7 @@ class LeftOut(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChosenSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was chosen of one store: what it has is left out for one reason, or packed.
+    """The choice from one store: each document is left out for one reason, or packed.
 
     Attributes:
         documents, tokens: of the store; EOS included.
@@ -333,7 +333,7 @@ class PackedManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class OrderManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Manifest of an order: what a shuffle with `--order-only` writes instead of rows.
+    """Manifest of an order, which a shuffle with `--order-only` writes instead of rows.
 
     Attributes:
         base: the packed dataset that it orders, by the digest of its manifest.

@@ -14,7 +14,7 @@ from packtool.storage.names import SEGMENT
 
 
 def to_table(rows: Segments) -> npt.NDArray[Any]:
-    """Convert segments to a table as it is stored, without offsets."""
+    """Convert segments to the stored table, without offsets."""
     table = np.empty(len(rows), SEGMENT)
     for name in SEGMENT.names or ():
         table[name] = getattr(rows, name)

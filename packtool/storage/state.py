@@ -50,7 +50,7 @@ class Begun(State, frozen=True):
 
 @dataclass(frozen=True)
 class Found:
-    """What lies at the place of an output.
+    """The contents at the place of an output.
 
     Attributes:
         names: of every file there, with its bytes; none where a command was killed before it wrote down its key.
@@ -66,12 +66,12 @@ class Found:
 
     @property
     def replacing(self) -> bool:
-        """Whether what is written there lies beside an older dataset until it is whole."""
+        """Whether the new output lies beside an older dataset until it is whole."""
         return self.whole or any(name.startswith(f"{UNFINISHED}/{STAGED}/") for name in self.names)
 
     @property
     def state(self) -> State | None:
-        """Who worked there last, as far as that can be told."""
+        """The command that worked there last, as far as it is known."""
         return self.unfinished or self.finished
 
 
@@ -102,7 +102,7 @@ def _read(place: Place, name: str, kind: type[Any]) -> Any:
 
 
 def lies_at(place: Place, command: str, key: str) -> str:
-    """Tell what lies at a place, without touching it.
+    """Classify the contents of a place, without touching it.
 
     Returns:
         ``nothing``; ``finished`` or ``unfinished`` work of this command with this key; ``other``: anything else.

@@ -204,7 +204,7 @@ class TokenStore:
         return out
 
     def with_ids(self, ids: Sequence[str]) -> I64:
-        """Return the documents with one of these ids, ascending; none if ids were not kept."""
+        """Return the documents with any of these ids, ascending; none if ids were not kept."""
         if self.id_field is None:
             return np.empty(0, np.int64)
         import pyarrow as pa
@@ -261,7 +261,7 @@ class TokenStore:
 
 
 class Corpus:
-    """Several token stores, or what was chosen of them, as one sequence of documents, numbered in the order given.
+    """Several token stores, or documents chosen of them, as one sequence, numbered in the order given.
 
     Raises:
         UsageError: the stores disagree on tokenizer, dtype or EOS.
@@ -289,8 +289,7 @@ class Corpus:
         return joined([store.shards for store in self.stores])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the places of the stores, which the other process opens itself, and what was computed from their
-        offsets."""
+        """Pickle the places of the stores, and the arrays computed from their offsets."""
         known = ("documents", "tokens", "store_documents", "chosen", "_stored", "_behind", "_lengths", "_starts")
         where = [(store.place, seal_of(store.manifest)) for store in self.stores]
         return _again, (where,), {name: getattr(self, name) for name in known}
@@ -354,7 +353,7 @@ class Corpus:
         self.tokens = int(self.lengths().sum(dtype=np.int64))
 
     def work_in(self, arrays: Arrays) -> None:
-        """Drop what was worked out of the offsets; from now on, make it in these arrays."""
+        """Drop cached offsets, and compute them in these arrays from now on."""
         self._arrays = arrays
         self._stored = self._lengths = self._starts = None
 

@@ -45,12 +45,12 @@ _STATE = f"{UNFINISHED}/{STATE}"
 
 
 def directory_for(url: str, staging: Path) -> Path:
-    """Return the local directory that stands for an output in the staging directory, named as the dataset."""
+    """Return the local directory of an output in the staging directory, named like the dataset."""
     return staging.absolute() / "outputs" / xxhash.xxh3_64_hexdigest(f"{url} ".encode()) / url.rpartition("/")[2]
 
 
 class UploadedOutput(Output):
-    """Sends finished pieces in the background, each file as a whole or not at all. What was sent can still be read.
+    """Upload finished pieces in the background, each file whole or not at all. Uploaded files stay readable.
 
     Args:
         place: of the dataset.
@@ -228,7 +228,7 @@ class UploadedOutput(Output):
             list(pool.map(lambda name: fetch(self.place, name, files[name]), todo))
 
     def publish(self, manifest: Manifest) -> None:
-        """Send what is left, have the store copy what has not its name yet, then write the manifest."""
+        """Upload the rest, have the store rename files by copying, then write the manifest."""
         files = {self._name(self.staged / each.name): each for each in listed(manifest)}
         known = self._done.keys() | self._sent.keys()
         with Progress(sum(each.bytes for each in files.values()), "upload", quiet=self._quiet) as bar:
@@ -260,7 +260,7 @@ class UploadedOutput(Output):
         tidy(self.place, manifest)
 
     def _require_whole(self, files: Sequence[InputEntry]) -> None:
-        """Refuse to write a manifest beside what is not there.
+        """Refuse to write a manifest while files are missing from the store.
 
         Raises:
             DataError: naming the first object.

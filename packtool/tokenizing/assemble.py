@@ -29,7 +29,7 @@ from packtool.warnings import warn
 def assemble(
     out: Output, job: Job, options: dict[str, Any], tokenizer: Mapping[str, bytes], clock: Clock
 ) -> tuple[dict[str, int], dict[str, Any]]:
-    """Give shards their final names, join what was rejected, write the manifest.
+    """Give shards their final names, join the rejects, write the manifest.
 
     Doing it again after it was interrupted gives the same store.
 

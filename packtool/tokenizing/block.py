@@ -95,7 +95,7 @@ class FileDigest(msgspec.Struct, frozen=True, tag="digest"):
 
 
 class BlockResult(msgspec.Struct, tag="block"):
-    """What a finished block left behind.
+    """The files and counts of a finished block.
 
     Attributes:
         encoder: which one ran.
@@ -266,7 +266,7 @@ def _filtered(
 
 
 def _stored_tokens(context: Context, lengths: I64) -> I64:
-    """Count the tokens that documents of so many ids have in a store, where EOS and BOS are added."""
+    """Count the stored tokens of documents of this many ids, with added EOS and BOS."""
     return np.where(lengths > 0, lengths + _added(context), 0).astype(np.int64)
 
 

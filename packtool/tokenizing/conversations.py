@@ -31,7 +31,7 @@ Mask = npt.NDArray[np.uint8]
 
 
 class Conversations:
-    """What a block of conversations is made of: their texts, and which tokens of these train.
+    """The conversations of a block: their texts, and which of their tokens train.
 
     Args:
         renderer: makes texts of them.
@@ -85,7 +85,7 @@ class Conversations:
 
 
 def render(renderer: Renderer, batch: RecordBatch) -> None:
-    """Make texts of the conversations of a batch, and note what trains; reject what can't be rendered."""
+    """Render the conversations of a batch, and mark what trains; reject those that can't be rendered."""
     spans: list[Spans] = []
     kept: list[int] = []
     with same_depth():
@@ -230,8 +230,7 @@ def _in_bytes(text: str, data: bytes, spans: Spans) -> Spans:
 
 
 def _spelled(tokenizer: FoundTokenizer) -> list[bytes]:
-    """Return the bytes of each id, as a byte-level BPE or SentencePiece spells them; what is wrong is found with the
-    texts."""
+    """Return the bytes of each id, spelled as in byte-level BPE or SentencePiece; errors show when texts are read."""
     spec, added = tokenizer.spec, {token["content"] for token in tokenizer.spec.get("added_tokens") or ()}
     spell = _byte_level if "ByteLevel" in kinds(spec.get("pre_tokenizer")) else _sentencepiece
     spelled = [b""] * tokenizer.vocab_size

@@ -73,7 +73,7 @@ class SpanCounts(msgspec.Struct):
             self.special[str(number)] = self.special.get(str(number), 0) + times
 
     def require_balance(self, added: int) -> None:
-        """Require that what was read is stored, empty or filtered, and that what was encoded is stored or filtered.
+        """Require that documents read are stored, empty or filtered, and documents encoded stored or filtered.
 
         Args:
             added: tokens that every stored document has beside its own: EOS, and BOS if there is one.
@@ -111,7 +111,7 @@ class SpanCounts(msgspec.Struct):
 
 @functools.cache
 def _among(wanted: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    """Mark these ids in a table; the last of it stands for all larger ones."""
+    """Mark these ids in a table, whose last entry is for all larger ids."""
     table = np.zeros(max(wanted) + 2, np.bool_)
     table[list(wanted)] = True
     return table

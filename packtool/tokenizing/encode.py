@@ -45,7 +45,7 @@ class Parts(NamedTuple):
 
 
 def utf8_of(documents: Sequence[Any], *, ids: bool) -> list[bytes | None]:
-    """Encode once the bytes that a document's hash and its encoder read; None for what is read piece by piece."""
+    """Encode documents as UTF-8 once, for both hash and encoder; None for those read piece by piece."""
     if ids:
         return [np.array(document, np.uint32).tobytes() for document in documents]
     return [document.encode() if _is_short(document) else None for document in documents]

@@ -31,7 +31,7 @@ ENCODERS = ("auto", "tokenizers", *_FAST)
 
 
 class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
-    """Which encoder was chosen and why, and what a worker must know to load it, beside the tokenizer.json itself.
+    """The chosen encoder, why it was chosen, and what a worker needs to load it besides the tokenizer.json.
 
     Attributes:
         encoder: one of `ENCODERS`, but not ``auto``.

@@ -41,7 +41,7 @@ class EncoderUnsuitableError(UsageError):
 
 
 def called(failed: Callable[[str], PacktoolError], function: Any, *arguments: Any, **options: Any) -> Any:
-    """Call a library in Rust; what it raises, panics included, becomes the error that `failed` makes of one line."""
+    """Call a Rust library; turn its errors, panics included, into the error that `failed` makes of one line."""
     try:
         return function(*arguments, **options)
     except (KeyboardInterrupt, SystemExit, MemoryError):

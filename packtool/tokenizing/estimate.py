@@ -36,7 +36,7 @@ def estimate(
     filters: Filters,
     renderer: Renderer | None = None,
 ) -> tuple[int, int]:
-    """Count in samples, each of which stands for an equal share of the bytes, as files lie there.
+    """Count samples, each standing for an equal share of the stored bytes.
 
     Archives can be read from their beginning only, so of those it is the beginning that counts. Nothing is said of
     records that can't be used: a real run says it.
@@ -64,7 +64,7 @@ def estimate(
 
 
 def _span(file: CorpusFile, at: int) -> Span:
-    """Return where to read in a file, to look at what lies at this byte."""
+    """Return the span to read in a file for a sample at this byte."""
     if file.problem or file.compression or file.format in ("text", "csv", "tsv") or file.bytes <= SAMPLE_BYTES:
         return Span(0)
     if file.format != "parquet":

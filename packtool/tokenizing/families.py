@@ -57,7 +57,7 @@ NFC = {"type": "NFC"}
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """How a fast encoder encodes a tokenizer; all but `newer` is what gigatoken must be told.
+    """How a fast encoder encodes a tokenizer; all but `newer` is passed to gigatoken.
 
     Attributes:
         rewritten: entries of the tokenizer.json to replace, and the JSON to replace them with.
@@ -113,7 +113,7 @@ def _byte_level(spec: Mapping[str, Any]) -> Shape | str:
 
 
 def steps(of: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    """List what a normalizer or pre-tokenizer does, in order.
+    """List the steps of a normalizer or pre-tokenizer, in order.
 
     >>> steps(None), steps({"type": "Sequence", "normalizers": [{"type": "NFC"}]})
     ([], [{'type': 'NFC'}])
@@ -219,7 +219,7 @@ def _overlap(later: Sequence[str], first: Sequence[str]) -> str | None:
 
 
 def bytes_of_characters() -> dict[str, int]:
-    """Return the byte that each character of a byte-level vocabulary stands for.
+    """Return the byte behind each character of a byte-level vocabulary.
 
     >>> bytes_of_characters()["Ġ"], bytes_of_characters()["a"]
     (32, 97)

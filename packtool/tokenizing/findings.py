@@ -54,7 +54,7 @@ def _decides() -> list[object]:
 
 
 def found(path: Path | None, kind: type[_T], find: Callable[[], _T]) -> _T:
-    """Return what an earlier run found, or else find it and keep it."""
+    """Return an earlier run's finding, or make it and keep it."""
     result = earlier(path, kind)
     if result is None:
         result = find()
@@ -63,7 +63,7 @@ def found(path: Path | None, kind: type[_T], find: Callable[[], _T]) -> _T:
 
 
 def earlier(path: Path | None, kind: type[_T]) -> _T | None:
-    """Return what an earlier run found; None if nothing, or if it is damaged."""
+    """Return an earlier run's finding; None if there is none, or it is damaged."""
     try:
         return None if path is None else msgspec.json.decode(path.read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError):

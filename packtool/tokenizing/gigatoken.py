@@ -129,7 +129,7 @@ class Digits:
         self.tokens: list[dict[str, Any]] = [{"id": number, "content": each, **FLAGS} for each, number in ids.items()]
 
     def expand(self, ids: U32) -> U32:
-        """Replace every placeholder among ids by what it stands for."""
+        """Replace every placeholder among ids by the ids it stands for."""
         places = np.flatnonzero(ids >= self._first)
         if not len(places):
             return ids

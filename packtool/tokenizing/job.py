@@ -78,7 +78,7 @@ class Job:
         return {piece: each for piece, each in sorted(self.done.items()) if isinstance(each, tasks.BlockResult)}
 
     def digests(self) -> dict[int, tasks.FileDigest]:
-        """Return what was found of the files that several blocks share, by the number of the file."""
+        """Return the digests of files that several blocks share, by the number of the file."""
         return {self._split[piece]: each for piece, each in self.done.items() if isinstance(each, tasks.FileDigest)}
 
     def fall_back(self, why: str) -> None:
@@ -87,7 +87,7 @@ class Job:
         self._start_again(why)
 
     def _start_again(self, why: str) -> None:
-        """Let the reference encode; forget what the other encoder did."""
+        """Discard the fast encoder's work, and let the reference encode."""
         recipe = self.context.recipe.instead(why)
         others = {piece for piece, result in self.results().items() if result.encoder != recipe.encoder}
         self._forget(others)
@@ -96,11 +96,11 @@ class Job:
         self.context = msgspec.structs.replace(self.context, recipe=recipe)
 
     def missing(self) -> list[int]:
-        """List the pieces that are still to do, whoever does them."""
+        """List the pieces that remain to be done, by anyone."""
         return [piece for piece in range(self.pieces) if piece not in self.done]
 
     def run(self) -> None:
-        """Do what is still to do of this run's share."""
+        """Run the remaining pieces of this run's share."""
         done = {piece: self.done[piece] for piece in self._mine if piece in self.done}
         todo = {piece: self._task(piece) for piece in self._mine}
         bytes_of = {piece: self._bytes(task.spans) for piece, task in todo.items() if task.spans}
@@ -153,7 +153,7 @@ class Job:
         return self.files[number].bytes // sum(other[0].file == number for other in self._blocks)
 
     def done_now(self) -> dict[str, int]:
-        """Return bytes of text and tokens of this run, without what an earlier one had finished."""
+        """Return bytes of text and tokens of this run, without those an earlier one had finished."""
         results = [result for number, result in self.results().items() if number not in self.earlier]
         return {
             "text_bytes": sum(span.bytes for result in results for span in result.spans),

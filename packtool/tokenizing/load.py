@@ -109,7 +109,7 @@ class LoadedTokenizer:
 
 
 class _Settled(msgspec.Struct, frozen=True):
-    """What is found by parsing the files."""
+    """Facts settled by parsing the files."""
 
     info: TokenizerInfo
     special: tuple[str, ...]
@@ -211,7 +211,7 @@ def _read(source: str | Path | None, revision: str | None) -> dict[str, bytes]:
 
 
 def _tokenizer(path: Path) -> bytes:
-    """Read a tokenizer.json; refuse what is known to be something else, with the way to one."""
+    """Read a tokenizer.json; refuse other known formats, and say how to convert them."""
     data = _bytes(path)
     recognized = other_formats.recognized(path.name, data)
     if recognized is not None:

@@ -98,7 +98,7 @@ def pieces(document: Document, cut: str) -> Iterator[str]:
 
 
 def _cut_off(text: str, cut: str) -> Generator[str, None, str]:
-    """Yield pieces from the beginning of a text; return what is left."""
+    """Yield pieces from the beginning of a text; return the rest."""
     at = 0
     while len(text) - at > PIECE + 1 and (place := _last_cut(text, at, at + PIECE, _FITS[cut])):
         yield text[at:place]

@@ -41,7 +41,7 @@ class RejectedRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 class RejectLog:
-    """The `rejected.jsonl` of a directory: made when there is a first record, hashed as it is written, durable.
+    """The `rejected.jsonl` of a directory: made with the first record, hashed while written, durable.
 
     Args:
         directory: of a block, or of the store.
@@ -96,7 +96,7 @@ class RejectLog:
         self._bytes += len(line)
 
     def entry(self) -> InputEntry | None:
-        """Describe what was written, once it is closed; None if nothing was."""
+        """Describe the closed file; None if nothing was written."""
         return None if self._file is None else InputEntry(REJECTED, self._bytes, self._hash.hexdigest())
 
     def __enter__(self) -> Self:

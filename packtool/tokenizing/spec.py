@@ -38,7 +38,7 @@ def parse(data: bytes) -> dict[str, Any]:
 
 
 def for_encoding(data: bytes) -> dict[str, Any]:
-    """Return the entries of a tokenizer.json that decide which ids a document has, each as it is written.
+    """Return the entries of a tokenizer.json that determine a document's ids, each verbatim.
 
     Whole documents are encoded, always alike, and packtool itself adds what begins and ends them. So there is no
     truncation, padding or BPE dropout, and no template.
@@ -73,7 +73,7 @@ def _decode(data: bytes | msgspec.Raw, kind: Any) -> Any:
 
 
 def not_applied(spec: Mapping[str, Any]) -> list[str]:
-    """List what a tokenizer.json asks for that would change or cut what is stored, and is not done.
+    """List what a tokenizer.json asks for that would alter or cut what is stored, and is not applied.
 
     >>> not_applied({"model": {"dropout": 0.1}, "truncation": {"max_length": 128}})
     ['truncation to 128 tokens', 'BPE dropout']
@@ -98,7 +98,7 @@ class _Entries(msgspec.Struct):
 
 
 class _Step(msgspec.Struct):
-    """The types that a normalizer or pre-tokenizer must have where packtool looks; what they hold is kept as it is."""
+    """The types that packtool requires of a normalizer or pre-tokenizer; the rest is kept verbatim."""
 
     type: str
     normalizers: list[_Step] = []

@@ -133,12 +133,12 @@ class ShardWriter:
         return int(kept.sum()), int(len(kept) - kept.sum())
 
     def close_full(self) -> None:
-        """Write a shard if enough is held. Call it between documents only."""
+        """Write a shard if enough tokens are held. Call it between documents only."""
         if self._held >= SHARD_TOKENS:
             self.close()
 
     def close(self) -> None:
-        """Write what is held, if there is any, as a shard."""
+        """Write the tokens still held, if any, as a shard."""
         lengths = np.concatenate([np.zeros(1, np.int64), *self._lengths])
         parts, self._parts, self._lengths, self._held = self._parts, [], [], 0
         origins, self._origins = self._origins, None if self._origins is None else []

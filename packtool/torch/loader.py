@@ -133,11 +133,11 @@ class Loader:
         self.sampler.reset()
 
     def set_epoch(self, number: int) -> None:
-        """Begin a pass, from 0, as trainers do before each of theirs; a state that lies in it is gone on with."""
+        """Begin a pass, from 0, as trainers do before each of theirs; a state inside it is resumed."""
         self.sampler.set_epoch(number)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a checkpoint must keep. It is the same on every rank."""
+        """Return the state for a checkpoint. It is the same on every rank."""
         return self.sampler.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -41,7 +41,7 @@ class Samples:
         return self.__getitems__([key])
 
     def __getitems__(self, keys: Sequence[Key]) -> Mapping[str, Any]:
-        """Return a whole batch; in a worker, as it is sent."""
+        """Return a whole batch; in a worker, in the form it is sent in."""
         if get_worker_info() is None:
             return tensors({**self.stream.batch(keys)})
         if not self._watched:

@@ -31,7 +31,7 @@ class MappedBytes(np.ndarray[tuple[int], np.dtype[np.uint8]]):
 
 
 class ArrayFile(NamedTuple):
-    """Where an array lies.
+    """The location of an array in a file.
 
     Attributes:
         path: a file of array items and nothing else.
@@ -62,7 +62,7 @@ class ArrayFile(NamedTuple):
 
     @classmethod
     def of(cls, array: np.ndarray[Any, Any]) -> ArrayFile | None:
-        """Find where an array lies in a file; None if it does not, or its file is gone."""
+        """Locate an array in a file; None if it is in none, or the file is gone."""
         whole: Any = array
         while isinstance(whole, np.ndarray) and not isinstance(whole, MappedBytes):
             whole = whole.base
@@ -83,7 +83,7 @@ class FileArrays(Arrays):
         self._numbers = itertools.count()
 
     def empty(self, count: int, dtype: Any) -> np.ndarray[Any, Any]:
-        """Allocate an array of so many items.
+        """Allocate an array of this many items.
 
         Raises:
             OSError: the disk is full: found here, where it can be said, rather than when the array is filled.

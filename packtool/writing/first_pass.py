@@ -162,7 +162,7 @@ def _split(plan: Plan, count: int) -> list[tuple[int, int]]:
 
 
 def _blocks(plan: Plan, first: int, last: int, units: int) -> Iterator[tuple[int, int]]:
-    """Split atoms into ranges of at most so many units, or of one atom."""
+    """Split atoms into ranges of at most this many units, or of one atom."""
     while first < last:
         if plan.atom_offsets is None:
             end = first + units // plan.atom_units

@@ -49,7 +49,7 @@ class Saved(Generic[Task, Result]):
         return result
 
     def held(self) -> Any:
-        """Load what is on disk.
+        """Load the saved function.
 
         Raises:
             DataError: it is not what `save` wrote.
@@ -85,7 +85,7 @@ def load(directory: Path, digest: str) -> Any:
 def sent(
     function: Callable[[Task, Worker], Result], engine: Engine, work: Path
 ) -> Iterator[tuple[Callable[[Task, Worker], Result], Path | None]]:
-    """Send a function to the tasks of an engine: as it is, or if memory is not shared as what stands for it on disk.
+    """Pass a function to the tasks of an engine: itself, or a file on disk where memory is not shared.
 
     Args:
         work: a directory that all workers see.

@@ -152,7 +152,7 @@ class LossGatherer:
 
 
 def copier(arrays: Sequence[npt.NDArray[Any]], dtype: np.dtype[Any]) -> Copier | CopierInTurn:
-    """Return what copies slices of these arrays: of all at once, or in turn if they may be too many to be held."""
+    """Return a function that copies slices of these arrays: all together, or in turn if too many to hold."""
     return CopierInTurn(arrays, dtype) if isinstance(arrays, OnDemand) else Copier(arrays, dtype)
 
 

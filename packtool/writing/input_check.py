@@ -20,7 +20,7 @@ _BLOCK_BYTES = 1 << 24
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """What a task found an input file to be: damaged in this way, or sound."""
+    """The verdict on an input file: how it is damaged, or that it is sound."""
 
     damage: str = ""
 
@@ -68,7 +68,7 @@ class InputCheck:
                 self.require_sound()
 
     def keep(self, action: Callable[[], object]) -> None:
-        """Do this as soon as all input is known to be sound. To be called by one thread.
+        """Defer an action until all input is known to be sound. To be called by one thread.
 
         Raises:
             DataError: it is not.
@@ -108,7 +108,7 @@ class InputCheck:
 
 
 def hash_file(file: MappedFile, worker: Worker) -> DataError | None:
-    """Return what is wrong with a file; None if nothing is."""
+    """Return the fault of a file; None if it is sound."""
     hashed = file.hash_of_header()
     data = file.bytes()
     for first in range(0, len(data), _BLOCK_BYTES):

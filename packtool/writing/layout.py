@@ -80,7 +80,7 @@ class Layout:
         return self.at(places[there]), there
 
     def segments_of(self, rows: I64) -> Segments:
-        """Return the segments of the rows of these numbers, in the order given, as `segments` does."""
+        """Return the segments of these rows, in the order given, as `segments` does."""
         units, there = self.units_of(rows)
         segments = self.plan.segments(units)
         counts = np.zeros(len(there), np.int64)
@@ -89,7 +89,7 @@ class Layout:
         return join(pad(whole, self.plan.unit), self.plan.unit, self.plan.sequence_length)
 
     def batches(self, first_row: int, last_row: int, times: int = 1) -> Iterator[tuple[int, int]]:
-        """Yield ranges of rows of about `BATCH_TOKENS` tokens, or so many times as many."""
+        """Yield ranges of rows of about `BATCH_TOKENS` tokens, or a multiple of that."""
         step = max(1, times * BATCH_TOKENS // self.plan.sequence_length)
         for row in range(first_row, last_row, step):
             yield row, min(row + step, last_row)

@@ -18,7 +18,7 @@ _DRAWN = np.dtype([("key", "<u8"), ("atom", "<i8")])
 
 
 def order_parts(shuffle: AtomShuffle, memory: int, scratch: Path) -> Iterator[I64]:
-    """Yield the stored atom at each place of the new order, piece by piece, each computed in about so many bytes.
+    """Yield the stored atom at each place of the new order, part by part, each computed in about this many bytes.
 
     What lies in an earlier shuffle's order needs that order, and so comes in one piece.
 

@@ -15,7 +15,7 @@ from packtool.writing.scratch import ScratchFile
 
 
 class PartitionContents(msgspec.Struct, frozen=True):
-    """What a task put into each partition: atoms, units and segments, and the xxh3-128 of the file.
+    """The atoms, units and segments that a task added to each partition, and the xxh3-128 of each file.
 
     The files are not flushed to the disk, since most of them are read and gone before the system would do so: their
     hashes tell whether they are still what was written when a run is resumed.

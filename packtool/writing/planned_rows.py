@@ -112,7 +112,7 @@ class RowsWithoutTokens(PlannedRows):
 
 
 def rows_of(plan: Plan, units: Units, pad_id: int) -> Batch:
-    """Make whole rows of consecutive units; what the last row of all lacks becomes padding."""
+    """Join consecutive units to whole rows; the last row is padded."""
     segments, tokens = units
     lacking = -len(tokens) % (plan.sequence_length // plan.unit)
     if lacking:

@@ -62,12 +62,12 @@ class PlanWindow:
 
 
 def fits(documents: int, budget: Budget) -> bool:
-    """Return whether the plans of so many documents are made in memory."""
+    """Return whether the plans of this many documents fit in memory."""
     return budget.engine.shares_memory and documents * DOCUMENT_BYTES <= budget.memory
 
 
 def arrays_for(documents: int, budget: Budget, work: Path) -> AbstractContextManager[Arrays]:
-    """Choose where arrays of so many documents lie: in memory, or in a directory in `work` that goes with the block."""
+    """Choose where arrays of this many documents lie: in memory, or in a directory in `work` for the block."""
     return nullcontext(IN_MEMORY) if fits(documents, budget) else temporary_arrays(work)
 
 

@@ -72,7 +72,7 @@ class Atoms:
 
 
 def empty_atoms(atoms: int, units: int, segments: int, *, unit: int, dtype: np.dtype[Any]) -> Atoms:
-    """Allocate room for so many, to be filled."""
+    """Allocate uninitialised atoms."""
     return Atoms(
         np.empty(atoms, np.uint64),
         np.empty(atoms, np.uint32),
@@ -123,7 +123,7 @@ def read(files: Sequence[ScratchFile], whole: Atoms) -> None:
 
 
 def _opened(files: Sequence[ScratchFile]) -> Iterator[io.BufferedReader | io.BytesIO]:
-    """Open each of these files; empty ones in place of those that are gone. Of objects some are fetched ahead."""
+    """Open each of these files; missing ones as empty. Some files in object stores are fetched ahead."""
     if all(isinstance(file.place, LocalPlace) for file in files):
         yield from map(_open, files)
         return

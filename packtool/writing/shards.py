@@ -33,7 +33,7 @@ class ShardTask(NamedTuple):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What is remembered of a finished shard."""
+    """The record of a finished shard."""
 
     shard: PackedShard
     tally: TallyCounts | None

@@ -53,7 +53,7 @@ class Source(ABC):
 
     @abstractmethod
     def release(self) -> None:
-        """Give back the memory that maps what was read."""
+        """Release the memory that maps what was read."""
 
     @property
     def unit_bytes(self) -> int:

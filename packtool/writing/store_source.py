@@ -15,7 +15,7 @@ from packtool.writing.source import Source, Units
 
 
 class StoreSource(Source):
-    """Token stores under a plan: what a strategy decided, not written yet."""
+    """Token stores under a plan that is not written yet."""
 
     def __init__(self, corpus: Corpus, plan: Plan, pad_id: int) -> None:
         dtype = with_loss(corpus.dtype) if corpus.has_loss else corpus.dtype

@@ -205,7 +205,7 @@ class StoredTokens:
         return self.gathered(segments, self._gather)
 
     def gathered(self, segments: Segments, gather: Callable[[Segments], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """Return what is gathered of segments, none of them longer than a row."""
+        """Gather the tokens of segments, none longer than a row."""
         if segments.length.max(initial=0) > self._longest:
             raise self._outside()
         return gather(segments)
@@ -216,7 +216,7 @@ class StoredTokens:
             yield from store.files()
 
     def release(self) -> None:
-        """Give back the memory that maps what was read."""
+        """Release the memory that maps what was read."""
         for store in self.stores:
             store.release()
 
@@ -281,7 +281,7 @@ class StoredLoss:
         return self._tokens.files()
 
     def release(self) -> None:
-        """Give back the memory that maps what was read."""
+        """Release the memory that maps what was read."""
         self._tokens.release()
 
 

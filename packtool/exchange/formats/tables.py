@@ -31,7 +31,7 @@ _ROWS = ("seq_lengths", "seq_start_id", "position_ids", "cu_seqlens")
 
 
 def schema(contents: Contents) -> pa.Schema:
-    """Return the columns of what is exported."""
+    """Return the columns to export."""
     names = ["input_ids"]
     if contents.kind == "rows" and contents.bounded:
         names += ["position_ids", "seq_lengths", "labels"]

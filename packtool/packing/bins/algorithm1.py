@@ -30,7 +30,7 @@ class Segment(NamedTuple):
 
 
 class Buckets(NamedTuple):
-    """What the algorithm fills, in its order.
+    """The buckets that the algorithm fills, in its order.
 
     Attributes:
         capacity: tokens in the bins of each run.

@@ -37,7 +37,7 @@ def fill(lengths: Ints, options: PackOptions, greedy: Callable[[I64, int], Runs]
 
 @dataclass(frozen=True)
 class FilledBins:
-    """Long rows, and tails in bins. Which document has which tail is worked out for a plan only.
+    """Long rows, and tails in bins. Only a plan needs to know which document has which tail.
 
     Attributes:
         lengths: tokens of each document with its EOS.

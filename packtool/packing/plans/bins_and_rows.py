@@ -77,7 +77,7 @@ class Bins:
 
 
 class RowsPlan(Plan):
-    """Long rows, then bins. A row of either is a unit; what a bin holds beyond L tokens is left out.
+    """Long rows, then bins. A row of either is a unit; tokens of a bin beyond L are left out.
 
     Args:
         sequence_length: tokens in a row, L.
@@ -195,7 +195,7 @@ class RowsPlan(Plan):
         return self._clip(Segments(document, start, length, repeated, offsets))
 
     def _long_segments(self, rows: I64) -> tuple[I64, I64, I64]:
-        """Work out document, start and repeated tokens of long rows."""
+        """Compute document, start and repeated tokens of long rows."""
         at = self._long.of_row[rows]
         document = self._long.document[at].astype(np.int64)
         first = self._long.offsets[at]
@@ -212,7 +212,7 @@ class RowsPlan(Plan):
         return document, start, repeated
 
     def _bin_segments(self, segments: I64) -> tuple[I64, I64, I64]:
-        """Work out document, start and length of segments in bins."""
+        """Compute document, start and length of segments in bins."""
         if not len(self._bins.document):
             return np.empty_like(segments), np.empty_like(segments), np.empty_like(segments)
         document = self._bins.document[segments].astype(np.int64)
@@ -238,7 +238,7 @@ class RowsPlan(Plan):
         return out
 
     def _tails(self, tokens: npt.NDArray[_Int]) -> npt.NDArray[_Int]:
-        """Work out what is beyond the last multiple of L: quicker than the remainder by itself."""
+        """Compute the tokens beyond the last multiple of L, faster than NumPy's remainder."""
         whole: npt.NDArray[_Int] = tokens // self.sequence_length * self.sequence_length
         return tokens - whole
 

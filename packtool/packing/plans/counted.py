@@ -17,7 +17,7 @@ _ROWS = 1 << 12  # rows that are counted at a time
 
 @dataclass
 class Counted:
-    """The counts of the rows of one length, and what the strategy says it left out.
+    """The counts of the rows of one length, and of what the strategy left out.
 
     Attributes:
         tally: the counts of its rows.
@@ -50,7 +50,7 @@ class Counted:
 def count_each_length(
     plan: Callable[[Ints, PackOptions], list[Plan]], lengths: Ints, options: PackOptions
 ) -> list[Counted]:
-    """Count what a strategy makes of documents that never share a row.
+    """Count the rows of a strategy whose documents never share one.
 
     One document of each length is planned, and its rows count as often as the length occurs.
 

@@ -70,7 +70,7 @@ def _length_tiles(lengths: Lengths) -> list[tuple[str, str]]:
 
 
 def _configuration(report: Report) -> list[tuple[str, str]]:
-    """Describe what was measured and how."""
+    """Describe the measurement and its options."""
     known = [("measured", report.path)]
     if isinstance(report, MeasuredReport):
         known.append(("packed with", f"{report.strategy}: {_listed(report.options)}"))

@@ -35,7 +35,7 @@ def row_picture(title: str, rows: Sequence[SampleRow]) -> str:
 
 
 def picture_legend() -> str:
-    """Explain what the colours mean."""
+    """Explain the colours."""
     steps = [(f"to {4 ** (shade + 1):,}" if shade < _SHADES - 1 else "longer", f"l{shade}") for shade in range(_SHADES)]
     return legend([*steps, ("padding", "padding"), ("cut here", "cut")])
 

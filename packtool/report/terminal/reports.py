@@ -65,7 +65,7 @@ def print_answer(report: Report, console: Console, page: Path | str | None = Non
 
 
 def print_ledger(report: PackedReport, console: Console) -> None:
-    """Print what a packed dataset is, and where every token went."""
+    """Print a summary of a packed dataset, and where every token went."""
     _print_headline(report, console)
     console.print()
     print_table(dataset_tables.ledger_table(report.ledger), console)
@@ -162,7 +162,7 @@ def _print_choice(choice: ChosenStrategy, console: Console, lead: str = "", *, f
 
 
 def _held(report: DocumentsReport) -> RenderableType:
-    """Say what a store or a corpus holds and what was left out."""
+    """Summarise the contents of a store or corpus, and what was left out."""
     counts = dict(report.counts)
     left_out = {name: counts.pop(name, 0) for name in ("empty", "filtered", "rejected")}
     figures = [plural(counts[name], name[:-1]) for name in ("files", "documents", "tokens") if name in counts]

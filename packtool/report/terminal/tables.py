@@ -22,7 +22,7 @@ _LINES = 14  # of a histogram, at most
 
 
 def print_table(table: Table[Any], console: Console, *, full: bool = False) -> None:
-    """Print a table; what is wider than 80 columns goes on below.
+    """Print a table; columns beyond 80 characters continue below.
 
     Args:
         full: all columns, with what they mean and notes; else the most important ones alone.
