@@ -23,7 +23,7 @@ SUMMARIES = {
     "show": "Show one row of a packed dataset, decoded.",
     "find": "Find the rows that hold a document.",
     "run": "Run all stages of one TOML file, where needed.",
-    "info": "Tell what a path is, and what to do next.",
+    "info": "Say what a path is, and what to do next.",
     "verify": "Check files, checksums, segments and ledger.",
     "doctor": "Show versions, encoders, extras; what is missing.",
 }
