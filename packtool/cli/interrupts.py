@@ -30,7 +30,7 @@ class Interrupts:
         self._said = threading.Event()
 
     def guard(self) -> None:
-        """Let SIGTERM do what Ctrl-C does, and neither wait for long.
+        """Treat SIGTERM like Ctrl-C, and act on either without delay.
 
         A signal reaches Python code only when the main thread is back from what it waits for, such as a slow disk. So
         the number of the signal goes through a pipe, as the system's own handler writes it there, to a thread.

@@ -34,7 +34,7 @@ class Session:
 
 
 def apply(terminal: Terminal, stack: ExitStack) -> None:
-    """Let a command be quiet or verbose and show its progress, until the stack closes."""
+    """Set verbosity and progress for a command until the stack closes."""
     if terminal.quiet:
         import warnings
 

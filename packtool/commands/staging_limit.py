@@ -59,7 +59,7 @@ def limit_of(places: Sequence[Place], root: Path, given: str | int | None, worke
 
 
 def warn_of_scatter(corpus: Corpus, plans: Sequence[Plan]) -> None:
-    """Say so if shards will be fetched again and again: rows that follow each other hold documents from afar."""
+    """Warn if consecutive rows hold documents from so many shards that shards will be fetched again and again."""
     places = [store.place for store in corpus.stores]
     limits = [place.cache.limit for place in places if isinstance(place, CachedPlace)]
     limit = min((each for each in limits if each is not None), default=None)

@@ -171,7 +171,7 @@ def affordable(candidate: Candidate, documents: int) -> bool:
 
 
 def mixed(candidate: Candidate) -> bool:
-    """Tell whether the candidate exchanges documents between rows, so that they are not the bins that are counted."""
+    """Return whether the candidate exchanges documents between rows, so that its rows differ from the counted bins."""
     return mixes(STRATEGIES[candidate.strategy], candidate.options)
 
 

@@ -101,7 +101,7 @@ class PagedFile(io.RawIOBase):
         return data
 
     def _fill(self, size: int) -> None:
-        """Hold the pages around the next bytes."""
+        """Load the pages around the next bytes."""
         first = self._at // PAGE
         last = -(-(self._at + size) // PAGE)
         self._raw.seek(first * PAGE)

@@ -124,7 +124,7 @@ class Engine(ABC):
     def __exit__(  # noqa: B027 - most engines hold nothing
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let go of what `run` needed."""
+        """Release what `run` needed."""
 
 
 class Pool(Protocol):

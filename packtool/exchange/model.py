@@ -218,7 +218,7 @@ class Format:
         raise UsageError("format-too-small", what, remedy="choose another format", where="--format")
 
     def lost(self, contents: Contents) -> list[str]:
-        """Say which parts of the contents the format does not keep."""
+        """List the parts of the contents that the format does not keep."""
         lost = []
         if contents.kind == "documents" and not self.documents:
             lost.append("where documents end, except for the EOS after each")

@@ -132,7 +132,7 @@ def _quotient(values: I64, counts: I64) -> I64:
 
 
 def _logs(length: I64) -> I64:
-    """Take logs of lengths, in whole steps: looked up, unless some length is not in the table."""
+    """Return logs of lengths as whole steps, from a table where it has all lengths."""
     if int(length.max()) >= len(_KNOWN_LOGS):
         return _exact_logs(length)
     known: I64 = _KNOWN_LOGS[length]

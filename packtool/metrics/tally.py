@@ -224,7 +224,7 @@ class Tally:
         return tally
 
     def _name(self, documents: I64) -> None:
-        """Take note of documents with tokens in more than one row: by number while they are few."""
+        """Record documents with tokens in more than one row, by number while they are few."""
         self._named.append(documents)
         if sum(map(len, self._named)) > max(len(self.lengths) // 64, _FEW):
             self._mark()

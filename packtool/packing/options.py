@@ -52,7 +52,7 @@ class Strategy:
 
 
 def mixes(strategy: Strategy, options: PackOptions) -> bool:
-    """Tell whether rows are mixed."""
+    """Return whether rows are mixed."""
     return strategy.mixes if options.mix_rows is None else options.mix_rows
 
 

@@ -119,7 +119,7 @@ def s3_options() -> dict[str, Any]:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Let errors of the library, and of those behind it, become those of a `Bucket`."""
+    """Translate errors of the library, and of those behind it, to those of a `Bucket`."""
     try:
         yield
     except (FileNotFoundError, DeniedError, FailedError):

@@ -186,7 +186,7 @@ def map_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: 
 
 
 def require_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: Place) -> int:
-    """Hold the header of an open file against its entry, and return the bytes of the file.
+    """Check the header of an open file against its entry, and return the bytes of the file.
 
     Raises:
         DataError: it is another array.
@@ -265,7 +265,7 @@ def sync_directory(path: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock, which the system lets go of when its holder ends, however it ends."""
+    """Hold a lock, which the system releases when its holder ends, however it ends."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

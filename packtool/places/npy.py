@@ -40,7 +40,7 @@ def npy_header(dtype: np.dtype[Any], shape: Sequence[int]) -> bytes:
 
 
 def header_problem(header: bytes, size: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:
-    """Say how a file differs from the array that its manifest promises; None where it does not.
+    """Describe how a file differs from the array that its manifest promises; None if it does not.
 
     Args:
         header: the file's first `HEADER_BYTES`.

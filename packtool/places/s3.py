@@ -127,7 +127,7 @@ class S3Bucket(Bucket):
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Let errors of the library become those of a `Bucket`."""
+    """Translate errors of the library to those of a `Bucket`."""
     from obstore import exceptions
 
     try:

@@ -89,7 +89,7 @@ def times(value: Value) -> str:
 
 
 def times_random(homogeneity: Homogeneity) -> Value:
-    """Say how many times as alike rows are inside as random rows of the same segments would be."""
+    """Return how many times as alike the rows are inside as random rows of the same segments."""
     return homogeneity.between_rows / homogeneity.random_rows if homogeneity.random_rows else None
 
 

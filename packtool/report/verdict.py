@@ -147,7 +147,7 @@ def _unevenness(entry: Trial) -> float:
 def _alternatives(
     winner: Trial, rivals: dict[str, Trial], size: int | None, counts: LengthCounts
 ) -> Iterator[ChosenStrategy]:
-    """Say what another aim or another trainer would choose, and when; the most likely first."""
+    """List the choices for other aims or other trainers, and when they apply; the most likely first."""
     longer = counts.tokens_over(size) / counts.tokens if size is not None else 0.0
     spread = counts.quantile(0.99) / max(1, counts.quantile(0.5))
     if "seamless" in rivals and longer >= MUCH and winner.strategy in (*_WHOLE, "concat"):
@@ -206,7 +206,7 @@ def _cost(entry: Trial) -> str:
 
 
 def _cuts(entry: Trial) -> str:
-    """Say how many documents an entry cuts though they would fit a row."""
+    """Describe how many documents an entry cuts although they would fit a row."""
     share = entry.metrics.avoidable_truncation_ratio
     if not share:
         return "no document that fits a row"

@@ -46,7 +46,7 @@ class Delivery:
         return own_directory(beside, prefix)
 
     def deliver(self, attempt: Path, entries: Sequence[Entry], directory: Path, *, durable: bool = True) -> None:
-        """Take finished files to the directory that they belong in; they are gone from where they were.
+        """Move finished files to the directory they belong in.
 
         Args:
             attempt: directory that they lie in.

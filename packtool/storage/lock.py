@@ -61,7 +61,7 @@ class Lock:
 
 
 def take(directory: Path, command: str, task: int = 0) -> Lock:
-    """Take the lock in a directory, which is created if need be.
+    """Acquire the lock of a directory, which is created if need be.
 
     Args:
         command: for the message to those who would, too.

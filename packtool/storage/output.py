@@ -105,13 +105,13 @@ class Output:
             return (files.keys() - set(todo)) | {todo[at] for at, whole in results if whole}
 
     def send(self, directory: Path, entries: Sequence[Entry]) -> None:
-        """Let the files of a piece go, which nobody writes to any more."""
+        """Hand over the files of a piece, which are written no more."""
 
     def arrived(self, directory: Path, entries: Sequence[Entry]) -> None:
-        """Take note that a worker has sent the files of a piece."""
+        """Record that a worker has sent the files of a piece."""
 
     def have(self, directory: Path, entries: Sequence[Entry]) -> None:
-        """Have files here that were sent."""
+        """Make sent files available here."""
 
     def record(
         self,
@@ -165,7 +165,7 @@ class Output:
         self.release()
 
     def release(self) -> None:
-        """Let others write here. Doing it again does no harm."""
+        """Unlock the output for others. Releasing again does no harm."""
         if self.lock is not None and self.lock.release() and not self.lock.shared:
             for directory in (self.staged, self.scratch, self.work, self.path):
                 with suppress(OSError):
@@ -177,7 +177,7 @@ class Output:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let others write here, however the block ends.
+        """Unlock the output for others, however the block ends.
 
         Raises:
             DataError: in place of the system's error for a full disk, which names neither the output nor the way on.

@@ -122,7 +122,7 @@ class Pieces(Generic[Done]):
         self.output.record(self.path(number), msgspec.json.encode(done), *self.files(number, done), after)
 
     def forget(self, number: int) -> None:
-        """Have a piece done again."""
+        """Forget that a piece is done, so that it is done again."""
         self.output.forget(self.path(number))
 
     def path(self, number: int) -> Path:

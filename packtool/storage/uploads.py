@@ -84,7 +84,7 @@ class UploadedOutput(Output):
         return self._store.name(file.absolute())
 
     def take(self, begun: bytes, *, anew: bool) -> None:
-        """Say in the store who is at work.
+        """Mark the output in the store as being written.
 
         Args:
             begun: tells this run from all others.
@@ -137,7 +137,7 @@ class UploadedOutput(Output):
         return name in self._done or super().holds(directory, entry)
 
     def send(self, directory: Path, entries: Sequence[Entry]) -> None:
-        """Let the files of a piece go. Waits where as many as may wait do so."""
+        """Queue the files of a piece for upload; wait while the queue is full."""
         while not self._free.acquire(timeout=0.2):
             self._require_well()
         self._require_well()
@@ -220,7 +220,7 @@ class UploadedOutput(Output):
         self._renamed[self._name(target)] = self._name(directory / entry.name)
 
     def pull(self) -> None:
-        """Have the records here that an earlier run left in the store."""
+        """Fetch the records that an earlier run left in the store."""
         start = f"{UNFINISHED}/{RECORDS}/"
         files = {name: self.path / name for name in self._there if name.startswith(start) and name.endswith(".json")}
         with ThreadPoolExecutor(REQUESTS) as pool:

@@ -173,7 +173,7 @@ def _pre_tokenizer(pre_tokenizer: Mapping[str, Any] | None) -> Mapping[str, Any]
 def unlike_added(
     tokens: Collection[Mapping[str, Any]], before: Sequence[Mapping[str, Any]], *, digits: bool = False
 ) -> str | None:
-    """Say why added tokens are not found alike by both encoders, after these normalizers; None if they are."""
+    """Explain why the encoders would not find the same added tokens after these normalizers; None if they would."""
     words = [token["content"] for token in tokens if token.get("single_word")]
     if words:
         return f"its added token {words[0]!r} stands for single words only"

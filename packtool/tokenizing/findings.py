@@ -71,7 +71,7 @@ def earlier(path: Path | None, kind: type[_T]) -> _T | None:
 
 
 def keep(path: Path | None, result: Any = True) -> None:
-    """Keep a finding; where that can't be, the next run finds it again."""
+    """Store a finding if possible; otherwise the next run makes it again."""
     if path is not None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -82,7 +82,7 @@ class Job:
         return {self._split[piece]: each for piece, each in self.done.items() if isinstance(each, tasks.FileDigest)}
 
     def fall_back(self, why: str) -> None:
-        """Let the reference encode, here, in tasks that begin later, and in a resumed run."""
+        """Switch to the reference encoder: here, in tasks that begin later, and in a resumed run."""
         self._fallback.record(0, why)
         self._start_again(why)
 

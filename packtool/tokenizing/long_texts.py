@@ -45,7 +45,7 @@ most entries have none."""
 
 
 def cut_of(spec: Mapping[str, Any]) -> str:
-    """Tell how texts may be cut, for a parsed tokenizer.json: `BEFORE`, `AT`, or an empty string if they may not.
+    """Return how texts may be cut, for a parsed tokenizer.json: `BEFORE`, `AT`, or an empty string if they may not.
 
     >>> cut_of({"model": {"type": "Unigram"}})
     ''

@@ -49,7 +49,7 @@ def recognized(name: str, data: bytes) -> tuple[str, str] | None:
 
 
 def remedy_for_encoding(name: str) -> str:
-    """Say what to give instead of an encoding of tiktoken; empty if it is none.
+    """Return what to give instead of a tiktoken encoding; empty if the name is none.
 
     >>> remedy_for_encoding("cl100k_base"), remedy_for_encoding("openai-community/gpt2")
     ('give Xenova/gpt-4, which has the same ids', '')

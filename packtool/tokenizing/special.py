@@ -59,7 +59,7 @@ def candidates(kind: str, vocab: Mapping[str, int], added: Collection[str]) -> l
 
 
 def doubt(eos: str, added: Collection[str]) -> str:
-    """Say why a token is no good as EOS; empty if nothing speaks against it.
+    """Return the reason to doubt a token as EOS; empty if there is none.
 
     >>> doubt("<|im_end|>", {"<|im_end|>", "<eos>"}), doubt("</s>", {"<eos>"}), doubt("<eos>", {"<eos>"})
     ('which ends a turn of a chat', 'an ordinary token, which texts may contain', '')

@@ -25,7 +25,7 @@ def shape(spec: Mapping[str, Any]) -> Shape | str:
 
 
 def unlike_bert(spec: Mapping[str, Any]) -> str:
-    """Say how a WordPiece differs from those that were compared; empty if it does not."""
+    """Describe how a WordPiece differs from those that were compared; empty if it does not."""
     model = spec["model"]
     if (model.get("continuing_subword_prefix", "##"), model.get("max_input_chars_per_word", 100)) != ("##", 100):
         return "its words go on with another prefix than ##, or end after another number of characters than 100"
@@ -39,7 +39,7 @@ def unlike_bert(spec: Mapping[str, Any]) -> str:
 
 
 def _unlike_sentencepiece(spec: Mapping[str, Any]) -> str:
-    """Say how a Unigram differs from those that were compared; empty if it does not."""
+    """Describe how a Unigram differs from those that were compared; empty if it does not."""
     rules = [step for step in steps(spec.get("normalizer")) if step != _ONE_SPACE]
     if [step["type"] for step in rules] != ["Precompiled"] and not all(map(_replaces_text, rules)):
         return "its normalizer is not one of SentencePiece"

@@ -100,7 +100,7 @@ class FileArrays(Arrays):
 
 @contextmanager
 def temporary_arrays(work: Path) -> Iterator[FileArrays]:
-    """Keep arrays in a directory that goes when the block ends.
+    """Provide arrays in a directory that is removed when the block ends.
 
     Args:
         work: where to make it.

@@ -55,7 +55,7 @@ class PlannedRows(ABC):
         return self._layout.atoms(first, last)
 
     def written(self, first: int, last: int) -> None:  # noqa: B027 - most keep nothing for single rows
-        """Note that rows ``first:last`` are safe elsewhere: what only they need may go."""
+        """Note that rows ``first:last`` are stored: scratch data that only they need may go."""
 
 
 class OrderedRows(PlannedRows):

@@ -96,7 +96,7 @@ def store_places(
 
 
 def relative_places(stores: Sequence[Place], output: Place) -> list[str]:
-    """Say where stores lie, as seen from a dataset that is written.
+    """Return the paths of stores relative to the dataset that is written.
 
     Args:
         stores: local or in object stores.

@@ -173,7 +173,7 @@ class _Scale(NamedTuple):
         return cls(mean, alone, random)
 
     def with_alone(self, weight: U64) -> _Scale:
-        """Take more rows of one segment into account."""
+        """Add rows of a single segment to the account."""
         there = self.excess(weight, np.int64(1))
         return self._replace(alone=self.alone + int((there * there).sum()))
 
@@ -182,7 +182,7 @@ class _Scale(NamedTuple):
         return (weight & LOW).view(np.int64) - counts * self.mean
 
     def reached(self, between: int, near: int = _NEAR) -> bool:
-        """Tell whether rows are as mixed as random ones."""
+        """Return whether rows are as mixed as random ones."""
         return (between - self.goal) * near <= self.goal
 
     def between(self, excess: I64, counts: I64) -> int:

@@ -78,7 +78,7 @@ class Runs:
         return ends[self.offsets[1:]] - ends[self.offsets[:-1]]
 
     def where(self, wanted: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Runs:
-        """Keep the wanted runs; `first` still counts among all items of a length."""
+        """Select runs; `first` still counts among all items of a length."""
         kept = wanted[self.run_of()]
         return Runs(
             self.bins[wanted],

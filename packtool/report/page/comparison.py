@@ -57,7 +57,7 @@ def comparison_sections(comparison: Comparison, lengths: Sequence[str]) -> Itera
 
 
 def verdict_section(verdicts: Sequence[Verdict]) -> str:
-    """Say what to do, for each row length, and why."""
+    """Present the recommendation for each row length, with its reasons."""
     items = []
     for verdict in verdicts:
         title = f"{name_of(verdict.sequence_length)}: <b>{escape(verdict.choice.strategy)}</b>"
