@@ -23,9 +23,9 @@ def command(values: Values, terminal: Terminal) -> None:
 
     location = find(**values)
     if terminal.json:
-        from packtool.cli.results import print_found
+        from packtool.cli.results import print_result
 
-        print_found(location)
+        print_result(location)
         raise typer.Exit(0 if location.places else 1)
     if not location.documents:
         typer.echo(f"{location.record} is not in the dataset: it was left out, has no tokens, or does not exist")

@@ -202,7 +202,7 @@ def print_json(value: Any) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
 
 
-def print_found(result: Any) -> None:
+def print_result(result: Any) -> None:
     """Print a dataclass that a command returned about a path, as one JSON object."""
     print_json({"schema_version": 1, **asdict(result), "path": str(result.path)})
 

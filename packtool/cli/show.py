@@ -24,9 +24,9 @@ def command(values: Values, terminal: Terminal) -> None:
 
     shown = show(**values)
     if terminal.json:
-        from packtool.cli.results import print_found
+        from packtool.cli.results import print_result
 
-        print_found(shown)
+        print_result(shown)
     else:
         from packtool.report.row_view import print_row
         from packtool.report.terminal.console import results_console

@@ -216,10 +216,9 @@ def _join(output: Output, options: Writing, share: Share) -> None:
             LocalPlace(output.work).create(STATE, manifests.encode(begun))
     begun_as = _look(output, options, share).unfinished
     if not output.finished and begun_as is not None and begun_as.tasks != share.count:
-        what = f"begun as {begun_as.tasks} tasks" if begun_as.tasks else "begun by a run without --task"
-        remedy = "give --resume instead of --task to go on with it"
+        what, remedy = "begun by a run without --task", "give --resume instead of --task to go on with it"
         if begun_as.tasks:
-            remedy = f"give --task I/{begun_as.tasks}"
+            what, remedy = f"begun as {begun_as.tasks} tasks", f"give --task I/{begun_as.tasks}"
         raise UsageError("resume-differs", what, remedy=remedy, where=str(path))
     output.resumed, output.tasks = True, share.count
 
