@@ -18,8 +18,8 @@ from packtool.storage.output import Output
 from packtool.storage.packed import PackedBucket
 from packtool.storage.schema import Bucket, Shuffle
 from packtool.temporary import temporary_directory
-from packtool.writing.function_files import save
 from packtool.writing.layout import BATCH_TOKENS, Layout
+from packtool.writing.sharing import save
 
 STEPS = 16
 """That a task counts."""

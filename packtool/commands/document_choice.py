@@ -22,10 +22,16 @@ from packtool.options.kinds import parse_amount, parse_part, parse_share, parse_
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.plan import I64, Ints
-from packtool.selecting.holdout import first_of_each, held_out, in_shard
-from packtool.selecting.mixture import Passes, epochs_of, passes, require_whole, shares_by_temperature
-from packtool.selecting.sample import sampled
-from packtool.selecting.weights import weight_of, weights_of
+from packtool.selecting.mixture import (
+    Passes,
+    epochs_of,
+    passes,
+    require_whole,
+    shares_by_temperature,
+    weight_of,
+    weights_of,
+)
+from packtool.selecting.subsets import first_of_each, held_out, in_shard, sampled
 from packtool.storage.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut
 from packtool.storage.token_store import Corpus, TokenStore
 from packtool.temporary import temporary_directory

@@ -28,7 +28,7 @@ from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
 from packtool.options.stages import STAGES
 from packtool.places.typed import place_of, places_of
-from packtool.selecting.weights import weights_of
+from packtool.selecting.mixture import weights_of
 from packtool.storage.schema import TokenizerInfo
 from packtool.storage.state import look
 from packtool.storage.token_store import TokenStore

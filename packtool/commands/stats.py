@@ -47,8 +47,8 @@ from packtool.report.schema import (
     StoredSourceFigures,
     StoreReport,
 )
-from packtool.selecting.holdout import first_of_each
 from packtool.selecting.mixture import by_pass
+from packtool.selecting.subsets import first_of_each
 from packtool.shuffling.waiting import token_cost
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes

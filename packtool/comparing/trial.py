@@ -24,8 +24,8 @@ from packtool.plan import Ints, Plan, Segments, distinct
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.shuffling.waiting import Waiting, waiting_of
 from packtool.temporary import temporary_directory
-from packtool.writing.function_files import save
 from packtool.writing.layout import Layout
+from packtool.writing.sharing import save
 
 MIXED_EXACTLY = 2_000_000
 """Documents whose rows are mixed for a comparison; of larger corpora, the first so many stand for all."""

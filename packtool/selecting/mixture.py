@@ -1,8 +1,9 @@
-"""Mixtures: how often to pack each document of a store, from a weight in epochs or a share of a token budget."""
+"""Mixtures: parse the weights of `--mix`, and find how often to pack each document of a store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -16,20 +17,19 @@ from packtool.plan import I64, Ints, index_type, offsets_of
 from packtool.shuffling.permutation import SELECTION, keys, order_by
 
 Mask = npt.NDArray[np.bool_]
-Keys = npt.NDArray[np.uint64]
-
 _GROUP_BITS = 16
 _MILLION = 10**6
+_MOST_EPOCHS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """The documents of one store as often as they are packed: whole passes first, then the part of another.
+    """The documents of one store as often as they are packed: whole passes first, then part of another.
 
     Attributes:
-        kept: which documents there are to choose from.
+        kept: the documents to choose from.
         whole: passes over all of them.
-        part: which of them are packed once more.
+        part: the documents that are packed once more.
     """
 
     kept: Mask
@@ -41,12 +41,12 @@ class Passes:
 
     @property
     def number(self) -> int:
-        """Passes, the part of one among them."""
+        """Number of passes, a partial one included."""
         return self.whole + bool(self.part.any())
 
     def documents(self, arrays: Arrays = IN_MEMORY) -> I64:
         """List their numbers in the store, in the order in which they are packed."""
-        count, every = len(self.kept), [np.empty(0, np.int64)]
+        count, every = len(self.kept), []
         if self.whole:
             every = [arrays.where(count, lambda a, b: self.kept[a:b], np.int64)] * self.whole
         every.append(arrays.where(count, lambda a, b: self.part[a:b], np.int64))
@@ -61,10 +61,10 @@ def passes(lengths: Ints, kept: Mask, epochs: Fraction, seed: int, arrays: Array
 
     Args:
         lengths: of all documents of the store.
-        kept: which of them there are to choose from.
-        epochs: how often.
+        kept: the documents to choose from.
+        epochs: how often they are packed.
         seed: of the keys.
-        arrays: makes those of the choice.
+        arrays: allocates those of the choice.
 
     >>> passes(np.array([5, 5, 5, 5]), np.array([True, True, False, True]), Fraction(2), seed=0).documents()
     array([0, 1, 3, 0, 1, 3])
@@ -80,8 +80,7 @@ def by_pass(chosen: Sequence[Passes], arrays: Arrays = IN_MEMORY) -> tuple[Ints,
 
     Args:
         chosen: the documents of each store, which are numbered store by store.
-        arrays: makes that of the order.
-
+        arrays: allocates that of the order.
     Returns:
         The document at each place, and the place at which each pass ends.
 
@@ -103,7 +102,7 @@ def by_pass(chosen: Sequence[Passes], arrays: Arrays = IN_MEMORY) -> tuple[Ints,
 
 
 def passes_of(chosen: Sequence[I64]) -> tuple[Ints, list[int]]:
-    """Split documents that were listed into passes, as `by_pass` does: one begins where their numbers stop to ascend.
+    """Split listed documents into passes, as `by_pass` does: a pass begins where their numbers stop ascending.
 
     Args:
         chosen: of each store, the stored documents in the order in which they are packed.
@@ -116,7 +115,7 @@ def passes_of(chosen: Sequence[I64]) -> tuple[Ints, list[int]]:
 
 
 def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int, arrays: Arrays) -> Mask:
-    """Find which documents have the smallest keys, as many as come nearest to a part of all tokens.
+    """Find the documents with the smallest keys, as many as come nearest to a part of all tokens.
 
     Only those near the limit are sorted: keys with the same leading bits make a group, and one group holds the limit.
     """
@@ -144,14 +143,69 @@ def _smallest(lengths: Ints, kept: Mask, part: Fraction, seed: int, arrays: Arra
     return out
 
 
-def _drawn(kept: Mask, seed: int) -> Iterator[tuple[int, int, Keys]]:
-    """Yield ranges of documents ``first:last``, and the keys of those of them that are kept."""
+def _drawn(kept: Mask, seed: int) -> Iterator[tuple[int, int, npt.NDArray[np.uint64]]]:
+    """Yield ranges of documents ``first:last`` and the keys of those that are kept."""
     for a, b in blocks(len(kept)):
         yield a, b, keys(seed, SELECTION, 0, a, b - a)[kept[a:b]]
 
 
-def _group(drawn: Keys) -> I64:
+def _group(drawn: npt.NDArray[np.uint64]) -> I64:
     return (drawn >> np.uint64(64 - _GROUP_BITS)).astype(np.int64)
+
+
+def weights_of(mix: Iterable[str], names: Sequence[str], *, shares: bool = False) -> dict[str, Fraction]:
+    """Return the weight of each store, in the order of the names; 1 if none is given.
+
+    Args:
+        shares: weights are shares of a number of tokens, so percentages make sense.
+
+    Raises:
+        UsageError: these are not weights, one for each store.
+
+    >>> weights_of(["web=0.4", "wiki=3"], ["wiki", "web"])
+    {'wiki': Fraction(3, 1), 'web': Fraction(2, 5)}
+    """
+    if not mix:
+        return dict.fromkeys(names, Fraction(1))
+    if len(set(names)) < len(names):
+        remedy = "name each store once, with a weight above 1 to take it more often"
+        raise _bad_mixture("a store is named twice among the inputs", remedy)
+    out: dict[str, Fraction] = {}
+    for name, weight in (weight_of(each, shares=shares) for each in mix):
+        if name not in names:
+            raise _bad_mixture(f"there is no store {name!r} among the inputs", f"give {names[0]}=1 and so on")
+        if name in out:
+            raise _bad_mixture(f"{name} has two weights", "keep one of them")
+        out[name] = weight
+    for name in names:
+        if name not in out:
+            raise _bad_mixture(f"{name} has no weight", "give every store a weight, 0 to leave it out")
+    return {name: out[name] for name in names}
+
+
+def weight_of(text: str, *, shares: bool) -> tuple[str, Fraction]:
+    """Parse a store's name and weight.
+
+    >>> weight_of("wiki=70%", shares=True)
+    ('wiki', Fraction(7, 10))
+
+    Raises:
+        UsageError: it is not a weight.
+    """
+    name, separator, weight = text.rpartition("=")
+    if not separator:
+        raise _bad_mixture(f"{text!r} is not a weight", "write it like web=1")
+    if not re.fullmatch(r"\s*(\d+(\.\d+)?\s*%?|\d+/[1-9]\d*)\s*", weight):
+        raise _bad_mixture(f"the weight of {name} is {weight!r}, not a number from 0", "give a number such as 0.4 or 3")
+    number = Fraction(weight.strip().rstrip("% "))
+    if "%" in weight:
+        if not shares:
+            remedy = "give --tokens, or how often to take it, such as 0.4"
+            raise _bad_mixture(f"{name} has a share, {weight.strip()}, but not of what", remedy)
+        number /= 100
+    if number > _MOST_EPOCHS:
+        raise _bad_mixture(f"{weight} epochs of {name}", "give fewer")
+    return name, number
 
 
 def epochs_of(
@@ -161,7 +215,7 @@ def epochs_of(
 
     Args:
         weights: epochs, or shares of the budget where there is one.
-        tokens: that each source has.
+        tokens: of each source.
         budget: tokens in all, or None.
         most: epochs that a share may take.
 
@@ -177,25 +231,20 @@ def epochs_of(
     out = {}
     for name, share in weights.items():
         if share and not tokens[name]:
-            raise UsageError("bad-mixture", f"{name} has no tokens", remedy="leave it out", where="--mix")
+            raise _bad_mixture(f"{name} has no tokens", "leave it out")
         out[name] = share * budget / tokens[name] if share else Fraction(0)
         if out[name] > most:
             what = f"{_shown(share)} of {budget:,} tokens takes {_shown(out[name])} epochs of {name}"
             remedy = f"give fewer --tokens, a smaller share, or --max-epochs {-(-out[name] // 1)}"
-            raise UsageError("bad-mixture", what, remedy=remedy, where="--mix")
+            raise _bad_mixture(what, remedy)
     return out
 
 
 def require_whole(shares: Mapping[str, Fraction]) -> None:
-    """Refuse shares that do not sum to 1.
-
-    Raises:
-        UsageError: they sum to something else.
-    """
+    """Raise a UsageError for shares that do not sum to 1."""
     total = sum(shares.values(), Fraction(0))
     if total != 1:
-        what = f"the shares sum to {_shown(total)}"
-        raise UsageError("bad-mixture", what, remedy="give shares of --tokens that sum to 1", where="--mix")
+        raise _bad_mixture(f"the shares sum to {_shown(total)}", "give shares of --tokens that sum to 1")
 
 
 def shares_by_temperature(tokens: Mapping[str, int], temperature: Decimal) -> dict[str, Fraction]:
@@ -205,7 +254,7 @@ def shares_by_temperature(tokens: Mapping[str, int], temperature: Decimal) -> di
     the largest share takes what rounding leaves.
 
     Args:
-        tokens: that each source has.
+        tokens: of each source.
         temperature: T; 1 leaves the proportions as they are, more brings them closer to each other.
 
     >>> shares_by_temperature({"en": 10_000, "is": 100}, Decimal(2))
@@ -220,6 +269,10 @@ def shares_by_temperature(tokens: Mapping[str, int], temperature: Decimal) -> di
     largest = max(shares, key=lambda name: shares[name])
     shares[largest] += 1 - sum(shares.values(), Fraction(0))
     return shares
+
+
+def _bad_mixture(what: str, remedy: str) -> UsageError:
+    return UsageError("bad-mixture", what, remedy=remedy, where="--mix")
 
 
 def _shown(value: Fraction) -> str:

@@ -25,8 +25,7 @@ except ImportError:
     ) from None
 
 from packtool.torch.attention import block_mask, document_mask, varlen_attention
-from packtool.torch.loader import Loader
-from packtool.torch.samples import Samples, collate
+from packtool.torch.loader import Loader, Samples, collate
 
 __all__ = [
     "GlobalBatches",

@@ -1,21 +1,30 @@
-"""Load batches for this rank, in parallel, with a state of one number."""
+"""Load batches of tensors for this rank, in parallel, with a state of one number.
+
+A worker makes each batch as a whole. PyTorch would send every tensor of it through shared memory of its own, which
+takes a handshake between the two processes, and for many small tensors costs more than making them. So a batch goes
+through the pipe as one message, in the narrowest integers that hold it, and becomes tensors of the usual types where it
+is unpacked: in the training process, or in its thread that pins memory.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import tee
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import torch
 import torch.distributed
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, get_worker_info
 
 from packtool.errors import UsageError
-from packtool.reading.batch import FIELDS, check_options, make_batch
+from packtool.reading.batch import DTYPES, FIELDS, check_options, make_batch
 from packtool.reading.sampler import GlobalBatches
-from packtool.reading.stream import Stream
-from packtool.torch.samples import Samples, collate
+from packtool.reading.stream import Key, Stream
 
 
 class Loader:
@@ -75,7 +84,7 @@ class Loader:
         **options: Any,
     ) -> None:
         check_options(options, Loader, Stream, make_batch)
-        found_rank, found_world = _place()
+        found_rank, found_world_size = _rank_and_world_size()
         self._samples = Samples(
             source,
             fields=fields,
@@ -91,7 +100,7 @@ class Loader:
             self._samples.stream,
             batch_size,
             rank=found_rank if rank is None else rank,
-            world_size=found_world if world_size is None else world_size,
+            world_size=found_world_size if world_size is None else world_size,
             micro_batch_size=micro_batch_size,
             drop_last=drop_last,
             balance=balance,
@@ -103,11 +112,11 @@ class Loader:
             self._workers |= {"multiprocessing_context": multiprocessing_context, "prefetch_factor": prefetch_factor}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        # Workers read ahead. So the state follows what comes out, not what was asked of them.
-        taken, asked = tee(self.sampler.begin())
-        ahead = (keys for keys, _ in asked)
-        batches = DataLoader(self._samples, batch_sampler=_Turns(ahead), collate_fn=collate, **self._workers)  # type: ignore[arg-type,unused-ignore]
-        for batch, (_, consumed) in zip(batches, taken, strict=True):
+        # Workers read ahead, so the state follows the batches that come out, not those that workers were sent.
+        returned, sent = tee(self.sampler.begin())
+        keys = (each for each, _ in sent)
+        batches = DataLoader(self._samples, batch_sampler=keys, collate_fn=collate, **self._workers)  # type: ignore[arg-type,unused-ignore]
+        for batch, (_, consumed) in zip(batches, returned, strict=True):
             self.sampler.consumed = consumed
             yield batch
 
@@ -149,18 +158,7 @@ class Loader:
         self.sampler.load_state_dict(state)
 
 
-class _Turns:
-    """An iterator as the batch sampler that `DataLoader` wants."""
-
-    def __init__(self, keys: Iterator[Any]) -> None:
-        self._keys = keys
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._keys
-
-
-def _place() -> tuple[int, int]:
-    """Rank and world size of this process."""
+def _rank_and_world_size() -> tuple[int, int]:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     given = [os.environ.get(name, default) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1"))]
@@ -168,3 +166,96 @@ def _place() -> tuple[int, int]:
         what, remedy = f"{' of '.join(given)} is no rank of a world", "set both to numbers, or give rank and world_size"
         raise UsageError("bad-option", what, remedy=remedy, where="RANK, WORLD_SIZE")
     return int(given[0]), int(given[1])
+
+
+class Samples:
+    """The samples of all epochs, for PyTorch's `DataLoader` with `collate`.
+
+    A batch is made as a whole, by the worker, from the memory-mapped shards. Workers of any start method receive the
+    path, not the tokens.
+
+    Args:
+        source, options: as of `packtool.reading.stream.Stream`.
+        fields: of a batch, from `packtool.reading.batch.FIELDS`; by default all of them.
+
+    Attributes:
+        stream: where the samples come from.
+    """
+
+    def __init__(self, source: str | Path, *, fields: Sequence[str] = FIELDS, **options: Any) -> None:
+        self.stream = Stream(source, fields=tuple(fields), **options)
+        self._watched = False
+
+    def __len__(self) -> int:
+        return len(self.stream)
+
+    def __getitem__(self, key: Key) -> Mapping[str, Any]:
+        """Return one sample, as a batch of one row (or all rows of a batch of a bucket)."""
+        if self.stream.bucketed and not isinstance(key, tuple):
+            return self.__getitems__([(key, row) for row in range(self.stream.rows_of(key))])
+        return self.__getitems__([key])
+
+    def __getitems__(self, keys: Sequence[Key]) -> Mapping[str, Any]:
+        """Return a whole batch; in a worker, in the form it is sent in."""
+        if get_worker_info() is None:
+            return tensors({**self.stream.batch(keys)})
+        if not self._watched:
+            end_with_parent()
+            self._watched = True
+        return Parcel({**self.stream.batch(keys, narrow=True)})
+
+
+def collate(batch: Any) -> Any:
+    """Return the batch that `Samples` made."""
+    if isinstance(batch, list) and len(batch) == 1:
+        return batch[0]
+    return batch
+
+
+class Parcel(Mapping[str, Any]):
+    """A batch in a worker: a mapping of fields to tensors, like that which it becomes when it is sent.
+
+    Args:
+        fields: of the batch, narrow.
+    """
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._fields = fields
+
+    def __getitem__(self, name: str) -> Any:
+        return _tensor(name, self._fields[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __reduce__(self) -> tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]:
+        return tensors, (self._fields,)
+
+
+def end_with_parent() -> None:
+    """End this worker within a second or two of the training process, however that ended.
+
+    PyTorch's own watchdog lets a worker return, but a worker waits for what it has sent to be read. Nobody reads a
+    batch in a pipe whose other end is gone, or is kept open by other workers.
+    """
+    parent, number = multiprocessing.parent_process(), os.getppid()
+
+    def wait() -> None:
+        while parent is not None and parent.is_alive() and os.getppid() == number:
+            parent.join(1)
+        os._exit(1)
+
+    if parent is not None:
+        threading.Thread(target=wait, name="end with parent", daemon=True).start()
+
+
+def tensors(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a batch as tensors of their usual types."""
+    return {name: _tensor(name, value) for name, value in fields.items()}
+
+
+def _tensor(name: str, value: Any) -> Any:
+    return torch.from_numpy(value.astype(DTYPES[name], copy=False)) if isinstance(value, np.ndarray) else value

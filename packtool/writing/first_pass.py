@@ -27,11 +27,11 @@ from packtool.storage.pieces import Pieces
 from packtool.storage.schema import InputEntry
 from packtool.storage.segment_table import to_table
 from packtool.writing import scratch
-from packtool.writing.function_files import sent
 from packtool.writing.input_check import InputCheck
 from packtool.writing.memory import Budget
 from packtool.writing.partitions import Outline, PartitionContents, Partitions, scratch_file
 from packtool.writing.scratch import Atoms
+from packtool.writing.sharing import sent
 from packtool.writing.source import Source
 
 _LAST = np.uint64(np.iinfo(np.uint64).max)

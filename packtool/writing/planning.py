@@ -24,9 +24,8 @@ from packtool.plan import Ints, Plan
 from packtool.selecting.mixture import Passes, by_pass
 from packtool.shuffling.documents import document_order
 from packtool.storage.token_store import Corpus
-from packtool.writing.array_files import FileArrays, temporary_arrays
-from packtool.writing.function_files import Saved, save
 from packtool.writing.memory import Budget
+from packtool.writing.sharing import FileArrays, Saved, load, save, temporary_arrays
 
 DOCUMENT_BYTES = 64
 """Memory that planning takes for a document, at most, all of its arrays taken together."""
@@ -137,5 +136,5 @@ def _in_windows(
     task = save(PlanWindow(strategy, lengths, options, scratch), scratch / "planner")
     saved = dict(budget.engine.processes.run(task, windows, shared=task.file))
     return packing.join_windows(
-        [(window.first, saved[number].held()) for number, window in enumerate(windows)], lengths, arrays
+        [(window.first, load(saved[number])) for number, window in enumerate(windows)], lengths, arrays
     )

@@ -19,9 +19,9 @@ from packtool.storage.output import Output
 from packtool.storage.packed_writer import PackedShardWriter
 from packtool.storage.pieces import Pieces
 from packtool.storage.schema import PackedShard
-from packtool.writing.function_files import sent
 from packtool.writing.input_check import InputCheck
 from packtool.writing.planned_rows import PlannedRows
+from packtool.writing.sharing import sent
 
 
 class ShardTask(NamedTuple):

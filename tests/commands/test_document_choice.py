@@ -34,7 +34,7 @@ from packtool.report.terminal.reports import print_stats
 from packtool.storage.packed import PackedDataset
 from packtool.storage.schema import ChosenSource
 from packtool.storage.token_store import Corpus, TokenStore
-from packtool.writing import array_files, planning
+from packtool.writing import planning, sharing
 from packtool.writing.memory import Budget
 from tests.commands.web_and_wiki import pack, web_and_wiki
 from tests.stores import contents, reseal, write_store
@@ -105,10 +105,10 @@ def test_a_choice_beyond_memory_is_the_same(
     pack(stores, tmp_path / "held", **options)
     made = []
     monkeypatch.setattr(planning, "DOCUMENT_BYTES", 1 << 50)
-    monkeypatch.setattr(array_files, "LARGE", 1)
+    monkeypatch.setattr(sharing, "LARGE", 1)
     monkeypatch.setattr(arrays, "BLOCK", 7)
-    empty = array_files.FileArrays.empty
-    monkeypatch.setattr(array_files.FileArrays, "empty", lambda *given: (made.append(given), empty(*given))[1])
+    empty = sharing.FileArrays.empty
+    monkeypatch.setattr(sharing.FileArrays, "empty", lambda *given: (made.append(given), empty(*given))[1])
     preview = packtool.pack(stores, tmp_path / "p", strategy="bfd", sequence_length=32, dry_run=True, **options).preview
     dataset = pack(stores, tmp_path / "p", **options)
     assert contents(tmp_path / "p") == contents(tmp_path / "held")
@@ -141,7 +141,7 @@ def test_no_row_holds_a_document_twice(stores: list[Path], tmp_path: Path, strat
 def test_no_more_in_memory_than_a_part_of_a_mixture(
     tmp_path: Path, mix: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(array_files, "LARGE", 1 << 10)
+    monkeypatch.setattr(sharing, "LARGE", 1 << 10)
     monkeypatch.setattr(arrays, "BLOCK", 1 << 10)
     lengths = np.random.default_rng(0).integers(20, 90, 80_000).tolist()
     whole = write_store(tmp_path / "whole" / "store", lengths, per_shard=5000)

@@ -17,7 +17,7 @@ from packtool.engines import Threads
 from packtool.packing import STRATEGIES, PackOptions
 from packtool.packing.plans import windows
 from packtool.storage.token_store import Corpus
-from packtool.writing import array_files, planning
+from packtool.writing import planning, sharing
 from packtool.writing.memory import Budget
 from tests.stores import contents, write_store
 from tests.test_golden import RECORDED, make
@@ -26,7 +26,7 @@ from tests.test_golden import RECORDED, make
 @pytest.fixture
 def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "DOCUMENT_BYTES", 1 << 50)
-    monkeypatch.setattr(array_files, "LARGE", 1)
+    monkeypatch.setattr(sharing, "LARGE", 1)
 
 
 @pytest.mark.usefixtures("on_disk")
@@ -71,7 +71,7 @@ def test_no_more_in_memory_than_a_window(
     strategy: str, tmp_path: Path, windows_of_documents: tuple[Corpus, Corpus], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight windows of a corpus take hardly more than one."""
-    monkeypatch.setattr(array_files, "LARGE", 1 << 10)
+    monkeypatch.setattr(sharing, "LARGE", 1 << 10)
     monkeypatch.setattr(arrays, "BLOCK", 1 << 10)
     monkeypatch.setattr(windows, "_BATCH", 1 << 10)
     eight, one = windows_of_documents

@@ -15,7 +15,7 @@ from packtool import engines
 from packtool.engines import Engine, Worker
 from packtool.errors import DataError
 from packtool.storage import publish
-from packtool.writing import array_files, first_pass, function_files
+from packtool.writing import first_pass, sharing
 from packtool.writing.input_check import InputCheck
 from packtool.writing.planning import Window
 from packtool.writing.shards import ShardTask, WriteShard
@@ -40,7 +40,7 @@ def anyone(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             assert not tasks or shared.exists()
             for number, task in enumerate(tasks):
                 seen.append(task)
-                function_files.load.cache_clear()
+                sharing.load.cache_clear()
                 for _again in range(2):
                     there, same = pickle.loads(pickle.dumps((function, task)))
                     result = there(same, Worker(on_advance))
@@ -56,7 +56,7 @@ def anyone(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_every_strategy_and_shuffle(anyone: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(array_files, "LARGE", 1)
+    monkeypatch.setattr(sharing, "LARGE", 1)
     recorded, found = json.loads(RECORDED.read_text(encoding="utf-8")), make(tmp_path, scheduler="anyone")
     assert {name: digest for name, digest in found.items() if digest != recorded[name]} == {}
     assert len(anyone) > 40

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.selecting.holdout import first_of_each, held_out, in_shard
+from packtool.selecting.subsets import first_of_each, held_out, in_shard
 
 LENGTHS = st.lists(st.integers(1, 50), min_size=1, max_size=60).map(np.array)
 

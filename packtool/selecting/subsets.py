@@ -1,4 +1,7 @@
-"""Split documents by the hash of their text: the same in any store, on any day, for all copies of a text."""
+"""Choose some of the documents: by the hash of their text, or as a sample that keeps the distribution of lengths.
+
+A hash decides the same in any store, on any day, for all copies of a text.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from packtool.plan import Ints
+from packtool.plan import I64, Ints, offsets_of
+from packtool.shuffling.permutation import SAMPLE, keys
 
 U64 = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
@@ -32,11 +36,11 @@ def held_out(
     Args:
         hashes: of the documents' texts.
         lengths: of the documents.
-        seed: draws other documents.
-        share: the probability of each text to be held out; it decides alone, whatever else there is.
-        documents, tokens: else how many to hold out, counted over these documents, so that all stores must be among
-            them: those of the smallest hashes, as few as reach the number. Copies of a text are on the same side, so it
-            may be a little more.
+        seed: of the draw.
+        share: the probability that a text is held out, whatever other documents there are.
+        documents, tokens: else how many to hold out of these documents, which must be those of all stores: those of the
+            smallest hashes, as few as reach the number. Copies of a text are on the same side, so it may be a little
+            more.
 
     >>> texts = np.array([5, 6, 5, 7], np.uint64)
     >>> held = held_out(texts, np.array([3, 3, 3, 3]), seed=0, share=Fraction(1, 2))
@@ -79,3 +83,32 @@ def first_of_each(hashes: U64) -> Mask:
     keep = np.zeros(len(hashes), np.bool_)
     keep[np.unique(hashes, return_index=True)[1]] = True
     return keep
+
+
+def sampled(lengths: Ints, kept: I64, share: Fraction, interval: int, seed: int) -> Mask:
+    """Draw a stratified sample (Seamless Packing, appendix D.1); larger shares hold the documents of smaller ones.
+
+    Of each interval (k · interval, (k + 1) · interval] those with the smallest keys, as many as come nearest to its
+    share; halves are rounded up.
+
+    Args:
+        lengths: of all documents of the store, in tokens.
+        kept: the documents to choose from, ascending.
+        share: of the documents of each interval.
+        interval: in tokens.
+        seed: of the keys.
+
+    >>> mask = sampled(np.array([3, 4, 4, 2, 9, 9]), np.arange(6), Fraction(1, 2), interval=4, seed=0)
+    >>> int(mask[:4].sum()), int(mask[4:].sum())
+    (2, 1)
+    """
+    taken = np.zeros(len(lengths), np.bool_)
+    if not len(kept):
+        return taken
+    stratum = (np.asarray(lengths)[kept].astype(np.int64) - 1) // interval
+    order = np.lexsort((keys(seed, SAMPLE, 0, 0, len(lengths))[kept], stratum))
+    _, sizes = np.unique(stratum, return_counts=True)
+    wanted = np.array([int(share * size + Fraction(1, 2)) for size in sizes.tolist()], np.int64)
+    rank = np.arange(len(kept)) - np.repeat(offsets_of(sizes)[:-1], sizes)
+    taken[kept[order[rank < np.repeat(wanted, sizes)]]] = True
+    return taken
