@@ -10,6 +10,7 @@ import os
 import resource
 from collections.abc import Sequence
 from functools import lru_cache, partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -59,23 +60,22 @@ class SliceReader:
         Raises:
             DataError: a file is gone, is another array, or ends before its manifest says.
         """
-        wanted = list(zip(number.tolist(), first.tolist(), count.tolist(), strict=True))
         parts: list[bytes] = []
-        for at in range(0, len(wanted), _TOGETHER):
-            parts += self._together(wanted[at : at + _TOGETHER])
+        for at in range(0, len(number), _TOGETHER):
+            parts += self._together(*(each[at : at + _TOGETHER] for each in (number, first, count)))
         return parts
 
-    def _together(self, wanted: list[tuple[int, int, int]]) -> list[bytes]:
-        width = self._itemsize
-        slices = [(self._open(number), HEADER_BYTES + first * width, count * width) for number, first, count in wanted]
+    def _together(self, number: I64, first: I64, count: I64) -> list[bytes]:
+        files = list(map(self._open, number.tolist()))  # hold them open until all is read
+        handles = [file.handle for file in files]
+        begins, sizes = (HEADER_BYTES + first * self._itemsize).tolist(), (count * self._itemsize).tolist()
         if hasattr(os, "posix_fadvise"):
-            for file, begin, size in slices:
-                os.posix_fadvise(file.handle, begin, size, os.POSIX_FADV_WILLNEED)
-        parts = [os.pread(file.handle, size, begin) for file, begin, size in slices]
-        for part, (_, _, size), (number, _, _) in zip(parts, slices, wanted, strict=True):
-            if len(part) != size:
-                place, entry = self._files[number]
-                raise place.damaged(entry.name, "is shorter than its manifest says")
+            list(map(os.posix_fadvise, handles, begins, sizes, repeat(os.POSIX_FADV_WILLNEED)))
+        parts = list(map(os.pread, handles, sizes, begins))
+        if (read := list(map(len, parts))) != sizes:
+            short = next(n for n, (part, size) in enumerate(zip(read, sizes, strict=True)) if part != size)
+            place, entry = self._files[number[short]]
+            raise place.damaged(entry.name, "is shorter than its manifest says")
         return parts
 
 
