@@ -51,7 +51,7 @@ def count_rows(
         by_window = dict(engine.run(task, tasks, shared=task.file, on_advance=advance))
     for number in range(len(tasks)):  # in order: sums of shares depend on it
         counts, parts = by_window.pop(number)
-        tally += Tally.of(counts, tally.lengths, tally.sequence_length)
+        tally.include(counts)
         for part in parts:
             mixing.include(part)
 

@@ -17,8 +17,9 @@ from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.commands.document_origins import stores_of
 from packtool.commands.write_corpus import copied_choice, index_fields
 from packtool.errors import UsageError
+from packtool.metrics.ledger import require_counted
 from packtool.metrics.mixing import BatchMix
-from packtool.metrics.tally import Tally, require_counted
+from packtool.metrics.tally import Tally
 from packtool.packing.options import require_fit
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport

@@ -10,8 +10,8 @@ from packtool.commands.count_rows import batch_tokens, count_rows
 from packtool.comparing.trial import spread_rows
 from packtool.engines import Engine
 from packtool.metrics.mixing import BatchMix, Mixed, Mixing
+from packtool.metrics.summary import training_cost
 from packtool.metrics.tally import Tally
-from packtool.metrics.training import training_cost
 from packtool.options.kinds import parse_amount
 from packtool.options.stats import StatsArguments
 from packtool.places.place import Place

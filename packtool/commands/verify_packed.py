@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from packtool.commands.document_origins import require_same_stores
 from packtool.errors import DataError
-from packtool.metrics.tally import Tally, require_counted
+from packtool.metrics.ledger import require_counted
+from packtool.metrics.tally import Tally
 from packtool.places.typed import Typed
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, offsets_of
 from packtool.report.packed import read_report

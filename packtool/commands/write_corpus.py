@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -12,7 +11,7 @@ from msgspec import UNSET
 
 from packtool.commands.count_rows import source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
-from packtool.metrics.ledger import Trained, balance
+from packtool.metrics.ledger import balance
 from packtool.places.place import Place
 from packtool.plan import Plan
 from packtool.report.packed import report_of_rows
@@ -69,10 +68,8 @@ def write_corpus(
         return written
     buckets, tallies = written.buckets, written.tallies
     chosen = None if choice is None else choice.text()
-    trained = None
-    if corpus.has_loss:
-        trained = Trained(corpus.trained(), *(sum(map(attrgetter(n), tallies)) for n in ("trained", "trained_again")))
-    ledger = balance(corpus.tokens, corpus.documents, plans, [tally.accounts() for tally in tallies], chosen, trained)
+    trained = corpus.trained() if corpus.has_loss else None
+    ledger = balance(corpus.tokens, corpus.documents, plans, tallies, chosen, trained)
     inputs = job.input_entries()
     report = report_of_rows(
         strategy=strategy,

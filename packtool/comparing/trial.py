@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -105,37 +106,26 @@ def compare(
             advance(1)
         return
     with temporary_directory() as folder:
-        task = save(_OnWorker(lengths, passes), folder)
+        task = save(partial(_on_worker, lengths, passes), folder)
         sent = {}
-        for number, outcome in engine.run(task, tried, shared=task.file):
-            sent[number] = outcome
+        for number, result in engine.run(task, tried, shared=task.file):
+            sent[number] = result
             advance(1)
-    yield from (sent[number].received(lengths) for number in range(len(tried)))
+    for number in range(len(tried)):
+        outcome, counts = sent[number]
+        for sequence_length, counted in counts:
+            tally = Tally(lengths, sequence_length)
+            tally.include(counted)
+            outcome.tallies.append(tally)
+        yield outcome
 
 
-@dataclass(frozen=True)
-class _OnWorker:
-    """Tries a candidate on a worker, which maps the lengths."""
-
-    lengths: Ints
-    passes: PassByPass | None = None
-
-    def __call__(self, candidate: Candidate, worker: Worker) -> _Sent:
-        outcome = _try(self.lengths, candidate, self.passes)
-        counts = [(tally.counts(), tally.sequence_length) for tally in outcome.tallies]
-        return _Sent(replace(outcome, tallies=[]), counts)
-
-
-@dataclass(frozen=True)
-class _Sent:
-    """An outcome on its way: what its tallies count, without the lengths that they hold."""
-
-    outcome: Outcome
-    counts: list[tuple[TallyCounts, int]]
-
-    def received(self, lengths: Ints) -> Outcome:
-        tallies = [Tally.of(counts, lengths, sequence_length) for counts, sequence_length in self.counts]
-        return replace(self.outcome, tallies=tallies)
+def _on_worker(
+    lengths: Ints, passes: PassByPass | None, candidate: Candidate, worker: Worker
+) -> tuple[Outcome, list[tuple[int, TallyCounts]]]:
+    """Try a candidate; return its outcome with the counts of each row length instead of tallies, which hold lengths."""
+    outcome = _try(lengths, candidate, passes)
+    return replace(outcome, tallies=[]), [(tally.sequence_length, tally.counts()) for tally in outcome.tallies]
 
 
 def _try(lengths: Ints, candidate: Candidate, passes: PassByPass | None = None) -> Outcome:
@@ -157,7 +147,7 @@ def _try(lengths: Ints, candidate: Candidate, passes: PassByPass | None = None) 
             _estimate_mixed(counts, listed(some, packing.plan(candidate.strategy, some, candidate.options)))
     tokens = int(lengths.sum(dtype=np.int64))
     tallies = [each.tally for each in counts]
-    ledger = balance(tokens, len(lengths), counts, [tally.accounts() for tally in tallies])
+    ledger = balance(tokens, len(lengths), counts, tallies)
     seconds = time.process_time() - begin
     return Outcome(candidate, tallies, ledger, sample_rows(lengths, candidate), sampled, planned - begin, seconds)
 

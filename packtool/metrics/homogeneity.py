@@ -44,6 +44,7 @@ class Homogeneity:
     equal_but_one: float
 
 
+@dataclass
 class HomogeneityCounts:
     """Sums that homogeneity follows from, added batch by batch; those of parts add up with ``+=``.
 
@@ -56,17 +57,16 @@ class HomogeneityCounts:
     (0.249, 0.167, 2, 1.0)
     """
 
-    def __init__(self) -> None:
-        self.rows = 0
-        self.segments = 0
-        self.rows_of_several = 0
-        self.equal_but_one = 0
-        self.log = 0
-        """Sum of the logs of all segments."""
-        self.log_squares = 0
-        """Sum of their squares."""
-        self.row_squares = 0
-        """Sum over rows of the square of their sum of logs, divided by their segments."""
+    rows: int = 0
+    segments: int = 0
+    rows_of_several: int = 0
+    equal_but_one: int = 0
+    log: int = 0
+    """Sum of the logs of all segments."""
+    log_squares: int = 0
+    """Sum of their squares."""
+    row_squares: int = 0
+    """Sum over rows of the square of their sum of logs, divided by their segments."""
 
     def add(self, rows: Segments, times: I64 | None = None) -> None:
         """Count whole rows without padding and inserted EOS.
@@ -80,7 +80,7 @@ class HomogeneityCounts:
         if not len(counts):
             return
         first = offsets_of(counts)[:-1]
-        log = _logs(length)
+        log = _KNOWN_LOGS[length] if int(length.max()) < len(_KNOWN_LOGS) else _logs(length)
         of_row = np.add.reduceat(log, first)
         mean = _quotient(of_row, counts)
         rest = of_row - mean * counts
@@ -132,16 +132,9 @@ def _quotient(values: I64, counts: I64) -> I64:
 
 
 def _logs(length: I64) -> I64:
-    """Return logs of lengths as whole steps, from a table where it has all lengths."""
-    if int(length.max()) >= len(_KNOWN_LOGS):
-        return _exact_logs(length)
-    known: I64 = _KNOWN_LOGS[length]
-    return known
-
-
-def _exact_logs(length: I64) -> I64:
+    """Return logs of lengths as whole steps."""
     steps: I64 = np.rint(np.log2(length) * _STEPS).astype(np.int64)
     return steps
 
 
-_KNOWN_LOGS: I64 = np.append(0, _exact_logs(np.arange(1, 1 << 14)))
+_KNOWN_LOGS: I64 = np.append(0, _logs(np.arange(1, 1 << 14)))

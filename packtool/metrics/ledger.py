@@ -3,41 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from packtool.errors import DataError
+from packtool.metrics.tally import Tally
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
-
-
-@dataclass(frozen=True, slots=True)
-class Accounts:
-    """The tokens that rows hold, by account (`rows` apart). ``output = placed + repeated + eos + padding``.
-
-    Attributes:
-        placed: text tokens (BOS included, EOS not), each counted once.
-        repeated: text tokens that an earlier row already has.
-        eos: EOS tokens, stored or inserted.
-        eos_inserted: those of them that no stored document has.
-        padding: tokens that only fill a row.
-        output: all tokens, rows × sequence length.
-        rows: number of rows.
-    """
-
-    placed: int
-    repeated: int
-    eos: int
-    eos_inserted: int
-    padding: int
-    output: int
-    rows: int
-
-    def __add__(self, other: Accounts) -> Accounts:
-        return Accounts(*(getattr(self, name) + getattr(other, name) for name in Accounts.__dataclass_fields__))
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -150,31 +124,23 @@ class ChosenText(NamedTuple):
     packed_again: int
 
 
-class Trained(NamedTuple):
-    """Tokens that train: of each store, as often as its documents are packed; of the rows; and of those, again."""
-
-    stored: list[int]
-    rows: int
-    again: int
-
-
 def balance(
     tokens: int,
     documents: int,
     plans: Sequence[Planned],
-    accounts: Sequence[Accounts],
+    tallies: Sequence[Tally],
     chosen: ChosenText | None = None,
-    trained: Trained | None = None,
+    trained_stored: list[int] | None = None,
 ) -> Ledger:
     """Draw up the ledger of a packing, and check it.
 
-    What the strategy says it left out (`plans`) is compared with what the rows hold (`accounts`): neither is derived
+    What the strategy says it left out (`plans`) is compared with what the rows hold (`tallies`): neither is derived
     from the other.
 
     Args:
         tokens, documents: that are packed; every document ends with one stored EOS.
         chosen: what was chosen of the stores; None for each document once.
-        trained: what trains; None where all tokens do.
+        trained_stored: tokens of each store that train, as often as its documents are packed; None where all tokens do.
 
     Raises:
         DataError: it does not balance, which means a defect in packtool.
@@ -185,35 +151,47 @@ def balance(
         left_out=chosen.left_out,
         packed_again=chosen.packed_again,
         input=tokens - documents,
-        placed=sum(a.placed for a in accounts),
+        placed=sum(tally.placed for tally in tallies),
         dropped=sum(p.dropped for p in plans),
-        repeated=sum(a.repeated for a in accounts),
-        eos=sum(a.eos for a in accounts),
+        repeated=sum(tally.repeated for tally in tallies),
+        eos=sum(tally.eos for tally in tallies),
         eos_inserted=sum(p.eos_inserted for p in plans),
         eos_omitted=sum(p.eos_omitted for p in plans),
-        padding=sum(a.padding for a in accounts),
+        padding=sum(tally.padding for tally in tallies),
         output=sum(p.rows * p.sequence_length for p in plans),
         rows=sum(p.rows for p in plans),
     )
-    if trained is not None:
+    if trained_stored is not None:
+        trained = sum(tally.trained for tally in tallies)
+        again = sum(tally.trained_again for tally in tallies)
         ledger = msgspec.structs.replace(
             ledger,
-            trained_stored=trained.stored,
-            trained=trained.rows,
-            masked=ledger.output - ledger.padding - trained.rows,
-            trained_again=trained.again,
-            trained_dropped=sum(trained.stored) + trained.again - trained.rows,
+            trained_stored=trained_stored,
+            trained=trained,
+            masked=ledger.output - ledger.padding - trained,
+            trained_again=again,
+            trained_dropped=sum(trained_stored) + again - trained,
         )
-    require_balance(ledger, documents)
-    return ledger
-
-
-def require_balance(ledger: Ledger, documents: int) -> None:
-    """Check the equations of the ledger.
-
-    Raises:
-        DataError: naming the one that does not hold.
-    """
     if what := ledger.unbalanced(documents):
         remedy = "do not use this output; report it with the command line and the manifest"
         raise DataError("ledger-unbalanced", what, remedy=remedy)
+    return ledger
+
+
+def require_counted(ledger: Ledger, tallies: Sequence[Tally], *, has_loss: bool, remedy: str, where: str) -> None:
+    """Require that the rows of a dataset hold what its ledger says.
+
+    Args:
+        has_loss: some tokens do not train: those that do are compared, too.
+        remedy: what to do if they differ.
+        where: the dataset lies.
+
+    Raises:
+        DataError: naming the first account that differs.
+    """
+    of_loss = ("trained", "trained_again") if has_loss else ()
+    for name in ("placed", "repeated", "eos", "eos_inserted", "padding", "output", "rows", *of_loss):
+        counted, expected = sum(getattr(tally, name) for tally in tallies), getattr(ledger, name)
+        if counted != expected:
+            what = f"the rows hold {counted} {name}, but the ledger says {expected}"
+            raise DataError("ledger-unbalanced", what, remedy=remedy, where=where)

@@ -1,4 +1,4 @@
-"""Compute the metrics of a packing from the tally of each of its sequence lengths."""
+"""Compute the metrics of a packing from the tally of each of its sequence lengths, and what training on it costs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 
 from packtool.arrays import blocks
 from packtool.metrics.homogeneity import Homogeneity, HomogeneityCounts
-from packtool.metrics.ledger import Accounts
 from packtool.metrics.ratios import histogram_sum, quantile, ratio
 from packtool.metrics.tally import Tally
 from packtool.plan import I64
+
+_ASPECT = 128
+"""Width of a layer / layers, where only the parameters are known: about that of published models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,37 +99,41 @@ def measure(tallies: Sequence[Tally], batch_size: int | None = None) -> Metrics:
     lengths = tallies[0].lengths
     documents = len(lengths)
     longest = max(tally.sequence_length for tally in tallies)
-    accounts = sum((tally.accounts() for tally in tallies), Accounts(0, 0, 0, 0, 0, 0, 0))
+    rows, output, padding, placed, repeated = (
+        sum(getattr(tally, name) for tally in tallies) for name in ("rows", "output", "padding", "placed", "repeated")
+    )
     # A document of EOS alone has no text to truncate.
     intact = sum(tally.intact for tally in tallies) + int(np.count_nonzero(lengths <= 1))
     fitting = int(np.count_nonzero(lengths <= longest))
     intact_fitting = intact - sum(t.intact_longer for t in tallies if t.sequence_length == longest)
-    bound = sum(-(-(t.accounts().output - t.padding) // t.sequence_length) for t in tallies)
+    bound = sum(-(-(t.output - t.padding) // t.sequence_length) for t in tallies)
     text = int(lengths.sum(dtype=np.int64)) - documents
-    tokens = accounts.output - accounts.padding
+    homogeneity = HomogeneityCounts()
+    for tally in tallies:
+        homogeneity += tally.homogeneity
     return Metrics(
         documents=documents,
-        rows=accounts.rows,
-        padding_ratio=ratio(accounts.padding, accounts.output),
+        rows=rows,
+        padding_ratio=ratio(padding, output),
         truncated_documents=documents - intact,
         truncation_ratio=ratio(documents - intact, documents),
         fitting_documents=fitting,
         avoidably_truncated_documents=fitting - intact_fitting,
         avoidable_truncation_ratio=ratio(fitting - intact_fitting, fitting),
-        concatenation_ratio=ratio(documents, accounts.rows),
+        concatenation_ratio=ratio(documents, rows),
         documents_per_row=_documents_per_row(histogram_sum([t.documents_in_row for t in tallies])),
-        mean_context=ratio(sum(_pairs(t.piece_lengths, -1) for t in tallies), tokens),
+        mean_context=ratio(sum(_pairs(t.piece_lengths, -1) for t in tallies), output - padding),
         row_lower_bound=bound,
-        row_excess=ratio(accounts.rows - bound, bound),
-        dropped_tokens=text - accounts.placed,
-        dropped_ratio=ratio(text - accounts.placed, text),
-        repeated_tokens=accounts.repeated,
-        repeated_ratio=ratio(accounts.repeated, accounts.output),
+        row_excess=ratio(rows - bound, bound),
+        dropped_tokens=text - placed,
+        dropped_ratio=ratio(text - placed, text),
+        repeated_tokens=repeated,
+        repeated_ratio=ratio(repeated, output),
         overlapping_documents=_overlapping(tallies),
         attention_full=sum(t.rows * (t.sequence_length * (t.sequence_length + 1) // 2) for t in tallies),
-        attention_masked=sum(_pairs(t.piece_lengths, 1) + t.inserted_eos for t in tallies),
-        steps_per_epoch=None if batch_size is None else _steps(tallies, batch_size * longest),
-        homogeneity=_homogeneity(tallies),
+        attention_masked=sum(_pairs(t.piece_lengths, 1) + t.eos_inserted for t in tallies),
+        steps_per_epoch=None if batch_size is None else sum(-(-t.output // (batch_size * longest)) for t in tallies),
+        homogeneity=homogeneity.result(),
     )
 
 
@@ -156,13 +162,46 @@ def _overlapping(tallies: Sequence[Tally]) -> int:
     return marked + sum(tally.unlisted_overlaps for tally in tallies)
 
 
-def _homogeneity(tallies: Sequence[Tally]) -> Homogeneity:
-    """Measure the rows of all buckets together."""
-    counts = HomogeneityCounts()
-    for tally in tallies:
-        counts += tally.homogeneity
-    return counts.result()
+@dataclass(frozen=True, slots=True)
+class TrainingCost:
+    """Floating-point operations of one epoch, forward and backward, padding included.
+
+    Attributes:
+        parameters: of the model, N.
+        layers: of a decoder of this size that is 128 times as wide as it is deep, (N / 12 / 128²)^(1/3).
+        width: of its layers, 128 × layers.
+        linear: 6 N for each token of the output.
+        attention: 12 × layers × width for each query-key pair of causal attention over whole rows.
+        attention_masked: the same where a token sees only its own segment.
+    """
+
+    parameters: int
+    layers: int
+    width: int
+    linear: float
+    attention: float
+    attention_masked: float
 
 
-def _steps(tallies: Sequence[Tally], batch_tokens: int) -> int:
-    return sum(-(-tally.rows * tally.sequence_length // batch_tokens) for tally in tallies)
+def training_cost(metrics: Metrics, output_tokens: int, parameters: int) -> TrainingCost:
+    """Estimate the cost of an epoch for a decoder-only transformer.
+
+    Per token, a multiplication and an addition for each parameter forward, twice that backward: 6 N. Per query-key pair
+    and layer, 2 × width operations for the score and as many for the value forward, twice that backward: 12 × width.
+    Both are the usual estimates; embeddings, norms and recomputation are not in them.
+
+    Args:
+        metrics: of the rows.
+        output_tokens: rows × sequence length.
+        parameters: of the model, without embeddings.
+    """
+    layers = max(1, round((parameters / (12 * _ASPECT**2)) ** (1 / 3)))
+    width = _ASPECT * layers
+    return TrainingCost(
+        parameters=parameters,
+        layers=layers,
+        width=width,
+        linear=6.0 * parameters * output_tokens,
+        attention=12.0 * layers * width * metrics.attention_full,
+        attention_masked=12.0 * layers * width * metrics.attention_masked,
+    )

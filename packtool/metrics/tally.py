@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.errors import DataError
 from packtool.metrics.homogeneity import HomogeneityCounts
-from packtool.metrics.ledger import Accounts, Ledger
 from packtool.metrics.ratios import total
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, distinct, offsets_of, ranges
 
 _COUNTS = (
-    *("rows", "stored_eos", "inserted_eos", "padding", "placed", "repeated"),
+    *("rows", "stored_eos", "eos_inserted", "padding", "placed", "repeated"),
     *("intact", "intact_longer", "unlisted_overlaps"),
     *("trained", "trained_again"),
 )
@@ -27,20 +25,22 @@ class TallyCounts(msgspec.Struct, frozen=True):
     """The counts of a tally alone: to be written down, or sent to another process.
 
     Attributes:
-        counts, homogeneity: single counts by name.
+        counts: single counts by name.
         piece_lengths, documents_in_row: the histograms, as the values that occur and how often.
         overlaps: documents with tokens in more than one row, ascending.
     """
 
     counts: dict[str, int]
-    homogeneity: dict[str, int]
+    homogeneity: HomogeneityCounts
     piece_lengths: tuple[list[int], list[int]]
     documents_in_row: tuple[list[int], list[int]]
     overlaps: list[int]
 
 
 class Tally:
-    """Counts of the rows of one sequence length, added batch by batch; tallies of parts add up with ``+=``.
+    """Counts of the rows of one sequence length, added batch by batch; every token is in one account.
+
+    ``output = placed + repeated + eos + padding``, in tokens.
 
     A tally keeps two histograms of `sequence_length` + 1 numbers and, where many documents overlap, one byte for each
     document, whatever the number of rows. The caller sees to it that one thread at a time adds.
@@ -53,8 +53,8 @@ class Tally:
     >>> tally = Tally(lengths=one([5, 3, 6]), sequence_length=8)
     >>> rows = Segments(one([0, 1, 2, PADDING]), one([0, 0, 0, 0]), one([5, 3, 6, 2]), one([0] * 4), one([0, 2, 4]))
     >>> tally.add(rows)
-    >>> tally.accounts()
-    Accounts(placed=11, repeated=0, eos=3, eos_inserted=0, padding=2, output=16, rows=2)
+    >>> tally.rows, tally.placed, tally.repeated, tally.eos, tally.padding, tally.output
+    (2, 11, 0, 3, 2, 16)
     """
 
     def __init__(self, lengths: Ints, sequence_length: int) -> None:
@@ -62,10 +62,13 @@ class Tally:
         self.sequence_length = sequence_length
         self.rows = 0
         self.stored_eos = 0
-        self.inserted_eos = 0
+        self.eos_inserted = 0
+        """EOS tokens that no stored document has."""
         self.padding = 0
         self.placed = 0
+        """Text tokens (BOS included, EOS not), each counted once."""
         self.repeated = 0
+        """Text tokens that an earlier row already has."""
         self.intact = 0
         """Documents whose text lies in one segment of one row."""
         self.intact_longer = 0
@@ -160,7 +163,7 @@ class Tally:
         if times is not None:
             length = length * times[np.searchsorted(rows.offsets, filler, side="right") - 1]
         self.padding += int(length[document == PADDING].sum())
-        self.inserted_eos += int(length[document == INSERTED_EOS].sum())
+        self.eos_inserted += int(length[document == INSERTED_EOS].sum())
         return rows.at(np.flatnonzero(own), offsets_of(own.view(np.uint8))[rows.offsets])
 
     def _count_documents(self, rows: Segments, documents: int, some: I64, times: I64 | None = None) -> None:
@@ -174,54 +177,45 @@ class Tally:
             counts -= np.bincount(row, minlength=rows.groups)
         self.documents_in_row += _histogram(counts, times, self.sequence_length)
 
-    def __iadd__(self, other: Tally) -> Tally:
-        """Add the counts of other rows of the same dataset."""
-        if other.sequence_length != self.sequence_length or len(other.lengths) != len(self.lengths):
-            raise ValueError("tallies of different sequence lengths or documents do not add up")
-        for name in _COUNTS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.piece_lengths = self.piece_lengths + other.piece_lengths
-        self.documents_in_row = self.documents_in_row + other.documents_in_row
-        self.homogeneity += other.homogeneity
-        for named in other._named:
-            self._name(named)
-        if other._overlaps is not None:
-            self._name(np.flatnonzero(other._overlaps))
-        return self
+    @property
+    def eos(self) -> int:
+        """EOS tokens, stored or inserted."""
+        return self.stored_eos + self.eos_inserted
+
+    @property
+    def output(self) -> int:
+        """All tokens of the rows."""
+        return self.rows * self.sequence_length
 
     def counts(self) -> TallyCounts:
-        """Copy all counts so far; `of` makes a tally of them again.
+        """Copy all counts so far.
 
-        >>> tally = Tally(lengths=np.array([4]), sequence_length=4)
-        >>> segment = Segments(np.array([0]), np.array([0]), np.array([4]), np.array([0]), np.array([0, 1]))
-        >>> tally.add(segment)
-        >>> Tally.of(tally.counts(), tally.lengths, 4).accounts() == tally.accounts()
+        >>> part, whole = Tally(np.array([4]), sequence_length=4), Tally(np.array([4]), sequence_length=4)
+        >>> part.add(Segments(np.array([0]), np.array([0]), np.array([4]), np.array([0]), np.array([0, 1])))
+        >>> whole.include(part.counts())
+        >>> whole.counts() == part.counts()
         True
         """
         return TallyCounts(
             counts={name: getattr(self, name) for name in _COUNTS},
-            homogeneity=dict(vars(self.homogeneity)),
+            homogeneity=replace(self.homogeneity),
             piece_lengths=_listed(self.piece_lengths),
             documents_in_row=_listed(self.documents_in_row),
             overlaps=self._named_documents().tolist(),
         )
 
-    @classmethod
-    def of(cls, counts: TallyCounts, lengths: Ints, sequence_length: int) -> Tally:
-        """Make a tally with these counts, of the same dataset."""
-        tally = cls(lengths, sequence_length)
-        for name, value in counts.counts.items():
-            setattr(tally, name, value)
-        for name, value in counts.homogeneity.items():
-            setattr(tally.homogeneity, name, value)
+    def include(self, part: TallyCounts) -> None:
+        """Add the counts of other rows of the same dataset and sequence length."""
+        for name, value in part.counts.items():
+            setattr(self, name, getattr(self, name) + value)
+        self.homogeneity += part.homogeneity
         for histogram, (values, times) in (
-            (tally.piece_lengths, counts.piece_lengths),
-            (tally.documents_in_row, counts.documents_in_row),
+            (self.piece_lengths, part.piece_lengths),
+            (self.documents_in_row, part.documents_in_row),
         ):
-            histogram[values] = times
-        if counts.overlaps:
-            tally._name(np.array(counts.overlaps, np.int64))
-        return tally
+            histogram[values] += np.array(times, np.int64)
+        if part.overlaps:
+            self._name(np.array(part.overlaps, np.int64))
 
     def _name(self, documents: I64) -> None:
         """Record documents with tokens in more than one row, by number while they are few."""
@@ -249,18 +243,6 @@ class Tally:
             self._mark()
         return np.zeros(0, np.bool_) if self._overlaps is None else self._overlaps
 
-    def accounts(self) -> Accounts:
-        """Return the accounts of the rows, in tokens."""
-        return Accounts(
-            placed=self.placed,
-            repeated=self.repeated,
-            eos=self.stored_eos + self.inserted_eos,
-            eos_inserted=self.inserted_eos,
-            padding=self.padding,
-            output=self.rows * self.sequence_length,
-            rows=self.rows,
-        )
-
 
 def _listed(histogram: I64) -> tuple[list[int], list[int]]:
     """List the values that occur, and how often."""
@@ -277,24 +259,3 @@ def _histogram(values: I64, times: I64 | None, most: int) -> I64:
     """Count how often each value occurs; sums below 2^53 are exact."""
     counts = np.bincount(values, times, minlength=most + 1)
     return counts if times is None else counts.astype(np.int64)
-
-
-def require_counted(ledger: Ledger, tallies: Sequence[Tally], *, has_loss: bool, remedy: str, where: str) -> None:
-    """Require that the rows of a dataset hold what its ledger says.
-
-    Args:
-        has_loss: some tokens do not train: those that do are compared, too.
-        remedy: what to do if they differ.
-        where: the dataset lies.
-
-    Raises:
-        DataError: naming the first account that differs.
-    """
-    accounts = [tally.accounts() for tally in tallies]
-    held = {name: sum(getattr(each, name) for each in accounts) for name in Accounts.__dataclass_fields__}
-    if has_loss:
-        held |= {name: sum(getattr(tally, name) for tally in tallies) for name in ("trained", "trained_again")}
-    for name, counted in held.items():
-        if counted != (expected := getattr(ledger, name)):
-            what = f"the rows hold {counted} {name}, but the ledger says {expected}"
-            raise DataError("ledger-unbalanced", what, remedy=remedy, where=where)

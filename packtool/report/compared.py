@@ -9,11 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 from packtool.comparing import Candidate, Outcome
-from packtool.metrics.lengths import LengthCounts
+from packtool.metrics.lengths import LengthCounts, unpacked
 from packtool.metrics.ratios import ratio
 from packtool.metrics.sliding import sliding
-from packtool.metrics.training import training_cost
-from packtool.metrics.unpacked import unpacked
+from packtool.metrics.summary import training_cost
 from packtool.packing import STRATEGIES
 from packtool.packing.options import mixes
 from packtool.report.advice import advise

@@ -10,7 +10,7 @@ from msgspec import UnsetType
 from packtool.metrics.ledger import Ledger
 from packtool.metrics.mixing import Mixed, SourceMix
 from packtool.metrics.ratios import ratio
-from packtool.metrics.training import TrainingCost
+from packtool.metrics.summary import TrainingCost
 from packtool.report.figures import ALIKE, FIGURES, count, number, percent, short, times, times_random
 from packtool.report.schema import (
     BucketFigures,

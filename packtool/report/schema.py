@@ -13,11 +13,10 @@ import msgspec
 from packtool import __version__
 from packtool.metrics.homogeneity import Homogeneity
 from packtool.metrics.ledger import Ledger
+from packtool.metrics.lengths import Unpacked
 from packtool.metrics.mixing import BatchMix, Mixed
 from packtool.metrics.sliding import Sliding
-from packtool.metrics.summary import Metrics
-from packtool.metrics.training import TrainingCost
-from packtool.metrics.unpacked import Unpacked
+from packtool.metrics.summary import Metrics, TrainingCost
 from packtool.report.figures import percent
 from packtool.shuffling.waiting import Waiting
 from packtool.sizes import plural

@@ -209,7 +209,7 @@ class RowWriter:
         in_order = [notes[number] for number in sorted(notes)]
         for note in in_order:  # sums of shares depend on the order
             if total is not None and note.tally is not None:
-                total += Tally.of(note.tally, total.lengths, sequence_length)
+                total.include(note.tally)
         return [note.shard for note in in_order], total
 
 

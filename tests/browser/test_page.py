@@ -50,21 +50,20 @@ def pages() -> dict[str, str]:
     (whole,) = plan("bfd", LENGTHS, PackOptions(sequence_length=2048))
     tally = Tally(LENGTHS, 2048)
     tally.add(Layout(whole).segments(0, whole.rows))
-    made = tally.accounts()
     ledger = Ledger(
-        stored=made.placed,
+        stored=tally.placed,
         left_out=0,
         packed_again=0,
-        input=made.placed,
-        placed=made.placed,
+        input=tally.placed,
+        placed=tally.placed,
         dropped=0,
         repeated=0,
-        eos=made.eos,
+        eos=tally.eos,
         eos_inserted=0,
-        eos_omitted=len(LENGTHS) - made.eos,
-        padding=made.padding,
-        output=made.output,
-        rows=made.rows,
+        eos_omitted=len(LENGTHS) - tally.eos,
+        padding=tally.padding,
+        output=tally.output,
+        rows=tally.rows,
     )
     packed = report_of_rows([tally], ledger, strategy="bfd", options={"sequence_length": 2048}, shuffle=None)
     return {

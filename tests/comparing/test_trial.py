@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import packtool
 from packtool.comparing import candidates, compare, trial
-from packtool.engines.engine import Worker
+from packtool.engines import Processes, Worker
 from packtool.packing import plan
 from packtool.report.comparison_tables import notes
 from packtool.report.schema import Comparison
@@ -78,10 +79,16 @@ def compare_whole() -> int:
 def test_what_a_worker_sends_is_what_is_found_here() -> None:
     lengths = np.random.default_rng(0).integers(1, 300, 2000)
     tried = candidates(["all"], [128])
-    attempt = pickle.loads(pickle.dumps(trial._OnWorker(lengths)))
-    for candidate, here in zip(tried, compare(lengths, tried), strict=True):
-        sent = pickle.dumps(attempt(candidate, Worker()))
-        assert len(sent) < 60_000, "the lengths stay where they are"
-        there = pickle.loads(sent).received(lengths)
+
+    class Elsewhere(Processes):
+        def run(self, function: Any, tasks: Any, **_: Any) -> Any:
+            for number, task in enumerate(tasks):
+                sent = pickle.dumps(function(task, Worker()))
+                assert len(sent) < 60_000, "the lengths stay where they are"
+                yield number, pickle.loads(sent)
+
+    found = compare(lengths, tried, engine=Elsewhere(2))
+    for here, there in zip(compare(lengths, tried), found, strict=True):
+        assert there.candidate == here.candidate
         assert (there.ledger, there.sampled) == (here.ledger, here.sampled)
         assert [tally.counts() for tally in there.tallies] == [tally.counts() for tally in here.tallies]

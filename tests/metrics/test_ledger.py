@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import msgspec
+import numpy as np
 import pytest
 
 from packtool.errors import DataError
-from packtool.metrics.ledger import Accounts, Ledger, balance, require_balance
+from packtool.metrics.ledger import Ledger, balance, require_counted
+from packtool.metrics.tally import Tally
 
 BALANCED = Ledger(
     stored=10,
@@ -38,13 +40,37 @@ class Said:
     eos_inserted: int
 
 
+def counted(sequence_length: int, **counts: int) -> Tally:
+    """A tally of rows that hold so much."""
+    tally = Tally(np.zeros(0, np.int64), sequence_length)
+    for name, value in counts.items():
+        setattr(tally, name, value)
+    return tally
+
+
+PLANS = [Said(4, 3, 2, 1, 0), Said(2, 4, 0, 0, 2)]
+TALLIES = [
+    counted(4, rows=3, placed=5, repeated=3, stored_eos=2, padding=2),
+    counted(2, rows=4, placed=3, stored_eos=1, eos_inserted=2, padding=2),
+]
+
+
 def test_both_sides_are_summed_over_row_lengths() -> None:
-    plans = [Said(4, 3, 2, 1, 0), Said(2, 4, 0, 0, 2)]
-    accounts = [
-        Accounts(placed=5, repeated=3, eos=2, eos_inserted=0, padding=2, output=12, rows=3),
-        Accounts(placed=3, repeated=0, eos=3, eos_inserted=2, padding=2, output=8, rows=4),
-    ]
-    assert balance(14, 4, plans, accounts) == msgspec.structs.replace(BALANCED, rows=7)
+    assert balance(14, 4, PLANS, TALLIES) == msgspec.structs.replace(BALANCED, rows=7)
+
+
+def test_a_ledger_that_does_not_balance_is_refused() -> None:
+    with pytest.raises(DataError) as caught:
+        balance(15, 4, PLANS, TALLIES)
+    assert caught.value.code == "ledger-unbalanced"
+    assert caught.value.what == "the ledger does not balance: input = placed + dropped, but 11 is not 10"
+
+
+def test_rows_that_the_ledger_does_not_say_are_refused() -> None:
+    ledger = balance(14, 4, PLANS, TALLIES)
+    require_counted(ledger, TALLIES, has_loss=False, remedy="", where="")
+    with pytest.raises(DataError, match="the rows hold 5 placed, but the ledger says 8"):
+        require_counted(ledger, TALLIES[:1], has_loss=False, remedy="", where="")
 
 
 @pytest.mark.parametrize(
@@ -61,8 +87,6 @@ def test_both_sides_are_summed_over_row_lengths() -> None:
     ],
 )
 def test_the_equation_that_does_not_hold_is_named(change: dict[str, int], message: str) -> None:
-    require_balance(BALANCED, documents=4)
-    with pytest.raises(DataError) as caught:
-        require_balance(msgspec.structs.replace(BALANCED, **change), documents=4)
-    assert caught.value.code == "ledger-unbalanced"
-    assert caught.value.what == f"the ledger does not balance: {message}"
+    assert BALANCED.unbalanced(documents=4) is None
+    changed = msgspec.structs.replace(BALANCED, **change)
+    assert changed.unbalanced(documents=4) == f"the ledger does not balance: {message}"

@@ -1,12 +1,15 @@
-"""Metrics of whole datasets: of no rows, of several buckets, after a shuffle."""
+"""Metrics of whole datasets: of no rows, of several buckets, after a shuffle; what training on them costs."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from packtool.metrics.summary import measure
+from packtool.metrics.summary import measure, training_cost
 from packtool.metrics.tally import Tally
+from packtool.packing import PackOptions, plan
 from packtool.plan import PADDING, Segments
+from packtool.writing.layout import Layout
 
 Row = list[tuple[int, int, int, int]]
 """Pieces of a row: (document, start, length, repeated)."""
@@ -42,3 +45,21 @@ def test_pieces_of_one_document_that_a_shuffle_brings_together_count_once() -> N
     tally = Tally(np.array([9, 5]), 8)
     tally.add(segments([[(0, 4, 4, 0), (0, 0, 4, 0)], [(1, 0, 4, 0), (0, 8, 1, 0), (1, 4, 1, 0), (PADDING, 0, 2, 0)]]))
     assert measure([tally]).documents_per_row.mean == 1.5
+
+
+def test_training_cost_of_one_row() -> None:
+    lengths = np.array([5, 3])
+    (whole,) = plan("bfd", lengths, PackOptions(sequence_length=8))
+    tally = Tally(lengths, 8)
+    tally.add(Layout(whole).segments(0, whole.rows))
+    cost = training_cost(measure([tally]), 8, 12 * 128**2 * 10**3)
+    assert (cost.layers, cost.width) == (10, 1280)
+    assert cost.linear == pytest.approx(6 * cost.parameters * 8)
+    assert cost.attention == pytest.approx(12 * 10 * 1280 * 36)
+    assert cost.attention_masked == pytest.approx(12 * 10 * 1280 * (15 + 6))
+
+
+@pytest.mark.parametrize(("parameters", "layers"), [(124_000_000, 9), (7_000_000_000, 33), (1000, 1)])
+def test_shapes_of_models(parameters: int, layers: int) -> None:
+    tally = Tally(np.array([5]), 8)
+    assert training_cost(measure([tally]), 8, parameters).layers == layers

@@ -28,21 +28,20 @@ def tally() -> Tally:
 
 @pytest.fixture
 def report(tally: Tally) -> PackedReport:
-    accounts = tally.accounts()
     ledger = Ledger(
-        stored=accounts.placed,
+        stored=tally.placed,
         left_out=0,
         packed_again=0,
-        input=accounts.placed,
-        placed=accounts.placed,
+        input=tally.placed,
+        placed=tally.placed,
         dropped=0,
         repeated=0,
-        eos=accounts.eos,
+        eos=tally.eos,
         eos_inserted=0,
         eos_omitted=0,
-        padding=accounts.padding,
-        output=accounts.output,
-        rows=accounts.rows,
+        padding=tally.padding,
+        output=tally.output,
+        rows=tally.rows,
     )
     return report_of_rows(
         [tally],

@@ -41,7 +41,7 @@ class Counted:
 
     def include(self, window: Counted) -> None:
         """Add the counts of one window, whose documents are among those of this tally; none may lie in several rows."""
-        self.tally += Tally.of(window.tally.counts(), self.tally.lengths, self.sequence_length)
+        self.tally.include(window.tally.counts())
         self.dropped += window.dropped
         self.eos_omitted += window.eos_omitted
         self.eos_inserted += window.eos_inserted
@@ -69,7 +69,7 @@ def count_each_length(
             # A row begins with a segment of the one document that it holds.
             tally.add(rows, known.counts[rows.document[rows.offsets[:-1]]], known.values)
         stored, written = stored + tally.stored_eos, written + tally.placed
-        parts.append(Counted(tally, eos_inserted=tally.inserted_eos))
+        parts.append(Counted(tally, eos_inserted=tally.eos_inserted))
     parts[0].eos_omitted = len(lengths) - stored
     parts[0].dropped = known.tokens - known.documents - written
     return parts
