@@ -24,8 +24,8 @@ import msgspec
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.options.check import suggest
 from packtool.options.declare import Declared, declared
-from packtool.options.stages import STAGES
-from packtool.options.terminal import Terminal
+from packtool.options.run import STAGES
+from packtool.options.shared import Terminal
 
 INPUT = "input"
 """Key for what a command takes without an option name: corpus files, stores, a dataset."""

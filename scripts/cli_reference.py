@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from packtool.cli import app
 from packtool.options.declare import Group
 
@@ -33,7 +31,7 @@ the line on standard error. `NO_COLOR` turns colours off, `PACKTOOL_PROGRESS` se
 
 def reference() -> str:
     """The whole page."""
-    group: Any = typer.main.get_command(app)
+    group: Any = app
     context = group.make_context("packtool", [], resilient_parsing=True)
     commands = [(name, group.get_command(context, name)) for name in group.list_commands(context)]
     lines = [INTRODUCTION, "| command | what it does |", "| --- | --- |"]

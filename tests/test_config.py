@@ -11,7 +11,7 @@ import pytest
 from packtool.config import Table, read
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.options.pack import PackArguments
-from packtool.options.stages import STAGES
+from packtool.options.run import STAGES
 
 
 def tables(tmp_path: Path, text: str | bytes) -> list[Table]:

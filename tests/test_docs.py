@@ -16,10 +16,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
-import typer
 from pygments.lexers import get_all_lexers
 
 import packtool
@@ -179,7 +179,7 @@ ELSEWHERE_OPTIONS = {
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_options_that_pages_name_exist(page: Path) -> None:
-    commands = typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
+    commands: list[Any] = [app.get_command(None, name) for name in app.commands]
     known = {flag for command in commands for each in command.params for flag in (*each.opts, *each.secondary_opts)}
     named = set(re.findall(r"`(--[a-z][a-z0-9-]*)[ `]", FENCE.sub("", page.read_text(encoding="utf-8"))))
     assert named - known - set(ELSEWHERE_OPTIONS) == set()

@@ -1,8 +1,7 @@
-"""The command line: thin shells over the functions in `packtool.commands`.
+"""The command line: thin shells over the public functions.
 
-Only Typer is imported here; a command is loaded when it is named, and imports what it needs when it runs, so that
-`--help` answers at once. One place turns errors into messages and exit codes: 0 done, 1 data or run time, 2 usage,
-130 interrupted.
+Only Typer is imported here; a command imports what it needs when it runs, so that `--help` answers at once. One place
+turns errors into messages and exit codes: 0 done, 1 data or run time, 2 usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -14,45 +13,26 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
 import typer
 
-from packtool import __version__
 from packtool.cli import failures
-from packtool.cli.commands import Commands
+from packtool.cli.build import Commands
+from packtool.cli.commands import COMMANDS
 from packtool.cli.interrupts import INTERRUPTED, Interrupts
 from packtool.cli.terminal import Session
 
 BROKEN_PIPE = 141  # what a shell reports for a process that SIGPIPE ended
 
-app = typer.Typer(
+app = Commands(
+    COMMANDS,
     name="packtool",
     help="Turn text corpora into training-ready token shards, with every token accounted for.",
     epilog="First steps: packtool tokenize corpus.jsonl -o tokens, then packtool pack tokens -o packed "
     "--strategy bfd --sequence-length 2048. What a directory is, and what to do next: packtool info DIR.",
-    cls=Commands,
-    no_args_is_help=True,
-    add_completion=False,  # Commands has these options, which here would load pydantic
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: twice as dense at 80 columns, and it needs no rich
     context_settings={"max_content_width": 100},
 )
-
-
-def _version(value: bool) -> None:
-    if value:
-        typer.echo(f"packtool {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", "-V", help="Show the version and exit.", callback=_version, is_eager=True)
-    ] = False,
-) -> None:
-    pass
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -82,7 +62,7 @@ def run(arguments: Sequence[str] | None = None, interrupts: Interrupts | None = 
     with warnings.catch_warnings():
         failures.show_warnings()
         try:
-            status = app(args=typed, prog_name="packtool", standalone_mode=False, obj=session)
+            status = app.main(args=typed, prog_name="packtool", standalone_mode=False, obj=session)
             sys.stdout.flush()
         except (KeyboardInterrupt, typer.Abort):
             status = INTERRUPTED

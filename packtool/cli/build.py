@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.completion import get_completion_inspect_parameters, install_callback, show_callback
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from packtool import __version__
 from packtool.cli import terminal as effects
 from packtool.options.declare import Declared, Group, declared
 from packtool.options.kinds import FLAG
-from packtool.options.terminal import Terminal
+from packtool.options.shared import Terminal
 
 Values = dict[str, Any]
 """Arguments of a function by name."""
 Handler = Callable[[Values, Terminal], None]
-STAGE = ("config", "progress", "quiet", "verbose", "json")
-"""What every stage of the way takes beside its arguments."""
 _TEXT: Any = SimpleNamespace(annotation=str, is_choice=False, is_file=False, is_list=False, choices=None)
 
 
@@ -53,53 +54,79 @@ class Option(_AsTyped, TyperOption):
 
 @dataclass(frozen=True)
 class Definition:
-    """The description of a command and its options.
+    """What a command is made from.
 
     Attributes:
-        handler: called with the arguments of a function, and how the command was called.
-        arguments: a dataclass of `packtool.options`.
-        terminal: names of the options of `Terminal` that the command has.
+        name, summary: as the list of commands has them.
+        arguments: where its arguments are declared, as ``MODULE:CLASS`` in `packtool.options`. Loaded with this command
+            only, so that the others cost nothing.
+        terminal: names of the options of `Terminal` that it has.
+        handler: called with the arguments of a function, and how the command was called; its docstring is the help.
     """
 
-    handler: Handler
-    arguments: type[Any]
+    name: str
+    summary: str
+    arguments: str
     terminal: Sequence[str]
+    handler: Handler
 
 
-def typer_command(arguments: type[Any], terminal: Sequence[str]) -> Callable[[Handler], Definition]:
-    """Build a Typer command from its definition."""
-    return lambda handler: Definition(handler, arguments, terminal)
+class Commands(TyperGroup):
+    """The group of all commands. Help on it loads none of them."""
+
+    def __init__(self, definitions: Mapping[str, Definition], **described: Any) -> None:
+        get_completion_inspect_parameters()  # registers the shells
+        names: Any = dict.fromkeys(definitions)
+        params = [
+            _flag("-V", "--version", callback=_show_version, help="Show the version and exit."),
+            _flag("--install-completion", callback=install_callback, help="Install completion for the current shell."),
+            _flag(
+                "--show-completion", callback=show_callback, help="Print the completion script of the current shell."
+            ),
+            _help_option(),
+        ]
+        super().__init__(commands=names, params=params, no_args_is_help=True, rich_markup_mode=None, **described)
+        self._definitions = definitions
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Command | None:
+        definition = self._definitions.get(cmd_name)
+        return None if definition is None else Command(definition)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.summary) for name, each in self._definitions.items()])
 
 
 class Command(TyperCommand):
     """A command built from a definition."""
 
-    def __init__(self, name: str, definition: Definition, summary: str) -> None:
-        own, shared = declared(definition.arguments), declared(Terminal)
+    def __init__(self, definition: Definition) -> None:
+        module, _, kind = definition.arguments.partition(":")
+        own = declared(getattr(import_module(f"packtool.options.{module}"), kind))
         self._handler = definition.handler
-        self._python_only = {name for name, each in own.items() if each.option.python_only}
-        self._own = {name: each for name, each in own.items() if name not in self._python_only}
-        self._shared = {name: shared[name] for name in definition.terminal}
+        self._quiet = "quiet" in own  # the function has one of its own
+        self._own = {name: each for name, each in own.items() if not each.option.python_only}
+        self._terminal = {name: declared(Terminal)[name] for name in definition.terminal}
         super().__init__(
-            name,
-            params=[*map(_parameter, (*self._own.values(), *self._shared.values())), help_option()],
+            definition.name,
+            params=[*map(_parameter, (*self._own.values(), *self._terminal.values())), _help_option()],
             help=inspect.getdoc(definition.handler),
-            short_help=summary,
+            short_help=definition.summary,
             rich_markup_mode=None,
         )
 
     def invoke(self, ctx: Any) -> Any:
-        def value(each: Declared) -> Any:
-            source = ctx.get_parameter_source(each.name)
-            return each.default if source.name == "DEFAULT" else ctx.params[each.name]
+        def values(options: Mapping[str, Declared]) -> Values:
+            as_typed = {name for name in options if ctx.get_parameter_source(name).name != "DEFAULT"}
+            return {name: ctx.params[name] if name in as_typed else each.default for name, each in options.items()}
 
-        values = {name: value(each) for name, each in self._own.items()}
-        terminal = Terminal(**{name: value(each) for name, each in self._shared.items()})
-        if "quiet" in self._python_only:
-            values["quiet"] = terminal.quiet
+        terminal = Terminal(**values(self._terminal))
+        arguments = values(self._own)
+        if self._quiet:
+            arguments["quiet"] = terminal.quiet
         with ExitStack() as stack:
             effects.apply(terminal, stack)
-            self._handler(values, terminal)
+            self._handler(arguments, terminal)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", *typing.get_args(Group))}
@@ -113,7 +140,13 @@ class Command(TyperCommand):
                     formatter.write_dl(records)
 
 
-def help_option() -> Option:
+def _flag(*names: str, callback: Callable[..., Any], help: str) -> Option:
+    """Make a flag that does something by itself, whatever the command."""
+    shared: dict[str, Any] = {"type_descriptor": _TEXT, "default": False, "callback": callback, "help": help}
+    return Option(param_decls=[*names], is_flag=True, expose_value=False, is_eager=True, **shared)
+
+
+def _help_option() -> Option:
     """Make the --help option; Typer's own would load pydantic."""
 
     def show(ctx: Any, parameter: Any, value: bool) -> None:
@@ -121,7 +154,13 @@ def help_option() -> Option:
             typer.echo(ctx.get_help())
             ctx.exit()
 
-    return flag("-h", "--help", callback=show, help="Show this message and exit.")
+    return _flag("-h", "--help", callback=show, help="Show this message and exit.")
+
+
+def _show_version(ctx: Any, parameter: Any, value: bool) -> None:
+    if value:
+        typer.echo(f"packtool {__version__}")
+        ctx.exit()
 
 
 def _parameter(each: Declared) -> Argument | Option:
@@ -150,12 +189,6 @@ def _parameter(each: Declared) -> Argument | Option:
         **shared,
         **eager,
     )
-
-
-def flag(*names: str, callback: Callable[..., Any], help: str) -> Option:
-    """Make a flag that does something by itself, whatever the command."""
-    shared: dict[str, Any] = {"type_descriptor": _TEXT, "default": False, "callback": callback, "help": help}
-    return Option(param_decls=[*names], is_flag=True, expose_value=False, is_eager=True, **shared)
 
 
 def _text(default: Any) -> Any:

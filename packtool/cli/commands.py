@@ -1,68 +1,355 @@
-"""The commands by name, each imported only when it is called, so that starting one costs nothing for the others."""
+"""All commands: their options, their help, and how they call the public functions and print what these return.
+
+Importing this loads nothing but names: a function of `packtool` is loaded when it is called, options when help or a
+call needs them.
+"""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
-from typer.completion import get_completion_inspect_parameters, install_callback, show_callback
-from typer.core import TyperGroup
+import typer
 
-from packtool.cli.build import Command, flag, help_option
+import packtool
+from packtool.cli.build import Definition, Handler, Values
+from packtool.cli.failures import say
+from packtool.cli.results import (
+    announce_stage,
+    describe_info,
+    plain_info,
+    plain_stage,
+    print_json,
+    print_stages,
+    show_dataset,
+    show_exchange,
+    show_store,
+    tokenizer_line,
+)
+from packtool.errors import visible
+from packtool.options.shared import Terminal
+from packtool.sizes import plural
 
-SUMMARIES = {
-    "tokenize": "Turn text files into a token store.",
-    "pack": "Pack token stores into rows of equal length.",
-    "shuffle": "Shuffle into another order or epoch, at any size.",
-    "materialize": "Write the tokens of rows packed with --index-only.",
-    "merge": "Merge what tasks (--task) wrote into one dataset.",
-    "export": "Export documents or rows to another tool's format.",
-    "import": "Import token ids of other tools as a token store.",
-    "stats": "Measure a corpus or dataset; compare strategies.",
-    "show": "Show one row of a packed dataset, decoded.",
-    "find": "Find the rows that hold a document.",
-    "run": "Run all stages of one TOML file, where needed.",
-    "info": "Say what a path is, and what to do next.",
-    "verify": "Check files, checksums, segments and ledger.",
-    "doctor": "Show versions, encoders, extras; what is missing.",
-}
-
-
-TAKEN = ("import", "run")
-"""Names that a module of `packtool.cli` can't have: a keyword, and the function that runs a command line."""
-
-
-class _Commands(Mapping[str, Any]):
-    """What Typer makes of the module `packtool.cli.NAME`."""
-
-    def __getitem__(self, name: str) -> Any:
-        summary = SUMMARIES[name]
-        module = importlib.import_module(f"packtool.cli.{name}{'_' if name in TAKEN else ''}")
-        return Command(name, module.command, summary)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(SUMMARIES)
-
-    def __len__(self) -> int:
-        return len(SUMMARIES)
+COMMANDS: dict[str, Definition] = {}
+"""Every command by its name, in the order of the help."""
+_PRINTING = ("quiet", "verbose", "json")
+_LONG = ("progress", *_PRINTING)
+_STAGE = ("config", *_LONG)
+"""Options of the terminal that commands take: all that print, those that take long, those that a file may configure."""
 
 
-class Commands(TyperGroup):
-    """The group of all commands. Help on it loads none of them."""
+def _command(summary: str, arguments: str, terminal: Sequence[str]) -> Callable[[Handler], Handler]:
+    """Make a function a command: what it is for, its arguments as ``MODULE:CLASS``, its options of the terminal."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**{**kwargs, "commands": _Commands()})
-        get_completion_inspect_parameters()  # registers the shells
-        self.params += [
-            flag("--install-completion", callback=install_callback, help="Install completion for the current shell."),
-            flag("--show-completion", callback=show_callback, help="Print the completion script of the current shell."),
-            help_option(),
+    def add(handler: Handler) -> Handler:
+        name = handler.__name__.removesuffix("_")
+        COMMANDS[name] = Definition(name, summary, arguments, terminal, handler)
+        return handler
+
+    return add
+
+
+@_command("Turn text files into a token store.", "tokenize:TokenizeArguments", _STAGE)
+def tokenize(values: Values, terminal: Terminal) -> None:
+    """Tokenize text files into a token store: every document's tokens, each document ended by EOS.
+
+    Reads JSON Lines, Parquet and plain text, also compressed (gz, zst, bz2, xz). Tens of MB of text per CPU second
+    for byte-level BPE tokenizers. Memory: up to a gigabyte or two a worker, however large the corpus.
+
+    \b
+    Examples:
+    packtool tokenize corpus.jsonl.gz -o store
+    packtool tokenize data/ -o store --tokenizer openai-community/gpt2 -j 16
+    cat dump.zst | packtool tokenize - -o store --text-field page.body
+    """
+    show_store(packtool.tokenize(**values), terminal)
+
+
+@_command("Pack token stores into rows of equal length.", "pack:PackArguments", _STAGE)
+def pack(values: Values, terminal: Terminal) -> None:
+    """Pack token stores into rows of equal length, shuffled, with every token accounted for.
+
+    Plans from document lengths alone (seconds for 100 million documents), then moves each token once.
+    Memory: 8 to 20 bytes a document, on disk beyond --memory, and a few megabytes a worker.
+
+    \b
+    Examples:
+    packtool pack store -o packed --strategy bfd --sequence-length 2048
+    packtool pack web code -o packed --strategy concat -L 8192 --seed 7
+    packtool pack store -o packed --strategy buckets --buckets 2048,4096,8192
+    packtool pack web wiki -o mixed --strategy bfd -L 8192 --mix web=0.4,wiki=2
+    """
+    show_dataset(packtool.pack(**values), terminal, sources=True)
+
+
+@_command("Shuffle into another order or epoch, at any size.", "shuffle:ShuffleArguments", _STAGE)
+def shuffle(values: Values, terminal: Terminal) -> None:
+    """Write the rows of a packed dataset in another order: exact, reproducible, within --memory.
+
+    The rows depend on the corpus, on seed and epoch only, not on the order they had before. Moves each token once, or
+    twice where the dataset is larger than --memory.
+
+    \b
+    Examples:
+    packtool shuffle packed -o epoch1 --epoch 1
+    packtool shuffle packed -o order1 --epoch 1 --order-only
+    packtool shuffle store -o rotated --method partial -B 64 -L 512
+    packtool shuffle packed -o batches --method bucket --batch-tokens 65536
+    """
+    show_dataset(packtool.shuffle(**values), terminal)
+
+
+@_command("Write the tokens of rows packed with --index-only.", "shuffle:MaterializeArguments", _STAGE)
+def materialize(values: Values, terminal: Terminal) -> None:
+    """Write the tokens of a dataset that was packed with --index-only: the same files as without it.
+
+    With --index-only the reverse: write a dataset without its tokens, to be gathered from its token stores.
+
+    \b
+    Examples:
+    packtool materialize index -o packed
+    packtool materialize index -o packed --store /data/tokens
+    packtool materialize packed -o index --index-only
+    """
+    show_dataset(packtool.materialize(**values), terminal)
+
+
+@_command("Merge what tasks (--task) wrote into one dataset.", "run:MergeArguments", _LONG)
+def merge(values: Values, terminal: Terminal) -> None:
+    """Assemble the work of the tasks of tokenize, pack or shuffle: the same bytes as one run.
+
+    Checks every piece by its checksum. Where one is missing or damaged it says which tasks to run again, and writes
+    nothing.
+
+    \b
+    Examples:
+    packtool merge store
+    packtool merge packed -j 8
+    """
+    from packtool.commands.tokenize import TokenizeResult
+
+    result = packtool.merge(**values)
+    if isinstance(result, TokenizeResult):
+        show_store(result, terminal)
+    else:
+        show_dataset(result, terminal, sources=True)
+
+
+@_command(
+    "Export documents or rows to another tool's format.", "exchange:ExportArguments", ("quiet", "verbose", "json")
+)
+def export(values: Values, terminal: Terminal) -> None:
+    """Write a token store or a packed dataset in the format of another trainer.
+
+    Every token, in the stored order; what the format can't keep beside them is said.
+
+    \b
+    Examples:
+    packtool export packed -o parquet --format parquet
+    packtool export tokens -o megatron --format megatron
+    """
+    result = packtool.export(**values)
+    manifest, lines = result.manifest, []
+    if manifest is not None:
+        lines = [
+            f"{plural(manifest.sequences, 'sequence')}, {plural(manifest.tokens, 'token')}, as {values['format']}."
         ]
+        lines += [f"Not kept: {what}." for what in manifest.lost]
+    show_exchange(result, terminal, {"manifest": manifest}, lines)
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(self.commands)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(SUMMARIES.items()))
+@_command("Import token ids of other tools as a token store.", "exchange:ImportArguments", _PRINTING)
+def import_(values: Values, terminal: Terminal) -> None:
+    """Make a token store of token ids that another tool has written.
+
+    Checks every id against the tokenizer. Documents without EOS at their end get one, counted; in files without
+    boundaries, each EOS ends a document.
+
+    \b
+    Examples:
+    packtool import data.idx -o tokens --format megatron --tokenizer gpt2.json
+    packtool import train.bin -o tokens --format nanogpt --tokenizer gpt2
+    """
+    result = packtool.import_(**values)
+    counts, lines = result.counts, []
+    if counts:
+        lines = [f"{plural(counts['documents'], 'document')}, {plural(counts['tokens'], 'token')}."]
+        lines += [f"EOS added to {plural(counts['eos_added'], 'document')}."] if counts["eos_added"] else []
+        lines += [f"{plural(counts['empty'], 'empty document')} left out."] if counts["empty"] else []
+    show_exchange(result, terminal, {"counts": counts}, lines)
+
+
+@_command("Measure a corpus or dataset; compare strategies.", "stats:StatsArguments", (*_STAGE, "full"))
+def stats(values: Values, terminal: Terminal) -> None:
+    """Measure a corpus, a token store or a packed dataset; compare strategies before anything is written.
+
+    Of stores and datasets it reads lengths and segment tables, no tokens. Of text files it reads everything.
+
+    \b
+    Examples:
+    packtool stats packed --batch-size 256
+    packtool stats store --compare all -L 2048,8192 --html report.html
+    packtool stats web code --compare bfd-extra -L 2048 --extra-capacity 10,50
+    packtool stats corpus.jsonl.gz --compare concat,bfd -L 2048
+    """
+    report = packtool.stats(**values)
+    if terminal.json:
+        print_json(report)
+    else:
+        from packtool.report.terminal.console import results_console
+        from packtool.report.terminal.reports import print_stats
+
+        print_stats(report, results_console(), full=terminal.full, page=values["html"])
+        if report.kind != "packed" and report.tokenizer is not None:
+            typer.echo(tokenizer_line(report.tokenizer))
+
+
+@_command("Show one row of a packed dataset, decoded.", "inspecting:ShowArguments", ("ids", "json"))
+def show(values: Values, terminal: Terminal) -> None:
+    """Show one row of a packed dataset: documents in alternating colours, boundaries, cuts, repeats and padding.
+
+    Tokens are decoded with the tokenizer that the dataset keeps. ✂ stands where a document is cut. Where the dataset
+    says which tokens train, those are underlined, and the others pale.
+
+    \b
+    Examples:
+    packtool show packed --row 12
+    packtool show packed --row -1 --bucket 4096
+    packtool show packed --row 12 --ids
+    """
+    shown = packtool.show(**values)
+    if terminal.json:
+        print_json({"schema_version": 1, **asdict(shown)})
+    else:
+        from packtool.report.row_view import print_row
+        from packtool.report.terminal.console import results_console
+
+        print_row(shown, results_console(), ids=terminal.ids)
+
+
+@_command("Find the rows that hold a document.", "inspecting:FindArguments", ("json",))
+def find(values: Values, terminal: Terminal) -> None:
+    """Find the rows of a packed dataset that hold a document, by its id or its input file and line.
+
+    Exit code 1 when no row holds it, 2 when no store knows it.
+
+    \b
+    Examples:
+    packtool find packed corpus.jsonl:17 --store tokens
+    """
+    location = packtool.find(**values)
+    if terminal.json:
+        print_json({"schema_version": 1, **asdict(location)})
+    elif not location.documents:
+        typer.echo(f"{location.record} is not in the dataset: it was left out, has no tokens, or does not exist")
+    elif not location.places:
+        typer.echo(f"{location.record} is in no row: the strategy dropped its tokens")
+    else:
+        for place in location.places:
+            again = f", the first {place.repeated:,} repeated" if place.repeated else ""
+            typer.echo(
+                f"row {place.row:,} of {place.sequence_length:,} tokens: document {place.document:,}, "
+                f"tokens {place.start:,} to {place.start + place.length - 1:,}{again}"
+            )
+    raise typer.Exit(0 if location.places else 1)
+
+
+@_command("Run all stages of one TOML file, where needed.", "run:RunArguments", (*_LONG, "full"))
+def run(values: Values, terminal: Terminal) -> None:
+    """Run the stages of a configuration file: tokenize, pack, shuffle, export, stats.
+
+    What is finished and unchanged is kept, what was interrupted goes on, so running it twice does no harm. Several
+    [[pack]] tables try several packings on one tokenization.
+
+    \b
+    Examples:
+    packtool run corpus.toml --input corpus.jsonl --output data
+    packtool run corpus.toml --input corpus.jsonl --output data --dry-run
+    """
+    dry_run = values["dry_run"]
+    stages = packtool.run(**values, announce=None if terminal.quiet or dry_run else announce_stage)
+    if terminal.json:
+        print_json({"schema_version": 1, "dry_run": dry_run, "stages": [plain_stage(stage) for stage in stages]})
+    elif not terminal.quiet:
+        print_stages(stages, full=terminal.full)
+
+
+@_command("Say what a path is, and what to do next.", "inspecting:InfoArguments", ("json",))
+def info(values: Values, terminal: Terminal) -> None:
+    """Say what a path is, whether it is complete or unfinished, and what to do next.
+
+    Reads manifests and file sizes only, so it answers at once. packtool verify checks the contents.
+
+    \b
+    Examples:
+    packtool info packed
+    packtool info packed --json
+    """
+    result = packtool.info(**values)
+    if terminal.json:
+        print_json({"schema_version": 1, **plain_info(result)})
+    else:
+        typer.echo("\n".join(map(visible, describe_info(result))))
+    raise typer.Exit(1 if result.state == "damaged" else 0)
+
+
+@_command("Check files, checksums, segments and ledger.", "inspecting:VerifyArguments", _LONG)
+def verify(values: Values, terminal: Terminal) -> None:
+    """Check a dataset against its manifest: files, sizes, checksums, ids, segments and ledger.
+
+    Of a packed dataset also that no token is placed twice. Reads every byte twice. Exit code 1 when anything is wrong.
+    With --store, once for each store in the order that pack was given, all rows are compared with the stores' tokens.
+
+    \b
+    Examples:
+    packtool verify packed
+    packtool verify packed --store tokens
+    """
+    result = packtool.verify(**values)
+    if terminal.json:
+        print_json(
+            {
+                "schema_version": 1,
+                "path": str(result.path),
+                "kind": result.kind,
+                "sound": not result.problems,
+                "files": result.files,
+                "bytes": result.bytes,
+                "tokens": result.tokens,
+                "problems": [{"code": p.code, "where": p.where, "what": p.what} for p in result.problems],
+            }
+        )
+    for problem in result.problems:
+        say(f"packtool: error[{problem.code}]: {problem}")
+    if not result.problems and not terminal.json and not terminal.quiet:
+        held = ", ".join(map(plural, (result.files, result.bytes, result.tokens), ("file", "byte", "token")))
+        typer.echo(f"{result.path}: sound. {held}.")
+    raise typer.Exit(1 if result.problems else 0)
+
+
+@_command("Show versions, encoders, extras; what is missing.", "inspecting:DoctorArguments", ("json",))
+def doctor(values: Values, terminal: Terminal) -> None:
+    """Report versions, encoders and extras, and what is missing. Changes nothing.
+
+    With `--tokenizer`, look at a tokenizer instead: the encoder it gets and why, whether long documents are encoded in
+    pieces, its EOS, and how fast each encoder is on a megabyte of Python's own sources, which both must encode alike.
+
+    Exit code 1 when something that packtool cannot do without is broken.
+
+    \b
+    Examples:
+    packtool doctor
+    packtool doctor --json
+    packtool doctor --tokenizer path/to/tokenizer.json
+    """
+    from packtool.commands.doctor import doctor_of_tokenizer
+
+    checks = packtool.doctor() if values["tokenizer"] is None else doctor_of_tokenizer(values["tokenizer"])
+    if terminal.json:
+        print_json({"schema_version": 1, "checks": [asdict(check) for check in checks]})
+    else:
+        for check in checks:
+            typer.echo(f"{check.state:7}  {check.name:15}  {check.found}")
+            if check.remedy:
+                typer.echo(f"{'':7}  {'':15}  {check.remedy}")
+    raise typer.Exit(1 if any(check.state == "broken" for check in checks) else 0)

@@ -1,8 +1,9 @@
-"""Print what a command returns: a table for people, one JSON object for machines."""
+"""Print what a command returns: text for people, one JSON object for machines."""
 
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,39 +18,94 @@ if TYPE_CHECKING:
     from packtool.commands.dataset_job import DatasetResult
     from packtool.commands.export import ExportResult
     from packtool.commands.import_ import ImportResult
+    from packtool.commands.info import Info
+    from packtool.commands.pipeline import Stage
     from packtool.commands.result import Preview, Result, SeenFile
+    from packtool.commands.run import StageResult
+    from packtool.commands.tokenize import TokenizeResult
     from packtool.metrics.summary import Metrics
-    from packtool.options.terminal import Terminal
+    from packtool.options.shared import Terminal
     from packtool.report.schema import PackedReport
     from packtool.storage.schema import PackedManifest, TokenizerInfo
 
 
-def show(result: Result, terminal: Terminal, facts: Mapping[str, Any], say: Callable[[], object]) -> None:
+def print_json(value: Any) -> None:
+    """Print one JSON object on standard output."""
+    import msgspec
+
+    sys.stdout.buffer.write(msgspec.json.encode(value, enc_hook=str) + b"\n")  # paths as strings
+
+
+def _show_result(result: Result, terminal: Terminal, facts: Mapping[str, Any], say: Callable[[], object]) -> None:
     """Print the result or preview of a command, or the share that a task did.
 
     Args:
-        facts: what this command has to tell machines, beside what all of them have.
-        say: prints the same for people.
+        facts: what this command reports to machines, in addition to what every command does.
+        say: prints them for people.
     """
-    path = str(result.path)
     if result.preview is not None:
-        show_preview(result.preview, json=terminal.json)
+        _show_preview(result.preview, json=terminal.json)
     elif terminal.json:
-        told = {"kept": result.kept, **facts} if result.part is None else asdict(result.part)
-        print_json({"schema_version": 1, "path": path, **told})
+        known = {"kept": result.kept, **facts} if result.part is None else asdict(result.part)
+        print_json({"schema_version": 1, "path": result.path, **known})
     elif terminal.quiet:
         return
     elif result.part is not None:
-        typer.echo(f"{path}: {result.part}. When all tasks are done: packtool merge {shlex.quote(path)}")
+        merge = f"packtool merge {shlex.quote(str(result.path))}"
+        typer.echo(f"{result.path}: {result.part}. When all tasks are done: {merge}")
     else:
         say()
+
+
+def show_store(result: TokenizeResult, terminal: Terminal) -> None:
+    """Print what became of the texts that were tokenized."""
+
+    def say() -> None:
+        typer.echo(_finished(result.path) if result.kept else "\n".join(_store_lines(result)))
+
+    _show_result(result, terminal, {"counts": result.counts, "run": result.run}, say)
+
+
+def _store_lines(result: TokenizeResult) -> list[str]:
+    from packtool.storage.token_store import TokenStore
+
+    counts, run = result.counts, result.run
+    documents, tokens, seconds = counts["documents"], counts["tokens"], max(run["written"]["wall"], 1e-3)
+    now = run["this_run"]
+    earlier = f" ({show_bytes(run['text_bytes'] - now['text_bytes'])} by an earlier run)"
+    speed = (
+        f"{show_bytes(now['text_bytes'] / seconds)}/s, {now['tokens'] / seconds:,.0f} tokens/s "
+        f"with {plural(run['workers'], 'worker')}"
+    )
+    done = f"{show_bytes(run['text_bytes'])}{earlier * (now['text_bytes'] < run['text_bytes'])} in {seconds:.1f} s"
+    lines = [
+        f"{plural(documents, 'document')}, {plural(tokens, 'token')}, "
+        f"{tokens / max(documents, 1):,.1f} tokens per document",
+        f"{done}: {speed}" if now["text_bytes"] else done,
+        f"encoder {run['encoder']} ({run['encoder_why']}); {plural(run['texts_checked'], 'text')} cross-checked",
+        tokenizer_line(TokenStore(result.path).manifest.tokenizer),
+    ]
+    if "trained_tokens" in counts:
+        lines.append(f"{counts['trained_tokens']:,} of the tokens train")
+    left_out = {name: counts[name] for name in ("empty", "filtered", "rejected") if counts[name]}
+    if left_out:
+        reasons = {name.removeprefix("rejected_"): count for name, count in counts.items() if "rejected_" in name}
+        why = ", ".join(f"{count:,} {name.replace('_', '-')}" for name, count in reasons.items() if count)
+        listed = ", ".join(f"{count:,} {name}" for name, count in left_out.items())
+        lines.append(f"left out: {listed}{f' ({why})' * bool(why)}")
+    if not documents:
+        lines.append(f"Wrote {result.path}, which holds no document. What is at its input: packtool info INPUT")
+    else:
+        lines.append(f"Wrote {result.path}. What each strategy would make of it:")
+        lines.append(f"packtool stats {shlex.quote(str(result.path))} --compare all --sequence-length 2048")
+    return lines
 
 
 def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = False) -> None:
     """Print what became of the tokens of a packed dataset; an order has no report.
 
     Args:
-        sources: say what was chosen of each store.
+        sources: also print what was chosen of each store.
     """
 
     def say() -> None:
@@ -69,145 +125,16 @@ def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = F
             typer.echo(f"{plural(run['batches'], 'batch')}, each of rows of one length")
         seconds = run["written"]
         done = f"Wrote {path} in {seconds['wall']:.1f} s ({seconds['cpu']:.1f} CPU s)."
-        typer.echo(finished(path) if result.kept else done)
+        typer.echo(_finished(path) if result.kept else done)
         if report is not None:
             typer.echo(f"More: packtool stats {shlex.quote(str(path))}")
             if sources:
-                show_sources(report, path)
+                _show_sources(report, path)
 
-    show(result, terminal, {"run": result.run, "report": result.report}, say)
-
-
-def show_exchange(
-    result: ExportResult | ImportResult, terminal: Terminal, facts: Mapping[str, Any], lines: Sequence[str]
-) -> None:
-    """Print what became of an export or import: facts for machines, lines for people."""
-    done = finished(result.path) if result.kept else f"Wrote {result.path}."
-    show(result, terminal, {"run": result.run, **facts}, lambda: typer.echo("\n".join([*lines, done])))
+    _show_result(result, terminal, {"run": result.run, "report": result.report}, say)
 
 
-def tokenizer_line(tokenizer: TokenizerInfo) -> str:
-    """Say which tokenizer made the tokens, and what ends each document."""
-    from packtool.storage.tokenizer_files import describe_tokenizer
-
-    return f"tokenizer: {describe_tokenizer(tokenizer)}; EOS {visible(tokenizer.eos_token)} ({tokenizer.eos_id})"
-
-
-def _manifest_of(path: Path | str) -> PackedManifest:
-    from packtool.storage import manifest as manifests
-    from packtool.storage.schema import PackedManifest
-
-    return manifests.read_as(path, PackedManifest)
-
-
-def finished(path: Path | str) -> str:
-    """Say that there is nothing left to do."""
-    return f"{path} was finished already; nothing was done."
-
-
-def key_figures(metrics: Metrics) -> str:
-    """Put the figures that decide between strategies in one line."""
-    from packtool.report.figures import number, percent
-
-    per_row = number(metrics.documents_per_row.mean)
-    return (
-        f"padding {percent(metrics.padding_ratio)}, truncation {percent(metrics.truncation_ratio)}, "
-        f"{per_row} documents per row, mean context {number(metrics.mean_context)}"
-    )
-
-
-def show_preview(preview: Preview, *, json: bool) -> None:
-    """Print a preview: what would be written, how large it would be, and what is in the way."""
-    if json:
-        print_json(
-            {
-                "schema_version": 1,
-                "command": preview.command,
-                "path": str(preview.output),
-                "found": preview.found,
-                "free_bytes": preview.free_bytes,
-                **preview.figures,
-                **({"inputs": [asdict(file) for file in preview.files]} if preview.files else {}),
-            }
-        )
-        return
-    for file in preview.files:
-        typer.echo(describe_seen(file))
-    typer.echo(describe_preview(preview))
-
-
-def describe_seen(file: SeenFile) -> str:
-    """Describe an input file in one line.
-
-    >>> from packtool.commands.result import SeenFile
-    >>> print(describe_seen(SeenFile("a.jsonl", "jsonl", "gzip", 4096, 12, whole=False, problem="")))
-    a.jsonl: jsonl (gzip), 4.1 kB, 12 documents seen at its beginning
-    """
-    kind = f"{file.format} ({file.compression})" if file.compression else file.format
-    documents = plural(file.documents, "document")
-    seen = documents if file.whole else f"{documents} seen at its beginning"
-    return f"{file.name}: {kind}, {show_bytes(file.bytes)}, {seen}{f'; {file.problem}' if file.problem else ''}"
-
-
-def describe_preview(preview: Preview) -> str:
-    """Describe a dry run in two lines.
-
-    >>> from packtool.commands.result import Preview
-    >>> print(describe_preview(Preview("pack", Path("/x"), "nothing", {"rows": 1000, "bytes": 4096})))
-    ... # doctest: +ELLIPSIS
-    packtool pack would write /x: 1,000 rows, 4.1 kB (... free).
-    """
-    output = str(preview.output)
-    *figures, size = describe_figures(preview.figures, estimated=preview.estimated)
-    text = f"packtool {preview.command} would write {output}: {', '.join([*figures, size])} "
-    text += f"({show_bytes(preview.free_bytes)} free)."
-    if preview.found == "finished":
-        return f"{output} is finished already; with --resume nothing would be done.\n{text}"
-    if preview.found == "unfinished":
-        return f"{output} holds unfinished work of the same kind; --resume would go on with it.\n{text}"
-    if preview.found == "other" and not preview.overwrite:
-        return f"{output} holds something else, so it would be refused without --overwrite.\n{text}"
-    return text
-
-
-def describe_figures(figures: dict[str, Any], *, estimated: Sequence[str] = ()) -> list[str]:
-    """Describe figures in words.
-
-    >>> describe_figures({"rows": 1000, "input_bytes": 2000, "padding_ratio": 0.25, "bytes": 4096}, estimated=["bytes"])
-    ['1,000 rows', '2 kB to read', 'padding 25.00%', 'about 4.1 kB']
-    """
-    from packtool.report.figures import percent
-
-    words = []
-    for name, value in figures.items():
-        about = "about " if name in estimated else ""
-        if name == "input_bytes":
-            words.append(f"{show_bytes(value)} to read")
-        elif name == "bytes":
-            words.append(about + show_bytes(value))
-        elif name.endswith("_ratio"):
-            words += [f"{name.removesuffix('_ratio')} {percent(value)}"] if value is not None else []
-        else:
-            unit = name.replace("_", " ")
-            words.append(about + plural(value, unit.removesuffix("s")))
-    return words
-
-
-def print_json(value: Any) -> None:
-    """Print one JSON object on standard output."""
-    import sys
-
-    import msgspec
-
-    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
-
-
-def print_result(result: Any) -> None:
-    """Print a dataclass that a command returned about a path, as one JSON object."""
-    print_json({"schema_version": 1, **asdict(result), "path": str(result.path)})
-
-
-def show_sources(report: PackedReport, path: Path | str) -> None:
+def _show_sources(report: PackedReport, path: Path | str) -> None:
     """Print what was chosen of each store: epochs and shares, asked for and achieved, and what was left out."""
     from packtool.report.figures import percent
     from packtool.storage.manifest import input_names
@@ -228,3 +155,238 @@ def show_sources(report: PackedReport, path: Path | str) -> None:
         if report.source_mix:
             mixes = [mix.sources[number] for mix in report.source_mix]
             typer.echo(f"  in batches: {percent(min(m.min for m in mixes))} to {percent(max(m.max for m in mixes))}")
+
+
+def show_exchange(
+    result: ExportResult | ImportResult, terminal: Terminal, facts: Mapping[str, Any], lines: Sequence[str]
+) -> None:
+    """Print what became of an export or import: facts for machines, lines for people."""
+    done = _finished(result.path) if result.kept else f"Wrote {result.path}."
+    _show_result(result, terminal, {"run": result.run, **facts}, lambda: typer.echo("\n".join([*lines, done])))
+
+
+def tokenizer_line(tokenizer: TokenizerInfo) -> str:
+    """Say which tokenizer made the tokens, and what ends each document."""
+    from packtool.storage.tokenizer_files import describe_tokenizer
+
+    return f"tokenizer: {describe_tokenizer(tokenizer)}; EOS {visible(tokenizer.eos_token)} ({tokenizer.eos_id})"
+
+
+def _manifest_of(path: Path | str) -> PackedManifest:
+    from packtool.storage import manifest as manifests
+    from packtool.storage.schema import PackedManifest
+
+    return manifests.read_as(path, PackedManifest)
+
+
+def _finished(path: Path | str) -> str:
+    return f"{path} was finished already; nothing was done."
+
+
+def key_figures(metrics: Metrics) -> str:
+    """Put the figures that decide between strategies in one line."""
+    from packtool.report.figures import number, percent
+
+    per_row = number(metrics.documents_per_row.mean)
+    return (
+        f"padding {percent(metrics.padding_ratio)}, truncation {percent(metrics.truncation_ratio)}, "
+        f"{per_row} documents per row, mean context {number(metrics.mean_context)}"
+    )
+
+
+def _show_preview(preview: Preview, *, json: bool) -> None:
+    """Print a preview: what would be written, how large it would be, and what is in the way."""
+    if json:
+        print_json(
+            {
+                "schema_version": 1,
+                "command": preview.command,
+                "path": preview.output,
+                "found": preview.found,
+                "free_bytes": preview.free_bytes,
+                **preview.figures,
+                **({"inputs": preview.files} if preview.files else {}),
+            }
+        )
+        return
+    for file in preview.files:
+        typer.echo(_describe_seen(file))
+    typer.echo(_describe_preview(preview))
+
+
+def _describe_seen(file: SeenFile) -> str:
+    """Describe an input file in one line.
+
+    >>> from packtool.commands.result import SeenFile
+    >>> print(_describe_seen(SeenFile("a.jsonl", "jsonl", "gzip", 4096, 12, whole=False, problem="")))
+    a.jsonl: jsonl (gzip), 4.1 kB, 12 documents seen at its beginning
+    """
+    kind = f"{file.format} ({file.compression})" if file.compression else file.format
+    documents = plural(file.documents, "document")
+    seen = documents if file.whole else f"{documents} seen at its beginning"
+    return f"{file.name}: {kind}, {show_bytes(file.bytes)}, {seen}{f'; {file.problem}' if file.problem else ''}"
+
+
+def _describe_preview(preview: Preview) -> str:
+    """Describe a dry run in two lines.
+
+    >>> from packtool.commands.result import Preview
+    >>> print(_describe_preview(Preview("pack", Path("/x"), "nothing", {"rows": 1000, "bytes": 4096})))
+    ... # doctest: +ELLIPSIS
+    packtool pack would write /x: 1,000 rows, 4.1 kB (... free).
+    """
+    output = preview.output
+    figures = ", ".join(_describe_figures(preview.figures, preview.estimated))
+    written = f"packtool {preview.command} would write {output}: {figures} "
+    written += f"({show_bytes(preview.free_bytes)} free)."
+    if preview.found == "finished":
+        return f"{output} is finished already; with --resume nothing would be done.\n{written}"
+    if preview.found == "unfinished":
+        return f"{output} holds unfinished work of the same kind; --resume would go on with it.\n{written}"
+    if preview.found == "other" and not preview.overwrite:
+        return f"{output} holds something else, so it would be refused without --overwrite.\n{written}"
+    return written
+
+
+def _describe_figures(figures: dict[str, Any], estimated: Sequence[str]) -> list[str]:
+    """Describe figures in words.
+
+    >>> _describe_figures({"rows": 1000, "input_bytes": 2000, "padding_ratio": 0.25, "bytes": 4096}, ["bytes"])
+    ['1,000 rows', '2 kB to read', 'padding 25.00%', 'about 4.1 kB']
+    """
+    from packtool.report.figures import percent
+
+    words = []
+    for name, value in figures.items():
+        about = "about " if name in estimated else ""
+        if name == "input_bytes":
+            words.append(f"{show_bytes(value)} to read")
+        elif name == "bytes":
+            words.append(about + show_bytes(value))
+        elif name.endswith("_ratio"):
+            words += [f"{name.removesuffix('_ratio')} {percent(value)}"] if value is not None else []
+        else:
+            unit = name.replace("_", " ")
+            words.append(about + plural(value, unit.removesuffix("s")))
+    return words
+
+
+def plain_info(result: Info) -> dict[str, Any]:
+    """Return what `packtool info` found, for JSON."""
+    return {
+        "path": result.path,
+        "kind": result.kind,
+        "state": result.state,
+        "facts": {name.replace(" ", "_"): value for name, value in result.facts.items()},
+        "missing": result.missing,
+        "next": result.next,
+        "parts": [plain_info(part) for part in result.parts],
+    }
+
+
+def describe_info(result: Info) -> list[str]:
+    """Describe what `packtool info` found, in lines."""
+    state = "" if result.state == "unknown" else f", {result.state}"
+    lines = [f"{result.path}: {result.kind}{state}"]
+    width = max(map(len, result.facts), default=0)
+    lines += [f"  {name:{width}}  {_fact(name, value)}" for name, value in result.facts.items()]
+    lines += [f"  missing or of the wrong size: {name}" for name in result.missing]
+    for part in result.parts:
+        size = part.facts.get("rows", part.facts.get("documents"))
+        amount = "" if size is None else f", {plural(size, 'row' if 'rows' in part.facts else 'document')}"
+        lines.append(f"  {Path(part.path).name:20}  {part.kind}, {part.state}{amount}")
+    if result.next:
+        lines += ["Next:", *(f"  {command}" for command in result.next)]
+    return lines
+
+
+def _fact(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "bytes":
+        return f"{value:,} ({show_bytes(value)})" if value >= 1000 else str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return " / ".join(f"{each:,}" for each in value) if isinstance(value, list) else str(value)
+
+
+def announce_stage(number: int, count: int, stage: Stage) -> None:
+    """Say on standard error which stage of `packtool run` begins."""
+    typer.echo(f"packtool: [{number}/{count}] {stage.name} {_target(stage)}", err=True)
+
+
+def plain_stage(result: StageResult) -> dict[str, Any]:
+    """Return what became of a stage, for JSON."""
+    stage = result.stage
+    return {
+        "stage": stage.name,
+        "inputs": stage.inputs,
+        "output": stage.output,
+        "state": result.state,
+        "seconds": result.seconds,
+        "figures": _figures_of(result),
+        "report": result.result if stage.output is None else getattr(result.result, "report", None),
+    }
+
+
+def _figures_of(result: StageResult) -> dict[str, Any]:
+    """Summarise the output of a stage, written or estimated, in figures."""
+    from packtool.commands.info import info
+
+    if result.preview is not None:
+        return result.preview.figures
+    if result.about_bytes is not None:
+        return {"bytes": result.about_bytes}
+    if result.result is None or result.stage.output is None:
+        return {}
+    facts = info(result.stage.output).facts
+    figures: dict[str, Any] = {name: facts[name] for name in ("documents", "rows", "tokens", "bytes") if name in facts}
+    report = getattr(result.result, "report", None)
+    if report and report.metrics:
+        figures |= {name: getattr(report.metrics, name) for name in ("padding_ratio", "truncation_ratio")}
+        rare = {name: getattr(report.metrics, name) for name in ("dropped_ratio", "repeated_ratio")}
+        figures |= {name: share for name, share in rare.items() if share}
+    return figures
+
+
+_NOTES = {
+    "would refuse": " (holds something else; --overwrite would replace it)",
+    "would compare": " (kept if its input comes out as before)",
+}
+"""What a state of a stage means, where its name does not say enough."""
+
+
+def print_stages(results: list[StageResult], *, full: bool) -> None:
+    """Print what became of the stages of `packtool run`, and the answers of its `stats`.
+
+    Args:
+        full: print everything that `stats` measured.
+    """
+    width = max(len(_target(result.stage)) for result in results)
+    for result in results:
+        about = () if result.about_bytes is None else ("bytes",)
+        estimated = about if result.preview is None else result.preview.estimated
+        figures = ", ".join(_describe_figures(_figures_of(result), estimated))
+        note = f" ({result.seconds:.1f} s)" if result.state == "done" else _NOTES.get(result.state, "")
+        typer.echo(f"{result.stage.name:8}  {_target(result.stage):{width}}  {result.state}{note}")
+        if figures:
+            typer.echo(f"{'':10}{figures}")
+    previews = [result.preview for result in results if result.preview is not None]
+    if previews:
+        typer.echo(f"{show_bytes(previews[0].free_bytes)} free")
+    measured = [result for result in results if result.stage.output is None and result.result is not None]
+    if measured:
+        from packtool.report.terminal.console import results_console
+        from packtool.report.terminal.reports import print_answer, print_stats
+
+        for result in measured:
+            typer.echo()
+            page = result.stage.options.get("html")
+            if full:
+                print_stats(result.result, results_console(), full=True, page=page)
+            else:
+                print_answer(result.result, results_console(), page)
+
+
+def _target(stage: Stage) -> str:
+    return stage.inputs[0] if stage.output is None else str(stage.output)

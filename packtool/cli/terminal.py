@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from packtool.config import Table
     from packtool.errors import PacktoolError
-    from packtool.options.terminal import Terminal
+    from packtool.options.shared import Terminal
 
 
 @dataclass

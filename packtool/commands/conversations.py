@@ -16,9 +16,8 @@ from packtool.conversations.template_files import DEFAULT, WITH_TOOLS, special_t
 from packtool.errors import DataError, UsageError
 from packtool.installing import how_to_install
 from packtool.options.check import given
-from packtool.options.conversations import ConversationOptions
 from packtool.options.declare import declared, flag
-from packtool.options.tokenize import TokenizeArguments
+from packtool.options.tokenize import ConversationOptions, TokenizeArguments
 from packtool.storage.names import CHAT_TEMPLATES
 from packtool.tokenizing.load import LoadedTokenizer
 

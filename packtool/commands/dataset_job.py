@@ -12,9 +12,8 @@ from packtool.clock import Clock
 from packtool.commands.part import Part, engine_of, require_all
 from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
 from packtool.commands.result import Result, previewed
-from packtool.options.materialize import MaterializeArguments
 from packtool.options.pack import PackArguments
-from packtool.options.shuffle import ShuffleArguments
+from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
 from packtool.places.place import Place
 from packtool.places.typed import Typed
 from packtool.report.packed import read_report

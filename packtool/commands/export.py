@@ -21,7 +21,7 @@ from packtool.exchange.model import Contents, Format, Part
 from packtool.options.check import refuse
 from packtool.options.declare import declared
 from packtool.options.documents import DocumentOptions
-from packtool.options.export import ExportArguments
+from packtool.options.exchange import ExportArguments
 from packtool.options.names import EXPORTS
 from packtool.options.signature import takes
 from packtool.places.place import Place

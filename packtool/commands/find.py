@@ -11,7 +11,7 @@ import numpy as np
 from packtool.commands.document_origins import Origins, stores_of
 from packtool.commands.places import places_to_read, result_path
 from packtool.errors import UsageError
-from packtool.options.find import FindArguments
+from packtool.options.inspecting import FindArguments
 from packtool.options.signature import takes
 from packtool.plan import I64
 from packtool.storage.packed import PackedDataset

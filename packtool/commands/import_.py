@@ -20,7 +20,7 @@ from packtool.exchange.estimate import estimate
 from packtool.exchange.files import digest
 from packtool.exchange.model import Format, ReadOptions
 from packtool.exchange.store import SHARD_TOKENS, ImportedFile, store_file
-from packtool.options.import_ import ImportArguments
+from packtool.options.exchange import ImportArguments
 from packtool.options.names import IMPORTS
 from packtool.options.signature import takes
 from packtool.places.npy import HEADER_BYTES

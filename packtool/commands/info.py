@@ -25,7 +25,7 @@ from packtool.corpus.records import Span
 from packtool.errors import DataError
 from packtool.metrics.ratios import ratio
 from packtool.options.arguments import command_line
-from packtool.options.info import InfoArguments
+from packtool.options.inspecting import InfoArguments
 from packtool.options.signature import takes
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place

@@ -13,7 +13,7 @@ from packtool.commands.shuffle import shuffle
 from packtool.commands.tokenize import TokenizeResult, tokenize
 from packtool.engines.task_share import MERGE
 from packtool.errors import DataError, UsageError
-from packtool.options.merge import MergeArguments
+from packtool.options.run import MergeArguments
 from packtool.options.signature import takes
 from packtool.places.local import LocalPlace
 from packtool.report.packed import read_report

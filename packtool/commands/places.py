@@ -25,10 +25,9 @@ from packtool.storage.schema import InputEntry, listed
 from packtool.temporary import temporary_directory
 
 if TYPE_CHECKING:
-    from packtool.options.export import ExportArguments
-    from packtool.options.materialize import MaterializeArguments
+    from packtool.options.exchange import ExportArguments
     from packtool.options.pack import PackArguments
-    from packtool.options.shuffle import ShuffleArguments
+    from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
 
 Written: TypeAlias = "PackArguments | ShuffleArguments | MaterializeArguments | ExportArguments"
 """What commands take that make a dataset of others."""

@@ -23,10 +23,9 @@ from packtool.errors import PacktoolError, UsageError
 from packtool.options.check import check_taken, checked
 from packtool.options.declare import declared
 from packtool.options.pack import PackArguments
-from packtool.options.run import RunArguments
+from packtool.options.run import STAGES, RunArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
-from packtool.options.stages import STAGES
 from packtool.places.typed import place_of, places_of
 from packtool.selecting.mixture import weights_of
 from packtool.storage.schema import TokenizerInfo

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from packtool.commands.document_origins import Origins, stores_beside, stores_of
 from packtool.commands.places import places_to_read, result_path
 from packtool.errors import UsageError
-from packtool.options.show import ShowArguments
+from packtool.options.inspecting import ShowArguments
 from packtool.options.signature import takes
 from packtool.places.place import Place
 from packtool.plan import INSERTED_EOS, PADDING, offsets_of

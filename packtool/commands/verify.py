@@ -14,8 +14,8 @@ import numpy.typing as npt
 from packtool.commands.places import places_to_read, result_path
 from packtool.commands.verify_packed import AGAIN, check_packed
 from packtool.errors import DataError, PacktoolError
+from packtool.options.inspecting import VerifyArguments
 from packtool.options.signature import takes
-from packtool.options.verify import VerifyArguments
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.progress import Progress

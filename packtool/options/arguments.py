@@ -76,7 +76,7 @@ def command_line(command: str, given: Mapping[str, Any], output: str) -> str:
     >>> command_line("pack", {"stores": ["my store"], "strategy": "bfd", "shuffle": False}, "packed")
     "packtool pack 'my store' -o packed --strategy bfd --no-shuffle"
     """
-    from packtool.options.stages import WRITING  # the options of all commands, of which others need their own
+    from packtool.options.run import WRITING  # the options of all commands, of which others need their own
 
     positional: list[str] = []
     named: list[str] = []

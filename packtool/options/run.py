@@ -1,4 +1,4 @@
-"""The options of `run`."""
+"""The options of `run`, with the stages that it runs, and of `merge`."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -6,8 +6,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from packtool.options.declare import Option
+from packtool.options.exchange import ExportArguments, ImportArguments
 from packtool.options.kinds import CALL, FLAG, PATH, PLACE, PLACES
-from packtool.options.shared import DryRun, Many, Quiet, Staging, StagingLimit, Working
+from packtool.options.pack import PackArguments
+from packtool.options.shared import DryRun, Many, Quiet, Staging, StagingLimit, Workers, Working
+from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
+from packtool.options.stats import StatsArguments
+from packtool.options.tokenize import TokenizeArguments
 
 
 @dataclass(frozen=True)
@@ -43,3 +48,28 @@ class RunArguments(Working):
             python_only=True,
         ),
     ] = None
+
+
+@dataclass(frozen=True)
+class MergeArguments:
+    """The arguments of `packtool.merge`."""
+
+    output: Annotated[
+        Path | str, Option(PATH, "Directory that all the tasks wrote to.", metavar="OUTPUT", positional=True)
+    ]
+    _: KW_ONLY
+    workers: Workers = None
+    quiet: Quiet = True
+
+
+STAGES: dict[str, type] = {
+    "tokenize": TokenizeArguments,
+    "pack": PackArguments,
+    "shuffle": ShuffleArguments,
+    "materialize": MaterializeArguments,
+    "export": ExportArguments,
+    "stats": StatsArguments,
+}
+"""In the order in which `packtool run` goes through them."""
+WRITING = {**STAGES, "import": ImportArguments}
+"""All that may be interrupted."""

@@ -1,7 +1,8 @@
-"""Options that several commands share: single ones, and groups that a command's arguments inherit."""
+"""Options that several commands share: single ones, groups that a command inherits, and those of the terminal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +12,7 @@ from packtool.options.kinds import FLAG, NUMBER, PATH, PLACE, PLACES, SIZE, TEXT
 LARGEST_ROW = 1 << 24
 """The longest row (and atom) that is planned: planning time and memory grow with it."""
 LARGEST_SEED = (1 << 64) - 1
+_of_call = partial(Option, FLAG, group="General", in_file=False)
 
 Many = Sequence[Path | str] | Path | str
 
@@ -179,3 +181,33 @@ class MovingRows(Copying, Sharing):
         ),
     ] = None
     staging_limit: StagingLimit = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terminal:
+    """Options of how a command is called and what it prints."""
+
+    config: Annotated[
+        Path | str | None,
+        Option(
+            PATH,
+            "Take options from the command's table in this TOML file; flags win.",
+            "General",
+            metavar="FILE",
+            in_file=False,
+        ),
+    ] = None
+    progress: Annotated[
+        Literal["auto", "bar", "log", "none"],
+        Option(
+            TEXT,
+            "Show progress as bar, log (a line every 30 seconds), none, or auto: a bar on a terminal, else a log.",
+            "General",
+            in_file=False,
+        ),
+    ] = "auto"
+    quiet: Annotated[bool, _of_call("Print no progress, no warnings, no summary.", short="-q")] = False
+    verbose: Annotated[bool, _of_call("Log to standard error what is being done.", short="-v")] = False
+    full: Annotated[bool, _of_call("Print everything that was measured, not only the answer.", group="Report")] = False
+    ids: Annotated[bool, _of_call("Show the ids of the tokens, not their text.")] = False
+    json: Annotated[bool, _of_call("Print the result as one JSON object on standard output.")] = False

@@ -1,4 +1,4 @@
-"""The options of `shuffle`."""
+"""The options of `shuffle` and `materialize`, which write the rows of a packed dataset once more."""
 
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -95,5 +95,21 @@ class ShuffleArguments(MovingRows):
         bool,
         Option(FLAG, "Write the order alone, for packtool.open(SOURCE, order=OUTPUT).", "Output"),
     ] = False
+    index_only: IndexOnly = False
+    store: StoresMoved = ()
+
+
+@dataclass(frozen=True)
+class MaterializeArguments(MovingRows):
+    """The arguments of `packtool.materialize`."""
+
+    source: Annotated[
+        Path | str,
+        Option(
+            PLACE, "A packed dataset: without tokens; for --index-only with them.", metavar="SOURCE", positional=True
+        ),
+    ]
+    output: Output
+    _: KW_ONLY
     index_only: IndexOnly = False
     store: StoresMoved = ()

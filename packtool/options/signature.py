@@ -21,7 +21,7 @@ def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P,
 
     Values are parsed and checked as declared. Type checkers and editors see the signature of the dataclass.
 
-    >>> from packtool.options.verify import VerifyArguments
+    >>> from packtool.options.inspecting import VerifyArguments
     >>> @takes(VerifyArguments)
     ... def where(arguments: VerifyArguments) -> str:
     ...     '''Where it is.

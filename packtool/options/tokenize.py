@@ -1,17 +1,64 @@
-"""The options of `tokenize`."""
+"""The options of `tokenize`: those of conversations, and the others."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from packtool.options.conversations import ConversationOptions
 from packtool.options.declare import Option
 from packtool.options.kinds import COUNT, FLAG, GLOBS, INPUTS, NAMES, NUMBER, SIZE, TEXT, TEXT_OR_ID, Kind
 from packtool.options.shared import EosToken, Format, Many, Output, Revision, Sharing, Tokenizer, Writing
 from packtool.sizes import parse_bytes
 
+Use = Literal["train", "mask", "drop"]
+_conversation = partial(Option, TEXT, group="Conversations")
 _field = partial(Option, TEXT, group="Input", metavar="FIELD", recorded=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversationOptions:
+    """The options of conversations, which `tokenize` takes."""
+
+    conversations: Annotated[
+        str | None,
+        _conversation(
+            "Field or column with conversations; auto for messages, conversations, or prompt and completion, whichever "
+            "a record has.",
+            metavar="FIELD|auto",
+            default="auto, if the first record has these and no text",
+        ),
+    ] = None
+    chat_template: Annotated[
+        str | Path | None,
+        _conversation(
+            "Chat template: a file, or the name of one of the tokenizer's.",
+            metavar="FILE|NAME",
+            default="the tokenizer's",
+        ),
+    ] = None
+    train_on: Annotated[
+        Literal["assistant", "last", "completion", "all"],
+        _conversation(
+            "Train on the assistant's messages, the last of them, the completion after a prompt, or all of the text: "
+            "assistant, last, completion or all."
+        ),
+    ] = "assistant"
+    reasoning: Annotated[
+        Use, _conversation("Let the assistant's reasoning train, mask it, or drop it from the text.")
+    ] = "train"
+    tool_calls: Annotated[
+        Use,
+        _conversation("Let messages that call tools train, mask them, or drop tools, calls and answers from the text."),
+    ] = "train"
+    template_date: Annotated[
+        str | None,
+        _conversation(
+            "What a chat template that asks for the date gets, such as 2026-07-01.",
+            metavar="DATE",
+            default="none: such a template is refused",
+        ),
+    ] = None
 
 
 def _left_out(which: str, unit: str, kind: Kind = NUMBER) -> Option:

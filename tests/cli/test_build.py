@@ -11,13 +11,12 @@ import warnings
 from pathlib import Path
 
 import pytest
-import typer
 
 from packtool.cli import app, run
-from packtool.cli.commands import SUMMARIES
+from packtool.cli.commands import COMMANDS
 from packtool.options.declare import declared
 from packtool.options.pack import PackArguments
-from packtool.options.terminal import Terminal
+from packtool.options.shared import Terminal
 from tests.cli.running import ENVIRONMENT
 
 
@@ -32,7 +31,7 @@ def test_help_names_arguments_plainly(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def commands() -> list[str]:
-    return list(SUMMARIES)
+    return list(COMMANDS)
 
 
 @pytest.mark.parametrize("command", commands())
@@ -82,7 +81,8 @@ def test_what_the_command_line_sets_lasts_as_long_as_the_command(
 
 
 def test_what_a_strategy_decides_can_be_turned_off() -> None:
-    [pack] = [each for each in typer.main.get_command(app).commands.values() if each.name == "pack"]  # type: ignore[attr-defined]
+    pack = app.get_command(None, "pack")
+    assert pack is not None
     [mix_rows] = [each for each in pack.params if each.name == "mix_rows"]
     assert (mix_rows.opts, mix_rows.secondary_opts) == (["--mix-rows"], ["--no-mix-rows"])
 

@@ -14,12 +14,10 @@ from typing import Any
 import pytest
 
 import packtool
-from packtool.cli.commands import SUMMARIES
+from packtool.cli import commands
 from packtool.options.declare import Declared, declared
-from packtool.options.export import ExportArguments
-from packtool.options.find import FindArguments
-from packtool.options.import_ import ImportArguments
-from packtool.options.info import InfoArguments
+from packtool.options.exchange import ExportArguments, ImportArguments
+from packtool.options.inspecting import FindArguments, InfoArguments, ShowArguments, VerifyArguments
 from packtool.options.kinds import (
     AMOUNT,
     COUNT,
@@ -46,16 +44,11 @@ from packtool.options.kinds import (
     WEIGHTS,
     Part,
 )
-from packtool.options.materialize import MaterializeArguments
-from packtool.options.merge import MergeArguments
 from packtool.options.names import METHODS, STRATEGIES
 from packtool.options.pack import PackArguments
-from packtool.options.run import RunArguments
-from packtool.options.show import ShowArguments
-from packtool.options.shuffle import ShuffleArguments
-from packtool.options.stages import STAGES
-from packtool.options.terminal import Terminal
-from packtool.options.verify import VerifyArguments
+from packtool.options.run import STAGES, MergeArguments, RunArguments
+from packtool.options.shared import Terminal
+from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
 
 COMMANDS: dict[str, type] = {
     **STAGES,
@@ -107,7 +100,7 @@ def members(hint: Any) -> set[Any]:
 
 
 def test_every_command_is_declared() -> None:
-    names = {name.replace("import", "import_") for name in SUMMARIES}
+    names = {name.replace("import", "import_") for name in commands.COMMANDS}
     assert names - {"doctor"} == set(COMMANDS)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from packtool.errors import UsageError
-from packtool.options.find import FindArguments
+from packtool.options.inspecting import FindArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
 

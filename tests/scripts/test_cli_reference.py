@@ -6,7 +6,7 @@ from pathlib import Path
 
 import cli_reference
 
-from packtool.cli.commands import SUMMARIES
+from packtool.cli.commands import COMMANDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -19,7 +19,7 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_it_has_every_command_and_option() -> None:
     text = cli_reference.reference()
-    for name in SUMMARIES:
+    for name in COMMANDS:
         assert f"## packtool {name}\n" in text
     assert "| `-L, --sequence-length N` |  | Tokens in a row. |\n" in text
     assert "| `--shuffle / --no-shuffle` | `--shuffle` | Shuffle the rows (for concat and padding: " in text

@@ -1,13 +1,14 @@
-"""The options of `import`."""
+"""The options of `import` and `export`: token ids from and for other tools."""
 
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from packtool.options.declare import Option
-from packtool.options.kinds import FLAG, PATHS, TEXT
-from packtool.options.names import IMPORTS, listed
-from packtool.options.shared import EosToken, Many, Output, Revision, Writing
+from packtool.options.documents import DocumentOptions
+from packtool.options.kinds import FLAG, PATHS, PLACE, TEXT
+from packtool.options.names import EXPORTS, IMPORTS, listed
+from packtool.options.shared import Copying, EosToken, Many, Output, Revision, StoresMoved, Writing
 
 
 @dataclass(frozen=True)
@@ -51,3 +52,18 @@ class ImportArguments(Writing):
             "Import the ids alone: leave out which tokens train, and take packed rows for documents.",
         ),
     ] = False
+
+
+@dataclass(frozen=True)
+class ExportArguments(DocumentOptions, Copying):
+    """The arguments of `packtool.export`."""
+
+    source: Annotated[
+        Path | str, Option(PLACE, "A token store or a packed dataset.", metavar="SOURCE", positional=True)
+    ]
+    output: Output
+    _: KW_ONLY
+    format: Annotated[
+        str, Option(TEXT, f"Format: {listed(EXPORTS)}.", "Output", short="-f", metavar="NAME", suggestions=EXPORTS)
+    ]
+    store: StoresMoved = ()

@@ -1,0 +1,99 @@
+"""The options of the commands that look at something and write nothing: `info`, `show`, `find`, `verify`, `doctor`."""
+
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from packtool.options.declare import Option
+from packtool.options.kinds import COUNT, NUMBER, PLACE, PLACES, TEXT
+from packtool.options.shared import Many, Quiet
+
+
+@dataclass(frozen=True)
+class InfoArguments:
+    """The arguments of `packtool.info`."""
+
+    path: Annotated[Path | str, Option(PLACE, "A file or directory of any kind.", metavar="PATH", positional=True)]
+
+
+@dataclass(frozen=True)
+class ShowArguments:
+    """The arguments of `packtool.show`."""
+
+    path: Annotated[Path | str, Option(PLACE, "A packed dataset.", metavar="DATASET", positional=True)]
+    row: Annotated[int, Option(NUMBER, "Number of the row, from 0; -1 is the last.", short="-r")] = 0
+    bucket: Annotated[
+        int | None, Option(COUNT, "Length of its rows, where the dataset has several.", unit="tokens")
+    ] = None
+    tokenizer: Annotated[
+        str | Path | None,
+        Option(
+            TEXT,
+            "The tokenizer it was made with, where the dataset does not hold it.",
+            metavar="FILE|DIR|HUB_ID",
+        ),
+    ] = None
+    store: Annotated[
+        Many,
+        Option(
+            PLACES,
+            "Name file and line of each segment, by the stores that were packed.",
+            metavar="STORE",
+            default="found by their digests, beside the dataset or in the working directory",
+        ),
+    ] = ()
+
+
+@dataclass(frozen=True)
+class FindArguments:
+    """The arguments of `packtool.find`."""
+
+    path: Annotated[Path | str, Option(PLACE, "A packed dataset.", metavar="DATASET", positional=True)]
+    record: Annotated[
+        str,
+        Option(
+            TEXT,
+            "Id of a document, where --id-field kept it, or input file and line (row, file), such as a.jsonl:17.",
+            metavar="ID|FILE:LINE",
+            positional=True,
+        ),
+    ]
+    _: KW_ONLY
+    store: Annotated[
+        Many,
+        Option(
+            PLACES,
+            "The store it was packed from; repeatable, in the same order.",
+            metavar="STORE",
+            default="found by its digest, beside the dataset or in the working directory",
+        ),
+    ] = ()
+
+
+@dataclass(frozen=True)
+class VerifyArguments:
+    """The arguments of `packtool.verify`."""
+
+    path: Annotated[
+        Path | str, Option(PLACE, "A token store, packed dataset, order or export.", metavar="PATH", positional=True)
+    ]
+    _: KW_ONLY
+    store: Annotated[
+        Many,
+        Option(PLACES, "Also compare all rows with the store they were packed from; repeatable.", metavar="STORE"),
+    ] = ()
+    quiet: Quiet = True
+
+
+@dataclass(frozen=True)
+class DoctorArguments:
+    """The arguments of `packtool doctor`."""
+
+    tokenizer: Annotated[
+        str | Path | None,
+        Option(
+            TEXT,
+            "Look at this tokenizer: which encoder it gets and why, its EOS, the speed of each.",
+            metavar="FILE|DIR|HUB_ID",
+        ),
+    ] = None
