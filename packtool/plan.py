@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -138,28 +138,6 @@ class Plan(ABC):
     @abstractmethod
     def segments(self, units: Ints) -> Segments:
         """List the segments in the given units, in the order given; those of a unit may fall short of `unit` tokens."""
-
-    def mixed(self, seed: int, window: int, *, even_cost: bool = False) -> Plan:
-        """Exchange segments between rows, so that each holds many lengths; rows stay as many, none gets too long.
-
-        Args:
-            seed: of all draws.
-            window: a number that differs from one plan of the same corpus to the next.
-            even_cost: even out what rows cost in attention within documents, too.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no bins to mix")
-
-    @classmethod
-    def join(cls, plans: Sequence[Self], lengths: Ints, firsts: Sequence[int], arrays: Arrays) -> Plan:
-        """Join the plans of consecutive windows.
-
-        Args:
-            plans: of each window, one row length; documents are counted from the window's first.
-            lengths: tokens of each document of all windows, with its EOS.
-            firsts: first document of each window.
-            arrays: makes those of the plan.
-        """
-        raise NotImplementedError(f"{cls.__name__} is of a whole corpus, and not of a window")
 
 
 def index_type(items: int) -> type[np.integer[Any]]:

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packtool.arrays import IN_MEMORY
-from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
-from packtool.packing.plans.stream import StreamPlan
+from packtool.packing.plans import Bins, RowsPlan
 from packtool.plan import Segments, between, index_type, offsets_of
 
 Group = list[tuple[int, int, int, int]]
@@ -56,12 +55,6 @@ def test_joined_plans_have_the_rows_of_each(windows: list[list[int]], data: st.D
     assert (joined.rows, joined.dropped, joined.least_rows) == (len(expected), len(windows), None)
     units = data.draw(st.permutations(range(joined.units)))
     assert listed(joined.segments(np.array(units))) == [[expected[unit]] for unit in units]
-
-
-def test_plans_of_a_whole_corpus_do_not_join() -> None:
-    stream = StreamPlan(4, 4, np.array([0, 3, 9]))
-    with pytest.raises(NotImplementedError, match="of a whole corpus"):
-        StreamPlan.join([stream], np.array([3, 6]), [0], IN_MEMORY)
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=9), st.data())

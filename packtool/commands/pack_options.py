@@ -11,7 +11,7 @@ from packtool.options.declare import names_recorded
 from packtool.options.pack import PackArguments
 from packtool.packing import Strategy
 from packtool.packing.bins.optimize import load_solver
-from packtool.packing.options import check, mixes
+from packtool.packing.strategy import check, mixes
 from packtool.sizes import plural
 from packtool.storage.schema import Options, TokenizerInfo
 from packtool.storage.token_store import Corpus

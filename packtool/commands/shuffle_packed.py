@@ -20,7 +20,7 @@ from packtool.errors import UsageError
 from packtool.metrics.ledger import require_counted
 from packtool.metrics.mixing import BatchMix
 from packtool.metrics.tally import Tally
-from packtool.packing.options import require_fit
+from packtool.packing.strategy import require_fit
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles

@@ -49,7 +49,7 @@ from packtool.report.schema import (
 )
 from packtool.selecting.mixture import by_pass
 from packtool.selecting.subsets import first_of_each
-from packtool.shuffling.waiting import token_cost
+from packtool.shuffling.balance import token_cost
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
 from packtool.storage.manifest import input_entry

@@ -12,7 +12,7 @@ from packtool.errors import UsageError
 from packtool.options.declare import flag
 from packtool.options.names import meant_strategy
 from packtool.packing import STRATEGIES, PackOptions
-from packtool.packing.options import check
+from packtool.packing.strategy import check
 
 ALL = "all"
 

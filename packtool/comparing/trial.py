@@ -20,10 +20,10 @@ from packtool.metrics.ledger import Ledger, balance
 from packtool.metrics.tally import Tally, TallyCounts
 from packtool.options.shared import DEFAULT_SEED
 from packtool.packing import STRATEGIES, Counted
-from packtool.packing.options import mixes
+from packtool.packing.strategy import mixes
 from packtool.plan import Ints, Plan, Segments, distinct
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
-from packtool.shuffling.waiting import Waiting, waiting_of
+from packtool.shuffling.balance import Waiting, waiting_of
 from packtool.temporary import temporary_directory
 from packtool.writing.layout import Layout
 from packtool.writing.sharing import save

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.errors import UsageError
 from packtool.metrics.tally import Tally
 from packtool.options import names
-from packtool.packing.options import PackOptions, Strategy, check, mixes
-from packtool.packing.plans.counted import Counted
-from packtool.packing.plans.windows import window_ranges
+from packtool.packing.plans import RowsPlan
+from packtool.packing.strategy import Counted, PackOptions, Strategy, check, mixes
 from packtool.plan import Ints, Plan
 
 __all__ = [
@@ -27,7 +30,10 @@ __all__ = [
     "plan",
     "plan_window",
     "strategy",
+    "window_ranges",
 ]
+
+_BATCH = 1 << 18  # documents that are added up at a time
 
 _modules = [import_module(f"{__name__}.{name.replace('-', '_')}") for name in names.STRATEGIES]
 STRATEGIES: dict[str, Strategy] = {module.STRATEGY.name: module.STRATEGY for module in _modules}
@@ -65,7 +71,6 @@ def plan(
     Raises:
         UsageError: the name or an option makes no sense.
 
-    >>> import numpy as np
     >>> whole, = plan("concat", np.array([5, 4]), PackOptions(sequence_length=4))
     >>> whole.rows, whole.segments(np.array([1])).document
     (3, array([0, 1]))
@@ -76,12 +81,10 @@ def plan(
         raise ValueError("a stored document has at least one token, its EOS")
     if not chosen.windowed:
         return chosen.plan(lengths, options, arrays)
-    parts = [
-        (first, plan_window(name, lengths[first:last], options, first))
-        for first, last in window_ranges(lengths, options.window_tokens, ends)
-    ]
-    if len(parts) < 2:
-        return parts[0][1] if parts else chosen.plan(lengths, options)
+    windows = window_ranges(lengths, options.window_tokens, ends)
+    if len(windows) < 2:
+        return [*plan_window(name, lengths, options, 0)]
+    parts = [(first, plan_window(name, lengths[first:last], options, first)) for first, last in windows]
     return join_windows(parts, lengths, arrays)
 
 
@@ -89,12 +92,8 @@ def count(name: str, lengths: Ints, options: PackOptions, ends: Sequence[int] = 
     """Count the rows of a corpus before they are mixed, without a plan; None where they have to be listed.
 
     Args:
-        name: a strategy of `STRATEGIES`.
-        lengths: tokens of each document with its EOS, at least 1 each.
-        options: what the strategy takes.
-        ends: as of `plan`.
+        name, lengths, options, ends: as of `plan`.
 
-    >>> import numpy as np
     >>> [rows] = count("bfd", np.array([5, 4, 3]), PackOptions(sequence_length=8))
     >>> rows.rows, rows.tally.padding
     (2, 4)
@@ -117,19 +116,35 @@ def count(name: str, lengths: Ints, options: PackOptions, ends: Sequence[int] = 
     return totals
 
 
-def join_windows(parts: Sequence[tuple[int, list[Plan]]], lengths: Ints, arrays: Arrays = IN_MEMORY) -> list[Plan]:
-    """Join the plans of consecutive windows, each with its first document, to those of the corpus.
+def window_ranges(lengths: Ints, tokens: int, ends: Sequence[int] = ()) -> list[tuple[int, int]]:
+    """Divide documents into windows, ranges ``first:last``: as many as hold `tokens` tokens, at least one.
 
     Args:
         lengths: of all documents.
-        arrays: makes those of the plans.
+        tokens: tokens in a window at most, unless one document alone holds more.
+        ends: where a window ends in any case.
+
+    >>> window_ranges(np.array([3, 2, 2, 9, 1]), tokens=7, ends=[2])
+    [(0, 2), (2, 3), (3, 4), (4, 5)]
     """
-    firsts = [first for first, _ in parts]
-    buckets = zip(*(plans for _, plans in parts), strict=True)
-    return [type(bucket[0]).join(bucket, lengths, firsts, arrays) for bucket in buckets]
+    ranges = []
+    for first, last in pairwise(sorted({0, *ends, len(lengths)})):
+        begin, held = first, 0  # the window that is being filled: its first document, and its tokens so far
+        for step in range(first, last, _BATCH):
+            stop = min(step + _BATCH, last)
+            totals = np.cumsum(lengths[step:stop], dtype=np.int64)
+            before = -held
+            while (end := step + int(np.searchsorted(totals, before + tokens, side="right"))) < stop:
+                end = max(end, begin + 1)
+                ranges.append((begin, end))
+                begin, before = end, int(totals[end - step - 1]) if end > step else 0
+            held = int(totals[-1]) - before
+        if begin < last:
+            ranges.append((begin, last))
+    return ranges
 
 
-def plan_window(name: str, lengths: Ints, options: PackOptions, first: int) -> list[Plan]:
+def plan_window(name: str, lengths: Ints, options: PackOptions, first: int) -> list[RowsPlan]:
     """Plan one window; its plans count documents from its first.
 
     Args:
@@ -140,7 +155,19 @@ def plan_window(name: str, lengths: Ints, options: PackOptions, first: int) -> l
     """
     chosen = strategy(name)
     check(chosen, options)
-    plans = chosen.plan(lengths, options)
+    plans = cast("list[RowsPlan]", chosen.plan(lengths, options))
     if not mixes(chosen, options):
         return plans
     return [each.mixed(options.seed, first, even_cost=options.even_cost) for each in plans]
+
+
+def join_windows(parts: Sequence[tuple[int, list[RowsPlan]]], lengths: Ints, arrays: Arrays = IN_MEMORY) -> list[Plan]:
+    """Join the plans of consecutive windows, each with its first document, to those of the corpus.
+
+    Args:
+        lengths: of all documents.
+        arrays: makes those of the plans.
+    """
+    firsts = [first for first, _ in parts]
+    buckets = zip(*(plans for _, plans in parts), strict=True)
+    return [RowsPlan.join(bucket, lengths, firsts, arrays) for bucket in buckets]

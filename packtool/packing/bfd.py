@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from packtool.packing.bins.filled import fill
 from packtool.packing.bins.greedy import best_fit
-from packtool.packing.options import PackOptions, Strategy
+from packtool.packing.strategy import PackOptions, Strategy
 from packtool.plan import Ints, Plan
 
 
@@ -26,7 +26,6 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
 STRATEGY = Strategy(
     name="bfd",
     summary="whole documents in bins, best fit decreasing",
-    paper="Seamless Packing, D.3",
     windowed=True,
     plan=plan,
     count=lambda lengths, options: [fill(lengths, options, best_fit).count()],

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from packtool.packing.bins.cut import cut_documents
-from packtool.packing.bins.filled import FilledBins
+from packtool.packing.bins.filled import FilledBins, cut_documents
 from packtool.packing.bins.greedy import best_fit
-from packtool.packing.options import PackOptions, Strategy
+from packtool.packing.strategy import PackOptions, Strategy
 from packtool.plan import Ints, Plan
 
 
@@ -46,7 +45,6 @@ def _fill(lengths: Ints, options: PackOptions) -> FilledBins:
 STRATEGY = Strategy(
     name="bfd-extra",
     summary="best fit decreasing into bins larger than a row, the excess dropped",
-    paper="Seamless Packing, D.3 (BFD-m)",
     windowed=True,
     plan=plan,
     count=lambda lengths, options: [_fill(lengths, options).count()],

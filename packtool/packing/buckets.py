@@ -12,11 +12,9 @@ import numpy as np
 
 from packtool.metrics.tally import Tally
 from packtool.packing.bins.algorithm1 import compose
-from packtool.packing.bins.assign import Keys, assign, entry_places, stable_order
-from packtool.packing.bins.runs import Runs
-from packtool.packing.options import PackOptions, Strategy
-from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
-from packtool.packing.plans.counted import Counted
+from packtool.packing.bins.runs import Keys, Runs, assign, stable_order
+from packtool.packing.plans import Bins, RowsPlan
+from packtool.packing.strategy import Counted, PackOptions, Strategy
 from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of, pad, ranges
 
 _BATCH = 1 << 18  # documents that are looked at at a time
@@ -59,21 +57,7 @@ class _Filled:
 
     def plan(self, sequence_length: int) -> Plan:
         """Assign documents to the buckets of one size."""
-        order, counts = self._items
-        runs = self._runs(sequence_length)
-        placed, offsets = assign(order, counts, runs)
-        segments = np.flatnonzero(runs.length > self.largest)
-        bins = runs.bins[runs.run_of()[segments]]
-        # A run of several bins that hold segments holds nothing else, so the segments lie one after the other.
-        inside = offsets_of(bins)
-        listed = ranges(entry_places(runs)[segments], bins, inside)
-        number = ranges(runs.first[segments], bins, inside)
-        return RowsPlan(
-            sequence_length,
-            self.lengths,
-            bins=Bins(placed, offsets, listed, self.start[number], self.length[number]),
-            whole=True,
-        )
+        return self._rows(self._runs(sequence_length), sequence_length, self._order, self.lengths)
 
     def count(self, sequence_length: int) -> Counted:
         """Count the buckets of one size: equal ones once, those with cut documents one by one."""
@@ -86,52 +70,34 @@ class _Filled:
         tally.add(rows, alike.bins, length)
         tally.padding += int((sequence_length - alike.tokens()) @ alike.bins)
         if cut.any():
-            rows, whole = self._rows_of_segments(runs.where(cut))
-            tally.add(pad(rows, sequence_length), lengths=whole)
+            # Any documents of these lengths do: here they are numbered longest first.
+            shorter = np.repeat(np.arange(len(self.counts))[::-1], self.counts[::-1])
+            lengths = np.concatenate([self.lengths[self.over], shorter])
+            plan = self._rows(runs.where(cut), sequence_length, np.arange(len(lengths)), lengths)
+            tally.add(pad(plan.segments(np.arange(plan.units)), sequence_length), lengths=lengths)
         return Counted(tally)
 
     def _runs(self, sequence_length: int) -> Runs:
         return self.buckets.runs.where(self.buckets.capacity == sequence_length)
 
     @cached_property
-    def _items(self) -> tuple[Ints, I64]:
-        """What `assign` takes: the items, longest first, and how many there are of each length."""
-        order = np.concatenate([self.over, stable_order(self.keys, self.key_counts)[: int(self.counts.sum())]])
+    def _order(self) -> Ints:
+        """Documents, longest first."""
+        return np.concatenate([self.over, stable_order(self.keys, self.key_counts)[: int(self.counts.sum())]])
+
+    def _rows(self, runs: Runs, sequence_length: int, order: Ints, lengths: Ints) -> RowsPlan:
+        """Assign documents of these lengths, given longest first, to bins."""
         # Segments are items longer than all others, so they lead the order.
-        return np.concatenate([order[self.place], order[len(self.over) :]]), np.append(self.counts, len(self.place))
-
-    def _rows_of_segments(self, runs: Runs) -> tuple[Segments, I64]:
-        """List rows that hold segments, and the lengths of the documents as these rows number them."""
-        run = runs.run_of()
-        is_segment = runs.length > self.largest
-        # A run of several bins holds nothing but a segment in each.
-        items = np.where(is_segment, runs.bins[run], runs.count)
-        entry = np.repeat(np.arange(len(items)), items)
-        inside = ranges(np.zeros(len(items), np.int64), items, offsets_of(items))
-        of_segment = is_segment[entry]
-        number = (runs.first[entry] + inside)[of_segment]
-        length, start, whole = runs.length[entry], np.zeros(len(entry), np.int64), runs.length[entry]
-        length[of_segment], start[of_segment] = self.length[number], self.start[number]
-        whole[of_segment] = self._whole(self.place[number])
-        # Each whole document is one of its own; segments of one document share its number.
-        document = np.arange(len(entry))
-        places, same = np.unique(self.place[number], return_inverse=True)
-        document[of_segment] = len(entry) + same
-        known = np.zeros(len(entry) + len(places), np.int64)
-        known[document] = whole
-        row_items = np.bincount(run, items, minlength=len(runs.bins)).astype(np.int64)
-        several = runs.bins > 1
-        sizes = np.repeat(np.where(several, 1, row_items), np.where(several, row_items, 1))
-        return Segments(document, start, length, np.zeros_like(start), offsets_of(sizes)), known
-
-    def _whole(self, place: I64) -> I64:
-        """Look up the tokens of the documents at these places."""
-        longest_first = np.flatnonzero(self.counts)[::-1]
-        at = np.searchsorted(np.cumsum(self.counts[longest_first]), place - len(self.over), side="right")
-        tokens = np.append(longest_first, 0)[np.minimum(at, len(longest_first))]
-        longer = place < len(self.over)
-        tokens[longer] = self.lengths[self.over[place[longer]]]
-        return tokens
+        items = np.concatenate([order[self.place], order[len(self.over) :]])
+        placed, offsets = assign(items, np.append(self.counts, len(self.place)), runs)
+        segments = np.flatnonzero(runs.length > self.largest)
+        bins = runs.bins[runs.run_of()[segments]]
+        # A run of several bins that hold segments holds nothing else, so the segments lie one after the other.
+        inside = offsets_of(bins)
+        listed = ranges(runs.places()[segments], bins, inside)
+        number = ranges(runs.first[segments], bins, inside)
+        bins_of = Bins(placed, offsets, listed, self.start[number], self.length[number])
+        return RowsPlan(sequence_length, lengths, bins=bins_of, whole=True)
 
 
 def _sort_keys(lengths: Ints, largest: int) -> tuple[Ints, Keys, I64]:
@@ -156,7 +122,6 @@ def _sort_keys(lengths: Ints, largest: int) -> tuple[Ints, Keys, I64]:
 STRATEGY = Strategy(
     name="buckets",
     summary="rows of several lengths, each document in the smallest that holds it",
-    paper="Bucket Pre-training is All You Need, Algorithm 1",
     multi_bucket=True,
     windowed=True,
     plan=plan,

@@ -8,8 +8,8 @@ the fixed-length baseline of Bucket Pre-training is All You Need.
 from __future__ import annotations
 
 from packtool.arrays import IN_MEMORY, Arrays
-from packtool.packing.options import PackOptions, Strategy
-from packtool.packing.plans.stream import StreamPlan
+from packtool.packing.plans import StreamPlan
+from packtool.packing.strategy import PackOptions, Strategy
 from packtool.plan import Ints, Plan, offsets_of
 
 
@@ -28,7 +28,6 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
 STRATEGY = Strategy(
     name="concat",
     summary="join all documents to one stream and cut it",
-    paper="Optimizing Packing and Shuffling Strategies, A.3",
     windowed=False,
     plan=plan,
 )

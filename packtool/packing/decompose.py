@@ -12,8 +12,7 @@ import numpy as np
 
 from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.errors import UsageError
-from packtool.packing.options import PackOptions, Strategy
-from packtool.packing.plans.counted import count_each_length
+from packtool.packing.strategy import PackOptions, Strategy, count_each_length
 from packtool.plan import I64, Ints, Plan, Segments, index_type
 
 
@@ -118,7 +117,6 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
 STRATEGY = Strategy(
     name="decompose",
     summary="each document cut into powers of two, one bucket for each",
-    paper="Dataset Decomposition (Pouransari et al., 2024)",
     multi_bucket=True,
     windowed=False,
     plan=plan,

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.arrays import IN_MEMORY, Arrays
-from packtool.packing.options import PackOptions, Strategy
-from packtool.packing.plans.stream import StreamPlan
+from packtool.packing.plans import StreamPlan
+from packtool.packing.strategy import PackOptions, Strategy
 from packtool.plan import Ints, Plan, index_type
 
 
@@ -40,7 +40,6 @@ def plan(lengths: Ints, options: PackOptions, arrays: Arrays = IN_MEMORY) -> lis
 STRATEGY = Strategy(
     name="length-buckets",
     summary="documents sorted into buckets by length, a stream in each",
-    paper="Bucket Pre-training is All You Need, 4 (Multi-Bucket)",
     multi_bucket=True,
     windowed=False,
     plan=plan,

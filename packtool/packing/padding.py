@@ -12,8 +12,7 @@ import numpy as np
 
 from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.errors import UsageError
-from packtool.packing.options import PackOptions, Strategy
-from packtool.packing.plans.counted import Counted, count_each_length
+from packtool.packing.strategy import Counted, PackOptions, Strategy, count_each_length
 from packtool.plan import I64, INSERTED_EOS, Ints, Plan, Segments, offsets_of
 
 
@@ -136,7 +135,6 @@ def count(lengths: Ints, options: PackOptions) -> list[Counted] | None:
 STRATEGY = Strategy(
     name="padding",
     summary="cut each document on its own and fill up with padding",
-    paper="Optimizing Packing and Shuffling Strategies, A.3",
     windowed=False,
     plan=plan,
     count=count,

@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from packtool.metrics.sliding import slides
-from packtool.packing.bins.cut import cut_documents
-from packtool.packing.bins.filled import FilledBins
+from packtool.packing.bins.filled import FilledBins, cut_documents
 from packtool.packing.bins.greedy import first_fit
-from packtool.packing.options import PackOptions, Strategy
+from packtool.packing.strategy import PackOptions, Strategy
 from packtool.plan import I64, Ints, Plan
 
 
@@ -44,7 +43,6 @@ def _fill(lengths: Ints, options: PackOptions) -> FilledBins:
 STRATEGY = Strategy(
     name="seamless",
     summary="overlapping rows of long documents, the rest in bins with the excess dropped",
-    paper="Seamless Packing, 3.2 and 3.3",
     windowed=True,
     plan=plan,
     count=lambda lengths, options: [_fill(lengths, options).count()],

@@ -14,7 +14,7 @@ from packtool.metrics.ratios import ratio
 from packtool.metrics.sliding import sliding
 from packtool.metrics.summary import training_cost
 from packtool.packing import STRATEGIES
-from packtool.packing.options import mixes
+from packtool.packing.strategy import mixes
 from packtool.report.advice import advise
 from packtool.report.packed import row_figures, sample_rows
 from packtool.report.schema import Comparison, Options, SlidingForecast, Timing, Trial

@@ -12,7 +12,7 @@ from packtool.report.figures import ALIKE, FIGURES, count, number, percent, seco
 from packtool.report.schema import BucketFigures, Comparison, SlidingForecast, Timing, Trial
 from packtool.report.table import Column, Table, table_of
 from packtool.report.verdict import degenerate
-from packtool.shuffling.waiting import Waiting
+from packtool.shuffling.balance import Waiting
 
 Entry = TypeVar("Entry")
 Spent = tuple[Trial, Timing]

@@ -24,7 +24,7 @@ from packtool.report.schema import (
     StoreReport,
 )
 from packtool.report.table import Column, Table, table_of
-from packtool.shuffling.waiting import Waiting
+from packtool.shuffling.balance import Waiting
 from packtool.sizes import plural
 
 _BUCKETS: tuple[Column[BucketFigures], ...] = (

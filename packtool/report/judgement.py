@@ -10,7 +10,7 @@ from packtool.packing import STRATEGIES
 from packtool.report.figures import count, percent, times, times_random
 from packtool.report.schema import MeasuredReport, PackedReport
 from packtool.report.verdict import EVEN, NOTABLE, WASTE, padding_waste
-from packtool.shuffling.waiting import Waiting
+from packtool.shuffling.balance import Waiting
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from packtool.metrics.mixing import BatchMix, Mixed
 from packtool.metrics.sliding import Sliding
 from packtool.metrics.summary import Metrics, TrainingCost
 from packtool.report.figures import percent
-from packtool.shuffling.waiting import Waiting
+from packtool.shuffling.balance import Waiting
 from packtool.sizes import plural
 from packtool.storage.schema import LeftOut, Shuffle, TokenizerInfo
 

@@ -12,11 +12,13 @@ Costs come as (batches, rows) and are dealt batch by batch, many at a time since
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from packtool.errors import UsageError
 from packtool.plan import I64, INSERTED_EOS, PADDING, Segments
 
 STEP = "step"
@@ -29,6 +31,7 @@ PER_HIDDEN = 5
 dense decoder, forwards and backwards, against 14 h a pair, whose score is computed again backwards."""
 CLOSE = 2.0**-10
 """Waiting share at which exchanging stops."""
+_BATCHES = 64  # whose waiting is measured, spread evenly over the rows
 _DEALT = 1 << 15  # rows of an order that are dealt at once
 _EXCHANGES = 64  # rounds for each rank, at most
 _COMPARED = 1 << 18  # pairs of rows that are compared at once, which bounds the memory
@@ -330,3 +333,83 @@ def _take(values: I64, which: I64) -> I64:
 def _share(mean: npt.NDArray[Any], largest: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     share: npt.NDArray[np.float64] = 1 - mean / np.maximum(largest, 1e-300)
     return np.where(largest > 0, share, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Shares of the time that ranks wait: one minus the mean over the largest cost, averaged over global batches.
+
+    Attributes:
+        sequence_length: tokens in a row.
+        ranks: that share a global batch.
+        global_batch: rows.
+        token_cost: of the linear part of each token, in query-key pairs; 0 for attention alone.
+        batches: that were dealt, spread evenly over the rows.
+        dealt: where ranks meet once a step, with row i of a batch on rank i % ranks.
+        balanced: the same, with rows dealt evenly.
+        least: no dealing of equally many rows waits less, by a bound on the largest row.
+        turns_dealt: where ranks meet after every row, with row i of a batch on rank i % ranks.
+        turns_balanced: the same, with rows of like cost in one turn, which is the least.
+    """
+
+    sequence_length: int
+    ranks: int
+    global_batch: int
+    token_cost: int
+    batches: int
+    dealt: float
+    balanced: float
+    least: float
+    turns_dealt: float
+    turns_balanced: float
+
+
+def token_cost(hidden_size: int | None, pairs: int | None) -> int:
+    """Return the linear cost of a token in query-key pairs: as given, or derived from the hidden size.
+
+    >>> token_cost(4096, None), token_cost(None, 11_000), token_cost(None, None)
+    (20480, 11000, 0)
+    """
+    return pairs or PER_HIDDEN * (hidden_size or 0)
+
+
+def waiting_of(
+    segments: Callable[[int, int], Segments],
+    rows: int,
+    sequence_length: int,
+    ranks: int,
+    batch: int,
+    token_cost: int,
+) -> Waiting:
+    """Measure how long ranks wait for each other, in the order in which rows come.
+
+    Args:
+        segments: of the rows from one to before another.
+        rows: how many there are.
+        ranks: divides `batch`.
+        batch: rows in a global batch.
+        token_cost: of the linear part of each token, in pairs; 0 for attention alone.
+
+    Raises:
+        UsageError: there is no whole global batch.
+    """
+    if rows < batch:
+        what = f"{batch} rows, but there are {rows} of {sequence_length} tokens, so there is no global batch"
+        raise UsageError("bad-option", what, remedy="give a smaller one", where="--global-batch")
+    whole = rows // batch
+    chosen = np.unique(np.linspace(0, whole - 1, min(whole, _BATCHES)).astype(np.int64))
+    pairs = np.stack([pairs_of(segments(number * batch, (number + 1) * batch)) for number in chosen.tolist()])
+    costs = pairs + token_cost * sequence_length
+    plain, even, turns = dealt_in("", pairs, ranks), deal(pairs, ranks), deal_turns(pairs, ranks)
+    return Waiting(
+        sequence_length=sequence_length,
+        ranks=ranks,
+        global_batch=batch,
+        token_cost=token_cost,
+        batches=len(chosen),
+        dealt=float(waiting(costs, plain).mean()),
+        balanced=float(waiting(costs, even).mean()),
+        least=float(least_waiting(costs, ranks).mean()),
+        turns_dealt=float(waiting(costs, plain, TURN).mean()),
+        turns_balanced=float(waiting(costs, turns, TURN).mean()),
+    )

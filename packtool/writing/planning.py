@@ -17,12 +17,11 @@ import numpy as np
 from packtool import packing
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Worker
-from packtool.packing import PackOptions
-from packtool.packing.plans.renumbered import RenumberedPlan
-from packtool.packing.plans.windows import window_ranges
+from packtool.packing import PackOptions, window_ranges
+from packtool.packing.plans import RenumberedPlan
 from packtool.plan import Ints, Plan
 from packtool.selecting.mixture import Passes, by_pass
-from packtool.shuffling.documents import document_order
+from packtool.shuffling.permutation import document_order
 from packtool.storage.token_store import Corpus
 from packtool.writing.memory import Budget
 from packtool.writing.sharing import FileArrays, Saved, load, save, temporary_arrays

@@ -11,10 +11,10 @@ from packtool import packing
 from packtool.errors import UsageError
 from packtool.options.declare import names_recorded
 from packtool.options.pack import PackOptions
-from packtool.packing.plans.renumbered import RenumberedPlan
+from packtool.packing.plans import RenumberedPlan
 from packtool.plan import Ints, Plan
 from packtool.selecting.mixture import passes_of
-from packtool.shuffling.documents import document_order
+from packtool.shuffling.permutation import document_order
 from packtool.storage.packed import PackedDataset
 from packtool.storage.schema import PackedManifest
 

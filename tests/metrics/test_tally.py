@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from packtool.metrics.summary import measure
 from packtool.metrics.tally import Tally
-from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
+from packtool.packing.plans import Bins, RowsPlan
 from packtool.plan import INSERTED_EOS, PADDING, Segments
 from packtool.writing.layout import Layout
 

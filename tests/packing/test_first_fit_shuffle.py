@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from packtool.packing.first_fit_shuffle import first_fit_in_order
 from packtool.shuffling.permutation import FIRST_FIT_ORDER, permutation
 from tests.packing import oracles
 from tests.packing.cases import cases
@@ -58,3 +59,17 @@ def test_seeds_differ():
     lengths = np.random.default_rng(0).integers(2, 60, 500)
     rows = [bins_of(one("first-fit-shuffle", lengths, sequence_length=64, seed=seed)) for seed in (1, 1, 2)]
     assert rows[0] == rows[1] != rows[2]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.integers(1, 60).flatmap(lambda most: st.tuples(st.just(most), st.lists(st.integers(1, most), max_size=120))))
+def test_the_tree_of_rooms_finds_the_first_bin(case):
+    capacity, lengths = case
+    room, expected = [], []
+    for length in lengths:
+        bin = next((bin for bin, left in enumerate(room) if left >= length), len(room))
+        if bin == len(room):
+            room.append(capacity)
+        room[bin] -= length
+        expected.append(bin)
+    assert first_fit_in_order(np.array(lengths, np.int64), capacity).tolist() == expected

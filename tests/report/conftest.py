@@ -7,7 +7,7 @@ import pytest
 
 from packtool.metrics.ledger import Ledger
 from packtool.metrics.tally import Tally
-from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
+from packtool.packing.plans import Bins, RowsPlan
 from packtool.report.packed import report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.storage.schema import Shuffle

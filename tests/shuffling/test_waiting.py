@@ -14,7 +14,7 @@ from packtool.plan import Segments, offsets_of
 from packtool.report.judgement import judge
 from packtool.report.page.page import page
 from packtool.report.schema import MeasuredReport, StoreReport
-from packtool.shuffling.waiting import waiting_of
+from packtool.shuffling.balance import waiting_of
 from packtool.storage.manifest import read
 from tests.stores import write_store
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
+from packtool.packing.plans import Bins, RowsPlan
 from packtool.plan import PADDING, Plan, Segments, offsets_of, pad, ranges
 from packtool.plan import Ints as Numbers
 from packtool.writing.layout import Layout, join, merge

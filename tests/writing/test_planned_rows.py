@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from packtool.arrays import Arrays
-from packtool.packing.plans.bins_and_rows import Bins, RowsPlan
+from packtool.packing.plans import Bins, RowsPlan
 from packtool.plan import I64, PADDING, pad
 from packtool.writing import layout
 from packtool.writing.planned_rows import OrderedRows, rows_of

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 import packtool
-from packtool import arrays
+from packtool import arrays, packing
 from packtool.engines import Threads
 from packtool.packing import STRATEGIES, PackOptions
-from packtool.packing.plans import windows
 from packtool.storage.token_store import Corpus
 from packtool.writing import planning, sharing
 from packtool.writing.memory import Budget
@@ -73,7 +72,7 @@ def test_no_more_in_memory_than_a_window(
     """Eight windows of a corpus take hardly more than one."""
     monkeypatch.setattr(sharing, "LARGE", 1 << 10)
     monkeypatch.setattr(arrays, "BLOCK", 1 << 10)
-    monkeypatch.setattr(windows, "_BATCH", 1 << 10)
+    monkeypatch.setattr(packing, "_BATCH", 1 << 10)
     eight, one = windows_of_documents
     options = PackOptions(window_tokens=one.tokens, **OPTIONS.get(strategy, {"sequence_length": 64}))
 

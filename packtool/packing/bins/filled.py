@@ -1,29 +1,90 @@
-"""Filled bins of tails: the last step of the bin-packing strategies, as a plan or as counts alone.
+"""Documents cut to whole rows and a tail each, and the tails in bins: as a plan, or as counts alone.
 
-A fill says how many tails of each length lie in a bin. That is enough to count rows, since equal bins are counted once
-and multiplied; a plan then assigns documents to the tails.
+Every bin-packing strategy begins and ends here. What it puts between says how many tails of each length lie in a bin.
+That is enough to count rows, since equal bins are counted once and multiplied; a plan then assigns documents to the
+tails.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from packtool.metrics.tally import Tally
 from packtool.options.pack import PackOptions
-from packtool.packing.bins.assign import assign, some_entries, stable_order
-from packtool.packing.bins.cut import CutDocuments, cut_documents
 from packtool.packing.bins.optimize import near_optimal
-from packtool.packing.bins.runs import Runs
-from packtool.packing.plans.bins_and_rows import Bins, LongRows, RowsPlan
-from packtool.packing.plans.counted import Counted
-from packtool.packing.plans.stream import StreamPlan
-from packtool.plan import I64, Ints, Segments, offsets_of, pad
+from packtool.packing.bins.runs import Keys, Runs, assign, longer_than, stable_order
+from packtool.packing.plans import Bins, LongRows, RowsPlan, StreamPlan
+from packtool.packing.strategy import Counted
+from packtool.plan import I64, Ints, Segments, offsets_of, pad, ranges
 
+_BATCH = 1 << 18  # documents that are cut at a time
 _ROWS = 1 << 12  # rows of a stream that are counted at a time
+
+RowsAndTails = Callable[[I64, int], tuple[I64, I64]]
+"""From the lengths of documents of at least L tokens, and L: rows of each, tokens of each one's tail (below L)."""
+
+
+@dataclass(frozen=True)
+class CutDocuments:
+    """Whole rows of long documents, and tails.
+
+    Attributes:
+        long: documents that have whole rows.
+        rows: how many each of them has.
+        keys: of each document, L minus the tokens of its tail; L where it has none to pack. So ascending keys are
+            descending tails.
+        counts: number of tails of each length, 0 to L - 1; none is of length 0.
+        eos_alone: tails of EOS alone, which are left out.
+    """
+
+    long: Ints
+    rows: I64
+    keys: Keys
+    counts: I64
+    eos_alone: int
+
+    @property
+    def whole_rows(self) -> int:
+        """Rows of long documents, all together."""
+        return int(self.rows.sum())
+
+
+def cut_documents(lengths: Ints, sequence_length: int, rows_and_tails: RowsAndTails = np.divmod) -> CutDocuments:
+    """Cut documents to whole rows and tails.
+
+    Args:
+        lengths: tokens of each document with its EOS, at least 1.
+        sequence_length: tokens in a row, L, at least 2.
+        rows_and_tails: how a document of at least L tokens is cut; else to as many whole rows as there are.
+
+    >>> documents = cut_documents(np.array([3, 9, 4, 8]), 4)
+    >>> documents.long, documents.rows, documents.keys, documents.counts, documents.eos_alone
+    (array([1, 2, 3]), array([2, 1, 2]), array([1, 4, 4, 4], dtype=uint16), array([0, 0, 0, 1]), 1)
+    """
+    keys: Keys = np.empty(len(lengths), np.uint16 if sequence_length < 1 << 16 else np.uint32)
+    key_counts = np.zeros(sequence_length + 1, np.int64)
+    long, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    eos_alone = 0
+    for first in range(0, len(lengths), _BATCH):
+        part = lengths[first : first + _BATCH].astype(np.int64)
+        here = np.flatnonzero(part >= sequence_length)
+        count, tail = rows_and_tails(part[here], sequence_length)
+        long.append(here + first)
+        rows.append(count)
+        part[here] = tail
+        alone = np.flatnonzero(part == 1)
+        eos_alone += len(alone)
+        part[alone] = 0
+        key = sequence_length - part
+        keys[first : first + _BATCH] = key
+        key_counts += np.bincount(key, minlength=sequence_length + 1)
+    counts = key_counts[:0:-1].copy()
+    counts[0] = 0
+    return CutDocuments(np.concatenate(long), np.concatenate(rows), keys, counts, eos_alone)
 
 
 def fill(lengths: Ints, options: PackOptions, greedy: Callable[[I64, int], Runs]) -> FilledBins:
@@ -54,7 +115,7 @@ class FilledBins:
     sequence_length: int
     documents: CutDocuments
     runs: Runs
-    after_rows: Runs | None = None
+    after_rows: Runs = field(default_factory=lambda: Runs.of([]))
     remainder: str | None = None
     least_rows: int | None = None
 
@@ -84,16 +145,16 @@ class FilledBins:
 
     def count(self) -> Counted:
         """Count the rows of the plan."""
-        tally, (full, short) = Tally(self.lengths, self.sequence_length), self._full_and_short
+        tally, (_, short) = Tally(self.lengths, self.sequence_length), self._full_and_short
         dropped, eos_omitted = self._beyond()
         self._count_long_rows(tally)
-        self._count_full(full, tally)
+        self._count_full(tally)
         if len(short.bins):
-            _, _, stream = self._stream
             self._count_stream(tally)
+            stream = self._stream[2]
             dropped, eos_omitted = dropped + stream.dropped, eos_omitted + stream.eos_omitted
         # Tails of long documents were counted like short documents, which are whole.
-        tally.intact -= self._long_tails_kept(full)
+        tally.intact -= self._long_tails_kept()
         return Counted(tally, dropped, eos_omitted)
 
     @cached_property
@@ -115,15 +176,26 @@ class FilledBins:
     @cached_property
     def _order(self) -> Ints:
         """Documents, longest tail first."""
-        return stable_order(self.documents.keys, self.documents.key_counts)
+        counts = self.documents.counts
+        without_tail = len(self.documents.keys) - int(counts.sum())
+        return stable_order(self.documents.keys, np.concatenate([[0], counts[:0:-1], [without_tail]]))
+
+    def _clipped(self, runs: Runs) -> tuple[I64, I64]:
+        """Find the tokens of each item of a bin of each run, and how many of them lie within the first L."""
+        items = runs.items()
+        tail = np.repeat(runs.length, runs.count)
+        ends = offsets_of(tail)
+        before = ends[:-1] - np.repeat(ends[offsets_of(items)[:-1]], items)
+        return tail, np.clip(self.sequence_length - before, 0, tail)
 
     def _beyond(self) -> tuple[int, int]:
         """Count text tokens and EOS of tails that no row or stream holds."""
-        lost, omitted = beyond(self._full_and_short[0], self.sequence_length)
-        if self.after_rows is not None:
-            also_lost, also_omitted = beyond(self.after_rows, self.sequence_length)
-            lost, omitted = lost + also_lost, omitted + also_omitted
-        return lost, omitted + self.documents.eos_alone
+        runs = Runs.join([self._full_and_short[0], self.after_rows])
+        tail, kept = self._clipped(runs)
+        bins = np.repeat(runs.bins, runs.items())
+        # Each item runs to its document's end, so one that is cut loses its EOS.
+        cut = int(bins[kept < tail].sum())
+        return int((tail - kept) @ bins) - cut, cut + self.documents.eos_alone
 
     def _count_long_rows(self, tally: Tally) -> None:
         """Count rows that hold one long document alone."""
@@ -145,8 +217,9 @@ class FilledBins:
         tally.placed -= repeated
         tally.unlisted_overlaps += int(np.count_nonzero(slide))
 
-    def _count_full(self, runs: Runs, tally: Tally) -> None:
+    def _count_full(self, tally: Tally) -> None:
         """Count bins that are rows, cut at L."""
+        runs = self._full_and_short[0]
         tail, kept_tokens = self._clipped(runs)
         kept = kept_tokens > 0
         row_offsets = offsets_of(kept.view(np.uint8))[offsets_of(runs.items())]
@@ -154,14 +227,6 @@ class FilledBins:
         tally.add(Segments(np.arange(len(zeros)), zeros, kept_tokens[kept], zeros, row_offsets), runs.bins, tail[kept])
         missing = self.sequence_length - np.minimum(runs.tokens(), self.sequence_length)
         tally.padding += int(missing @ runs.bins)
-
-    def _clipped(self, runs: Runs) -> tuple[I64, I64]:
-        """Find the tokens of each item of a bin of each run, and how many of them lie within the first L."""
-        items = runs.items()
-        tail = np.repeat(runs.length, runs.count)
-        ends = offsets_of(tail)
-        before = ends[:-1] - np.repeat(ends[offsets_of(items)[:-1]], items)
-        return tail, np.clip(self.sequence_length - before, 0, tail)
 
     def _count_stream(self, tally: Tally) -> None:
         """Count bins below a row, joined to a stream and cut."""
@@ -172,52 +237,33 @@ class FilledBins:
             document = left[part.document].astype(np.int64)
             tally.add(pad(Segments(document, start, part.length, part.repeated, part.offsets), stream.unit))
 
-    def _long_tails_kept(self, full: Runs) -> int:
+    def _long_tails_kept(self) -> int:
         """Count tails of long documents that lie whole in full rows: all there are, less those that do not."""
         tails = int(np.count_nonzero(self.documents.keys[self.documents.long] < self.sequence_length))
-        if tails and self.after_rows is not None:
-            opens = self.after_rows.length == self.sequence_length
-            tails -= self._long_among(self.after_rows, np.where(opens, self.after_rows.count, 0))
-        if tails:
-            tail, kept = self._clipped(full)
-            entry = np.repeat(np.arange(len(full.count)), full.count)
-            # Without its EOS, which may be cut off, a document is whole.
-            whole = np.bincount(entry, kept >= tail - 1, minlength=len(full.count)).astype(np.int64)
-            tails -= self._long_among(full, whole)
-        if tails and len(self._full_and_short[1].bins):
+        if not tails:
+            return 0
+        full, short = self._full_and_short
+        opens = self.after_rows.length == self.sequence_length
+        tails -= self._long_among(self.after_rows, np.where(opens, self.after_rows.count, 0))
+        tail, kept = self._clipped(full)
+        entry = np.repeat(np.arange(len(full.count)), full.count)
+        # Without its EOS, which may be cut off, a document is whole.
+        whole = np.bincount(entry, kept >= tail - 1, minlength=len(full.count)).astype(np.int64)
+        tails -= self._long_among(full, whole)
+        if len(short.bins):
             tails -= int(np.count_nonzero(self.lengths[self._stream[0]] >= self.sequence_length))
         return tails
 
     def _long_among(self, runs: Runs, skipped: I64) -> int:
         """Count tails of long documents among the items of each entry after the first `skipped` in every bin."""
         wanted = runs.count - skipped
-        items = wanted * runs.bins[runs.run_of()]
-        chosen = np.flatnonzero(items)
-        long = 0
-        counts = self.documents.counts
-        longer = np.append(counts[::-1].cumsum()[::-1] - counts, 0)
-        for here, size, inside in some_entries(items[chosen]):
-            part = chosen[here]
-            bin, item = np.divmod(inside, np.repeat(wanted[part], size))
-            first = longer[runs.length[part]] + runs.first[part] + skipped[part]
-            places = np.repeat(first, size) + bin * np.repeat(runs.count[part], size) + item
-            long += int(np.count_nonzero(self.lengths[self._order[places]] >= self.sequence_length))
-        return long
-
-
-def beyond(runs: Runs, sequence_length: int) -> tuple[int, int]:
-    """Count text tokens and EOS that lie in bins beyond the first L tokens.
-
-    Each item runs to its document's end, so one that is cut loses its EOS.
-
-    >>> bin = Runs.of([(2, [(4, 2, 0), (3, 1, 0)])])
-    >>> beyond(bin, 7)
-    (4, 4)
-    """
-    run = runs.run_of()
-    ends = offsets_of(runs.length * runs.count)
-    begin = ends[:-1] - ends[runs.offsets[run]]
-    kept = np.clip((sequence_length - begin) // np.maximum(runs.length, 1), 0, runs.count)
-    cut = int((runs.count - kept) @ runs.bins[run])
-    tokens = int(np.maximum(runs.tokens() - sequence_length, 0) @ runs.bins)
-    return tokens - cut, cut
+        some = np.flatnonzero(wanted)
+        if not len(some):
+            return 0  # as with bins of L tokens: the order of documents need not be known
+        bins = runs.bins[runs.run_of()[some]]
+        bin = ranges(np.zeros_like(bins), bins, offsets_of(bins))
+        entry = np.repeat(some, bins)
+        first = longer_than(self.documents.counts)[runs.length[entry]] + runs.first[entry]
+        first += bin * runs.count[entry] + skipped[entry]
+        places = ranges(first, wanted[entry], offsets_of(wanted[entry]))
+        return int(np.count_nonzero(self.lengths[self._order[places]] >= self.sequence_length))

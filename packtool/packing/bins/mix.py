@@ -12,32 +12,26 @@ Segments of equal length change places at random, last of all, and so do the seg
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
-from packtool.packing.bins.exchange import Rounds, exchange
-from packtool.packing.bins.groups import HALF, INDEX_BITS, RANDOM_BITS, U64, consecutive, random, sorted_by, weights
+from packtool.packing.bins.exchange import (
+    HALF,
+    U64,
+    Rounds,
+    consecutive,
+    exchange,
+    random,
+    weights,
+)
+from packtool.packing.bins.runs import sorted_by
 from packtool.plan import I64, Ints, offsets_of
 from packtool.shuffling.permutation import ROW_MIX, stream
 
 _LEAST_BLOCK = 1 << 17  # segments in a block, at least
-_LARGEST_BLOCK = 1 << INDEX_BITS  # and at most
+_LARGEST_BLOCK = 1 << 22  # and at most
 _ROWS_FOR_EACH_SUM = 4  # rows in a block for each token of a row, so that equal sums are found
 _NEIGHBOURS = 8  # rows that go to a block together: they share lines of the cache
-
-
-class MixedSegments(NamedTuple):
-    """Segments in their new rows.
-
-    Attributes:
-        items: of each segment, row after row.
-        offsets: rows + 1; row i holds ``offsets[i]:offsets[i + 1]``.
-    """
-
-    items: Ints
-    offsets: I64
 
 
 def mix(
@@ -50,7 +44,7 @@ def mix(
     window: int = 0,
     long_rows: int = 0,
     even_cost: bool = False,
-) -> MixedSegments:
+) -> tuple[Ints, I64]:
     """Exchange segments between rows.
 
     A segment that reaches beyond the first L tokens of its row, or lies there, stays where it is, and its row keeps its
@@ -66,15 +60,18 @@ def mix(
         long_rows: rows of one segment of L tokens beside these; they count where rows are compared with random ones.
         even_cost: even out what rows cost in attention, too; segments that stay where they are do not count.
 
+    Returns:
+        The items in their new rows, row after row; and rows + 1 offsets of the rows.
+
     >>> length = np.array([5, 5, 4, 3, 3, 4])
-    >>> mixed = mix(np.arange(6), length, np.array([0, 2, 6]), 14, seed=42)
-    >>> (np.add.reduceat(length[mixed.items], mixed.offsets[:-1]) <= 14).tolist()
+    >>> items, offsets = mix(np.arange(6), length, np.array([0, 2, 6]), 14, seed=42)
+    >>> (np.add.reduceat(length[items], offsets[:-1]) <= 14).tolist()
     [True, True]
     """
     counts = np.diff(offsets)
     rows, segments = len(counts), len(length)
     if not segments:
-        return MixedSegments(items, offsets)
+        return items, offsets
     blocks = _blocks(segments, rows, sequence_length)
     known, rounds = weights(sequence_length), Rounds.of(segments)
     dealt = []
@@ -93,7 +90,7 @@ def mix(
         count = counts[here]
         mixed[consecutive(offsets[here], count, offsets_of(count))] = dealt[block]
         dealt[block] = mixed[:0]
-    return MixedSegments(mixed, offsets)
+    return mixed, offsets
 
 
 def _blocks(segments: int, rows: int, sequence_length: int) -> int:
@@ -142,7 +139,7 @@ def _mix_block(
     new, new_row = exchange(old, row[free], spare, known[-1:], alone, rounds, draws, even_cost)
     # Lengths have found their rows; now segments of each length take those places at random.
     order = np.empty_like(free)
-    order[sorted_by(new >> HALF)] = free[sorted_by(old >> HALF, random(len(free), RANDOM_BITS, draws))]
+    order[sorted_by(new >> HALF)] = free[sorted_by(old >> HALF, random(len(free), draws))]
     if len(free) < total:
         kept = np.flatnonzero(fixed)
         order, new_row = np.concatenate([order, kept]), np.concatenate([new_row, row[kept]])

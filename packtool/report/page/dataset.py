@@ -15,7 +15,7 @@ from packtool.report.page.charts import Bin
 from packtool.report.page.elements import figure, grid, html_table, length_chart, section, tiles
 from packtool.report.page.row_picture import picture_legend, row_picture
 from packtool.report.schema import ContextPoint, DocumentsBin, MeasuredReport
-from packtool.shuffling.waiting import Waiting
+from packtool.shuffling.balance import Waiting
 from packtool.sizes import plural
 
 OUTPUT = (("placed", "text, once"), ("repeated", "text, repeated"), ("eos", "EOS"), ("padding", "padding"))

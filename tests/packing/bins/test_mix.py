@@ -8,12 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from packtool.metrics.homogeneity import Homogeneity, HomogeneityCounts
-from packtool.packing import STRATEGIES, PackOptions, plan, plan_window
+from packtool.packing import STRATEGIES, PackOptions, plan, plan_window, window_ranges
 from packtool.packing.bins import mix as module
-from packtool.packing.bins.exchange import RowSegments, even_costs
-from packtool.packing.bins.groups import HALF, weights
+from packtool.packing.bins.exchange import HALF, RowSegments, even_costs, weights
 from packtool.packing.bins.mix import mix
-from packtool.packing.plans.windows import window_ranges
 from packtool.plan import Plan, Segments, offsets_of
 from packtool.shuffling.balance import pairs_of
 from tests.test_laws import corpora, options_of
@@ -36,7 +34,7 @@ def require_mixed(sequence_length, rows, seed, window=0, long_rows=0, even_cost=
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_LEAST_BLOCK", 40)
         patch.setattr(module, "_ROWS_FOR_EACH_SUM", 0)
-        mixed = mix(
+        items, moved = mix(
             np.arange(len(length)),
             length,
             offsets,
@@ -46,10 +44,10 @@ def require_mixed(sequence_length, rows, seed, window=0, long_rows=0, even_cost=
             long_rows=long_rows,
             even_cost=even_cost,
         )
-    assert sorted(mixed.items.tolist()) == list(range(len(length)))
-    assert len(mixed.offsets) == len(offsets)
+    assert sorted(items.tolist()) == list(range(len(length)))
+    assert len(moved) == len(offsets)
     for number, row in enumerate(rows):
-        here = mixed.items[mixed.offsets[number] : mixed.offsets[number + 1]]
+        here = items[moved[number] : moved[number + 1]]
         if sum(row) <= sequence_length:
             assert 0 < length[here].sum() <= sequence_length
             continue

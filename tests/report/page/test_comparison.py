@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from packtool.report.page.page import page
-from packtool.shuffling.waiting import Waiting
+from packtool.shuffling.balance import Waiting
 from tests.reports import store_report
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from packtool.packing import STRATEGIES, PackOptions, plan, plan_window
-from packtool.packing.plans import windows
+from packtool import packing
+from packtool.packing import STRATEGIES, PackOptions, plan, plan_window, window_ranges
 from tests.packing.tokens import bins_of
 
 
@@ -19,8 +19,8 @@ def test_windows_are_as_full_as_they_can_be(data):
     limit = data.draw(st.integers(1, 60))
     ends = data.draw(st.lists(st.integers(0, len(lengths)), max_size=3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(windows, "_BATCH", data.draw(st.sampled_from([1, 2, 5, 1 << 18])))
-        found = windows.window_ranges(lengths, limit, ends)
+        patch.setattr(packing, "_BATCH", data.draw(st.sampled_from([1, 2, 5, 1 << 18])))
+        found = window_ranges(lengths, limit, ends)
     assert [first for first, _ in found] == [0, *(last for _, last in found)][:-1]
     assert (found[-1][1] if found else 0) == len(lengths)
     assert {end for end in ends if 0 < end < len(lengths)} <= {first for first, _ in found}
@@ -36,7 +36,7 @@ def test_a_corpus_is_planned_as_its_windows_are(name):
     lengths = np.round(np.random.default_rng(2).lognormal(4, 1.3, 4000)).astype(np.int64) + 1
     given = {"buckets": (64, 256)} if name == "buckets" else {"sequence_length": 128}
     options = PackOptions(window_tokens=50_000, **given)
-    ranges = windows.window_ranges(lengths, options.window_tokens)
+    ranges = window_ranges(lengths, options.window_tokens)
     parts = [(first, plan_window(name, lengths[first:last], options, first)) for first, last in ranges]
     assert len(parts) > 5
     for bucket, whole in enumerate(plan(name, lengths, options)):

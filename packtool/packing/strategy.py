@@ -1,18 +1,23 @@
-"""What a strategy is, and the checks of its options that need no lengths."""
+"""What a strategy is: how it plans, how it counts without a plan, and how its options are checked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from packtool.errors import UsageError
+from packtool.metrics.lengths import LengthCounts
+from packtool.metrics.tally import Tally
 from packtool.options.check import check_taken, checked, out_of_range
 from packtool.options.declare import accepted
 from packtool.options.pack import PackOptions
-from packtool.packing.plans.counted import Counted
-from packtool.plan import Ints, Plan
+from packtool.plan import Ints, Plan, pad
 
-__all__ = ["PackOptions", "Strategy", "check", "mixes", "require_fit"]
+__all__ = ["Counted", "PackOptions", "Strategy", "check", "count_each_length", "mixes", "require_fit"]
+
+_ROWS = 1 << 12  # rows that are counted at a time
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,6 @@ class Strategy:
     Attributes:
         name: as on the command line.
         summary: what it does, in one line.
-        paper: where it comes from.
         windowed: it plans windows of at most `window_tokens` tokens, one after the other; else the corpus at once.
         plan: lengths (each with its EOS, at least 1) and checked options to plans. What is not windowed is given an
             `Arrays`, too, for what may be as long as the corpus.
@@ -36,7 +40,6 @@ class Strategy:
 
     name: str
     summary: str
-    paper: str
     windowed: bool
     plan: Callable[..., list[Plan]]
     count: Callable[[Ints, PackOptions], list[Counted] | None] | None = None
@@ -49,6 +52,38 @@ class Strategy:
     def accepts(self) -> frozenset[str]:
         """The options that it takes and that not every strategy takes."""
         return accepted(PackOptions, self.name)
+
+
+@dataclass
+class Counted:
+    """The counts of the rows of one length, and of what the strategy left out.
+
+    Attributes:
+        tally: the counts of its rows.
+        dropped: text tokens that no row holds.
+        eos_omitted: stored EOS that no row holds.
+        eos_inserted: EOS that no document has.
+    """
+
+    tally: Tally
+    dropped: int = 0
+    eos_omitted: int = 0
+    eos_inserted: int = 0
+
+    @property
+    def sequence_length(self) -> int:
+        return self.tally.sequence_length
+
+    @property
+    def rows(self) -> int:
+        return self.tally.rows
+
+    def include(self, window: Counted) -> None:
+        """Add the counts of one window, whose documents are among those of this tally; none may lie in several rows."""
+        self.tally.include(window.tally.counts())
+        self.dropped += window.dropped
+        self.eos_omitted += window.eos_omitted
+        self.eos_inserted += window.eos_inserted
 
 
 def mixes(strategy: Strategy, options: PackOptions) -> bool:
@@ -78,8 +113,12 @@ def check(strategy: Strategy, options: PackOptions) -> None:
             "bad-option", "the sizes must differ", remedy="name each size once, such as 2048,4096", where="--buckets"
         )
     if options.sequence_length is not None:
-        _less("--extra-capacity", options.extra, options.row_length - 1)
-        _less("--min-bucket", options.min_bucket, options.row_length)
+        for name, value, most in (
+            ("--extra-capacity", options.extra, options.row_length - 1),
+            ("--min-bucket", options.min_bucket, options.row_length),
+        ):
+            if value > most:
+                raise out_of_range(name, value, 0, most)
 
 
 def require_fit(atom: int, row: int) -> None:
@@ -94,6 +133,29 @@ def require_fit(atom: int, row: int) -> None:
         raise UsageError("bad-atom-size", what, remedy=remedy, where="--atom-size")
 
 
-def _less(name: str, value: int, most: int) -> None:
-    if value > most:
-        raise out_of_range(name, value, 0, most)
+def count_each_length(
+    plan: Callable[[Ints, PackOptions], list[Plan]], lengths: Ints, options: PackOptions
+) -> list[Counted]:
+    """Count the rows of a strategy whose documents never share one.
+
+    One document of each length is planned, and its rows count as often as the length occurs.
+
+    >>> from packtool.packing.padding import plan
+    >>> [counted] = count_each_length(plan, np.array([5, 9, 5]), PackOptions(sequence_length=8))
+    >>> counted.rows, counted.tally.padding, counted.eos_omitted
+    (4, 15, 3)
+    """
+    known = LengthCounts.of(lengths)
+    parts = []
+    stored = written = 0
+    for each in plan(known.values, options):
+        tally = Tally(lengths, each.sequence_length)
+        for first in range(0, each.rows, _ROWS):
+            rows = pad(each.segments(np.arange(first, min(first + _ROWS, each.rows))), each.unit)
+            # A row begins with a segment of the one document that it holds.
+            tally.add(rows, known.counts[rows.document[rows.offsets[:-1]]], known.values)
+        stored, written = stored + tally.stored_eos, written + tally.placed
+        parts.append(Counted(tally, eos_inserted=tally.eos_inserted))
+    parts[0].eos_omitted = len(lengths) - stored
+    parts[0].dropped = known.tokens - known.documents - written
+    return parts

@@ -1,15 +1,11 @@
-"""A plan of rows, some cut from one long document each, others bins of documents, computed on demand.
-
-A document in a bin costs its number and nothing else. Where its segment begins and ends follows from the plan's rule;
-the few segments that no rule covers are listed.
-"""
+"""The kinds of plan that strategies make: long documents and bins, a stream, and any of them of reordered documents."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +15,9 @@ from packtool.packing.bins.mix import mix
 from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of, ranges
 
 _BATCH = 1 << 20  # segments looked up at a time
+_INDEXED_UNIT = 64
+"""Units of at least so many tokens have their first document looked up once and for all: searching the documents in
+order costs far less than in the random order of a shuffle, and the index stays small beside the tokens."""
 _Int = TypeVar("_Int", bound=np.integer[Any])
 
 
@@ -123,8 +122,15 @@ class RowsPlan(Plan):
         self._whole = whole
 
     @classmethod
-    def join(cls, plans: Sequence[Self], lengths: Ints, firsts: Sequence[int], arrays: Arrays) -> RowsPlan:
-        """Join the plans of consecutive windows: all long rows, then all bins, both in the windows' order."""
+    def join(cls, plans: Sequence[RowsPlan], lengths: Ints, firsts: Sequence[int], arrays: Arrays) -> RowsPlan:
+        """Join the plans of consecutive windows: all long rows, then all bins, both in the windows' order.
+
+        Args:
+            plans: of each window, one row length; documents are counted from the window's first.
+            lengths: tokens of each document of all windows, with its EOS.
+            firsts: first document of each window.
+            arrays: makes those of the plan.
+        """
         kind, none = index_type(len(lengths)), [0] * len(plans)
         segments = offsets_of(np.array([len(plan._bins.document) for plan in plans]))[:-1].tolist()
         least = [plan.least_rows for plan in plans if plan.least_rows is not None]
@@ -150,9 +156,17 @@ class RowsPlan(Plan):
         )
 
     def mixed(self, seed: int, window: int, *, even_cost: bool = False) -> RowsPlan:
-        """Exchange segments of bins; rows of one document alone stay."""
+        """Exchange segments between bins, so that each holds many lengths; bins stay as many, none gets too long.
+
+        Rows of one document alone stay.
+
+        Args:
+            seed: of all draws.
+            window: a number that differs from one plan of the same corpus to the next.
+            even_cost: even out what rows cost in attention within documents, too.
+        """
         bins, listed = self._bins, len(self._bins.listed) > 0
-        # Where each document has one segment, it says which; elsewhere segments are told by their places.
+        # Where each document has one segment, its number tells which; elsewhere segments are known by their places.
         mixed, offsets = mix(
             np.arange(len(bins.document)) if listed else bins.document,
             self._bin_lengths(),
@@ -260,3 +274,93 @@ def _chain(offsets: list[I64], arrays: Arrays) -> I64:
     """Put offsets one after the other, each counted on from the one before."""
     before = offsets_of(np.array([each[-1] for each in offsets]))[:-1].tolist()
     return arrays.concatenated([offsets[0][:1], *(each[1:] for each in offsets)], np.int64, [0, *before])
+
+
+class StreamPlan(Plan):
+    """Documents one after the other, cut into units of min(A, L) tokens.
+
+    Args:
+        sequence_length: tokens in a row, L.
+        atom_size: tokens in an atom, A; divides L or is a multiple of it.
+        ends: documents + 1 offsets of the documents in the stream, as of `offsets_of` their lengths.
+        documents: which documents the stream holds, in its order; None for all.
+        remainder: ``pad`` keeps every token, ``drop`` the tokens that fill rows.
+        arrays: makes those of the plan.
+
+    >>> plan = StreamPlan(4, 4, np.array([0, 3, 9]))
+    >>> segments = plan.segments(np.array([0, 2]))
+    >>> segments.document, segments.start, segments.length, segments.offsets
+    (array([0, 1, 1]), array([0, 0, 5]), array([3, 1, 1]), array([0, 2, 3]))
+    """
+
+    def __init__(
+        self,
+        sequence_length: int,
+        atom_size: int,
+        ends: I64,
+        *,
+        documents: Ints | None = None,
+        remainder: str = "pad",
+        arrays: Arrays = IN_MEMORY,
+    ) -> None:
+        unit = min(atom_size, sequence_length)
+        tokens = int(ends[-1])
+        kept = tokens if remainder == "pad" else tokens - tokens % sequence_length
+        omitted = len(ends) - int(np.searchsorted(ends, kept, side="right"))
+        super().__init__(
+            sequence_length=sequence_length,
+            unit=unit,
+            units=-(-kept // unit),
+            dropped=tokens - kept - omitted,
+            eos_omitted=omitted,
+            atom_units=atom_size // unit,
+            last_atom_stays=kept % atom_size > 0,
+        )
+        self._ends = ends
+        self._documents = documents
+        self._tokens = kept
+        self._firsts: I64 | None = None
+        if unit >= _INDEXED_UNIT:
+            self._firsts = arrays.filled(self.units + 1, np.int64, lambda a, b: self._first_document(np.arange(a, b)))
+
+    def _first_document(self, units: Ints) -> I64:
+        """Find the document, by its place in the stream, that holds each unit's first token."""
+        begin = np.minimum(np.asarray(units, np.int64) * self.unit, self._tokens)
+        return np.searchsorted(self._ends, begin, side="right") - 1
+
+    def segments(self, units: Ints) -> Segments:
+        begin = np.asarray(units, np.int64) * self.unit
+        end = np.minimum(begin + self.unit, self._tokens)
+        if self._firsts is None:
+            first, last = self._first_document(units), self._first_document(np.asarray(units) + 1)
+        else:
+            first, last = self._firsts[units], self._firsts[np.asarray(units) + 1]
+        counts = last - first + (self._ends[last] < end)
+        offsets = offsets_of(counts)
+        place = ranges(first, counts, offsets)
+        origin = self._ends[place]
+        start = np.maximum(np.repeat(begin, counts) - origin, 0)
+        length = np.minimum(np.repeat(end, counts), self._ends[place + 1]) - origin - start
+        document = place if self._documents is None else self._documents[place].astype(np.int64)
+        return Segments(document, start, length, np.zeros_like(document), offsets)
+
+
+class RenumberedPlan(Plan):
+    """The rows of another plan, whose documents have other numbers.
+
+    Args:
+        plan: of the documents in the order in which they were planned.
+        order: the number of each of them.
+    """
+
+    def __init__(self, plan: Plan, order: Ints) -> None:
+        super().__init__(**{field.name: getattr(plan, field.name) for field in fields(Plan)})
+        self._plan = plan
+        self._order = order
+
+    def segments(self, units: Ints) -> Segments:
+        part = self._plan.segments(units)
+        stored = part.document >= 0
+        document = part.document.copy()
+        document[stored] = self._order[document[stored]]
+        return replace(part, document=document)

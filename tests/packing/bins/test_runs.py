@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from packtool.packing.bins import assign
 from packtool.packing.bins.greedy import best_fit, first_fit
+from packtool.packing.bins.runs import assign, stable_order
 
 
 @pytest.mark.parametrize("fit", [first_fit, best_fit])
@@ -20,10 +20,10 @@ def test_large_runs_and_small_ones_are_assigned_alike(fit, data):
     lengths = np.random.default_rng(seed + 1).choice(few, 9000)
     counts = np.bincount(lengths, minlength=capacity + 1)
     keys = (capacity - lengths).astype(np.uint16)
-    order = assign.stable_order(keys, counts[::-1])
+    order = stable_order(keys, counts[::-1])
     np.testing.assert_array_equal(order, np.argsort(keys, kind="stable"))
     runs = fit(counts, capacity)
-    placed, offsets = assign.assign(order, counts, runs)
+    placed, offsets = assign(order, counts, runs)
     assert (np.bincount(placed, minlength=len(lengths)) == 1).all()
     run = np.repeat(np.arange(len(runs.bins)), runs.bins)
     totals = np.add.reduceat(lengths[placed], offsets[:-1])
@@ -36,5 +36,5 @@ def test_large_runs_and_small_ones_are_assigned_alike(fit, data):
 
 def test_keys_beyond_16_bits_are_sorted_in_two_passes():
     keys = np.random.default_rng(0).choice(np.array([0, 5, 65535, 65536, 65541, 200_000], np.uint32), 300_000)
-    order = assign.stable_order(keys, np.bincount(keys))
+    order = stable_order(keys, np.bincount(keys))
     np.testing.assert_array_equal(order, np.argsort(keys, kind="stable"))

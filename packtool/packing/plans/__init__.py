@@ -1,1 +1,0 @@
-"""The kinds of plan that strategies make, and the windows of documents they are made for."""
