@@ -37,14 +37,14 @@ STAGES = {
     "storage.token_store": "writing shards",
     "storage.publish": "publishing",
     "tokenizing.assemble": "publishing",
-    "groups.sorted_by": "sorting groups of segments",
+    "runs.sorted_by": "sorting groups of segments",
     "exchange._spread": "mixing: random rounds",
     "exchange._balance": "mixing: balancing rounds",
     "exchange._part": "mixing: parting rounds",
     "exchange._trade": "mixing: trading rounds",
     "bins.mix": "mixing: rows into segments and back",
-    **dict.fromkeys(("bins.greedy", "bins.filled", "bins.runs", "bins.cut"), "filling bins"),
-    **dict.fromkeys(("bins.assign", "packing.plans"), "assigning documents"),
+    **dict.fromkeys(("runs.assign", "runs._", "runs.stable_order", "packing.plans"), "assigning documents"),
+    **dict.fromkeys(("bins.greedy", "bins.filled", "bins.runs"), "filling bins"),
 }
 """Beginnings of names of functions, as they end, and the stage that they are."""
 WHOLE = ("imports", "loading the reference", "loading the encoder", "reading the tokenizer", "checking the sample")
