@@ -28,7 +28,7 @@ MAKERS = {
     "Lock",
 }
 ALLOWED = {
-    "engines/processes.py: _this_worker": "of a worker process: whom it tells how far it is",
+    "engines/local.py: _this_worker": "of a worker process: whom it tells how far it is",
     "packing/__init__.py: _modules": "the strategies, imported once to make the registry",
     "temporary.py: _made": "directories to remove when the process is ended in the middle",
     "temporary.py: _place": "of a cluster's worker: the disk that it was given",

@@ -11,7 +11,7 @@ from packtool.commands.materialize import materialize
 from packtool.commands.pack import pack
 from packtool.commands.shuffle import shuffle
 from packtool.commands.tokenize import TokenizeResult, tokenize
-from packtool.engines.task_share import MERGE
+from packtool.engines.engine import MERGE
 from packtool.errors import DataError, UsageError
 from packtool.options.run import MergeArguments
 from packtool.options.signature import takes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from packtool.engines import Engine, Share, engine_for
-from packtool.engines.task_share import MERGE, parse_share, tasks_of
+from packtool.engines.engine import MERGE, parse_share, tasks_of
 from packtool.errors import DataError, UsageError
 from packtool.options.shared import MovingRows
 from packtool.options.shuffle import ShuffleArguments

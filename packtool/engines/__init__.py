@@ -14,10 +14,8 @@ import os
 from collections.abc import Callable
 
 from packtool.engines.cluster import Cluster
-from packtool.engines.engine import Engine, Worker
-from packtool.engines.processes import Processes
-from packtool.engines.task_share import Share
-from packtool.engines.threads import Threads
+from packtool.engines.engine import Engine, Share, Worker
+from packtool.engines.local import Processes, Threads
 
 __all__ = ["Cluster", "Engine", "Processes", "Share", "Threads", "Worker", "available_cpus", "engine_for"]
 

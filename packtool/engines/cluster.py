@@ -6,20 +6,22 @@ again on another one.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import threading
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING
 
 from packtool import __version__, temporary
 from packtool.engines.engine import Advance, Engine, Result, Task, Worker, submit
-from packtool.engines.script import without_script
+from packtool.engines.local import WITHOUT_SCRIPT
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.installing import how_to_install
 
@@ -80,10 +82,10 @@ class Cluster(Engine):
         from distributed.client import FutureCancelledError
 
         client = self._connected()
-        with _named(client, self._label) as pool:
+        with _begins(client, self._label, partial(on_worker, function, shared, __version__)) as begin:
             at_once = 2 * max(1, sum(client.nthreads().values()))
             try:
-                for number, (result, done) in submit(pool, OnWorker(function, shared), tasks, at_once):
+                for number, (result, done) in submit(begin, tasks, at_once):
                     if on_advance is not None:
                         on_advance(done)
                     yield number, result
@@ -102,10 +104,28 @@ class Cluster(Engine):
                 ) from None
 
     def _connected(self) -> Client:
+        """Connect to the scheduler when it is first needed.
+
+        Raises:
+            PacktoolError: `no-cluster`.
+        """
+        from distributed import Client
+
         with self._connecting:
             if self._client is None:
                 address = self._stack.enter_context(started(self._scheduler, self.workers))
-                self._client = self._stack.enter_context(_client(address))
+                where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+                try:
+                    self._client = Client(**where, timeout=PATIENCE)
+                except (OSError, ValueError, TimeoutError) as error:
+                    raise PacktoolError(
+                        "no-cluster",
+                        f"no scheduler answers there ({str(error).splitlines()[0][:120]})",
+                        remedy="check the address, and that the scheduler is running",
+                        where=address,
+                    ) from None
+                # Its own block would have to end in the thread that began it.
+                self._stack.callback(self._client.close)
             return self._client
 
     def __exit__(
@@ -119,35 +139,33 @@ class Cluster(Engine):
         self._stack.close()
 
 
-class OnWorker(Generic[Task, Result]):
-    """A task's function on a worker, with checks that the worker's version and directories match the command's.
+def on_worker(
+    function: Callable[[Task, Worker], Result], shared: Path | None, version: str, task: Task
+) -> tuple[Result, int]:
+    """Run a task on a worker, after checking that the worker's version and directories match the command's.
 
     Args:
         function: of a task.
         shared: a file that every worker must see; None where they share no directory.
+        version: of the command's packtool.
+
+    Returns:
+        The task's result, and the progress it reported through `Worker.advance`.
     """
+    from distributed import get_worker
 
-    def __init__(self, function: Callable[[Task, Worker], Result], shared: Path | None) -> None:
-        self._function = function
-        self._shared = shared
-        self._version = __version__
-
-    def __call__(self, task: Task) -> tuple[Result, int]:
-        """Run the task; return its result, and the progress it reported through `Worker.advance`."""
-        from distributed import get_worker
-
-        here = f"the worker on {os.uname().nodename}"
-        if self._version != __version__:
-            what = f"{here} has packtool {__version__}, but the command is packtool {self._version}"
-            raise DataError("worker-differs", what, remedy="install the same version everywhere")
-        if self._shared is not None and not self._shared.exists():
-            remedy = "choose an output on a file system that all workers share"
-            raise DataError("not-shared", f"{here} doesn't see it", remedy=remedy, where=str(self._shared))
-        with suppress(ValueError):  # called by no worker
-            temporary.make_in(Path(get_worker().local_directory))
-        done: list[int] = []
-        with _ONE_AT_A_TIME:
-            return self._function(task, Worker(done.append)), sum(done)
+    here = f"the worker on {os.uname().nodename}"
+    if version != __version__:
+        what = f"{here} has packtool {__version__}, but the command is packtool {version}"
+        raise DataError("worker-differs", what, remedy="install the same version everywhere")
+    if shared is not None and not shared.exists():
+        remedy = "choose an output on a file system that all workers share"
+        raise DataError("not-shared", f"{here} doesn't see it", remedy=remedy, where=str(shared))
+    with suppress(ValueError):  # called by no worker
+        temporary.make_in(Path(get_worker().local_directory))
+    done: list[int] = []
+    with _ONE_AT_A_TIME:
+        return function(task, Worker(done.append)), sum(done)
 
 
 @contextmanager
@@ -157,72 +175,38 @@ def started(scheduler: str, workers: int) -> Iterator[str]:
     Raises:
         UsageError: `missing-extra`.
     """
+    for name in ("distributed", "distributed.client", "distributed.comm", "tornado", "tornado.application", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is raised
     if scheduler != LOCAL:
         yield scheduler
         return
     _require_dask()
     from distributed import LocalCluster
 
-    _quieten()
     with (
-        without_script(),  # also where a worker that died is started again
+        WITHOUT_SCRIPT,  # also where a worker that died is started again
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
     ):
         yield cluster.scheduler_address
 
 
 @contextmanager
-def _client(scheduler: str) -> Iterator[Client]:
-    """Connect a client to a scheduler for the block.
+def _begins(
+    client: Client, label: str, function: Callable[[Task], Result]
+) -> Iterator[Callable[[Task], Future[Result]]]:
+    """Yield what begins a task, under a key that names it; cancel those that still run when the block ends."""
+    executor = client.get_executor(pure=False, retries=2)
+    run, numbers = f"{label}-{uuid.uuid4().hex[:8]}", itertools.count()
 
-    Raises:
-        PacktoolError: `no-cluster`.
-    """
-    from distributed import Client
-
-    _quieten()
-    where = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
-    try:
-        client = Client(**where, timeout=PATIENCE)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise PacktoolError(
-            "no-cluster",
-            f"no scheduler answers there ({str(error).splitlines()[0][:120]})",
-            remedy="check the address, and that the scheduler is running",
-            where=scheduler,
-        ) from None
-    with closing(client):  # not its own block, which must end in the thread that began it
-        yield client
-
-
-@contextmanager
-def _named(client: Client, label: str) -> Iterator[_Named]:
-    """Submit a pool of tasks; cancel those that are still running when the block ends."""
-    named = _Named(client, f"{label}-{uuid.uuid4().hex[:8]}")
-    try:
-        yield named
-    finally:
-        with suppress(Exception):  # the scheduler may be what is gone
-            named.pool.shutdown(wait=False)
-
-
-class _Named:
-    """Dask's executor, with keys that name tasks."""
-
-    def __init__(self, client: Client, label: str) -> None:
-        self.pool = client.get_executor(pure=False, retries=2)
-        self._label = label
-        self._submitted = 0
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
-        number, self._submitted = self._submitted, self._submitted + 1
-        future: Future[Any] = self.pool.submit(function, *arguments, key=f"{self._label}-{number:06d}")
+    def begin(task: Task) -> Future[Result]:
+        future: Future[Result] = executor.submit(function, task, key=f"{run}-{next(numbers):06d}")
         return future
 
-
-def _quieten() -> None:
-    for name in ("distributed", "distributed.client", "distributed.comm", "tornado", "tornado.application", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is raised
+    try:
+        yield begin
+    finally:
+        with suppress(Exception):  # the scheduler may be what is gone
+            executor.shutdown(wait=False)
 
 
 def _require_dask() -> None:

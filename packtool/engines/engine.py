@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from packtool.engines.task_share import Share
+from packtool.errors import UsageError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -21,6 +22,66 @@ if TYPE_CHECKING:
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Advance = Callable[[int], object]
+
+MERGE = "merge"
+"""In place of a share: no piece, but all that is left once tasks have done them."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of one task.
+
+    Attributes:
+        number: of the task, from 1; 0 for the merge, which does no piece.
+        count: of tasks; 0 for the merge.
+    """
+
+    number: int
+    count: int
+
+    @property
+    def merges(self) -> bool:
+        """Puts together what tasks did."""
+        return self.number == 0
+
+    def has(self, piece: int) -> bool:
+        """Return whether a piece belongs to this task.
+
+        >>> [piece for piece in range(8) if Share(2, 3).has(piece)]
+        [1, 4, 7]
+        """
+        return not self.merges and piece % self.count == self.number - 1
+
+    def __str__(self) -> str:
+        return MERGE if self.merges else f"{self.number}/{self.count}"
+
+
+def parse_share(text: str) -> Share:
+    """Parse a share in the form that `--task` takes.
+
+    Raises:
+        UsageError: it is something else.
+
+    >>> parse_share("3/8")
+    Share(number=3, count=8)
+    """
+    if text == MERGE:
+        return Share(0, 0)
+    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
+    number, count = map(int, match.groups()) if match else (0, 0)
+    if 1 <= number <= count:
+        return Share(number, count)
+    remedy = "give one such as 3/8, the third of eight tasks; they are counted from 1"
+    raise UsageError("bad-option", f"{text!r} is not a task", remedy=remedy, where="--task")
+
+
+def tasks_of(pieces: Iterable[int], count: int) -> list[int]:
+    """Return the numbers of the tasks whose shares hold any of these pieces.
+
+    >>> tasks_of([1, 4, 5], 3)
+    [2, 3]
+    """
+    return sorted({piece % count + 1 for piece in pieces})
 
 
 class Worker:
@@ -127,24 +188,13 @@ class Engine(ABC):
         """Release what `run` needed."""
 
 
-class Pool(Protocol):
-    """What runs calls at the same time: an executor of `concurrent.futures`, or one that a cluster has."""
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
-        """Begin a call."""
-
-
 def submit(
-    pool: Pool,
-    function: Callable[[Task], Result],
-    tasks: Iterable[Task],
-    at_once: int,
-    starting: Callable[[], AbstractContextManager[object]] = nullcontext,
+    begin: Callable[[Task], Future[Result]], tasks: Iterable[Task], at_once: int
 ) -> Iterator[tuple[int, Result]]:
-    """Submit tasks to a pool, a limited number at a time; yield (number, result) as they finish. See `Engine.run`.
+    """Begin tasks in a pool, a limited number at a time; yield (number, result) as they finish. See `Engine.run`.
 
     Args:
-        starting: entered around whatever may start a process.
+        begin: submits one task to the pool.
     """
     running: dict[Future[Result], int] = {}
     failed: dict[int, BaseException] = {}
@@ -153,8 +203,7 @@ def submit(
     while True:
         if not failed:
             for number, task in islice(waiting, at_once - len(running)):
-                with starting():
-                    future = pool.submit(function, task)
+                future = begin(task)
                 running[future] = number
                 future.add_done_callback(finished.put)
         elif all(number > min(failed) for number in running.values()):

@@ -23,10 +23,11 @@ import msgspec
 import pytest
 
 import packtool
+from packtool import __version__
 from packtool.cli import run as main
 from packtool.commands import count_rows
 from packtool.engines import Cluster, cluster
-from packtool.engines.cluster import OnWorker
+from packtool.engines.cluster import on_worker
 from packtool.errors import DataError, PacktoolError
 from packtool.storage import manifest as manifests
 from tests.engines.test_processes import fail_from_three, square
@@ -42,19 +43,18 @@ COPIES = tuple(f"copy-{number}" for number in range(5))
 
 
 def test_a_task_brings_its_result_and_what_it_reported(tmp_path: Path) -> None:
-    assert OnWorker(square, tmp_path)(7) == (49, 7)
+    assert on_worker(square, tmp_path, __version__, 7) == (49, 7)
 
 
 def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = OnWorker(square, tmp_path)
     monkeypatch.setattr(cluster, "__version__", "0.0.1")
     with pytest.raises(DataError, match=r"has packtool 0\.0\.1, but the command is packtool .* Install the same"):
-        task(7)
+        on_worker(square, tmp_path, __version__, 7)
 
 
 def test_files_that_a_worker_does_not_see(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"gone: the worker on .* doesn't see it\. Choose an output on a file system"):
-        OnWorker(square, tmp_path / "gone")(7)
+        on_worker(square, tmp_path / "gone", __version__, 7)
 
 
 def test_nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from packtool.engines.threads import CLOSING
+from packtool.engines.local import CLOSING
 from packtool.storage.uploads import UPLOADS
 from tests.interop.object_store import LARGE, ROOT, failing, files_below, good, left, packtool, require_same
 

@@ -1,6 +1,8 @@
-"""Run tasks on processes: in this one for one worker, otherwise in a pool of others.
+"""Run tasks on this machine: on threads, or on processes for what holds Python's interpreter lock.
 
-Where every task needs what takes long to load, one process loads it and forks the workers:
+Threads suit NumPy, Arrow, xxhash and the kernel, which release the lock for the heavy parts. One worker of `Processes`
+is the caller's own process; several are a pool of others. Where every task needs what takes long to load, one process
+loads it and forks the workers:
 
     caller ── spawned ── server ── forked ── workers
               loads, hands out tasks         share its memory until they write to it
@@ -18,21 +20,77 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
+from threading import Event, Semaphore
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from packtool.engines.engine import Advance, Engine, Result, Task, Worker, submit
-from packtool.engines.script import without_script
 from packtool.errors import PacktoolError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnContext
 
+CLOSING = 2
+"""Tasks that may wait for a disk or a network while as many as there are workers compute."""
+
+
+class Threads(Engine):
+    """Threads of this process, which share its memory.
+
+    >>> dict(Threads(2).run(lambda task, worker: abs(task), [-1, 2]))
+    {0: 1, 1: 2}
+    """
+
+    def run(
+        self,
+        function: Callable[[Task, Worker], Result],
+        tasks: Sequence[Task],
+        *,
+        on_advance: Advance | None = None,
+        prepare: Callable[[], object] | None = None,
+        shared: Path | None = None,
+    ) -> Generator[tuple[int, Result], None, None]:
+        from concurrent.futures import ThreadPoolExecutor
+
+        stopped, computing = Event(), Semaphore(self.workers)
+
+        def call(task: Task) -> Result:
+            computing.acquire()
+            held = [computing.release]
+
+            def give_way() -> None:
+                while held:
+                    held.pop()()
+
+            try:
+                worker = Worker(on_advance, stopped, give_way)
+                worker.advance(0)
+                return function(task, worker)
+            finally:
+                give_way()
+
+        at_once = self.workers + CLOSING
+        with ThreadPoolExecutor(min(at_once, len(tasks) or 1), thread_name_prefix="packtool") as pool:
+            try:
+                yield from submit(lambda task: pool.submit(call, task), tasks, at_once)
+            finally:
+                stopped.set()
+                pool.shutdown(wait=True, cancel_futures=True)
+
+    @property
+    def processes(self) -> Engine:
+        return Processes(self.workers, self.share)
+
+    @property
+    def beside(self) -> Engine:
+        return Threads(1)
+
 
 class Processes(Engine):
-    """Processes of this machine."""
+    """Processes of this machine, for what holds the interpreter lock."""
 
     shares_memory = False
 
@@ -67,7 +125,7 @@ def _spawned(
     with _listening(context, on_advance) as progress:
         pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(lifeline, progress))
         try:
-            yield from submit(pool, partial(_call, function), tasks, 2 * workers, _starting)
+            yield from submit(_begins(pool, function), tasks, 2 * workers)
             pool.shutdown()
         except BrokenProcessPool:
             raise _worker_died() from None
@@ -144,7 +202,7 @@ def _serve(
         pool = ProcessPoolExecutor(workers, context, initializer=_start_forked, initargs=(below, above, progress))
         pool.submit(os.getpid).result()  # forks all of them, before there is any other thread
         _watch(lifeline)
-        for number, result in submit(pool, partial(_call, function), tasks, 2 * workers, _starting):
+        for number, result in submit(_begins(pool, function), tasks, 2 * workers):
             sender.send((number, result))
         pool.shutdown()
         sender.send((-1, None))
@@ -163,23 +221,71 @@ def _worker_died() -> PacktoolError:
     )
 
 
+def _begins(pool: ProcessPoolExecutor, function: Callable[[Task, Worker], Result]) -> Callable[[Task], Future[Result]]:
+    """Return what begins a task in a pool, which may start a process for it."""
+
+    def begin(task: Task) -> Future[Result]:
+        with _starting():
+            return pool.submit(_call, function, task)
+
+    return begin
+
+
 @contextmanager
 def _starting() -> Iterator[None]:
     """Start a process in the block with Ctrl-C and SIGTERM blocked, so that it never gets them, not even while it
     imports."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
-        with without_script():
+        with WITHOUT_SCRIPT:
             yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _WithoutScript:
+    """Hides the caller's script from processes that are started in the block, so that they don't run it again.
+
+    A process that Python spawns imports the script of its parent, which would otherwise have to be guarded by
+    ``if __name__ == "__main__"``. Several threads may hide it at the same time: the last of them puts it back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._blocks = 0
+        self._script = sys.modules["__main__"]
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._blocks:
+                self._script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+            self._blocks += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._blocks -= 1
+            if not self._blocks:
+                sys.modules["__main__"] = self._script
+
+
+WITHOUT_SCRIPT = _WithoutScript()
 
 
 @contextmanager
 def _listening(context: SpawnContext, on_advance: Advance | None) -> Iterator[Connection]:
     """Yield the end of a pipe to which workers report progress; a thread listens at the other end."""
     receiver, sender = context.Pipe(duplex=False)
-    listener = threading.Thread(target=_listen, args=(receiver, on_advance), daemon=True)
+
+    def listen() -> None:
+        # Ends when the last writer is gone. Messages are far below PIPE_BUF, so writers need no lock that a killed
+        # worker could keep.
+        with suppress(EOFError, OSError):
+            while True:
+                amount = int.from_bytes(receiver.recv_bytes(), "little")
+                if on_advance is not None:
+                    on_advance(amount)
+
+    listener = threading.Thread(target=listen, daemon=True)
     listener.start()
     try:
         yield sender
@@ -189,23 +295,18 @@ def _listening(context: SpawnContext, on_advance: Advance | None) -> Iterator[Co
         receiver.close()
 
 
-def _listen(receiver: Connection, on_advance: Advance | None) -> None:
-    # Ends when the last writer is gone. Messages are far below PIPE_BUF, so writers need no lock that a killed worker
-    # could keep.
-    with suppress(EOFError, OSError):
-        while True:
-            amount = int.from_bytes(receiver.recv_bytes(), "little")
-            if on_advance is not None:
-                on_advance(amount)
-
-
 _this_worker: list[Worker] = []
 """In a process of a pool: what its tasks see of it, since what starts it can't hand it to them."""
 
 
 def _start_worker(lifeline: Connection, progress: Connection) -> None:
     """Set up a worker: leave Ctrl-C and SIGTERM to the parent, and exit when the parent closes the lifeline or dies."""
-    _this_worker[:] = [Worker(partial(_send, progress))]
+
+    def report(amount: int) -> None:
+        with suppress(OSError):
+            progress.send_bytes(amount.to_bytes(8, "little"))
+
+    _this_worker[:] = [Worker(report)]
     _watch(lifeline)
 
 
@@ -230,8 +331,3 @@ def _watch(lifeline: Connection) -> None:
             os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
-
-
-def _send(sender: Connection, amount: int) -> None:
-    with suppress(OSError):
-        sender.send_bytes(amount.to_bytes(8, "little"))
