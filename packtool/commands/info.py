@@ -18,10 +18,9 @@ from msgspec import UnsetType
 
 from packtool.commands.inputs import find_files
 from packtool.commands.places import result_path
-from packtool.corpus.fields import CONVERSATION, Fields
 from packtool.corpus.first import begins_with_conversation
 from packtool.corpus.read import SpanReader
-from packtool.corpus.records import Span
+from packtool.corpus.records import CONVERSATION, Fields, Span
 from packtool.errors import DataError
 from packtool.metrics.ratios import ratio
 from packtool.options.arguments import command_line

@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 
 from packtool.corpus.discover import find
-from packtool.corpus.records import CorpusFile
-from packtool.corpus.walk import shown
+from packtool.corpus.records import CorpusFile, shown
 from packtool.places.url import is_remote
 from packtool.warnings import warn
 

@@ -17,7 +17,7 @@ from packtool.corpus.discover import STDIN, copy_stdin
 from packtool.corpus.filters import size
 from packtool.corpus.first import begins_with_conversation
 from packtool.corpus.read import SpanReader
-from packtool.corpus.records import CorpusFile
+from packtool.corpus.records import CorpusFile, Fields
 from packtool.engines import Engine, Worker
 from packtool.errors import UsageError
 from packtool.options.stats import StatsArguments
@@ -137,7 +137,7 @@ def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
     tokens: list[int] = []
     rejected: dict[str, int] = {}
     for span, file in zip(task.spans, task.files, strict=True):
-        for batch in SpanReader(file, span, context.text_field):
+        for batch in SpanReader(file, span, Fields(context.text_field)):
             sizes = [size(document) for document in batch.documents]
             words += [in_words for in_words, _ in sizes]
             characters += [in_characters for _, in_characters in sizes]

@@ -12,10 +12,9 @@ from packtool.commands.conversations import AUTO, chat_of, check_conversations, 
 from packtool.commands.inputs import find_files
 from packtool.conversations.chat import Chat
 from packtool.corpus.discover import STDIN
-from packtool.corpus.fields import Fields
 from packtool.corpus.filters import Filters
 from packtool.corpus.first import begin_with_conversation, begins_with_conversation
-from packtool.corpus.records import CorpusFile
+from packtool.corpus.records import CorpusFile, Fields
 from packtool.errors import UsageError
 from packtool.options.check import given, refuse
 from packtool.options.declare import flag, names_recorded

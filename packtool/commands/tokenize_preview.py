@@ -5,9 +5,8 @@ from __future__ import annotations
 from packtool.commands.result import SeenFile
 from packtool.commands.tokenize_options import Source
 from packtool.corpus import blocks
-from packtool.corpus.fields import Fields
 from packtool.corpus.read import SpanReader
-from packtool.corpus.records import CorpusFile, Span
+from packtool.corpus.records import CorpusFile, Fields, Span
 from packtool.storage.names import OFFSET, ORIGIN, token_dtype
 from packtool.tokenizing.encoders import reference_tokenizer
 from packtool.tokenizing.estimate import estimate

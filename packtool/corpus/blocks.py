@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from packtool.corpus.open import open_raw
+from packtool.corpus.file_bytes import open_raw
 from packtool.corpus.parquet import row_groups
 from packtool.corpus.records import Block, CorpusFile, Span, UnusableFileError
 

@@ -6,24 +6,18 @@ import csv
 import io
 import json
 import re
-import stat
 from codecs import BOM_UTF8
 from pathlib import Path, PurePosixPath
 
-from packtool.corpus.open import (
-    PARQUET_MAGIC,
-    SUFFIXES,
-    in_store,
-    looks_like_utf16,
-    open_raw,
-    open_stream,
-    sniff,
-)
-from packtool.corpus.records import CorpusFile, UnusableFileError, read_up_to
-from packtool.corpus.walk import shown
+from packtool.corpus.decompress import SUFFIXES, DecompressedStream, sniff
+from packtool.corpus.file_bytes import open_raw, read_up_to, state_of
+from packtool.corpus.records import CorpusFile, UnusableFileError, shown
 from packtool.errors import DataError
 from packtool.places.url import is_remote
 
+_PARQUET_MAGIC = b"PAR1"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+"""Byte order marks, also of UTF-32."""
 _BY_SUFFIX = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -46,10 +40,7 @@ def suffix_format(name: str) -> str | None:
     >>> suffix_format("a/b.jsonl.gz"), suffix_format("README.md"), suffix_format("dataset_info.json")
     ('jsonl', None, None)
     """
-    path = PurePosixPath(name)
-    if path.name in _METADATA:
-        return None
-    return _BY_SUFFIX.get(_suffix(name))
+    return None if PurePosixPath(name).name in _METADATA else _BY_SUFFIX.get(_suffix(name))
 
 
 def _suffix(name: str) -> str:
@@ -67,28 +58,29 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
         DataError: it can't be read, or is not a regular file.
     """
     try:
-        size, modified, inode = _stat(location)
+        size, modified, inode = state_of(location)
+        if not is_remote(location) and not Path(location).is_file():
+            what, remedy = "a pipe or device, which can't be read twice", "send it to standard input and give - instead"
+            raise DataError("not-a-file", what, remedy=remedy, where=shown(location))
         raw = open_raw(location)
         try:
             head = read_up_to(raw, _HEAD)
         finally:
             raw.close()
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise DataError(
-            "unreadable-input", f"can't be read ({reason})", remedy="check it", where=shown(location)
-        ) from None
+        what = f"can't be read ({(error.strerror or str(error)).lower()})"
+        raise DataError("unreadable-input", what, remedy="check it", where=shown(location)) from None
     compression = sniff(head)
     problem = ""
     if compression:
-        stream = open_stream(open_raw(location), compression)
+        stream = DecompressedStream(open_raw(location), compression)
         try:
             head = read_up_to(stream, _HEAD)
         except UnusableFileError:
             head = b""  # reading will tell, and say what is lost
         finally:
             stream.close()
-    if looks_like_utf16(head):
+    if head.startswith(_UTF16):
         problem = "UTF-16 text; packtool reads UTF-8"
     kind = format or format_of(name, head)
     if kind == "parquet" and compression:
@@ -98,23 +90,6 @@ def classify(name: str, location: str, format: str | None) -> CorpusFile:
     if kind in ("csv", "tsv") and not format and looks_like_table(head, ";"):
         problem = "values separated by semicolons; packtool reads commas (csv) and tabs (tsv)"
     return CorpusFile(shown(name), location, size, kind, compression, modified, inode, problem)
-
-
-def _stat(location: str) -> tuple[int, int, int]:
-    """Return bytes, modification time and inode."""
-    if is_remote(location):
-        place, name = in_store(location)
-        size, modified = place.modified(name) or (0, 0)
-        return size, modified, 0
-    status = Path(location).stat()
-    if not stat.S_ISREG(status.st_mode):
-        raise DataError(
-            "not-a-file",
-            "a pipe or device, which can't be read twice",
-            remedy="send it to standard input and give - instead",
-            where=shown(location),
-        )
-    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def format_of(name: str, head: bytes) -> str:
@@ -132,7 +107,7 @@ def format_of(name: str, head: bytes) -> str:
     >>> format_of("export.dat", b"id,text\\n1,some words\\n2,more\\n"), format_of("a.csv", b"id\\ttext\\n1\\ta\\n")
     ('csv', 'tsv')
     """
-    if head.startswith(PARQUET_MAGIC):
+    if head.startswith(_PARQUET_MAGIC):
         return "parquet"
     by_name = _BY_SUFFIX.get(_suffix(name), "text")
     if by_name in ("jsonl", "parquet"):

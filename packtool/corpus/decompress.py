@@ -1,7 +1,7 @@
-"""Decompress member by member, strictly: only another member or padding may follow the last one.
+"""Decompress streams, recognised by their first bytes, member by member and strictly.
 
-The standard library's file classes take the end of a member for the end of the file when what follows is cut short or
-damaged, and would lose it silently.
+Only another member or padding may follow the last one. The standard library's file classes take the end of a member for
+the end of the file when what follows is cut short or damaged, and would lose it silently.
 """
 
 from __future__ import annotations
@@ -14,13 +14,39 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from packtool.corpus.records import UnusableFileError, in_words
+
+SUFFIXES = frozenset({".gz", ".zst", ".zstd", ".bz2", ".xz"})
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+    b"\xfd7zXZ\x00": "xz",
+}
 _READ = 1 << 16
+_STEP = 1 << 15
+"""Bytes decompressed at once."""
 _XZ_MEMORY = 1 << 29
 """An xz file names the size of its dictionary, up to 4 GiB; the highest preset of xz takes 65 MiB."""
 
 
-class Members:
-    """gzip, bz2, xz or zstd, in any number of members, which zstd calls frames.
+def sniff(head: bytes) -> str:
+    """Return the compression that the first bytes of a file announce, or "".
+
+    >>> sniff(b"\\x1f\\x8b\\x08"), sniff(b"{}")
+    ('gzip', '')
+    """
+    for magic, name in _MAGIC.items():
+        if head.startswith(magic):
+            return name
+    skippable = len(head) >= 4 and 0x50 <= head[0] <= 0x5F and head[1:4] == b"\x2a\x4d\x18"
+    return "zstd" if skippable else ""
+
+
+class DecompressedStream:
+    """The bytes of a gzip, bz2, xz or zstd file, which may have several members (zstd calls them frames).
+
+    What comes before damage is certain only where checksums cover it: up to the end of the last whole member.
 
     Args:
         raw: the file.
@@ -33,19 +59,37 @@ class Members:
 
     def __init__(self, raw: Any, kind: str) -> None:
         self._raw = raw
+        self._kind = kind
         self._make, self._error = _tools(kind)
         self._padded = kind in ("gzip", "xz")
         self._waiting = b""
         self._member: Any = None
         self._in = self._out = 0
         self.whole_in = self.whole_out = 0
+        self._damage: UnusableFileError | None = None
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int, /) -> bytes:
         """Read at most `size` bytes; none at the end.
 
         Raises:
-            EOFError, OSError: damaged.
+            UnusableFileError: damaged. All that came before the damage is given first.
         """
+        if self._damage is not None:
+            raise self._damage
+        parts: list[bytes] = []
+        held = 0
+        try:
+            while held < size and (part := self._some(min(size - held, _STEP))):
+                parts.append(part)
+                held += len(part)
+        except (OSError, EOFError, self._error) as error:
+            self._damage = UnusableFileError("damaged-file", f"damaged {self._kind} stream: {in_words(error)}")
+            if not held:
+                raise self._damage from None
+        return b"".join(parts)
+
+    def _some(self, size: int) -> bytes:
+        """Decompress a little; nothing at the end."""
         while True:
             if self._member is None and not self._begin():
                 return b""
@@ -54,10 +98,7 @@ class Members:
                 data, self._waiting = self._waiting or self._take(), b""
                 if not data:
                     raise EOFError("it ends too early")
-            try:
-                out: bytes = self._member.decompress(data, size)
-            except self._error as error:
-                raise OSError(str(error)) from None
+            out: bytes = self._member.decompress(data, size)
             self._out += len(out)
             if self._member.eof:
                 self._waiting = self._member.unused_data
@@ -80,18 +121,43 @@ class Members:
             self.whole_in = self._in
         return bool(self._waiting)
 
-    def close(self) -> None:
-        """Give back the memory of the current member."""
-        self._member = None
-
     def _take(self) -> bytes:
         data: bytes = self._raw.read(_READ)
         self._in += len(data)
         return data
 
+    def release(self) -> None:
+        """Give back the memory of the current member; the file stays open."""
+        self._member = None
+
+    def close(self) -> None:
+        self.release()
+        self._raw.close()
+
+
+def open_stream(raw: Any, compression: str) -> Any:
+    """Open a file's bytes, decompressed."""
+    return DecompressedStream(raw, compression) if compression else raw
+
+
+def _tools(kind: str) -> tuple[Callable[[], Any], type[Exception]]:
+    """Return a factory for decompressors of one member, and the errors they raise."""
+    if kind == "gzip":
+        return _Gzip, zlib.error
+    if kind == "bz2":
+        return bz2.BZ2Decompressor, OSError
+    if kind == "xz":
+        return partial(lzma.LZMADecompressor, memlimit=_XZ_MEMORY), lzma.LZMAError
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+
+    return zstd.ZstdDecompressor, zstd.ZstdError
+
 
 class _Gzip:
-    """zlib's decompressor with the manners of those of bz2 and lzma."""
+    """zlib's decompressor with the interface of those of bz2 and lzma."""
 
     def __init__(self) -> None:
         self._zlib = zlib.decompressobj(zlib.MAX_WBITS | 16)
@@ -113,22 +179,3 @@ class _Gzip:
         out = self._zlib.decompress(self._zlib.unconsumed_tail + data, size)
         self._full = len(out) == size  # there may be more to come without input
         return out
-
-
-def _tools(kind: str) -> tuple[Callable[[], Any], type[Exception]]:
-    """Return a factory for decompressors of one member, and the errors they raise."""
-    if kind != "zstd":
-        return _TOOLS[kind]
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
-
-    return zstd.ZstdDecompressor, zstd.ZstdError
-
-
-_TOOLS: dict[str, tuple[Callable[[], Any], type[Exception]]] = {
-    "gzip": (_Gzip, zlib.error),
-    "bz2": (bz2.BZ2Decompressor, OSError),
-    "xz": (partial(lzma.LZMADecompressor, memlimit=_XZ_MEMORY), lzma.LZMAError),
-}

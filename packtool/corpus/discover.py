@@ -1,4 +1,7 @@
-"""Expand what the command line names (files, directories, globs, URLs, standard input) to a list of files."""
+"""Expand what the command line names (files, directories, globs, URLs, standard input) to a list of files.
+
+Each file is listed once, in an order that does not depend on the machine.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,17 @@ import glob
 import os
 import re
 import shutil
+import stat
 import sys
 from collections.abc import Sequence
 from itertools import takewhile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from packtool.corpus import walk
 from packtool.corpus.classify import classify, suffix_format
-from packtool.corpus.records import CorpusFile
-from packtool.corpus.walk import Entry, shown
+from packtool.corpus.file_bytes import in_store
+from packtool.corpus.records import CorpusFile, shown
 from packtool.errors import DataError, UsageError
 from packtool.places.url import is_remote
 
@@ -34,6 +37,28 @@ class FoundFiles(msgspec.Struct, frozen=True):
 
     files: list[CorpusFile]
     skipped: list[str] = []
+    repeated: list[str] = []
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """One thing that is not a directory.
+
+    Attributes:
+        name: relative to the place that was searched.
+        location: local path or URL.
+        problem: why it can't be read: not a regular file, or a link to nothing.
+    """
+
+    name: str
+    location: str
+    problem: str = ""
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    """What lies where an argument points: sorted by name; `searched` if it names a directory, or a URL like one."""
+
+    entries: list[_Entry]
+    searched: bool = False
     repeated: list[str] = []
 
 
@@ -56,13 +81,13 @@ def find(
         DataError: nothing there, or it can't be read.
     """
     where = str(location)
-    entries, searched, repeated = _remote(where) if is_remote(where) else _local(where)
+    listed = _remote(where) if is_remote(where) else _local(where)
     wanted, skipped = [], []
-    for entry in entries:
+    for entry in listed.entries:
         name = shown(entry.name)
-        if (include and not _any(name, include)) or _any(name, exclude):
+        if (include and not _matches_any(name, include)) or _matches_any(name, exclude):
             continue
-        if searched and not include and suffix_format(name) is None:
+        if listed.searched and not include and suffix_format(name) is None:
             skipped.append(name)
             continue
         if entry.problem:
@@ -70,9 +95,9 @@ def find(
             raise DataError("unreadable-input", entry.problem, remedy=remedy, where=shown(entry.location))
         wanted.append(entry)
     if not wanted:
-        raise _nothing(where, bool(entries), skipped)
+        raise _nothing(where, bool(listed.entries), skipped)
     files = [classify(entry.name, entry.location, format) for entry in wanted]
-    return FoundFiles(files, skipped, [shown(each) for each in repeated])
+    return FoundFiles(files, skipped, [shown(each) for each in listed.repeated])
 
 
 def copy_stdin(directory: Path, format: str | None = None) -> CorpusFile:
@@ -97,31 +122,100 @@ def _nothing(where: str, any_there: bool, skipped: Sequence[str]) -> DataError:
     return DataError("missing-input", what, remedy=remedy, where=shown(where))
 
 
-def _local(location: str) -> tuple[list[Entry], bool, list[str]]:
-    """List the entries that a local argument names, whether a directory was searched, and repeated directories."""
+def _local(location: str) -> _Listed:
     path = Path(location)
     if path.is_dir():
-        entries, repeated = walk.local(location)
-        return entries, True, repeated
+        return _below(location)
     if os.path.lexists(location):
-        return [Entry(path.name, location)], False, []
+        return _Listed([_Entry(path.name, location)])
     if not glob.has_magic(location):
         raise DataError("missing-input", "no such file or directory", remedy="check the path", where=shown(location))
     base = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts))
     matches = sorted(glob.glob(location, recursive=True), key=os.fsencode)  # noqa: PTH207 - also absolute
-    return [Entry(os.path.relpath(each, base), each) for each in matches if not Path(each).is_dir()], False, []
+    return _Listed([_Entry(os.path.relpath(each, base), each) for each in matches if not Path(each).is_dir()])
 
 
-def _remote(location: str) -> tuple[list[Entry], bool, list[str]]:
-    if not glob.has_magic(location):
-        entries = walk.remote(location, also_hidden=False)
-        return entries, entries != [Entry(entries[0].name, location)] if entries else True, []
-    base = "/".join(takewhile(lambda part: not glob.has_magic(part), location.split("/")))
-    entries = walk.remote(base, also_hidden=True)
-    return [entry for entry in entries if _matches(entry.location, location)], False, []
+def _below(top: str) -> _Listed:
+    """List the files under a local directory. Links are followed; each directory is entered once, by its own name
+    rather than by a link's.
+
+    Raises:
+        DataError: a directory can't be listed.
+    """
+    entries: list[_Entry] = []
+    repeated: list[str] = []
+    seen: set[tuple[int, int]] = set()
+    folders = [top]
+    links: list[str] = []  # followed last, so that a directory goes by its own name
+    while folders or links:
+        folder = folders.pop() if folders else links.pop()
+        try:
+            about = Path(folder).stat()
+            identity = (about.st_dev, about.st_ino)
+            if identity in seen:
+                repeated.append(folder)
+                continue
+            seen.add(identity)
+            with os.scandir(folder) as scanned:
+                inside = sorted(scanned, key=lambda each: os.fsencode(each.name), reverse=True)
+        except OSError as error:
+            what = f"the directory can't be read ({_reason(error)})"
+            remedy = "give access to it, or name the files beside it one by one"
+            raise DataError("unreadable-input", what, remedy=remedy, where=shown(folder)) from None
+        for each in inside:
+            if _is_hidden(each.name):
+                continue
+            if Path(each.path).is_dir():
+                (links if each.is_symlink() else folders).append(each.path)
+            else:
+                entries.append(_Entry(os.path.relpath(each.path, top), each.path, _problem(each.path)))
+        links.sort(key=os.fsencode, reverse=True)
+    entries.sort(key=lambda entry: os.fsencode(entry.name))
+    return _Listed(entries, searched=True, repeated=sorted(repeated))
 
 
-def _any(name: str, patterns: Sequence[str]) -> bool:
+def _problem(path: str) -> str:
+    try:
+        kind = Path(path).stat().st_mode
+    except OSError as error:
+        what = "a link that leads nowhere" if Path(path).is_symlink() else "can't be read"
+        return f"{what} ({_reason(error)})"
+    return "" if stat.S_ISREG(kind) else "not a regular file but a pipe, socket or device"
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _remote(location: str) -> _Listed:
+    """List the files under a URL, or those that match it; the file itself if it is one.
+
+    Raises:
+        DataError: the store does not answer.
+    """
+    if glob.has_magic(location):
+        base = "/".join(takewhile(lambda part: not glob.has_magic(part), location.split("/")))
+        # Hidden files, too: whether the pattern is to match them, it says itself.
+        return _Listed([entry for entry in _below_url(base) if _matches(entry.location, location)])
+    place, name = in_store(location)
+    if name and place.modified(name) is not None:
+        return _Listed([_Entry(PurePosixPath(name).name, location)])
+    entries = _below_url(location)
+    plain = [entry for entry in entries if not any(map(_is_hidden, PurePosixPath(entry.name).parts))]
+    return _Listed(plain, searched=True)
+
+
+def _below_url(base: str) -> list[_Entry]:
+    place, name = in_store(base)
+    return [_Entry(each, f"{base.rstrip('/')}/{each}") for each in place.below(name).names()]
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether searches leave out a file or folder of this name."""
+    return name[0] in "._"
+
+
+def _matches_any(name: str, patterns: Sequence[str]) -> bool:
     own = name.rpartition("/")[2]
     return any(_matches(name if "/" in pattern else own, pattern) for pattern in patterns)
 

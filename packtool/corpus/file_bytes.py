@@ -1,70 +1,225 @@
-"""Read a file of the corpus: hash it on the way, and check that it is still the file that was listed."""
+"""Read a file of the corpus, local or in an object store: hash it, and check that it stays the file that was listed.
+
+A file that is read more than once must have the same bytes each time. Files that several blocks share, and those whose
+readers go to places of their own choice, are read again for their digest. Every page that was read is hashed, so the
+digest is known to be that of the bytes that were tokenized.
+"""
 
 from __future__ import annotations
 
+import errno
+import io
 import os
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, TypeAlias
 
+import numpy as np
 import xxhash
 
-from packtool.corpus.open import in_store, open_raw
-from packtool.corpus.pages import PagedFile, Pages
-from packtool.corpus.records import CorpusFile
-from packtool.corpus.walk import shown
+from packtool.corpus.records import CorpusFile, shown
 from packtool.errors import DataError
-from packtool.places.url import is_remote
+from packtool.places.store import StorePlace
+from packtool.places.url import is_remote, require_no_secret
 
-_DRAIN = 1 << 22
+PAGE = 1 << 18
+"""Bytes of a page."""
+Packed: TypeAlias = bytes
+"""Numbers and hashes of pages, 12 bytes each."""
 OTHER_BYTES = "it was read twice, and held other bytes each time"
+_SEEN = np.dtype([("page", "<u4"), ("hash", "<u8")])
+_DRAIN = 1 << 22
 
 
-class FileBytes:
+def in_store(location: str) -> tuple[StorePlace, str]:
+    """Split a URL into its bucket and the name inside it.
+
+    Raises:
+        UsageError: the URL holds credentials.
+
+    >>> in_store("s3://bucket/a/b.jsonl")
+    (StorePlace('s3://bucket'), 'a/b.jsonl')
+    """
+    require_no_secret(location)
+    scheme, _, rest = location.partition("://")
+    bucket, _, name = rest.partition("/")
+    return StorePlace(f"{scheme}://{bucket}"), name.rstrip("/")
+
+
+def open_raw(location: str) -> Any:
+    """Open a file's own bytes, seekable."""
+    return StoreFile(*in_store(location)) if is_remote(location) else io.FileIO(location)
+
+
+def state_of(location: str, handle: int | None = None) -> tuple[int, int, int]:
+    """Return the size in bytes, the modification time in ns and the inode of a file; of a remote one 0 for an inode.
+
+    Args:
+        handle: of the local file, if it is open: another file may have its name by now.
+    """
+    if is_remote(location):
+        place, name = in_store(location)
+        return (*(place.modified(name) or (0, 0)), 0)
+    status = Path(location).stat() if handle is None else os.fstat(handle)
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def read_up_to(stream: Any, size: int) -> bytes:
+    """Read up to this many bytes of a stream, however few it gives at a time."""
+    parts, left = [], size
+    while left and (data := stream.read(left)):
+        parts.append(data)
+        left -= len(data)
+    return b"".join(parts)
+
+
+class StoreFile(io.RawIOBase):
+    """A file of an object store, each read of which is a request.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+
+    def __init__(self, place: StorePlace, name: str) -> None:
+        size = place.size(name)
+        if size is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), place.where(name))
+        self._place, self._name = place, name
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read as of any file; nothing at the end."""
+        left = max(self._size - self._at, 0)
+        count = left if size < 0 else min(size, left)
+        if not count:
+            return b""
+        (data,) = self._place.ranges(self._name, np.array([self._at]), np.array([count]))
+        self._at += count
+        return bytes(data)
+
+
+class Pages:
+    """The hash of every page of a file that was read so far.
+
+    >>> pages = Pages()
+    >>> pages.see(0, b"abc"), pages.see(0, b"abc"), pages.see(0, b"abd")
+    (True, True, False)
+    """
+
+    def __init__(self) -> None:
+        self._hashes: dict[int, int] = {}
+
+    def see(self, page: int, data: bytes | memoryview) -> bool:
+        """Record the content of a page; return whether it is unchanged."""
+        digest = xxhash.xxh3_64_intdigest(data)
+        return self._hashes.setdefault(page, digest) == digest
+
+    def packed(self) -> Packed:
+        """Pack all of it for `agree`."""
+        seen = np.empty(len(self._hashes), _SEEN)
+        seen["page"], seen["hash"] = list(self._hashes), np.array(list(self._hashes.values()), np.uint64)
+        return seen.tobytes()
+
+
+def agree(whole: Packed, parts: Packed) -> bool:
+    """Return whether pages hold what the whole file held when it was read.
+
+    Args:
+        whole: packed pages of all of the file, in order.
+        parts: packed pages of those that were read.
+    """
+    all_pages, some = np.frombuffer(whole, _SEEN), np.frombuffer(parts, _SEEN)
+    if len(some) and int(some["page"].max()) >= len(all_pages):
+        return False
+    return bool((all_pages["hash"][some["page"]] == some["hash"]).all())
+
+
+class FileBytes(io.RawIOBase):
     """A file's own bytes.
 
     Args:
         file: as it was listed.
         hashed: hash what is read; it must then be read from beginning to end.
-        pages: of a file that is read more than once: what is read must be what was read before.
-
-    Attributes:
-        raw: the file, for what reads at places of its own choice.
+        pages: of a file that is read more than once: what is read must be what was read before. Only whole pages are
+            read then.
 
     Raises:
-        DataError: it is not there any more, or another one is.
+        DataError: it is not there any more, or another one is; later, it changed.
     """
 
-    closed = False
-
     def __init__(self, file: CorpusFile, *, hashed: bool = False, pages: Pages | None = None) -> None:
+        super().__init__()
         self._file = file
         try:
-            self._own: Any = open_raw(file.location)
+            self._raw: Any = open_raw(file.location)
         except FileNotFoundError:
             raise changed(file, "it is gone") from None
-        self.raw: Any = self._own if pages is None else PagedFile(self._own, pages, self._fail)
         self._hash = xxhash.xxh3_128() if hashed else None
+        self._pages = pages
+        self._at = 0
+        self._first = 0  # offset of what is held
+        self._held = b""
         try:
             self.require_unchanged()
         except BaseException:
-            self.raw.close()
+            self.close()
             raise
 
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
     def read(self, size: int = -1, /) -> bytes:
-        """Read the next bytes, at most `size`."""
-        data: bytes = self.raw.read(size)
+        """Read the next bytes, at most `size`; all that are left if it is negative."""
+        if size < 0:
+            size = max(self._file.bytes - self._at, 0)
+        data: bytes = self._raw.read(size) if self._pages is None else self._read_pages(size, self._pages)
+        self._at += len(data)
         if self._hash is not None:
             self._hash.update(data)
         return data
 
-    def seek(self, offset: int, /) -> object:
+    def _read_pages(self, size: int, pages: Pages) -> bytes:
+        """Read from the pages that are held, or load those around the next bytes."""
+        here = self._at - self._first
+        if here < 0 or here + size > len(self._held):
+            first, last = self._at // PAGE, -(-(self._at + size) // PAGE)
+            self._raw.seek(first * PAGE)
+            self._first, self._held = first * PAGE, read_up_to(self._raw, (last - first) * PAGE)
+            here = self._at - self._first
+            view = memoryview(self._held)
+            for number in range(-(-len(view) // PAGE)):
+                if not pages.see(first + number, view[number * PAGE : (number + 1) * PAGE]):
+                    self.require_unchanged()
+                    raise changed(self._file, OTHER_BYTES)
+        return self._held[here : here + size]
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Go to a place; not where the file is hashed."""
         assert self._hash is None
-        return self.raw.seek(offset)
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.bytes}[whence]
+        if self._pages is None:
+            self._raw.seek(self._at)
+        return self._at
 
     def tell(self) -> int:
         """Return how far it was read."""
-        position: int = self.raw.tell()
-        return position
+        return self._at
 
     def digest(self) -> str:
         """Hash the whole file, including what readers skipped: xxh3-128, hex."""
@@ -79,24 +234,16 @@ class FileBytes:
         Raises:
             DataError: its size, modification time or inode is another than when it was listed.
         """
-        if is_remote(self._file.location):
-            place, name = in_store(self._file.location)
-            now = (*(place.modified(name) or (0, 0)), 0)
-        else:
-            stat = os.fstat(self._own.fileno())
-            now = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
+        local = not isinstance(self._raw, StoreFile)
+        now = state_of(self._file.location, self._raw.fileno() if local else None)
         listed = (self._file.bytes, self._file.modified, self._file.inode)
         if now != listed:
             what = f"it had {listed[0]:,} bytes and has {now[0]:,}" if now[0] != listed[0] else "it was written to"
             raise changed(self._file, "another file is in its place" if now[2] != listed[2] else what)
 
-    def _fail(self) -> NoReturn:
-        self.require_unchanged()
-        raise changed(self._file, OTHER_BYTES)
-
     def close(self) -> None:
-        """Close the file."""
-        self.raw.close()
+        super().close()
+        self._raw.close()
 
 
 def changed(file: CorpusFile, what: str) -> DataError:
@@ -107,3 +254,22 @@ def changed(file: CorpusFile, what: str) -> DataError:
         remedy="run the command again once nothing writes to the input",
         where=shown(file.location),
     )
+
+
+def file_digest(file: CorpusFile, pages: Pages | None = None) -> str:
+    """Hash a file as stored: xxh3-128, hex.
+
+    Args:
+        file: the file.
+        pages: what was read of it before; afterwards all of it.
+
+    Raises:
+        DataError: it changed since it was listed, or holds other bytes than when it was read before.
+    """
+    source = FileBytes(file, hashed=True, pages=pages)
+    try:
+        digest = source.digest()
+        source.require_unchanged()
+        return digest
+    finally:
+        source.close()

@@ -7,9 +7,8 @@ from contextlib import closing
 from itertools import chain
 from typing import Any
 
-from packtool.corpus.fields import CONVERSATION, Fields
 from packtool.corpus.read import SpanReader
-from packtool.corpus.records import CorpusFile, RecordBatch, Span
+from packtool.corpus.records import CONVERSATION, CorpusFile, Fields, RecordBatch, Span
 from packtool.errors import DataError
 
 _FILES = 10

@@ -1,54 +1,68 @@
-"""JSON Lines: one object a line, the text in one of its fields."""
+"""JSON Lines: one object a line, the text in one of its fields.
+
+A chunk of lines is parsed as a whole where nothing in it needs a closer look. Otherwise each of its lines is parsed by
+itself, and where that fails judged by the standard library's parser, which says what is wrong.
+"""
 
 from __future__ import annotations
 
+import codecs
+import functools
 import json
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from packtool.corpus.fields import Fields, Literal, UnusableFieldError, no_conversation, record_type, scalar
-from packtool.corpus.json_values import (
-    ending,
-    fields_of,
-    ids_of,
-    is_utf8,
-    kind_of,
-    raw_field,
-    require_whole,
-    same_depth,
+from packtool.corpus.records import (
+    RECORD_BYTES,
+    Fields,
+    Literal,
+    Readable,
+    RecordBatch,
+    UnusableFieldError,
+    no_conversation,
+    reject,
+    scalar,
+    too_large,
 )
-from packtool.corpus.lines import line_batches
-from packtool.corpus.long_string import LongString
-from packtool.corpus.open import Readable
-from packtool.corpus.records import RECORD_BYTES, RecordBatch, reject, too_large
+from packtool.corpus.text import LONG, checked, line_batches
 
-LONG = 1 << 23
-"""Lines of more bytes are never held as one `str`, which can take four bytes for each character."""
+PIECE = 1 << 20
+"""Bytes of a long string that are decoded at a time."""
+_DEPTH = 1000
+"""Calls that a parser may nest; each level of JSON takes one. From Python 3.12 on parsers have a limit of their own."""
+_SMALL = 1 << 18
+"""Bytes that are decoded sooner than Arrow is loaded, which checks several times as fast."""
 _REJECTS = 1 << 12
 """Records of a batch that can't be used, about: each takes some hundred bytes, and a line may have one."""
 _NEWLINE, _RETURN, _OPEN, _CLOSE = b"\n\r{}"
 _SPACE = b" \t\r\n"
 """What JSON takes for whitespace."""
 _BLANK = re.compile(rb"(?:[ \t\r]*+\n)++")
+_SCALAR = str | int | float | bool | None
+_Found = tuple[Any, list[str | None]]
+"""The document of a line, and the scalars beside it."""
+_MISSING = object()
 
 
 def read_jsonl(
-    stream: Readable, fields: Fields | str, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
+    stream: Readable, fields: Fields, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
 ) -> Iterator[RecordBatch]:
     """Read the documents of the lines that begin in bytes [start, stop).
 
     Args:
         stream: uncompressed bytes.
-        fields: to read, or the name of the text field alone. Dots go down into nested objects (`a.b`), else a field may
-            have the dotted name.
+        fields: to read. Dots go down into nested objects (`a.b`), else a field may have the dotted name.
         start, stop: see `line_chunks`.
         limit: bytes of a line; longer ones are rejected.
     """
-    parser = _Parser(Fields(fields) if isinstance(fields, str) else fields, limit)
+    parser = _Parser(fields, limit)
 
     def parse(lines: bytes | bytearray) -> list[RecordBatch]:
         with same_depth():
@@ -61,11 +75,9 @@ def read_jsonl(
 class _Parser:
     def __init__(self, fields: Fields, limit: int) -> None:
         self._fields = fields
-        self._field = fields.text
         self._limit = limit
-        self._path = fields.text.split(".")
         self._decoder: Any = None
-        if (typed := record_type(fields)) is not None:
+        if (typed := _record_type(fields)) is not None:
             kind, (self._value, *self._getters) = typed
             self._decoder = msgspec.json.Decoder(kind)
 
@@ -105,7 +117,7 @@ class _Parser:
 
     def slow(self, lines: bytes | bytearray) -> Iterator[RecordBatch]:
         """Parse one line after another, with the reason for each that can't be used."""
-        batch, numbers = self._empty(), list[int]()
+        batch, numbers = self._empty()
         view = memoryview(lines)
         at = 0
         while at < len(lines):
@@ -122,11 +134,10 @@ class _Parser:
                 parsed = self._line(line)
             except UnusableFieldError as error:
                 code, reason = error.args
-                batch.rejects.append(reject(batch.records, code, reason, line[: len(line) - ending(line)]))
+                batch.rejects.append(reject(batch.records, code, reason, line[: len(line) - _ending(line)]))
                 if len(batch.rejects) == _REJECTS:
-                    batch.numbers = numbers
                     yield batch
-                    batch, numbers = self._empty(), list[int]()
+                    batch, numbers = self._empty()
             else:
                 if parsed is not None:
                     document, values = parsed
@@ -134,16 +145,16 @@ class _Parser:
                     numbers.append(batch.records)
                     for column, value in zip(batch.columns, values, strict=True):
                         column.append(value)
-        batch.numbers = numbers
         yield batch
 
-    def _empty(self) -> RecordBatch:
-        return RecordBatch(columns=[[] for _ in self._fields.columns])
+    def _empty(self) -> tuple[RecordBatch, list[int]]:
+        numbers: list[int] = []
+        return RecordBatch(numbers=numbers, columns=[[] for _ in self._fields.columns]), numbers
 
     def _line(self, line: memoryview) -> _Found | None:
         """Parse the text of a line and the fields kept beside it; None for a blank line."""
         if len(line) > self._limit:
-            size = len(line) - ending(line)
+            size = len(line) - _ending(line)
             if size > self._limit:
                 raise UnusableFieldError("record-too-large", too_large(size, self._limit))
         if len(line) > LONG:
@@ -161,83 +172,277 @@ class _Parser:
                 return text, []
         return self._judge(line)
 
-    def _judge(self, line: bytes) -> _Found:
-        """Judge a line that the quick parser refused by the standard library's more lenient one.
-
-        That one takes NaN, and lone surrogates in fields that are not asked for.
-        """
-        try:
-            # Numbers of any length; those of a conversation are for its template, which reads numbers.
-            value = json.loads(line.decode(), parse_int=None if self._fields.chat else Literal)
-        except UnicodeDecodeError:
-            raise UnusableFieldError("invalid-utf8", "not valid UTF-8") from None
-        except json.JSONDecodeError as error:
-            raise UnusableFieldError(
-                "invalid-json", f"not valid JSON: {error.msg.removesuffix(' at')} at column {error.colno}"
-            ) from None
-        except RecursionError:
-            raise UnusableFieldError("invalid-json", "JSON nested too deeply") from None
-        except ValueError:
-            raise UnusableFieldError("invalid-json", "a number of thousands of digits") from None
-        if not isinstance(value, dict):
-            raise UnusableFieldError("invalid-json", f"not a JSON object but {kind_of(value)}")
-        return self._find(value), self._kept(value)
-
-    def _find(self, record: dict[str, Any]) -> Any:
-        if self._fields.chat:
-            values = {name: self._at(record, name) for name in self._fields.document}
-            held = {name: value for name, value in values.items() if value is not _MISSING}
-            if (conversation := self._fields.conversation(held)) is None:
-                raise UnusableFieldError("missing-text", f"{no_conversation(self._fields)}; {fields_of(record)}")
-            return conversation
-        value = self._at(record, self._field)
-        name = "field of ids" if self._fields.ids else "text field"
-        if value is _MISSING:
-            raise UnusableFieldError("missing-text", f"no {name} {self._field!r}; {fields_of(record)}")
-        if self._fields.ids:
-            return ids_of(value, self._field)
-        if not isinstance(value, str) or isinstance(value, Literal):
-            raise UnusableFieldError("missing-text", f"{name} {self._field!r} is {kind_of(value)}, not a string")
-        return require_whole(value, f"{name} {self._field!r}")
-
-    def _kept(self, record: dict[str, Any]) -> list[str | None]:
-        """Return the scalars that are kept beside the text."""
-        kept: list[str | None] = []
-        for name in self._fields.columns:
-            value = self._at(record, name)
-            value = None if value is _MISSING else value
-            if value is None and name == self._fields.required:
-                raise UnusableFieldError("bad-field", f"no field {name!r}; {fields_of(record)}")
-            plain = scalar(value, name)
-            kept.append(None if plain is None else require_whole(plain, f"field {name!r}"))
-        return kept
-
-    @staticmethod
-    def _at(record: dict[str, Any], name: str) -> Any:
-        """Return a field by its path, or by its dotted name."""
-        value: Any = record
-        for part in name.split("."):
-            if not isinstance(value, dict) or part not in value:
-                return record.get(name, _MISSING)
-            value = value[part]
-        return value
-
     def _long(self, line: memoryview) -> _Found | None:
         """Read a text as `_text` does, without a copy of the line if nothing is wrong with it."""
-        if not self._fields.ids and not self._fields.chat and not self._fields.columns and is_utf8(line):
+        fields = self._fields
+        if not fields.ids and not fields.chat and not fields.columns and is_utf8(line):
             try:
-                raw = raw_field(line, self._path) or raw_field(line, [self._field])
+                raw = _raw_field(line, fields.text.split(".")) or _raw_field(line, [fields.text])
                 if raw is not None and memoryview(raw)[0] == ord('"'):
-                    text = LongString(memoryview(raw))
-                    for _ in text:
-                        pass
-                    return text, []
+                    return checked(LongString(memoryview(raw))), []
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 pass
         copy = bytes(line).strip(_SPACE)
         return self._judge(copy) if copy else None
 
+    def _judge(self, line: bytes) -> _Found:
+        """Judge a line that the quick parser refused by the standard library's more lenient one.
 
-_Found = tuple[Any, list[str | None]]
-"""The document of a line, and the scalars beside it."""
-_MISSING = object()
+        That one takes NaN, and lone surrogates in fields that are not read.
+        """
+        try:
+            # Numbers of any length; those of a conversation are for its template, which reads numbers.
+            record = json.loads(line.decode(), parse_int=None if self._fields.chat else Literal)
+        except UnicodeDecodeError:
+            raise UnusableFieldError("invalid-utf8", "not valid UTF-8") from None
+        except json.JSONDecodeError as error:
+            what = f"not valid JSON: {error.msg.removesuffix(' at')} at column {error.colno}"
+            raise UnusableFieldError("invalid-json", what) from None
+        except RecursionError:
+            raise UnusableFieldError("invalid-json", "JSON nested too deeply") from None
+        except ValueError:
+            raise UnusableFieldError("invalid-json", "a number of thousands of digits") from None
+        if not isinstance(record, dict):
+            raise UnusableFieldError("invalid-json", f"not a JSON object but {_kind_of(record)}")
+        return self._document(record), [self._scalar(record, name) for name in self._fields.columns]
+
+    def _document(self, record: dict[str, Any]) -> Any:
+        fields = self._fields
+        if fields.chat:
+            values = {name: _at(record, name) for name in fields.document}
+            held = {name: value for name, value in values.items() if value is not _MISSING}
+            if (conversation := fields.conversation(held)) is None:
+                raise UnusableFieldError("missing-text", f"{no_conversation(fields)}; {_fields_of(record)}")
+            return conversation
+        value = _at(record, fields.text)
+        name = f"{'field of ids' if fields.ids else 'text field'} {fields.text!r}"
+        if value is _MISSING:
+            raise UnusableFieldError("missing-text", f"no {name}; {_fields_of(record)}")
+        if fields.ids:
+            return _ids_of(value, fields.text)
+        if not isinstance(value, str) or isinstance(value, Literal):
+            raise UnusableFieldError("missing-text", f"{name} is {_kind_of(value)}, not a string")
+        return require_whole(value, name)
+
+    def _scalar(self, record: dict[str, Any], name: str) -> str | None:
+        """Return a scalar that is kept beside the text."""
+        value = _at(record, name)
+        value = None if value is _MISSING else value
+        if value is None and name == self._fields.required:
+            raise UnusableFieldError("bad-field", f"no field {name!r}; {_fields_of(record)}")
+        kept = scalar(value, name)
+        return None if kept is None else require_whole(kept, f"field {name!r}")
+
+
+def _at(record: dict[str, Any], name: str) -> Any:
+    """Return a field by its path, or by its dotted name."""
+    value: Any = record
+    for part in name.split("."):
+        if not isinstance(value, dict) or part not in value:
+            return record.get(name, _MISSING)
+        value = value[part]
+    return value
+
+
+def _record_type(fields: Fields) -> tuple[Any, list[Callable[[Any], Any]]] | None:
+    """Make a msgspec type for objects with these fields, and list what gets each of them, the text first.
+
+    None where a field lies inside another one: then every record takes the slow way.
+    """
+    if fields.chat:
+        return _conversation_type(fields)
+    tree: dict[str, Any] = {}
+    paths = [fields.text.split("."), *(column.split(".") for column in fields.columns)]
+    for number, path in enumerate(paths):
+        node = tree
+        for part in path[:-1]:
+            node = node.setdefault(part, {})
+            if not isinstance(node, dict):
+                return None
+        if path[-1] in node:
+            return None
+        node[path[-1]] = number
+    kind, _ = _struct(tree, list[int] if fields.ids else str)
+    return kind, [_getter(tree, path) for path in paths]
+
+
+def _conversation_type(fields: Fields) -> tuple[Any, list[Callable[[Any], Any]]] | None:
+    names = (*fields.document, *fields.columns)
+    if len(set(names)) < len(names) or any("." in name for name in names):
+        return None
+    inner = [(f"f{number}", Any if name in fields.document else _SCALAR, None) for number, name in enumerate(names)]
+    kind = msgspec.defstruct("Record", inner, rename={f"f{number}": name for number, name in enumerate(names)})
+    document = fields.document
+    first = len(document)
+    values = attrgetter(*(f"f{number}" for number in range(first)))
+
+    def conversation(record: Any) -> dict[str, Any] | None:
+        return fields.conversation(dict(zip(document, values(record), strict=True)))
+
+    return kind, [conversation, *(attrgetter(f"f{first + number}") for number in range(len(fields.columns)))]
+
+
+def _struct(tree: dict[str, Any], text: Any) -> tuple[Any, bool]:
+    """Make the type of objects of one level, and tell whether the text is among their fields."""
+    members: list[Any] = []
+    has_text = False
+    for number, node in enumerate(tree.values()):
+        if isinstance(node, dict):
+            inner, needed = _struct(node, text)
+            members.append((f"f{number}", inner) if needed else (f"f{number}", inner | None, None))
+            has_text |= needed
+        elif node == 0:
+            members.append((f"f{number}", text))
+            has_text = True
+        else:
+            members.append((f"f{number}", _SCALAR, None))
+    rename = {f"f{number}": name for number, name in enumerate(tree)}
+    members.sort(key=len)  # what is required comes first
+    return msgspec.defstruct("Record", members, rename=rename), has_text
+
+
+def _getter(tree: dict[str, Any], path: Sequence[str]) -> Callable[[Any], Any]:
+    names = []
+    node: Any = tree
+    for part in path:
+        names.append(f"f{list(node).index(part)}")
+        node = node[part]
+    if len(names) == 1 or node == 0:
+        return attrgetter(".".join(names))
+
+    def get(record: Any) -> Any:
+        for name in names:
+            record = getattr(record, name)
+            if record is None:
+                return None
+        return record
+
+    return get
+
+
+@contextmanager
+def same_depth() -> Iterator[None]:
+    """Allow the same depth of nesting however deep the call that reads: results must not depend on who calls."""
+    before = sys.getrecursionlimit()
+    depth, frame = 0, sys._getframe()
+    while frame.f_back is not None:
+        depth, frame = depth + 1, frame.f_back
+    sys.setrecursionlimit(depth + _DEPTH)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def require_whole(text: str, what: str) -> str:
+    """Return a text that has no lone surrogates."""
+    try:
+        if not text.isascii():
+            text.encode()
+    except UnicodeEncodeError:
+        raise UnusableFieldError("lone-surrogate", f"lone surrogate in {what}") from None
+    return text
+
+
+def _ids_of(value: Any, name: str) -> list[int]:
+    """Read a list of ids."""
+    if isinstance(value, list) and all(isinstance(each, Literal) and len(each) < 20 for each in value):
+        return [int(each) for each in value]
+    what = f"is {_kind_of(value)}" if not isinstance(value, list) else "holds something else than whole numbers"
+    raise UnusableFieldError("bad-ids", f"field {name!r} {what}, not a list of token ids")
+
+
+def is_utf8(data: bytes | bytearray | memoryview) -> bool:
+    """Return whether all of it is valid UTF-8, since parsers check only the parts they need."""
+    if not isinstance(data, memoryview) and data.isascii():
+        return True
+    if len(data) < _SMALL:
+        try:
+            codecs.utf_8_decode(data, "strict", True)
+        except UnicodeDecodeError:
+            return False
+        return True
+    import pyarrow as pa
+
+    ends = pa.py_buffer(np.array([0, len(data)], np.int64))
+    try:
+        pa.LargeStringArray.from_buffers(1, ends, pa.py_buffer(data)).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _ending(line: memoryview) -> int:
+    """Count the bytes of the line's end."""
+    tail = bytes(line[-2:])
+    return 2 if tail == b"\r\n" else int(tail[-1:] == b"\n")
+
+
+def _fields_of(record: dict[str, Any]) -> str:
+    """List the fields of a record, for those who looked for another."""
+    names = [name[:40] for name in list(record)[:12]]
+    return f"there are {', '.join(names)}{' and others' * (len(record) > 12)}" if names else "the object is empty"
+
+
+def _kind_of(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, Literal):
+        return "a number"
+    names = {int: "a number", float: "a number", str: "a string", list: "an array", dict: "an object"}
+    return names[type(value)]
+
+
+@functools.cache
+def _raw_struct(field: str) -> type[Any]:
+    fields = [("value", msgspec.Raw | msgspec.UnsetType, msgspec.UNSET)]
+    return msgspec.defstruct("RawRecord", fields, rename={"value": field})
+
+
+def _raw_field(line: memoryview, path: list[str]) -> Any:
+    """Return the raw JSON of a field without a copy, or None if there is none."""
+    raw: Any = line
+    for name in path:
+        raw = msgspec.json.decode(raw, type=_raw_struct(name)).value
+        if raw is msgspec.UNSET:
+            return None
+    return raw
+
+
+class LongString:
+    """A long JSON string, decoded piece by piece.
+
+    Args:
+        raw: the JSON string with its quotes.
+    """
+
+    def __init__(self, raw: memoryview) -> None:
+        self._raw = raw
+
+    def __iter__(self) -> Iterator[str]:
+        at, end = 1, len(self._raw) - 1
+        while at < end:
+            cut = _cut(self._raw, at, min(at + PIECE, end), end)
+            yield msgspec.json.decode(b'"' + bytes(self._raw[at:cut]) + b'"', type=str)
+            at = cut
+
+
+_UNITS = re.compile(
+    rb"(?:[^\\]++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])*+"
+)
+
+
+def _cut(raw: memoryview, at: int, limit: int, end: int) -> int:
+    """Find a place up to `limit`, the last but a few, that splits neither escape, nor surrogate pair, nor character."""
+    if limit == end:
+        return end
+    space = bytes(raw[at:limit]).rfind(b" ")  # no escape has one
+    if space > 0:
+        return at + space
+    match = _UNITS.match(raw, at, limit)
+    cut = match.end() if match else at
+    while cut > at and raw[cut] & 0xC0 == 0x80:
+        cut -= 1
+    return cut if cut > at else end  # not JSON: let decoding say so

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
-from packtool.corpus.fields import Fields, no_conversation, scalar
 from packtool.corpus.records import (
-    RECORD_BYTES,
     Document,
+    Fields,
     RecordBatch,
     Reject,
     UnusableFileError,
     in_words,
+    no_conversation,
     reject,
+    scalar,
     too_large,
 )
-from packtool.corpus.text import LONG, LongStream
+from packtool.corpus.text import LONG, LongStream, checked
 
 _SLICE_BYTES = 1 << 22
 _SLICE_ROWS = 4096
 
 
-def open_parquet(file: IO[bytes]) -> Any:
+def open_parquet(file: io.RawIOBase) -> Any:
     """Open a file as a `pyarrow.parquet.ParquetFile`.
 
     Raises:
@@ -44,32 +45,30 @@ def _damaged(error: Exception) -> UnusableFileError:
     return UnusableFileError("damaged-file", f"not a whole Parquet file: {in_words(error)}")
 
 
-def row_groups(file: IO[bytes]) -> list[int]:
+def row_groups(file: io.RawIOBase) -> list[int]:
     """Return the uncompressed bytes of each row group."""
     meta = open_parquet(file).metadata
     return [meta.row_group(number).total_byte_size for number in range(meta.num_row_groups)]
 
 
-def rows_before(file: IO[bytes], group: int) -> int:
+def rows_before(file: io.RawIOBase, group: int) -> int:
     """Count the rows in the row groups before `group`."""
     meta = open_parquet(file).metadata
     return sum(meta.row_group(number).num_rows for number in range(group))
 
 
-def group_bytes(file: IO[bytes], start: int, stop: int = -1) -> int:
+def group_bytes(file: io.RawIOBase, start: int, stop: int = -1) -> int:
     """Count the bytes of the file that row groups [start, stop) have, -1 for all that follow: their share of it."""
     sizes = row_groups(file)
     return file.seek(0, io.SEEK_END) * sum(sizes[start : None if stop < 0 else stop]) // max(sum(sizes), 1)
 
 
-def read_parquet(
-    file: IO[bytes], fields: Fields | str, start: int = 0, stop: int = -1, limit: int = RECORD_BYTES
-) -> Iterator[RecordBatch]:
+def read_parquet(file: io.RawIOBase, fields: Fields, start: int, stop: int, limit: int) -> Iterator[RecordBatch]:
     """Read the documents of row groups [start, stop).
 
     Args:
         file: the Parquet file.
-        fields: to read, or the name of the text column alone; dots go down into structs.
+        fields: to read; dots go down into structs.
         start, stop: row groups; -1 for all that follow.
         limit: bytes of a text; longer ones are rejected.
 
@@ -79,7 +78,6 @@ def read_parquet(
     """
     import pyarrow as pa
 
-    fields = Fields(fields) if isinstance(fields, str) else fields
     parquet = open_parquet(file)
     schema = parquet.schema_arrow
     held = _conversation_columns(schema, fields) if fields.chat else (fields.text,)
@@ -294,9 +292,6 @@ def _text(scalar: Any, limit: int) -> Document | Reject | None:
     try:
         if buffer.size <= LONG:
             return str(buffer, "utf-8")
-        document = LongStream(lambda: pa.BufferReader(buffer), "utf-8")
-        for _ in document:
-            pass
+        return checked(LongStream(lambda: pa.BufferReader(buffer), "utf-8"))
     except UnicodeDecodeError:
         return reject(0, "invalid-utf8", "not valid UTF-8", memoryview(buffer))
-    return document

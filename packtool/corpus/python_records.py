@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from packtool.corpus.classify import classify
-from packtool.corpus.fields import Fields
-from packtool.corpus.records import CorpusFile
+from packtool.corpus.records import CorpusFile, Fields
 from packtool.errors import UsageError
 from packtool.places.url import is_remote
 

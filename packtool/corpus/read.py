@@ -1,19 +1,25 @@
-"""Read one span of one file, whatever its format, once: documents, rejected records and the digest of the file."""
+"""Read one span of a file, whatever its format: documents, rejected records and the digest of the file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from packtool.corpus.fields import Fields
-from packtool.corpus.file_bytes import FileBytes
+from packtool.corpus.decompress import DecompressedStream, open_stream
+from packtool.corpus.file_bytes import FileBytes, Pages, file_digest, open_raw
 from packtool.corpus.jsonl import read_jsonl
-from packtool.corpus.lines import CHUNK, lines_before
-from packtool.corpus.open import DecompressedStream, Readable, open_raw, open_stream
-from packtool.corpus.pages import Pages
 from packtool.corpus.parquet import group_bytes, read_parquet, rows_before
-from packtool.corpus.records import RECORD_BYTES, CorpusFile, RecordBatch, Reject, Span, UnusableFileError
+from packtool.corpus.records import (
+    RECORD_BYTES,
+    CorpusFile,
+    Fields,
+    Readable,
+    RecordBatch,
+    Reject,
+    Span,
+    UnusableFileError,
+)
 from packtool.corpus.tables import read_table
-from packtool.corpus.text import read_file, read_lines
+from packtool.corpus.text import CHUNK, lines_before, read_file, read_lines
 
 
 class SpanReader:
@@ -25,7 +31,6 @@ class SpanReader:
     Args:
         file: the file.
         span: the part of it.
-        fields: to read, or the name of the text field (or column) alone.
         limit: bytes of a record, uncompressed.
         salvage: use what is certain of a damaged archive, for which it is decompressed twice; else the damage may
             be found after documents that are not certain.
@@ -39,12 +44,12 @@ class SpanReader:
     """
 
     def __init__(
-        self, file: CorpusFile, span: Span, fields: Fields | str, *, limit: int = RECORD_BYTES, salvage: bool = True
+        self, file: CorpusFile, span: Span, fields: Fields, *, limit: int = RECORD_BYTES, salvage: bool = True
     ) -> None:
         self.digest = ""
         self._file = file
         self._span = span
-        self._fields = Fields(fields) if isinstance(fields, str) else fields
+        self._fields = fields
         self._limit = limit
         self._salvage = salvage and file.compression != ""
         self._source: FileBytes | None = None
@@ -96,7 +101,7 @@ class SpanReader:
         file, span = self._file, self._span
         if file.format == "parquet":
             try:
-                return group_bytes(source.raw, span.start, span.stop)
+                return group_bytes(source, span.start, span.stop)
             except UnusableFileError:
                 return file.bytes  # nothing can be read without its footer
         return (file.bytes if span.stop < 0 else span.stop) - span.start
@@ -104,7 +109,7 @@ class SpanReader:
     def _read(self, source: FileBytes) -> Iterator[RecordBatch]:
         file, span, limit = self._file, self._span, self._limit
         if file.format == "parquet":
-            yield from read_parquet(source.raw, self._fields, span.start, span.stop, limit)
+            yield from read_parquet(source, self._fields, span.start, span.stop, limit)
             return
         damage, certain = _certain(file, self.pages) if self._salvage else (None, 0)
         opened = open_stream(source, file.compression)
@@ -148,9 +153,6 @@ class _Beginning:
         self._left -= len(data)
         return data
 
-    def seek(self, offset: int, /) -> object:
-        return self._stream.seek(offset)
-
     def close(self) -> None:
         self._stream.close()
 
@@ -158,14 +160,13 @@ class _Beginning:
 def _certain(file: CorpusFile, pages: Pages | None) -> tuple[UnusableFileError | None, int]:
     """Return the damage in an archive, and how many decompressed bytes before it are whole lines of whole members."""
     source = FileBytes(file, pages=pages)
-    stream = open_stream(source, file.compression)
-    assert isinstance(stream, DecompressedStream)
+    stream = DecompressedStream(source, file.compression)
     at = whole = 0  # bytes seen, and the end of the last whole member
     last = certain = 0  # ends of the last line, and of the last one that whole members hold
     try:
         while data := stream.read(CHUNK):
-            if stream.whole[1] != whole:
-                whole = stream.whole[1]
+            if stream.whole_out != whole:
+                whole = stream.whole_out
                 newline = data.rfind(b"\n", 0, max(whole - at, 0)) + 1
                 certain = at + newline if newline else last
             newline = data.rfind(b"\n") + 1
@@ -173,9 +174,9 @@ def _certain(file: CorpusFile, pages: Pages | None) -> tuple[UnusableFileError |
             at += len(data)
     except UnusableFileError as error:
         source.require_unchanged()
-        certain = last if stream.whole[1] != whole else certain
-        lost = file.bytes - stream.whole[0]
-        kept = f"only what lies before byte {stream.whole[0]:,} is certain" if certain else "nothing is certain"
+        certain = last if stream.whole_out != whole else certain
+        lost = file.bytes - stream.whole_in
+        kept = f"only what lies before byte {stream.whole_in:,} is certain" if certain else "nothing is certain"
         return UnusableFileError(error.code, f"{error.reason}; {kept}, {lost:,} bytes are lost", lost), certain
     finally:
         stream.close()
@@ -191,22 +192,3 @@ def records_before(file: CorpusFile, span: Span) -> int:
         return rows_before(raw, span.start) if file.format == "parquet" else lines_before(raw, span.start)
     finally:
         raw.close()
-
-
-def file_digest(file: CorpusFile, pages: Pages | None = None) -> str:
-    """Hash a file as stored: xxh3-128, hex.
-
-    Args:
-        file: the file.
-        pages: what was read of it before; afterwards all of it.
-
-    Raises:
-        DataError: it changed since it was listed, or holds other bytes than when it was read before.
-    """
-    source = FileBytes(file, hashed=True, pages=pages)
-    try:
-        digest = source.digest()
-        source.require_unchanged()
-        return digest
-    finally:
-        source.close()

@@ -1,21 +1,18 @@
-"""Batches of documents and rejected records, in input order, as all readers deliver them."""
+"""What all readers are given and deliver: files and spans of them, fields to read, batches of documents and rejects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
 
-
-class LongText(Protocol):
-    """A document too long to hold as one `str`: iterate (as often as needed) over its consecutive pieces."""
-
-    def __iter__(self) -> Iterator[str]: ...
-
-
-Document = str | LongText
+CONVERSATION = ("messages", "conversations", "prompt", "completion")
+"""Fields that hold conversations, where none is named."""
+TOOLS = "tools"
 
 
 REASONS = (
@@ -31,11 +28,38 @@ REASONS = (
     "damaged-file",
     "record-too-large",
 )
-
+"""Codes of rejects."""
 RECORD_BYTES = 1 << 28
 """Default limit of a record's size, uncompressed: what is larger would take too much memory."""
 EXCERPT = 1 << 16
 """Bytes that are kept of a record that can't be used."""
+
+
+class Readable(Protocol):
+    """What readers need of a stream; those of a part of a file also need `seek`."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+class LongText(Protocol):
+    """A document too long to hold as one `str`: iterate (as often as needed) over its consecutive pieces."""
+
+    def __iter__(self) -> Iterator[str]: ...
+
+
+Document = str | LongText
+
+
+def shown(path: str) -> str:
+    """Write a path as messages and manifests have it: the same in every locale, and text even if its bytes are not
+    UTF-8.
+
+    >>> shown("caf\\udce9.txt")
+    'caf\\\\xe9.txt'
+    """
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 class CorpusFile(msgspec.Struct, frozen=True):
@@ -62,6 +86,111 @@ class CorpusFile(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
+class Span(msgspec.Struct, frozen=True):
+    """A part of one file that one task reads.
+
+    Attributes:
+        file: number of the file in the corpus.
+        start, stop: bytes of an uncompressed file (records that begin there belong to the span), or row groups of a
+            Parquet file. `stop` is -1 for "to the end".
+    """
+
+    file: int
+    start: int = 0
+    stop: int = -1
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is the whole file."""
+        return self.start == 0 and self.stop == -1
+
+
+Block = tuple[Span, ...]
+"""What one task reads: a part of a big file, or several small files together."""
+
+
+class Fields(msgspec.Struct, frozen=True):
+    """The fields of a record that are read; dots go down into objects.
+
+    Attributes:
+        text: what is tokenized; of conversations the field that holds them, or "" for those of `CONVERSATION` that a
+            record has.
+        ids: it holds a list of token ids.
+        chat: it holds a conversation: documents are mappings with what `packtool.conversations` reads.
+        columns: scalars that are kept.
+        required: the one of them that no record may lack; "" for none.
+    """
+
+    text: str = "text"
+    ids: bool = False
+    columns: tuple[str, ...] = ()
+    required: str = ""
+    chat: bool = False
+
+    @property
+    def document(self) -> tuple[str, ...]:
+        """The fields that make a document."""
+        if not self.chat:
+            return (self.text,)
+        return (*((self.text,) if self.text else CONVERSATION), TOOLS)
+
+    def conversation(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Extract the conversation of a record; None if it has none.
+
+        Args:
+            values: the values of `document`, whichever the record has.
+
+        >>> Fields("chat", chat=True).conversation({"chat": [{"role": "user"}], "tools": None})
+        {'messages': [{'role': 'user'}]}
+        """
+        held = {name: value for name, value in values.items() if value is not None}
+        if self.text and self.text in held:
+            held["messages"] = held.pop(self.text)
+        return None if held.keys().isdisjoint(CONVERSATION) else held
+
+
+def no_conversation(fields: Fields) -> str:
+    """Say which fields a record lacks to hold a conversation.
+
+    >>> no_conversation(Fields("", chat=True))
+    'no conversation: neither messages, conversations, nor prompt and completion'
+    """
+    if fields.text:
+        return f"no field {fields.text!r} with a conversation"
+    return "no conversation: neither messages, conversations, nor prompt and completion"
+
+
+class UnusableFieldError(Exception):
+    """A field that can't be used; its arguments are a code of REASONS and why, in words."""
+
+
+class Literal(str):
+    """A number as JSON has it."""
+
+
+def scalar(value: Any, name: str) -> str | None:
+    """Return a scalar as it is stored: text unchanged, other values as JSON writes them.
+
+    Raises:
+        UnusableFieldError: it is no scalar.
+
+    >>> scalar("a", "x"), scalar(3, "x"), scalar(0.5, "x"), scalar(True, "x"), scalar(None, "x")
+    ('a', '3', '0.5', 'true', None)
+    """
+    if value is None:
+        return None
+    if isinstance(value, Literal):
+        return str(int(value)) if len(value) < 1000 else str(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    if isinstance(value, list | tuple | dict):
+        kind = "an object" if isinstance(value, dict) else "an array"
+        raise UnusableFieldError("bad-field", f"field {name!r} is {kind}, not a scalar")
+    return str(value)
+
+
 class UnusableFileError(Exception):
     """A file (or what remains of it) that can't be read: damaged, of another kind, or without the text field.
 
@@ -85,15 +214,6 @@ def in_words(error: Exception) -> str:
     ('Truncated file', 'EOFError')
     """
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
-def read_up_to(stream: Any, size: int) -> bytes:
-    """Read up to this many bytes of a stream, however few it gives at a time."""
-    parts, left = [], size
-    while left and (data := stream.read(left)):
-        parts.append(data)
-        left -= len(data)
-    return b"".join(parts)
 
 
 class Reject(msgspec.Struct, frozen=True):
@@ -167,26 +287,3 @@ class RecordBatch:
         self.spans = [self.spans[n] for n in kept] if self.spans else []
         self.numbers = [self.numbers[n] for n in kept]
         self.columns = [[values[n] for n in kept] for values in self.columns]
-
-
-class Span(msgspec.Struct, frozen=True):
-    """A part of one file that one task reads.
-
-    Attributes:
-        file: number of the file in the corpus.
-        start, stop: bytes of an uncompressed file (records that begin there belong to the span), or row groups of a
-            Parquet file. `stop` is -1 for "to the end".
-    """
-
-    file: int
-    start: int = 0
-    stop: int = -1
-
-    @property
-    def whole(self) -> bool:
-        """Whether it is the whole file."""
-        return self.start == 0 and self.stop == -1
-
-
-Block = tuple[Span, ...]
-"""What one task reads: a part of a big file, or several small files together."""

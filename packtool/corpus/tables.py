@@ -9,10 +9,8 @@ from typing import Any
 
 import msgspec
 
-from packtool.corpus.fields import Fields
-from packtool.corpus.open import Readable
 from packtool.corpus.parquet import batch_of, require_column, require_scalar
-from packtool.corpus.records import RECORD_BYTES, RecordBatch, Reject, UnusableFileError, in_words
+from packtool.corpus.records import Fields, Readable, RecordBatch, Reject, UnusableFileError, in_words
 from packtool.sizes import plural
 
 _BLOCK_BYTES = 1 << 24
@@ -20,7 +18,7 @@ _BLOCK_BYTES = 1 << 24
 _HEADER_BYTES = 1 << 16
 
 
-def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int = RECORD_BYTES) -> Iterator[RecordBatch]:
+def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int) -> Iterator[RecordBatch]:
     """Read the documents of the rows of a table, numbered from 1 below the header.
 
     Fields may be quoted, and then hold newlines; a quote inside is doubled. Every value is text as it stands, an empty
@@ -63,7 +61,8 @@ def read_table(stream: Readable, fields: Fields, delimiter: str, limit: int = RE
         others = [require_scalar(reader.schema, name) for name in fields.columns]
         before = 0
         for table in reader:
-            batch = _numbered(batch_of(table, fields, path, others, limit), len(table), wrong, before)
+            batch = batch_of(table, fields, path, others, limit)
+            _number(batch, len(table), wrong, before)
             batch.bytes = table.nbytes
             before += batch.records
             yield batch
@@ -92,23 +91,21 @@ def header(head: bytes, delimiter: str) -> list[str]:
     return next(standard_csv.reader(text, delimiter=delimiter), [])
 
 
-def _numbered(batch: RecordBatch, rows: int, wrong: dict[int, str], before: int) -> RecordBatch:
+def _number(batch: RecordBatch, rows: int, wrong: dict[int, str], before: int) -> None:
     """Number the rows of a batch together with the rejected ones, taken from `wrong`."""
     places: list[int] = []
+    rejects: list[Reject] = []
     at = 0
     while len(places) < rows:
         at += 1
         if (what := wrong.pop(before + at, None)) is not None:
-            batch.rejects.append(Reject(at, "bad-table-row", what))
+            rejects.append(Reject(at, "bad-table-row", what))
         else:
             places.append(at)
-    own = [reject for reject in batch.rejects if reject.code != "bad-table-row"]
-    others = [reject for reject in batch.rejects if reject.code == "bad-table-row"]
-    moved = [msgspec.structs.replace(reject, record=places[reject.record - 1]) for reject in own]
-    batch.rejects = sorted([*moved, *others], key=lambda reject: reject.record)
+    rejects += [msgspec.structs.replace(reject, record=places[reject.record - 1]) for reject in batch.rejects]
+    batch.rejects = sorted(rejects, key=lambda reject: reject.record)
     batch.numbers = [places[number - 1] for number in batch.numbers]
     batch.records = at
-    return batch
 
 
 class _Raw(io.RawIOBase):

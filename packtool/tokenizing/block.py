@@ -13,13 +13,11 @@ import numpy as np
 
 from packtool.conversations.chat import Chat
 from packtool.corpus.discover import STDIN
-from packtool.corpus.fields import Fields
+from packtool.corpus.file_bytes import Packed, Pages, file_digest
 from packtool.corpus.filters import Filters
 from packtool.corpus.origins import origins
-from packtool.corpus.pages import Packed, Pages
-from packtool.corpus.read import SpanReader, file_digest, records_before
-from packtool.corpus.records import Block, CorpusFile, RecordBatch, Reject, Span
-from packtool.corpus.walk import shown
+from packtool.corpus.read import SpanReader, records_before
+from packtool.corpus.records import Block, CorpusFile, Fields, RecordBatch, Reject, Span, shown
 from packtool.engines import Worker
 from packtool.errors import DataError
 from packtool.places.npy import FileEntry

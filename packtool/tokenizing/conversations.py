@@ -16,9 +16,8 @@ import numpy.typing as npt
 from packtool.conversations.mask import Spans, token_mask
 from packtool.conversations.record import ConversationError, NothingTrainsError
 from packtool.conversations.renderer import Renderer
-from packtool.corpus.fields import UnusableFieldError
-from packtool.corpus.json_values import require_whole, same_depth
-from packtool.corpus.records import RecordBatch, Reject, reject
+from packtool.corpus.jsonl import require_whole, same_depth
+from packtool.corpus.records import RecordBatch, Reject, UnusableFieldError, reject
 from packtool.plan import I64
 from packtool.storage.names import TOKENIZER
 from packtool.storage.schema import TokenizerInfo

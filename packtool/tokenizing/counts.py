@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from packtool.corpus.file_bytes import Packed
 from packtool.corpus.filters import DocumentCounts
-from packtool.corpus.pages import Packed
 from packtool.errors import DataError
 
 

@@ -9,12 +9,11 @@ from itertools import accumulate
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from packtool.corpus.fields import Fields
+from packtool.corpus.file_bytes import open_raw
 from packtool.corpus.filters import Filters
-from packtool.corpus.open import open_raw
 from packtool.corpus.parquet import row_groups
 from packtool.corpus.read import SpanReader
-from packtool.corpus.records import CorpusFile, Span
+from packtool.corpus.records import CorpusFile, Fields, Span
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 
 from packtool.corpus import blocks
-from packtool.corpus.file_bytes import OTHER_BYTES, changed
-from packtool.corpus.pages import agree
+from packtool.corpus.file_bytes import OTHER_BYTES, agree, changed
 from packtool.corpus.records import Block, CorpusFile
 from packtool.engines import Engine
 from packtool.places.npy import FileEntry

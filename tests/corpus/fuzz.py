@@ -27,7 +27,7 @@ from pyarrow import parquet
 import packtool
 from packtool.corpus.discover import find
 from packtool.corpus.read import SpanReader
-from packtool.corpus.records import Span
+from packtool.corpus.records import Fields, Span
 from packtool.errors import PacktoolError
 from tests.corpus.archives import COMPRESS, zstd_checked
 
@@ -197,7 +197,7 @@ def check(case: Case, path: Path) -> tuple[int, int]:
         [file] = find(path).files
     except PacktoolError:
         return -1, 0
-    batches = list(SpanReader(file, Span(0), "text", limit=LIMIT))
+    batches = list(SpanReader(file, Span(0), Fields(), limit=LIMIT))
     texts = ["".join(each) for batch in batches for each in batch.documents]
     rejects = sum(len(batch.rejects) for batch in batches)
     fits = [found for found, bad in case.outcomes if found == texts and bad in (None, rejects)]

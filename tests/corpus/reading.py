@@ -8,7 +8,7 @@ from typing import Any
 
 from packtool.corpus import discover
 from packtool.corpus.read import SpanReader
-from packtool.corpus.records import CorpusFile, RecordBatch, Reject, Span
+from packtool.corpus.records import CorpusFile, Fields, RecordBatch, Reject, Span
 
 
 def find(location: Path | str, format: str | None = None) -> list[CorpusFile]:
@@ -16,13 +16,13 @@ def find(location: Path | str, format: str | None = None) -> list[CorpusFile]:
 
 
 def read(file: CorpusFile, span: Span, text_field: str, **options: Any) -> Iterator[RecordBatch]:
-    return iter(SpanReader(file, span, text_field, **options))
+    return iter(SpanReader(file, span, Fields(text_field), **options))
 
 
 def salvage(path: Path, **options: bool) -> tuple[list[str], list[Reject], str]:
     """What is read of a damaged file: its texts, what is rejected, and its checksum."""
     [file] = find(path)
-    reader = SpanReader(file, Span(0), "text", **options)
+    reader = SpanReader(file, Span(0), Fields(), **options)
     batches = list(reader)
     texts = ["".join(text) for batch in batches for text in batch.documents]
     return texts, [reject for batch in batches for reject in batch.rejects], reader.digest

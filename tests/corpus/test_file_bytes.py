@@ -1,15 +1,38 @@
-"""A file while it is read: its checksum, and what became of it since it was listed."""
+"""A corpus file while it is read: wherever it lies, its checksum is that of the bytes that were read, and any change is
+an error."""
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
+import os
+import random
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import xxhash
+from pyarrow import parquet
 
-from packtool.corpus.file_bytes import FileBytes
-from packtool.errors import DataError
+import packtool
+from packtool.corpus import blocks, file_bytes, read
+from packtool.corpus.file_bytes import FileBytes, Pages, StoreFile, agree, in_store
+from packtool.corpus.records import CorpusFile, Span
+from packtool.errors import DataError, UsageError
+from packtool.storage.token_store import TokenStore
+from tests.corpus import reading
 from tests.corpus.reading import find
+from tests.places.s3_server import Bucket, serve
+
+LINES = b"".join(b'{"text": "document %d"}\n' % n for n in range(20_000))
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    with serve(monkeypatch) as found:
+        yield found
 
 
 def test_the_checksum_is_of_the_whole_file_however_little_was_read(tmp_path: Path) -> None:
@@ -42,3 +65,141 @@ def test_what_became_of_a_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="it was written to"):
         source.require_unchanged()
     source.close()
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 1000])
+def test_it_reads_as_the_file_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(file_bytes, "PAGE", 64)
+    draw = random.Random(size)
+    data = draw.randbytes(size)
+    (tmp_path / "a").write_bytes(data)
+    [file] = find(tmp_path / "a", "text")
+    plain, seen = io.BytesIO(data), Pages()
+    opened = [FileBytes(file), FileBytes(file, pages=seen)]
+    for _ in range(300):
+        if draw.random() < 0.5:
+            place = draw.choice([(draw.randrange(size + 9), 0), (-draw.randrange(size + 1), 2)])
+            assert [each.seek(*place) for each in opened] == [plain.seek(*place)] * 2
+        wanted = draw.choice([-1, 0, 1, 7, 64, 200, 5000])
+        assert [each.read(wanted) for each in opened] == [plain.read(wanted)] * 2
+        assert [each.tell() for each in opened] == [plain.tell()] * 2
+    whole = Pages()
+    FileBytes(file, pages=whole).read()
+    assert agree(whole.packed(), seen.packed())
+    if size:
+        (tmp_path / "a").write_bytes(bytes([data[0] ^ 1]) + data[1:])
+        other = Pages()
+        FileBytes(find(tmp_path / "a", "text")[0], pages=other).read()
+        assert not agree(other.packed(), whole.packed())
+        assert not agree(b"", whole.packed())
+
+
+def corpus(folder: Path, name: str) -> Path:
+    path = folder / name
+    texts = [f"document {number} " + "word " * 50 for number in range(4000)]
+    if name.endswith("parquet"):
+        parquet.write_table(pa.table({"text": texts}), path, row_group_size=500, compression="none")
+    elif name.endswith("jsonl"):
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    else:
+        path.write_text("\n".join(texts * 11))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "divided", "workers"),
+    [("a.jsonl", True, 1), ("a.jsonl", True, 2), ("a.parquet", True, 1), ("a.parquet", False, 1), ("a.txt", False, 1)],
+)
+def test_a_change_that_leaves_size_and_time_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, divided: bool, workers: int
+) -> None:
+    if divided:
+        monkeypatch.setattr(blocks, "block_bytes", lambda files: 1 << 18)
+    path = corpus(tmp_path, name)
+    good = path.read_bytes()
+    store = tmp_path / "store"
+    packtool.tokenize([path], tmp_path / "expected", workers=1)
+    assert TokenStore(tmp_path / "expected").manifest.inputs[0].xxh3_128 == xxhash.xxh3_128_hexdigest(good)
+    about = path.stat()
+    before = read.SpanReader._batches
+    readers, changed = [], []
+    looks = 0 if name == "a.txt" else 1  # whether the file holds conversations
+
+    def change(self: read.SpanReader, source: object) -> object:
+        readers.append(self)
+        for number, batch in enumerate(before(self, source)):  # type: ignore[arg-type]
+            if not changed and len(readers) > looks and (number == 0 or divided):
+                changed.append(True)
+                at = good.rindex(b"document 3")
+                with path.open("r+b") as file:
+                    file.seek(at)
+                    file.write(b"dokument")
+                os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+            yield batch
+
+    if workers == 1:
+        monkeypatch.setattr(read.SpanReader, "_batches", change)
+        with pytest.raises(DataError, match="it was read twice, and held other bytes each time") as caught:
+            packtool.tokenize([path], store, workers=1)
+        assert caught.value.code == "input-changed"
+        assert not (store / "manifest.json").exists()
+        monkeypatch.setattr(read.SpanReader, "_batches", before)
+        path.write_bytes(good)
+        os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    packtool.tokenize([path], store, workers=workers, resume=store.exists())
+    files = {file.name for file in store.iterdir()} - {"run.json"}
+    assert files
+    assert {n: (store / n).read_bytes() for n in files} == {n: (tmp_path / "expected" / n).read_bytes() for n in files}
+
+
+def count(file: CorpusFile) -> int:
+    return sum(len(batch.documents) for batch in reading.read(file, Span(0), "text"))
+
+
+def test_object_stores_go_through_arrow(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.jsonl.gz").write_bytes(gzip.compress(LINES))
+    (tmp_path / "b.jsonl").write_bytes(LINES)
+    parquet.write_table(pa.table({"text": ["x"]}), tmp_path / "c.parquet")
+    url = tmp_path.as_uri()
+    files = find(url)
+    assert [file.name for file in files] == ["b.jsonl", "c.parquet", "deep/a.jsonl.gz"]
+    assert [count(file) for file in files] == [
+        20_000,
+        1,
+        20_000,
+    ]
+    assert sum(len(batch.documents) for batch in reading.read(files[0], Span(0, 1000, -1), "text")) < 20_000
+    assert [file.name for file in find(url + "/**/*.gz")] == ["deep/a.jsonl.gz"]
+    with pytest.raises(DataError, match="no such file or directory"):
+        find(url + "/none.jsonl")
+    with pytest.raises(DataError, match="can't open this object store"):
+        find("nonsense://bucket/key")
+
+
+def test_the_end_of_a_file_of_a_store_is_its_end(bucket: Bucket) -> None:
+    bucket.put("corpus/a.txt", b"0123456789")
+    with StoreFile(*in_store("s3://bucket/corpus/a.txt")) as file:
+        assert file.seek(0, io.SEEK_END) == 10
+        assert (file.read(4), file.tell()) == (b"", 10)
+        assert file.seek(-4, io.SEEK_END) == 6
+        assert (file.read(2), file.seek(1, io.SEEK_CUR), file.read()) == (b"67", 9, b"9")
+        assert file.seek(2) == 2
+        assert (file.readall(), file.readable(), file.seekable()) == (b"23456789", True, True)
+    with pytest.raises(FileNotFoundError):
+        StoreFile(*in_store("s3://bucket/corpus/c.txt"))
+
+
+def test_a_bucket_is_read_like_a_directory(bucket: Bucket, tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a b.jsonl.gz").write_bytes(gzip.compress(LINES))
+    (tmp_path / "b.jsonl").write_bytes(LINES)
+    (tmp_path / "_c.jsonl").write_bytes(LINES)
+    bucket.put_all(tmp_path, "corpus")
+    files = find("s3://bucket/corpus")
+    assert [file.name for file in files] == ["b.jsonl", "deep/a b.jsonl.gz"]
+    assert [count(file) for file in files] == [20_000] * 2
+    assert [file.name for file in find("s3://bucket/corpus/**/*.gz")] == ["deep/a b.jsonl.gz"]
+    assert [file.name for file in find("s3://bucket/corpus/b.jsonl")] == ["b.jsonl"]
+    with pytest.raises(UsageError, match="the URL holds credentials"):
+        find("s3://key:secret@bucket/corpus")

@@ -10,28 +10,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.corpus import jsonl, long_string
-from packtool.corpus.jsonl import read_jsonl
-from packtool.corpus.long_string import LongString
-from packtool.corpus.records import EXCERPT
+from packtool.corpus import jsonl
+from packtool.corpus.jsonl import LongString, is_utf8, read_jsonl
+from packtool.corpus.records import EXCERPT, Fields
 
 
 def documents(data: bytes, field: str = "text", start: int = 0, stop: int = -1) -> list[str]:
     found: list[str] = []
-    for batch in read_jsonl(io.BytesIO(data), field, start, stop):
+    for batch in read_jsonl(io.BytesIO(data), Fields(field), start, stop):
         assert not batch.rejects, batch.rejects
         found += [text if isinstance(text, str) else "".join(text) for text in batch.documents]
     return found
 
 
 def documents_of(data: bytes) -> list[str]:
-    found = [text for batch in read_jsonl(io.BytesIO(data), "text") for text in batch.documents]
+    found = [text for batch in read_jsonl(io.BytesIO(data), Fields()) for text in batch.documents]
     return [text if isinstance(text, str) else "".join(text) for text in found]
 
 
 def rejects(data: bytes, field: str = "text") -> list[tuple[int, str, str]]:
     found, before = [], 0
-    for batch in read_jsonl(io.BytesIO(data), field):
+    for batch in read_jsonl(io.BytesIO(data), Fields(field)):
         found += [(before + each.record, each.code, each.reason) for each in batch.rejects]
         before += batch.records
     return found
@@ -75,7 +74,7 @@ def test_each_bad_line_has_its_reason() -> None:
     good = b'{"text": "good"}'
     data = b"\n".join(line for pair in bad for line in (good, pair)) + b"\n"
     assert rejects(data) == [(2 * number, *reason) for number, reason in enumerate(bad.values(), 1)]
-    texts = [text for batch in read_jsonl(io.BytesIO(data), "text") for text in batch.documents]
+    texts = [text for batch in read_jsonl(io.BytesIO(data), Fields()) for text in batch.documents]
     assert texts == ["good"] * len(bad)
 
 
@@ -93,18 +92,18 @@ def test_an_object_over_two_lines_is_two_bad_lines() -> None:
 @pytest.fixture
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonl, "LONG", 64)
-    monkeypatch.setattr(long_string, "PIECE", 16)
+    monkeypatch.setattr(jsonl, "PIECE", 16)
 
 
 @given(st.text(), st.booleans(), st.integers(12, 40))
-def test_long_strings_come_back_in_pieces(text: str, ascii_only: bool, piece: int) -> None:
+def test_jsonls_come_back_in_pieces(text: str, ascii_only: bool, piece: int) -> None:
     text = text.encode(errors="ignore").decode()
-    before, long_string.PIECE = long_string.PIECE, piece
+    before, jsonl.PIECE = jsonl.PIECE, piece
     try:
         raw = memoryview(json.dumps(text, ensure_ascii=ascii_only).encode())
         assert "".join(LongString(raw)) == text
     finally:
-        long_string.PIECE = before
+        jsonl.PIECE = before
 
 
 @pytest.mark.usefixtures("short_limits")
@@ -175,7 +174,9 @@ def test_nesting_is_too_deep_at_the_same_depth_however_deep_the_caller() -> None
 
 def test_a_line_above_the_limit_leaves_an_excerpt() -> None:
     data = b'{"text": "a"}\n{"text": "' + b"0" * 3_000_000 + b'"}\n{"text": "c"}\n'
-    found = [(batch.records, batch.bytes, *batch.rejects) for batch in read_jsonl(io.BytesIO(data), "text", limit=1000)]
+    found = [
+        (batch.records, batch.bytes, *batch.rejects) for batch in read_jsonl(io.BytesIO(data), Fields(), limit=1000)
+    ]
     [reject] = [each for batch in found for each in batch[2:]]
     assert (reject.code, reject.size) == ("record-too-large", 3_000_012)
     assert reject.reason == "a record of 3,000,012 bytes, above the limit of 1,000"
@@ -185,7 +186,7 @@ def test_a_line_above_the_limit_leaves_an_excerpt() -> None:
 
 
 def test_a_chunk_of_bad_lines_comes_in_bounded_batches() -> None:
-    found = list(read_jsonl(io.BytesIO(b"x\n" * 10_000), "text"))
+    found = list(read_jsonl(io.BytesIO(b"x\n" * 10_000), Fields()))
     assert [len(batch.rejects) for batch in found] == [4096, 4096, 1808]
     assert [batch.rejects[0].record for batch in found] == [1, 1, 1]
     assert sum(batch.records for batch in found) == 10_000
@@ -204,8 +205,24 @@ def test_reading_by_short_reads_is_the_same() -> None:
         def read(self, size: int | None = -1, /) -> bytes:
             return super().read(min(size or 1, 5))
 
-    from packtool.corpus.jsonl import read_jsonl
-
-    texts = [text for batch in read_jsonl(Dribble(LINES[:5000]), "text", 0, 4000) for text in batch.documents]
+    texts = [text for batch in read_jsonl(Dribble(LINES[:5000]), Fields(), 0, 4000) for text in batch.documents]
     assert texts == [f"document {n}" for n in range(len(texts))]
     assert len(texts) > 100
+
+
+@pytest.mark.parametrize("size", [10, 1 << 20])
+@pytest.mark.parametrize(
+    ("end", "valid"),
+    [
+        ("é".encode(), True),
+        ("\U0010ffff".encode(), True),
+        (b"\xc3", False),  # the character goes on
+        (b"\xc0\x80", False),  # longer than need be
+        (b"\xed\xa0\x80", False),  # a surrogate
+        (b"\xf4\x90\x80\x80", False),  # behind the last code point
+        (b"\xff", False),
+    ],
+)
+def test_small_and_large_texts_are_checked_alike(size: int, end: bytes, valid: bool) -> None:
+    data = b"a" * size + end
+    assert is_utf8(data) == is_utf8(bytearray(data)) == is_utf8(memoryview(data)) == valid

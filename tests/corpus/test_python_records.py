@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import packtool
-from packtool.corpus.fields import Fields
 from packtool.corpus.python_records import copy_records
 from packtool.corpus.read import SpanReader
-from packtool.corpus.records import Span
+from packtool.corpus.records import Fields, Span
 from packtool.errors import PacktoolError
 from tests.stores import contents, load
 from tests.tokenizing.runs import ASSET, documents
@@ -58,7 +57,7 @@ def test_every_kind_of_iterable_gives_the_store_of_a_file(tmp_path: Path) -> Non
 def test_what_a_field_holds_arrives_as_it_is(values: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as place:
         file = copy_records([{"text": value} for value in values], Path(place), Fields())
-        batches = list(SpanReader(file, Span(0), "text"))
+        batches = list(SpanReader(file, Span(0), Fields()))
     texts = [text for batch in batches for text in batch.documents]
     assert texts == [value for value in values if isinstance(value, str)]
     assert sum(len(batch.rejects) for batch in batches) == len(values) - len(texts)

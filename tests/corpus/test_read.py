@@ -11,7 +11,7 @@ import xxhash
 from pyarrow import parquet
 
 from packtool.corpus.read import SpanReader
-from packtool.corpus.records import Span
+from packtool.corpus.records import Fields, Span
 from packtool.errors import DataError
 from tests.corpus.archives import COMPRESS, zstd_checked
 from tests.corpus.reading import find, read, salvage
@@ -99,7 +99,7 @@ def test_a_file_that_changes_is_an_error(tmp_path: Path, name: str, how: str) ->
             if how == "replaced":
                 path.write_bytes(data)
 
-    reader = SpanReader(file, Span(0), "text")
+    reader = SpanReader(file, Span(0), Fields())
     batches = iter(reader)
     next(batches)
     if how in ("grown", "shrunk", "rewritten"):  # a file that is open stays what it is when its name goes to another
@@ -110,14 +110,14 @@ def test_a_file_that_changes_is_an_error(tmp_path: Path, name: str, how: str) ->
         list(batches)
         change()
     with pytest.raises(DataError, match="changed while the command was at work"):
-        list(SpanReader(file, Span(0), "text"))
+        list(SpanReader(file, Span(0), Fields()))
 
 
 def test_a_torn_record_of_a_file_that_changes_is_the_change(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"".join(LINES))
     [file] = find(path)
-    reader = SpanReader(file, Span(0), "text")
+    reader = SpanReader(file, Span(0), Fields())
     batches = iter(reader)
     next(batches)
     path.write_bytes(b"".join(LINES) + b'{"te')
