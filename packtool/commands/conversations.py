@@ -10,9 +10,8 @@ from pathlib import Path
 import msgspec
 import xxhash
 
-from packtool.conversations.chat import Chat
+from packtool.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
 from packtool.conversations.record import ConversationError
-from packtool.conversations.template_files import DEFAULT, WITH_TOOLS, special_tokens_of, templates_of
 from packtool.errors import DataError, UsageError
 from packtool.installing import how_to_install
 from packtool.options.check import given

@@ -1,11 +1,13 @@
-"""Find which characters of a rendered conversation train."""
+"""Find which characters of a rendered conversation train, and mark the tokens that hold one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from packtool.conversations.mask import Spans
+import numpy as np
+import numpy.typing as npt
+
 from packtool.conversations.record import (
     Conversation,
     ConversationError,
@@ -14,6 +16,10 @@ from packtool.conversations.record import (
     reasoning_of,
 )
 from packtool.conversations.template import ChatTemplate, Rendered
+
+Spans = tuple[tuple[int, int], ...]
+"""(begin, end) in characters, ascending, none overlapping."""
+Places = npt.NDArray[np.integer[Any]]
 
 
 def rendered_with_spans(
@@ -66,7 +72,7 @@ def found_spans(
 ) -> tuple[str, Sequence[tuple[int, int]]]:
     """Render as `rendered_with_spans` does, with spans as they are found: some may be empty, or without gaps between
     them."""
-    rendered = template.render_conversation(conversation)
+    rendered = template.render(conversation.messages, conversation.tools)
     if train_on == "all":
         if not all(conversation.trains):
             raise ConversationError("a message is not to train, but all of the text is asked for")
@@ -139,3 +145,24 @@ def _of_prefixes(conversation: Conversation, template: ChatTemplate, text: str, 
             "as generated, so it can't be told which tokens train"
         )
     return len(before), len(upto)
+
+
+def token_mask(begins: Places, ends: Places, spans: npt.ArrayLike) -> npt.NDArray[np.uint8]:
+    """Mark with 1 each token that has a character in a span, as Transformers masks them.
+
+    Args:
+        begins, ends: of each token, in characters (or bytes, as the spans); each ascending.
+        spans: (spans, 2), begin and end of each, ascending, none overlapping.
+
+    >>> token_mask(np.array([0, 2, 4, 5]), np.array([2, 4, 5, 8]), ((3, 5),))
+    array([0, 1, 1, 0], dtype=uint8)
+    """
+    bounds = np.asarray(spans, np.int64).reshape(-1, 2)
+    bounds = bounds[bounds[:, 0] < bounds[:, 1]]
+    first = np.searchsorted(ends, bounds[:, 0], side="right")
+    last = np.searchsorted(begins, bounds[:, 1], side="left")
+    # Tokens over two spans are the last of one and the first of the next.
+    depth = np.zeros(len(begins) + 1, np.int32)
+    np.add.at(depth, first, 1)
+    np.subtract.at(depth, last, 1)
+    return ((np.cumsum(depth[:-1], out=depth[:-1]) > 0) & (ends > begins)).view(np.uint8)

@@ -2,7 +2,7 @@
 
 A template mostly copies what messages say, and asks little: is it empty, does it begin so. Rendered with a `Symbol` in
 place of each text, it leaves behind what it asked, with the answers, and a text with a character in place of each
-symbol. Conversations with the same answers have the same text, but for what is said (`recipe.py`).
+symbol. Conversations with the same answers have the same text, but for what is said (`renderer.py`).
 
 A symbol is no `str`. What is not foreseen here raises an error, and then nothing is said of the template.
 """

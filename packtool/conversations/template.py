@@ -10,7 +10,7 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from packtool.conversations.record import Conversation, ConversationError, texts_of
+from packtool.conversations.record import ConversationError, texts_of
 from packtool.conversations.sandbox import BEGIN, END, LARGEST, STEPS, Environment, Meter
 from packtool.conversations.symbols import Trace
 
@@ -127,10 +127,6 @@ class ChatTemplate:
         if self._trace is not None:
             self._trace.touch(text)
         return _unmarked(text)
-
-    def render_conversation(self, conversation: Conversation) -> Rendered:
-        """Render all of a conversation."""
-        return self.render(conversation.messages, conversation.tools)
 
 
 def _unmarked(text: str) -> Rendered:

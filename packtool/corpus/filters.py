@@ -50,11 +50,6 @@ class Filters(msgspec.Struct, frozen=True):
     min_tokens: int | None = None
     max_tokens: int | None = None
 
-    @property
-    def by_tokens(self) -> bool:
-        """Whether tokens decide."""
-        return self.min_tokens is not None or self.max_tokens is not None
-
     def fit(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Mark the documents whose number of tokens passes; empty ones are left to be counted as empty.
 

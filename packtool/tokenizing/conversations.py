@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.conversations.mask import Spans, token_mask
 from packtool.conversations.record import ConversationError, NothingTrainsError
 from packtool.conversations.renderer import Renderer
+from packtool.conversations.spans import Spans, token_mask
 from packtool.corpus.jsonl import require_whole, same_depth
 from packtool.corpus.records import RecordBatch, Reject, UnusableFieldError, reject
 from packtool.plan import I64

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.conversations.mask import token_mask
 from packtool.conversations.record import ConversationError, Trained, conversation_of
-from packtool.conversations.spans import rendered_with_spans
+from packtool.conversations.spans import rendered_with_spans, token_mask
 from packtool.conversations.template import ChatTemplate
 
 PLAIN = (

@@ -20,9 +20,8 @@ import transformers.utils.chat_template_utils as theirs
 import trl
 from transformers import PreTrainedTokenizerFast
 
-from packtool.conversations.mask import token_mask
 from packtool.conversations.record import ConversationError, conversation_of
-from packtool.conversations.spans import rendered_with_spans
+from packtool.conversations.spans import rendered_with_spans, token_mask
 from packtool.conversations.template import ChatTemplate
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from packtool.conversations.mask import token_mask
+from packtool.conversations.spans import token_mask
 from packtool.tokenizing.conversations import TrainedTokens
 from packtool.tokenizing.encoders import ReferenceEncoder
 from tests.conversations.fuzz import WORDS

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from packtool.conversations.recipe import Recipes, recipe_of, shape_of
 from packtool.conversations.record import ConversationError, Trained, conversation_of, texts_of
+from packtool.conversations.renderer import Recipes, recipe_of, shape_of
 from packtool.conversations.spans import rendered_with_spans
 from packtool.conversations.symbols import Symbol, Trace, UnforeseenError
 from packtool.conversations.template import ChatTemplate
