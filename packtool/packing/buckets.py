@@ -71,14 +71,20 @@ class _Filled:
         tally.padding += int((sequence_length - alike.tokens()) @ alike.bins)
         if cut.any():
             # Any documents of these lengths do: here they are numbered longest first.
-            shorter = np.repeat(np.arange(len(self.counts))[::-1], self.counts[::-1])
-            lengths = np.concatenate([self.lengths[self.over], shorter])
-            plan = self._rows(runs.where(cut), sequence_length, np.arange(len(lengths)), lengths)
+            lengths = self._longest_first
+            number = np.arange(len(lengths), dtype=self.over.dtype)
+            plan = self._rows(runs.where(cut), sequence_length, number, lengths)
             tally.add(pad(plan.segments(np.arange(plan.units)), sequence_length), lengths=lengths)
         return Counted(tally)
 
     def _runs(self, sequence_length: int) -> Runs:
         return self.buckets.runs.where(self.buckets.capacity == sequence_length)
+
+    @cached_property
+    def _longest_first(self) -> Ints:
+        """Lengths of the documents, longest first."""
+        lengths = np.arange(len(self.counts), dtype=self.lengths.dtype)[::-1]
+        return np.concatenate([self.lengths[self.over], np.repeat(lengths, self.counts[::-1])])
 
     @cached_property
     def _order(self) -> Ints:

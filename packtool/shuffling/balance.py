@@ -119,8 +119,7 @@ def deal_turns(costs: I64, ranks: int, micro_batch: int = 1) -> I64:
 
 
 def dealt_in(way: str, costs: I64, ranks: int, micro_batch: int | None = None) -> I64:
-    """Deal as `deal` or `deal_turns` by the name of the way; for any other without balance, row i to rank ``i %
-    ranks``."""
+    """Deal as `deal` or `deal_turns`, by the name of the way; for any other name, row i to rank ``i % ranks``."""
     if way == STEP:
         return deal(costs, ranks)
     each = costs.shape[1] // ranks
@@ -187,6 +186,86 @@ def least_waiting(costs: I64, ranks: int) -> npt.NDArray[np.float64]:
     return _share(mean, np.maximum(mean, most))
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Shares of the time that ranks wait: one minus the mean over the largest cost, averaged over global batches.
+
+    Attributes:
+        sequence_length: tokens in a row.
+        ranks: that share a global batch.
+        global_batch: rows.
+        token_cost: of the linear part of each token, in query-key pairs; 0 for attention alone.
+        batches: that were dealt, spread evenly over the rows.
+        dealt: where ranks meet once a step, with row i of a batch on rank i % ranks.
+        balanced: the same, with rows dealt evenly.
+        least: no dealing of equally many rows waits less, by a bound on the largest row.
+        turns_dealt: where ranks meet after every row, with row i of a batch on rank i % ranks.
+        turns_balanced: the same, with rows of like cost in one turn, which is the least.
+    """
+
+    sequence_length: int
+    ranks: int
+    global_batch: int
+    token_cost: int
+    batches: int
+    dealt: float
+    balanced: float
+    least: float
+    turns_dealt: float
+    turns_balanced: float
+
+
+def token_cost(hidden_size: int | None, pairs: int | None) -> int:
+    """Return the linear cost of a token in query-key pairs: as given, or derived from the hidden size.
+
+    >>> token_cost(4096, None), token_cost(None, 11_000), token_cost(None, None)
+    (20480, 11000, 0)
+    """
+    return pairs or PER_HIDDEN * (hidden_size or 0)
+
+
+def waiting_of(
+    segments: Callable[[int, int], Segments],
+    rows: int,
+    sequence_length: int,
+    ranks: int,
+    batch: int,
+    token_cost: int,
+) -> Waiting:
+    """Measure how long ranks wait for each other, in the order in which rows come.
+
+    Args:
+        segments: of the rows from one to before another.
+        rows: how many there are.
+        ranks: divides `batch`.
+        batch: rows in a global batch.
+        token_cost: of the linear part of each token, in pairs; 0 for attention alone.
+
+    Raises:
+        UsageError: there is no whole global batch.
+    """
+    if rows < batch:
+        what = f"{batch} rows, but there are {rows} of {sequence_length} tokens, so there is no global batch"
+        raise UsageError("bad-option", what, remedy="give a smaller one", where="--global-batch")
+    whole = rows // batch
+    chosen = np.unique(np.linspace(0, whole - 1, min(whole, _BATCHES)).astype(np.int64))
+    pairs = np.stack([pairs_of(segments(number * batch, (number + 1) * batch)) for number in chosen.tolist()])
+    costs = pairs + token_cost * sequence_length
+    plain, even, turns = dealt_in("", pairs, ranks), deal(pairs, ranks), deal_turns(pairs, ranks)
+    return Waiting(
+        sequence_length=sequence_length,
+        ranks=ranks,
+        global_batch=batch,
+        token_cost=token_cost,
+        batches=len(chosen),
+        dealt=float(waiting(costs, plain).mean()),
+        balanced=float(waiting(costs, even).mean()),
+        least=float(least_waiting(costs, ranks).mean()),
+        turns_dealt=float(waiting(costs, plain, TURN).mean()),
+        turns_balanced=float(waiting(costs, turns, TURN).mean()),
+    )
+
+
 def _packed(costs: I64, ranks: int) -> tuple[Packed, int]:
     """Pack each row into one number that sorts by cost: the leading bits of its cost, and below them its own number.
 
@@ -198,6 +277,8 @@ def _packed(costs: I64, ranks: int) -> tuple[Packed, int]:
         (batches, rows); and how many bits the row's number has.
     """
     each, rank = ((count - 1).bit_length() for count in (costs.shape[1] // ranks, ranks))
+    # Below a cost lies the row's number; or, in `_swap`, the numbers of two rows of a rank, where sums of all rows of a
+    # rank need that many bits above it, too.
     beside = max(each + rank, 3 * each + 4)
     kind, wide = (np.int32, 31) if 31 - beside >= 18 else (np.int64, 63)
     spare = np.frexp(costs.max(axis=1, initial=0, keepdims=True).astype(np.float64))[1] - (wide - beside)
@@ -251,6 +332,7 @@ def _exchange(turns: Packed, load: Packed, bits: int) -> None:
             low = np.where(low < ranks - apart, low, place[:, None])
         high, low = order.take(first + ranks - 1 - place), order.take(first[:, None] + low)
         helped = np.logical_or.reduceat(_swap(turns, load, bits, high, low), np.cumsum(above) - above)
+        # Where none of a batch's exchanges helped, its highest rank tries all others; if none helps then, it is done.
         stuck = np.flatnonzero(~helped)
         if len(stuck):
             order = _least_first(load.take(going.take(stuck), axis=0), going.take(stuck))
@@ -333,83 +415,3 @@ def _take(values: I64, which: I64) -> I64:
 def _share(mean: npt.NDArray[Any], largest: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     share: npt.NDArray[np.float64] = 1 - mean / np.maximum(largest, 1e-300)
     return np.where(largest > 0, share, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """Shares of the time that ranks wait: one minus the mean over the largest cost, averaged over global batches.
-
-    Attributes:
-        sequence_length: tokens in a row.
-        ranks: that share a global batch.
-        global_batch: rows.
-        token_cost: of the linear part of each token, in query-key pairs; 0 for attention alone.
-        batches: that were dealt, spread evenly over the rows.
-        dealt: where ranks meet once a step, with row i of a batch on rank i % ranks.
-        balanced: the same, with rows dealt evenly.
-        least: no dealing of equally many rows waits less, by a bound on the largest row.
-        turns_dealt: where ranks meet after every row, with row i of a batch on rank i % ranks.
-        turns_balanced: the same, with rows of like cost in one turn, which is the least.
-    """
-
-    sequence_length: int
-    ranks: int
-    global_batch: int
-    token_cost: int
-    batches: int
-    dealt: float
-    balanced: float
-    least: float
-    turns_dealt: float
-    turns_balanced: float
-
-
-def token_cost(hidden_size: int | None, pairs: int | None) -> int:
-    """Return the linear cost of a token in query-key pairs: as given, or derived from the hidden size.
-
-    >>> token_cost(4096, None), token_cost(None, 11_000), token_cost(None, None)
-    (20480, 11000, 0)
-    """
-    return pairs or PER_HIDDEN * (hidden_size or 0)
-
-
-def waiting_of(
-    segments: Callable[[int, int], Segments],
-    rows: int,
-    sequence_length: int,
-    ranks: int,
-    batch: int,
-    token_cost: int,
-) -> Waiting:
-    """Measure how long ranks wait for each other, in the order in which rows come.
-
-    Args:
-        segments: of the rows from one to before another.
-        rows: how many there are.
-        ranks: divides `batch`.
-        batch: rows in a global batch.
-        token_cost: of the linear part of each token, in pairs; 0 for attention alone.
-
-    Raises:
-        UsageError: there is no whole global batch.
-    """
-    if rows < batch:
-        what = f"{batch} rows, but there are {rows} of {sequence_length} tokens, so there is no global batch"
-        raise UsageError("bad-option", what, remedy="give a smaller one", where="--global-batch")
-    whole = rows // batch
-    chosen = np.unique(np.linspace(0, whole - 1, min(whole, _BATCHES)).astype(np.int64))
-    pairs = np.stack([pairs_of(segments(number * batch, (number + 1) * batch)) for number in chosen.tolist()])
-    costs = pairs + token_cost * sequence_length
-    plain, even, turns = dealt_in("", pairs, ranks), deal(pairs, ranks), deal_turns(pairs, ranks)
-    return Waiting(
-        sequence_length=sequence_length,
-        ranks=ranks,
-        global_batch=batch,
-        token_cost=token_cost,
-        batches=len(chosen),
-        dealt=float(waiting(costs, plain).mean()),
-        balanced=float(waiting(costs, even).mean()),
-        least=float(least_waiting(costs, ranks).mean()),
-        turns_dealt=float(waiting(costs, plain, TURN).mean()),
-        turns_balanced=float(waiting(costs, turns, TURN).mean()),
-    )

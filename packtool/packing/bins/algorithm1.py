@@ -60,6 +60,8 @@ def compose(counts: I64, over: list[int], sizes: Sequence[int], threshold: Fract
 
 
 class _Composer:
+    """The state of the algorithm: what is left of the documents, and the buckets so far."""
+
     def __init__(self, counts: I64, over: list[int], sizes: Sequence[int], threshold: Fraction) -> None:
         self.largest = sizes[-1]
         self.holding: list[int] = np.array(sizes)[np.searchsorted(sizes, np.arange(self.largest + 1))].tolist()
@@ -115,11 +117,12 @@ class _Composer:
         return Buckets(np.array(self.capacity, np.int64), Runs.of(self.runs), self.segments)
 
     def _longest(self, limit: int) -> int:
+        """Find the longest length of at most `limit` that has documents left; 0 if none has."""
         below = self.below
         longest = limit
         while below[longest] != longest:
             longest = below[longest]
-        while below[limit] != longest:
+        while below[limit] != longest:  # so that nobody follows this path again
             below[limit], limit = longest, below[limit]
         return longest
 
@@ -168,6 +171,7 @@ class _Composer:
         if self.shortest:
             length = self.shortest
             self._take(length, 1)
+            # Buckets take documents of a length from the front, and this takes the last of those that are left.
             return Segment(self.place[length] + self.used[length] + self.left[length], 0, length)
         if self.next_over < self.end_over:
             self.end_over -= 1
