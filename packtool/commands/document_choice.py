@@ -36,7 +36,6 @@ from packtool.storage.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut
 from packtool.storage.token_store import Corpus, TokenStore
 from packtool.temporary import temporary_directory
 from packtool.writing.memory import Budget
-from packtool.writing.planning import arrays_for
 
 Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint8]
@@ -71,7 +70,7 @@ def choosing(
     corpus: Corpus, options: DocumentOptions, row_length: int, budget: Budget, whole: int | None = None
 ) -> Iterator[Chosen | None]:
     """Choose documents as `choose` does; arrays that might exceed the memory granted lie on disk during the block."""
-    with temporary_directory() as work, arrays_for(corpus.documents, budget, work) as arrays:
+    with temporary_directory() as work, budget.arrays_for(corpus.documents, work) as arrays:
         yield choose(corpus, options, row_length, arrays, whole)
 
 

@@ -20,9 +20,8 @@ from packtool.shuffling.atom import atom_shuffles
 from packtool.storage.schema import Shuffle
 from packtool.storage.token_store import Corpus
 from packtool.temporary import temporary_directory
-from packtool.writing.estimate import bytes_of_plans
 from packtool.writing.memory import Budget
-from packtool.writing.planning import planned
+from packtool.writing.planning import bytes_of_plans, planned
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,7 @@ from packtool.storage.names import ORDER_FILE
 from packtool.storage.packed import PackedDataset
 from packtool.storage.schema import OrderManifest, Shuffle
 from packtool.storage.token_store import Corpus
-from packtool.writing.estimate import bytes_of_plans
-from packtool.writing.planning import arrays_for
+from packtool.writing.planning import bytes_of_plans
 from packtool.writing.rotated_plan import lane_of
 
 
@@ -63,7 +62,7 @@ def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remain
     output = job.begin(record, options, figures=figures)
     if isinstance(output, DatasetResult):
         return output
-    with arrays_for(corpus.documents, job.budget, output.scratch) as arrays:
+    with job.budget.arrays_for(corpus.documents, output.scratch) as arrays:
         if arrays is not IN_MEMORY:
             corpus.work_in(arrays)
         return write_corpus(

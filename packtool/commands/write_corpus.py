@@ -28,7 +28,7 @@ from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob
 from packtool.writing.shards import ShardForm
-from packtool.writing.store_source import StoreSource
+from packtool.writing.source import StoreSource
 from packtool.writing.stored_tokens import relative_places
 
 

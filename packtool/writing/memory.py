@@ -1,14 +1,23 @@
-"""Divide the memory that a user grants: whether tokens move once or twice, and in what portions."""
+"""Divide the memory that a user grants: what lies in it, whether tokens move once or twice, and in what portions."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Engine
 from packtool.errors import UsageError
 from packtool.sizes import show_bytes
-from packtool.writing.source import Source
+from packtool.writing.sharing import temporary_arrays
 
+if TYPE_CHECKING:  # which loads pyarrow
+    from packtool.writing.source import Source
+
+DOCUMENT_BYTES = 64
+"""Memory that planning takes for a document, at most, all of its arrays taken together."""
 _BLOCK_BYTES = 1 << 24
 _MOST_BITS = 14
 _UNIT_BYTES = 256  # of working memory for each unit, beside its tokens
@@ -20,20 +29,25 @@ class Budget:
 
     Attributes:
         memory: for tokens, in bytes, for all workers together.
-        engine: whose they are.
-        in_order: what is read lies in a store, and only a part of it here: it is read in order, whatever the memory.
+        engine: whose workers they are.
+        in_order: the input lies in a store, with only a part of it here: it is read in order, whatever the memory.
     """
 
     memory: int
     engine: Engine
     in_order: bool = False
 
+    def arrays_for(self, documents: int, work: Path) -> AbstractContextManager[Arrays]:
+        """Choose where arrays of this many documents lie: in memory, or in a directory in `work` for the block."""
+        fits = self.engine.shares_memory and documents * DOCUMENT_BYTES <= self.memory
+        return nullcontext(IN_MEMORY) if fits else temporary_arrays(work)
+
     def holds(self, source: Source) -> bool:
         """Return whether all of it fits, and may be read in any order."""
         return not self.in_order and source.memory_bytes <= self.memory
 
     def partition_bits(self, source: Source) -> int:
-        """Top bits of a key that name its partition: as many as make one and its sorting fit, for every worker.
+        """Return how many top bits of a key name its partition, so that each worker can hold one and sort it.
 
         Raises:
             UsageError: that would be more partitions than a file system takes gladly.

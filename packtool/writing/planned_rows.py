@@ -11,8 +11,7 @@ import numpy as np
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.plan import I64, Plan, Segments
 from packtool.writing.layout import Layout, join, unit_range
-from packtool.writing.records import padding, parted
-from packtool.writing.source import Source, Tokens, Units
+from packtool.writing.source import Source, Tokens, Units, padding, split_loss
 
 _WITHOUT_TOKENS = 4
 """How many times as many rows are laid out at a time where their tokens are not."""
@@ -117,4 +116,4 @@ def rows_of(plan: Plan, units: Units, pad_id: int) -> Batch:
     lacking = -len(tokens) % (plan.sequence_length // plan.unit)
     if lacking:
         tokens = np.concatenate([tokens, padding((lacking, plan.unit), tokens.dtype, pad_id)])
-    return Batch(None if segments is None else join(segments, plan.unit, plan.sequence_length), *parted(tokens))
+    return Batch(None if segments is None else join(segments, plan.unit, plan.sequence_length), *split_loss(tokens))

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,54 +18,18 @@ from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Worker
 from packtool.packing import PackOptions, window_ranges
 from packtool.packing.plans import RenumberedPlan
-from packtool.plan import Ints, Plan
+from packtool.plan import Ints, Plan, distinct
 from packtool.selecting.mixture import Passes, by_pass
 from packtool.shuffling.permutation import document_order
+from packtool.storage.names import LARGE, OFFSET, SEGMENT
+from packtool.storage.schema import InputEntry
 from packtool.storage.token_store import Corpus
 from packtool.writing.memory import Budget
-from packtool.writing.sharing import FileArrays, Saved, load, save, temporary_arrays
+from packtool.writing.sharing import FileArrays, Saved, load, save
 
-DOCUMENT_BYTES = 64
-"""Memory that planning takes for a document, at most, all of its arrays taken together."""
-
-
-class Window(NamedTuple):
-    """Documents ``first:last``, which are planned together."""
-
-    first: int
-    last: int
-
-
-@dataclass(frozen=True)
-class PlanWindow:
-    """Plans a window, in whatever process.
-
-    Attributes:
-        strategy: its name.
-        lengths: of all documents, mapped.
-        options: what the strategy takes.
-        directory: for the plans.
-    """
-
-    strategy: str
-    lengths: Ints
-    options: PackOptions
-    directory: Path
-
-    def __call__(self, window: Window, worker: Worker) -> Saved[None, None]:
-        """Return the plans of a window, on disk."""
-        plans = packing.plan_window(self.strategy, self.lengths[slice(*window)], self.options, window.first)
-        return save(plans, Path(tempfile.mkdtemp(prefix=f"window-{window.first}.", dir=self.directory)))
-
-
-def fits(documents: int, budget: Budget) -> bool:
-    """Return whether the plans of this many documents fit in memory."""
-    return budget.engine.shares_memory and documents * DOCUMENT_BYTES <= budget.memory
-
-
-def arrays_for(documents: int, budget: Budget, work: Path) -> AbstractContextManager[Arrays]:
-    """Choose where arrays of this many documents lie: in memory, or in a directory in `work` for the block."""
-    return nullcontext(IN_MEMORY) if fits(documents, budget) else temporary_arrays(work)
+_SAMPLED_UNITS = 4096
+REST_BYTES, ORDER_REST_BYTES = 1 << 13, 1 << 12
+"""What manifest, report and run.json take, about: of rows, and of an order."""
 
 
 @contextmanager
@@ -82,13 +45,13 @@ def planned(
     """Plan a corpus: one plan for each row length, as long as the block runs.
 
     Args:
-        budget: what planning would take beyond its memory lies on disk, and whatever an engine sends to its workers.
+        budget: plans that might exceed its memory lie on disk, as do those that its engine sends to workers.
         work: directory for what lies on disk.
-        chosen: which documents of each store there are, and how often; None for all of them once.
+        chosen: the documents of each store, as often as they are packed; None for all of them once.
         epoch: of the order in which documents are planned, of the seed in `options`; 0 for corpus order.
     """
     documents = corpus.documents if chosen is None else max(corpus.documents, sum(map(len, chosen)))
-    with arrays_for(documents, budget, work) as arrays:
+    with budget.arrays_for(documents, work) as arrays:
         if arrays is not IN_MEMORY:
             corpus.work_in(arrays)
         if chosen is not None:
@@ -127,13 +90,48 @@ def _in_windows(
     """Plan documents window by window: where arrays lie in files, each window in a process of its own."""
     windows = []
     if isinstance(arrays, FileArrays) and packing.strategy(strategy).windowed:
-        windows = [Window(*each) for each in window_ranges(lengths, options.window_tokens, ends)]
+        windows = window_ranges(lengths, options.window_tokens, ends)
     if len(windows) < 2 or not isinstance(arrays, FileArrays):
         return packing.plan(strategy, lengths, options, arrays, ends)
     scratch = arrays.directory
     (scratch / "planner").mkdir()
-    task = save(PlanWindow(strategy, lengths, options, scratch), scratch / "planner")
+    task = save(partial(_plan_window, strategy, lengths, options, scratch), scratch / "planner")
     saved = dict(budget.engine.processes.run(task, windows, shared=task.file))
-    return packing.join_windows(
-        [(window.first, load(saved[number])) for number, window in enumerate(windows)], lengths, arrays
-    )
+    parts = [(first, load(saved[number])) for number, (first, _) in enumerate(windows)]
+    return packing.join_windows(parts, lengths, arrays)
+
+
+def _plan_window(
+    strategy: str, lengths: Ints, options: PackOptions, directory: Path, window: tuple[int, int], worker: Worker
+) -> Saved[None, None]:
+    """Plan the documents ``first:last`` of a window, in any process; save the plans below a directory."""
+    first, last = window
+    plans = packing.plan_window(strategy, lengths[first:last], options, first)
+    return save(plans, Path(tempfile.mkdtemp(prefix=f"window-{first}.", dir=directory)))
+
+
+def bytes_of_plans(
+    plans: Sequence[Plan], token_bytes: int, documents: int, tokenizer: Sequence[InputEntry], *, segments: bool
+) -> int:
+    """Estimate how many bytes the dataset of these plans takes: tokens exactly, segments from some units of each plan.
+
+    Args:
+        token_bytes: of one token.
+        documents: that are planned.
+        tokenizer: files that are kept beside the rows.
+        segments: the table of segments is written.
+    """
+    size = sum(plan.rows * plan.sequence_length for plan in plans) * token_bytes
+    if segments:
+        size += round(sum(map(_segments, plans))) * SEGMENT.itemsize
+        size += sum(plan.rows + 1 for plan in plans) * OFFSET.itemsize
+        size += documents * LARGE.itemsize
+    return size + sum(entry.bytes for entry in tokenizer) + REST_BYTES
+
+
+def _segments(plan: Plan) -> float:
+    """Estimate how many segments a plan has."""
+    if not plan.units:
+        return 0.0
+    sample = distinct(np.linspace(0, plan.units - 1, _SAMPLED_UNITS).astype(np.int64))
+    return len(plan.segments(sample).document) * plan.units / len(sample)

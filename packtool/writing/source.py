@@ -1,4 +1,8 @@
-"""The source of units: what token stores under a plan and packed datasets have in common."""
+"""Sources of units, with their segments and tokens: token stores under a plan, and packed datasets.
+
+Where it is known which tokens train, each token moves in a record with its loss; a row's tokens and loss are parted
+again where it is complete.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,20 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.arrays import Arrays
-from packtool.plan import I64, Plan, Segments
-from packtool.storage.names import SEGMENT
+from packtool.plan import I64, Plan, Segments, distinct, pad
+from packtool.storage.names import LOSS, SEGMENT
+from packtool.storage.on_demand import flat
+from packtool.storage.packed import PackedBucket
+from packtool.storage.token_store import Corpus
+from packtool.writing.gather import Gatherer, Locator, LossGatherer, copier
+from packtool.writing.stored_plan import StoredPlan
 
 Tokens: TypeAlias = npt.NDArray[Any]
 Units: TypeAlias = tuple[Segments | None, Tokens]
-"""The segments of some units, padding included, or None where they are not known; and their tokens, (units, unit), with
-their loss where the source has it (`packtool.writing.records`)."""
+"""The segments of some units, padding included, or None where they are not known; and their tokens, (units, unit), as
+records with their loss where the source has it."""
+
+_WIDE = 64  # bytes; units from here on are moved by memory copies, narrower ones by NumPy
 
 
 class Source(ABC):
@@ -27,8 +38,8 @@ class Source(ABC):
         dtype: of the tokens, or of records of tokens and loss.
         pad_id: what fills the last row.
         segments: number of segments, about; None where they are not known.
-        loss: tells of the tokens of segments whether they train; None where all do, or where it moves with the tokens
-            only.
+        loss: returns the loss of the tokens of segments; None where all of them train, or where the loss is known only
+            together with the tokens.
     """
 
     loss: Callable[[Segments], npt.NDArray[np.uint8]] | None = None
@@ -69,3 +80,153 @@ class Source(ABC):
     def memory_bytes(self) -> int:
         """Memory that all of it would take, with its order."""
         return self.plan.units * (self.unit_bytes + 32) + (self.segments or 0) * SEGMENT.itemsize
+
+
+class StoreSource(Source):
+    """Token stores under a plan that is not written yet."""
+
+    def __init__(self, corpus: Corpus, plan: Plan, pad_id: int) -> None:
+        dtype = with_loss(corpus.dtype) if corpus.has_loss else corpus.dtype
+        super().__init__(plan, dtype, pad_id, segments=plan.units + corpus.documents)
+        self._corpus = corpus
+        locate = Locator(corpus.shards, corpus.locate)
+        self._gather = Gatherer(
+            corpus.shards,
+            locate,
+            dtype=corpus.dtype,
+            pad_id=pad_id,
+            eos_id=corpus.tokenizer.eos_id,
+            longest_fill=plan.unit,
+        )
+        if corpus.has_loss:
+            self.loss = LossGatherer(
+                [store.loss for store in corpus.stores],
+                [len(store.shards) for store in corpus.stores],
+                locate,
+                longest=plan.sequence_length,
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoreSource, (self._corpus, self.plan, self.pad_id)
+
+    def prepare(self, arrays: Arrays) -> None:
+        self._corpus.locate(np.empty(0, np.int64))  # in the arrays of the corpus
+
+    def read(self, units: I64) -> Units:
+        segments = pad(self.plan.segments(units), self.plan.unit)
+        tokens = self._gather(segments)
+        if self.loss is not None:
+            tokens = join_loss(tokens, self.loss(segments))
+        return segments, tokens.reshape(-1, self.plan.unit)
+
+    def scan(self, first: int, last: int) -> Units:
+        return self.read(np.arange(first, last))
+
+    def release(self) -> None:
+        self._corpus.release()
+
+
+class PackedSource(Source):
+    """One bucket of a packed dataset, whose units are put into another order."""
+
+    plan: StoredPlan
+
+    def __init__(self, plan: StoredPlan, pad_id: int) -> None:
+        bucket, segments = plan.bucket, None
+        if bucket.has_segments:
+            segments = sum(bucket.segment_counts) + plan.units * (plan.unit < plan.sequence_length)
+        super().__init__(plan, bucket.dtype if bucket.loss is None else with_loss(bucket.dtype), pad_id, segments)
+        self._columns = [bucket] if bucket.loss is None else [bucket, bucket.loss]
+        self._copiers = [] if bucket.index_only else [_UnitCopier(column, plan.unit) for column in self._columns]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PackedSource, (self.plan, self.pad_id)
+
+    def prepare(self, arrays: Arrays) -> None:
+        if self.segments is not None:
+            self.plan.prepare(arrays)
+
+    def read(self, units: I64) -> Units:
+        segments = None if self.segments is None else self.plan.segments(units)
+        if not self._copiers:
+            return segments, self._gathered(segments)
+        return segments, join_loss(*(copy(units) for copy in self._copiers))
+
+    def scan(self, first: int, last: int) -> Units:
+        segments = None if self.segments is None else self.plan.scan(first, last)
+        if not self._copiers:
+            return segments, self._gathered(segments)
+        per_row = self.plan.sequence_length // self.plan.unit
+        row = first // per_row
+        rows = [column.tokens(row, -(-last // per_row)) for column in self._columns]
+        inside = slice(first - row * per_row, last - row * per_row)
+        return segments, join_loss(*(each.reshape(-1, self.plan.unit)[inside] for each in rows))
+
+    def _gathered(self, segments: Segments | None) -> Tokens:
+        assert segments is not None, "a dataset without tokens has segments"
+        return join_loss(*(column.gathered(segments, self.plan.unit) for column in self._columns))
+
+    def release(self) -> None:
+        self.plan.bucket.release()
+
+
+class _UnitCopier:
+    """Copies the tokens of units of equal size out of the shards of one bucket, in any order."""
+
+    def __init__(self, bucket: PackedBucket, unit: int) -> None:
+        self._unit = unit
+        self._dtype = bucket.dtype
+        self._shards = flat(bucket.shards, bucket.sequence_length)
+        self._first_units = bucket.first_rows * (bucket.sequence_length // unit)
+        self._copy = copier(self._shards, self._dtype)
+
+    def __call__(self, units: I64) -> Tokens:
+        if len(self._shards) == 1:
+            return np.take(self._shards[0].reshape(-1, self._unit), units, axis=0)
+        shard = np.searchsorted(self._first_units, units, side="right") - 1
+        place = units - self._first_units[shard]
+        if self._unit * self._dtype.itemsize >= _WIDE:
+            return self._copy(shard, place * self._unit, np.full(len(units), self._unit)).reshape(-1, self._unit)
+        out = np.empty((len(units), self._unit), self._dtype)
+        for number in distinct(shard).tolist():
+            here = np.flatnonzero(shard == number)
+            out[here] = np.take(self._shards[number].reshape(-1, self._unit), place[here], axis=0)
+        return out
+
+
+def with_loss(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of a token of this type together with its loss.
+
+    >>> with_loss(np.dtype("<u2"))
+    dtype([('token', '<u2'), ('loss', 'u1')])
+    """
+    return np.dtype([("token", dtype), ("loss", LOSS)])
+
+
+def join_loss(tokens: Tokens, loss: Tokens | None = None) -> Tokens:
+    """Join tokens and their loss into records; tokens without loss stay as they are.
+
+    >>> join_loss(np.array([7, 8], "<u2"), np.array([0, 1], "u1")).tolist()
+    [(7, 0), (8, 1)]
+    """
+    if loss is None:
+        return tokens
+    out = np.empty(tokens.shape, with_loss(tokens.dtype))
+    out["token"], out["loss"] = tokens, loss
+    return out
+
+
+def split_loss(tokens: Tokens) -> tuple[Tokens, Tokens | None]:
+    """Separate tokens and their loss, None where they have none."""
+    return (tokens, None) if tokens.dtype.names is None else (tokens["token"], tokens["loss"])
+
+
+def padding(shape: tuple[int, ...], dtype: np.dtype[Any], pad_id: int) -> Tokens:
+    """Make padding of tokens, or of records of tokens and loss: it never trains.
+
+    >>> padding((2,), with_loss(np.dtype("<u2")), 5).tolist()
+    [(5, 0), (5, 0)]
+    """
+    out = np.zeros(shape, dtype)
+    out[... if dtype.names is None else "token"] = pad_id
+    return out

@@ -20,7 +20,7 @@ from tests.stores import contents, write_store, write_uniform_store
 SLOW_DISK = """
 import sys, time
 from packtool.cli import interrupts, main
-from packtool.writing import packed_source, store_source
+from packtool.writing.source import PackedSource, StoreSource
 
 def stuck(source, units, *_):
     if not isinstance(units, int) and not len(units):
@@ -29,7 +29,7 @@ def stuck(source, units, *_):
     time.sleep(120)
 
 interrupts.GRACE_SECONDS = 0.2
-for kind in (packed_source.PackedSource, store_source.StoreSource):
+for kind in (PackedSource, StoreSource):
     kind.read = kind.scan = stuck
 main(sys.argv[1:])
 """

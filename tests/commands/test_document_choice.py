@@ -104,7 +104,7 @@ def test_a_choice_beyond_memory_is_the_same(
         options["exclude"].write_text("web.jsonl:3\nwiki.jsonl:70\nweb.jsonl:150\n")
     pack(stores, tmp_path / "held", **options)
     made = []
-    monkeypatch.setattr(planning, "DOCUMENT_BYTES", 1 << 50)
+    monkeypatch.setattr("packtool.writing.memory.DOCUMENT_BYTES", 1 << 50)
     monkeypatch.setattr(sharing, "LARGE", 1)
     monkeypatch.setattr(arrays, "BLOCK", 7)
     empty = sharing.FileArrays.empty

@@ -24,7 +24,7 @@ from tests.test_golden import RECORDED, make
 
 @pytest.fixture
 def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "DOCUMENT_BYTES", 1 << 50)
+    monkeypatch.setattr("packtool.writing.memory.DOCUMENT_BYTES", 1 << 50)
     monkeypatch.setattr(sharing, "LARGE", 1)
 
 

@@ -20,9 +20,9 @@ from packtool.storage.pieces import Pieces
 from packtool.storage.state import State
 from packtool.writing import first_pass, memory
 from packtool.writing.input_check import InputCheck
-from packtool.writing.packed_source import PackedSource
 from packtool.writing.partitions import PartitionContents
 from packtool.writing.second_pass import PartitionedRows
+from packtool.writing.source import PackedSource
 from packtool.writing.stored_plan import stored_plans
 from tests.stores import contents
 from tests.writing.cases import KINDS
