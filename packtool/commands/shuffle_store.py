@@ -17,7 +17,7 @@ from packtool.storage.packed import PackedDataset
 from packtool.storage.schema import OrderManifest, Shuffle
 from packtool.storage.token_store import Corpus
 from packtool.writing.planning import bytes_of_plans
-from packtool.writing.rotated_plan import lane_of
+from packtool.writing.stored_plan import lane_of
 
 
 def write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remainder: str) -> DatasetResult:

@@ -24,8 +24,7 @@ from packtool.storage.manifest import input_names
 from packtool.storage.order import read_order, require_orders
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.writing.layout import Layout
-from packtool.writing.rotated_plan import RotatedPlan, require_rotation
-from packtool.writing.stored_plan import stored_plans
+from packtool.writing.stored_plan import RotatedPlan, require_rotation, stored_plans
 
 
 def packed_report(place: Place, order: Place | None, options: StatsArguments, engine: Engine) -> MeasuredReport:

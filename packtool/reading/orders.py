@@ -19,9 +19,14 @@ from packtool.shuffling.partial import rotations
 from packtool.storage.order import read_batches, read_order, require_orders
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.schema import PackedManifest
-from packtool.writing.repacked import repacked_plans
-from packtool.writing.rotated_plan import RotatedPlan, lane_of, require_rotation
-from packtool.writing.stored_plan import StoredPlan, stored_plans
+from packtool.writing.stored_plan import (
+    RotatedPlan,
+    StoredPlan,
+    lane_of,
+    repacked_plans,
+    require_rotation,
+    stored_plans,
+)
 from packtool.writing.stored_tokens import open_packed
 
 MAPPED = 256

@@ -12,8 +12,7 @@ from packtool.plan import I64, Ints, Plan, Segments, offsets_of, pad, ranges
 from packtool.storage.packed import PackedBucket
 from packtool.storage.segment_table import to_table
 from packtool.writing.layout import Layout, join
-from packtool.writing.rotated_plan import RotatedPlan
-from packtool.writing.stored_plan import StoredPlan
+from packtool.writing.stored_plan import RotatedPlan, StoredPlan
 
 Index: TypeAlias = "int | np.integer[Any] | slice | Sequence[int] | Ints"
 

@@ -1,17 +1,31 @@
-"""A packed dataset as a plan: its rows, cut to the units of its atoms, ready for another order."""
+"""The rows of a packed dataset as plans, ready for another order.
+
+Its rows as they are stored, cut to the units of their atoms; those of another epoch of the partial shuffle, which rotates
+the stored ones; and those that `pack` would write for another epoch.
+"""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from packtool import packing
 from packtool.arrays import IN_MEMORY, Arrays
+from packtool.errors import DataError, UsageError
+from packtool.options.declare import names_recorded
+from packtool.options.pack import PackOptions
+from packtool.packing.plans import RenumberedPlan
 from packtool.plan import I64, Ints, Plan, Segments, between, index_type, offsets_of, ranges
+from packtool.selecting.mixture import passes_of
+from packtool.shuffling.partial import PartialPlan, rotations
+from packtool.shuffling.permutation import document_order
 from packtool.storage.names import SEGMENT
 from packtool.storage.packed import PackedBucket, PackedDataset
+from packtool.storage.schema import PackedManifest, Shuffle
 from packtool.storage.segment_table import from_table
 
 
@@ -21,9 +35,9 @@ class StoredPlan(Plan):
     Args:
         bucket: what holds the rows.
         atom_size: other atoms than the stored ones, for a stream in corpus order; None for the stored ones.
-        tokens: tokens of that stream before padding; only used with `atom_size`.
-        whole: read the whole segment table when segments are first asked for, as writing every row wants it; else the
-            rows that are asked for, as training does.
+        tokens: of that stream before padding; only used with `atom_size`.
+        whole: read the whole segment table with the first segments, to write every row; else only the rows in question,
+            as training does.
     """
 
     def __init__(
@@ -56,13 +70,9 @@ class StoredPlan(Plan):
     def __reduce__(self) -> tuple[Any, ...]:
         return StoredPlan, (self.bucket, *self._given), {"_whole": self._whole}
 
-    @property
-    def has_segments(self) -> bool:
-        """False after ``--no-segments``: then nobody knows them."""
-        return self.bucket.has_segments
 
     def prepare(self, arrays: Arrays) -> None:
-        """Read what `segments` needs, into these arrays."""
+        """Read what `segments` needs into these arrays."""
         self._arrays = arrays
         self.segments(np.empty(0, np.int64))
 
@@ -94,27 +104,28 @@ class StoredPlan(Plan):
             lambda a, b: np.searchsorted(self._begins, np.arange(a, b) * self.unit, side="right") - 1,
         )
 
-    def tokens(self, units: Ints, column: PackedBucket | None = None) -> npt.NDArray[Any]:
-        """Copy the tokens of these units, (units, unit), or another column of the same rows."""
-        row, part = np.divmod(np.asarray(units, np.int64), self.sequence_length // self.unit)
-        return (column or self.bucket).parts(row, part, self.unit)
+    def tokens(self, units: I64, column: PackedBucket) -> npt.NDArray[Any]:
+        """Copy the tokens of these units, (units, unit), or their loss, which is another column of the bucket."""
+        row, part = np.divmod(units, self.sequence_length // self.unit)
+        return column.parts(row, part, self.unit)
 
     def segments(self, units: Ints) -> Segments:
+        units = np.asarray(units, np.int64)
         if not self._whole:
-            row, part = np.divmod(np.asarray(units, np.int64), self.sequence_length // self.unit)
+            row, part = np.divmod(units, self.sequence_length // self.unit)
             return self._units_of(self.bucket.segments_of(row), np.arange(len(row)), part)
         if self.unit < self.sequence_length:
-            begin = np.asarray(units, np.int64) * self.unit
-            first, last = self._firsts[units].astype(np.int64), self._firsts[np.asarray(units) + 1].astype(np.int64)
+            begin = units * self.unit
+            first, last = self._firsts[units].astype(np.int64), self._firsts[units + 1].astype(np.int64)
             counts = last - first + (self._begins[last] < begin + self.unit)
             offsets = offsets_of(counts)
             index = ranges(first, counts, offsets)
             segments = from_table(np.take(self._table, index), offsets)
             ahead = np.repeat(begin, counts) - self._begins[index]
             skipped = np.maximum(ahead, 0)
-            return cut(segments, skipped, np.minimum(ahead + self.unit, segments.length) - skipped)
+            return _cut(segments, skipped, np.minimum(ahead + self.unit, segments.length) - skipped)
         first = self._row_offsets[units]
-        counts = self._row_offsets[np.asarray(units) + 1] - first
+        counts = self._row_offsets[units + 1] - first
         offsets = offsets_of(counts)
         return from_table(np.take(self._table, ranges(first, counts, offsets)), offsets)
 
@@ -132,10 +143,10 @@ class StoredPlan(Plan):
             return rows
         begin = row * self.sequence_length + part * self.unit
         at, skipped, kept, offsets = between(offsets_of(rows.length), begin, begin + self.unit)
-        return cut(rows.at(at, offsets), skipped, kept)
+        return _cut(rows.at(at, offsets), skipped, kept)
 
 
-def cut(segments: Segments, skipped: I64, length: I64) -> Segments:
+def _cut(segments: Segments, skipped: I64, length: I64) -> Segments:
     """Cut segments to those without their first `skipped` tokens, and of the given length from there."""
     return Segments(
         segments.document,
@@ -166,3 +177,96 @@ def stored_atom_size(dataset: PackedDataset) -> int | None:
         return None
     atom_size: int = dataset.manifest.options.get("atom_size", dataset.buckets[0].sequence_length)
     return atom_size
+
+
+class RotatedPlan(Plan):
+    """Another epoch of the partial shuffle, made of the rows of the stored one.
+
+    Args:
+        stored: the rows that the partial shuffle wrote; each is a unit.
+        manifest: of their dataset.
+        rotation: of each lane in the other epoch.
+    """
+
+    def __init__(self, stored: Plan, manifest: PackedManifest, rotation: I64) -> None:
+        length, lanes = stored.sequence_length, len(rotation)
+        super().__init__(sequence_length=length, unit=length, units=stored.units)
+        self._stored = stored
+        self._steps = stored.units // lanes
+        self._lanes = lanes
+        lane = lane_of(manifest)
+        assert manifest.shuffle is not None
+        before = rotations(lanes, lane, seed=manifest.shuffle.seed, epoch=manifest.shuffle.epoch)
+        # Stored rows, lane after lane, are a stream like any other, and rows are its documents.
+        tokens = np.full((lanes, self._steps), length)
+        tokens[:, -1] = lane - (self._steps - 1) * length
+        self._parts = PartialPlan(length, offsets_of(tokens.ravel()), (rotation - before) % lane, lane)
+
+    def parts(self, units: Ints) -> Segments:
+        """Return the parts of stored rows (as `document`) that rows are made of."""
+        segments = self._parts.segments(units)
+        lane, step = np.divmod(segments.document, self._steps)
+        return Segments(step * self._lanes + lane, segments.start, segments.length, segments.repeated, segments.offsets)
+
+    def segments(self, units: Ints) -> Segments:
+        parts = self.parts(units)
+        rows = self._stored.segments(parts.document)
+        begin = np.arange(len(parts)) * self.sequence_length + parts.start
+        at, skipped, kept, offsets = between(offsets_of(rows.length), begin, begin + parts.length)
+        return _cut(rows.at(at, offsets[parts.offsets]), skipped, kept)
+
+
+def lane_of(manifest: PackedManifest) -> int:
+    """Count the tokens in a lane of a dataset that the partial shuffle wrote."""
+    assert manifest.shuffle is not None
+    assert manifest.shuffle.batch_size is not None
+    return (manifest.ledger.output - manifest.ledger.padding) // manifest.shuffle.batch_size
+
+
+def require_rotation(rotation: I64, order: Shuffle, manifest: PackedManifest, where: str) -> None:
+    """Make sure that an order rotates the lanes of a dataset.
+
+    Raises:
+        DataError: it has other lanes, or rotates one by more tokens than it has.
+    """
+    stored = manifest.shuffle
+    alike = stored is not None and stored.method == "partial" and stored.batch_size == order.batch_size
+    if not alike or len(rotation) != order.batch_size or ((rotation < 0) | (rotation >= lane_of(manifest))).any():
+        raise DataError("bad-order", "it does not rotate the lanes of its base", remedy="make it again", where=where)
+
+
+def repacked_plans(dataset: PackedDataset, *, seed: int, epoch: int) -> list[Plan]:
+    """Plan a dataset as ``packtool pack --epoch`` does, in memory: one plan for each row length.
+
+    Args:
+        seed, epoch: of the order of documents; epoch 0 is corpus order.
+
+    Raises:
+        UsageError: `pack` did not write its rows, or the lengths of its documents are not known.
+    """
+    manifest, lengths = dataset.manifest, dataset.lengths()
+    if manifest.shuffle is not None and manifest.shuffle.method == "partial":
+        what = "made by the partial shuffle, which packs every epoch by itself"
+        raise UsageError("partial-shuffled", what, remedy="leave repack out", where=str(dataset.place))
+    options, chosen = _options(manifest, seed), dataset.chosen()
+    order: Ints = np.arange(len(lengths))
+    ends: list[int] = []
+    if chosen is not None and (epoch or packing.strategy(manifest.strategy).windowed):
+        order, ends = passes_of(chosen)
+    if epoch:
+        order = document_order(order, seed=seed, epoch=epoch, ends=ends)
+    plans = packing.plan(manifest.strategy, np.asarray(lengths)[order], options, ends=ends)
+    return [RenumberedPlan(plan, order) for plan in plans]
+
+
+def _options(manifest: PackedManifest, seed: int) -> PackOptions:
+    """Read the options of the strategy as the manifest has them."""
+    recorded = manifest.options
+    names = names_recorded(PackOptions, manifest.strategy)
+    options: dict[str, Any] = {name: recorded[name] for name in names if name in recorded}
+    for name in ("padding_threshold", "max_repetition"):
+        if name in options:
+            options[name] = Fraction(options[name])
+    if "mix_rows" in names:
+        options["mix_rows"] = recorded.get("mix_rows", False)  # rows that are not mixed are not mentioned
+    return PackOptions(**{**options, "seed": seed})
