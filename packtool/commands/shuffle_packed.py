@@ -36,11 +36,11 @@ from packtool.storage.segment_table import no_segments
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.buckets import BucketJob
 from packtool.writing.input_check import InputCheck
-from packtool.writing.order_parts import order_parts
 from packtool.writing.planning import ORDER_REST_BYTES, REST_BYTES
 from packtool.writing.shards import ShardForm
 from packtool.writing.source import PackedSource
 from packtool.writing.stored_plan import StoredPlan, stored_atom_size, stored_plans
+from packtool.writing.two_passes import order_parts
 
 
 def require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:

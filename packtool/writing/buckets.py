@@ -19,16 +19,14 @@ from packtool.storage.pieces import Pieces
 from packtool.storage.publish import STATE
 from packtool.storage.reading import MappedFile
 from packtool.storage.schema import Bucket, PackedShard
-from packtool.writing.first_pass import partition
 from packtool.writing.input_check import Checked, InputCheck, unchecked
 from packtool.writing.memory import Budget
-from packtool.writing.partitions import PartitionContents
 from packtool.writing.planned_rows import OrderedRows, PlannedRows, RowsWithoutTokens
-from packtool.writing.second_pass import PartitionedRows
 from packtool.writing.shards import RowWriter, ShardForm
 from packtool.writing.sharing import temporary_arrays
 from packtool.writing.source import Source
 from packtool.writing.stored_plan import StoredPlan
+from packtool.writing.two_passes import PartitionContents, PartitionedRows, partition
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.storage.names import SEGMENT
 
-AHEAD = 4
+_AHEAD = 4
 """Objects of a partition that are fetched while another one is read."""
 _HEADER = np.dtype("<i8")
 _COUNTED = (0, 0, 1, 2, 1)
@@ -63,8 +63,8 @@ class Atoms:
 
     def head(self, atoms: int, units: int, segments: int) -> Atoms:
         """Return the first of them."""
-        counts = atoms, atoms, units, segments, units
-        return Atoms(*(column[:count] for column, count in zip(self.columns, counts, strict=True)))
+        counts = atoms, units, segments
+        return Atoms(*(column[: counts[which]] for column, which in zip(self.columns, _COUNTED, strict=True)))
 
     @property
     def columns(self) -> tuple[npt.NDArray[Any], ...]:
@@ -92,11 +92,7 @@ def append(path: Path, atoms: Atoms, hashed: xxhash.xxh3_128) -> None:
 
 
 def read(files: Sequence[ScratchFile], whole: Atoms) -> None:
-    """Read all blocks of these files as one.
-
-    Args:
-        files: what to read, in order.
-        whole: as large as all of them, to be filled.
+    """Read all blocks of these files, in order, into one that is as large as all of them.
 
     Raises:
         DataError: a file is not what was written.
@@ -127,13 +123,13 @@ def _opened(files: Sequence[ScratchFile]) -> Iterator[io.BufferedReader | io.Byt
     if all(isinstance(file.place, LocalPlace) for file in files):
         yield from map(_open, files)
         return
-    with ThreadPoolExecutor(AHEAD) as pool:
-        coming: deque[Future[io.BufferedReader | io.BytesIO]] = deque()
-        for number in range(len(files) + AHEAD):
-            if number < len(files):
-                coming.append(pool.submit(_open, files[number]))
-            if number >= AHEAD and coming:
-                yield coming.popleft().result()
+    with ThreadPoolExecutor(_AHEAD) as pool:
+        coming = deque(pool.submit(_open, file) for file in files[:_AHEAD])
+        for file in files[_AHEAD:]:
+            coming.append(pool.submit(_open, file))
+            yield coming.popleft().result()
+        for opened in coming:
+            yield opened.result()
 
 
 def _open(file: ScratchFile) -> io.BufferedReader | io.BytesIO:

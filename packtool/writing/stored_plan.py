@@ -1,7 +1,7 @@
 """The rows of a packed dataset as plans, ready for another order.
 
-Its rows as they are stored, cut to the units of their atoms; those of another epoch of the partial shuffle, which rotates
-the stored ones; and those that `pack` would write for another epoch.
+The stored rows, cut to the units of their atoms; those of another epoch of the partial shuffle, made by rotating the
+stored ones; and those that `pack` would write for another epoch.
 """
 
 from __future__ import annotations
@@ -69,7 +69,6 @@ class StoredPlan(Plan):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StoredPlan, (self.bucket, *self._given), {"_whole": self._whole}
-
 
     def prepare(self, arrays: Arrays) -> None:
         """Read what `segments` needs into these arrays."""

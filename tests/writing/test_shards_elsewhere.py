@@ -15,7 +15,7 @@ from packtool import engines
 from packtool.engines import Engine, Worker
 from packtool.errors import DataError
 from packtool.storage import publish
-from packtool.writing import first_pass, sharing
+from packtool.writing import sharing, two_passes
 from packtool.writing.input_check import InputCheck
 from packtool.writing.shards import ShardTask, WriteShard
 from tests.stores import contents, document_loss, write_store
@@ -117,7 +117,7 @@ def test_finished_shards_are_kept(anyone: list[Any], tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_passes(anyone: list[Any], store: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_pass, "_BYTES_ON_CLUSTER", 4000)
+    monkeypatch.setattr(two_passes, "_BYTES_ON_CLUSTER", 4000)
     options: dict[str, Any] = {**KINDS[kind], "shard_tokens": 64 * 60, "seed": 5}
     beyond: dict[str, Any] = {"scheduler": "anyone", "memory": 20_000, "workers": 2}
     packtool.pack(store, tmp_path / "expected", **options)
@@ -130,20 +130,20 @@ def test_two_passes(anyone: list[Any], store: Path, tmp_path: Path, kind: str, m
     assert not (tmp_path / "packed" / "unfinished").exists()
 
 
-def test_what_the_first_pass_finished_is_kept(
+def test_what_the_two_passes_finished_is_kept(
     anyone: list[Any], store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(first_pass, "_BYTES_ON_CLUSTER", 4000)
+    monkeypatch.setattr(two_passes, "_BYTES_ON_CLUSTER", 4000)
     options: dict[str, Any] = {**KINDS["concat"], "memory": 20_000, "scheduler": "anyone"}
-    called = first_pass.FirstPass.__call__
+    called = two_passes.FirstPass.__call__
 
-    def fail(self: first_pass.FirstPass, number: int, worker: Worker) -> Any:
+    def fail(self: two_passes.FirstPass, number: int, worker: Worker) -> Any:
         if number == 3:
             raise DataError("x", "the worker fails", remedy="")
         return called(self, number, worker)
 
     with monkeypatch.context() as patch, pytest.raises(DataError, match="the worker fails"):
-        patch.setattr(first_pass.FirstPass, "__call__", fail)
+        patch.setattr(two_passes.FirstPass, "__call__", fail)
         packtool.pack(store, tmp_path / "out", check_input=False, **options)
     anyone.clear()
     packtool.pack(store, tmp_path / "out", resume=True, check_input=False, **options)

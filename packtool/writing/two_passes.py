@@ -1,0 +1,432 @@
+"""Shuffle what exceeds memory, in two passes over the disk.
+
+The first pass reads units in stored order and sends every atom, with its segments and tokens, to the partition of its
+key: a partition holds the atoms whose keys have the same top bits, so it is small enough to be sorted in memory. Tasks
+share the work, as threads or on the workers of a cluster; each fills a file of its own for every partition, so one that
+was interrupted begins again. The second pass reads and sorts one partition after the other and joins its units to rows.
+
+Where only the order is wanted, its keys alone go to partitions.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import xxhash
+
+from packtool.arrays import IN_MEMORY, Arrays
+from packtool.engines import Worker
+from packtool.plan import I64, Plan, offsets_of, ranges
+from packtool.shuffling.atom import AtomShuffle, Keys
+from packtool.shuffling.permutation import order_by
+from packtool.storage.delivery import Delivery
+from packtool.storage.names import SEGMENT
+from packtool.storage.pieces import Pieces
+from packtool.storage.schema import InputEntry
+from packtool.storage.segment_table import from_table, to_table
+from packtool.writing import scratch
+from packtool.writing.input_check import InputCheck
+from packtool.writing.layout import unit_range
+from packtool.writing.memory import Budget
+from packtool.writing.planned_rows import Batch, PlannedRows, rows_of
+from packtool.writing.scratch import Atoms, ScratchFile, empty_atoms
+from packtool.writing.sharing import sent
+from packtool.writing.source import Source, Units
+
+_LAST = np.uint64(np.iinfo(np.uint64).max)
+_MOST_TASKS, _TASK_BYTES = 16, 1 << 28
+_BYTES_ON_CLUSTER = 1 << 26
+_MOST_FILES = 1 << 18
+"""What tasks leave for a cluster or in a store, all together; but there are as many as 64 of them."""
+
+_KEY_BYTES = 64  # for each atom whose key is sorted: its key and index, twice over
+_KEYS_AT_ONCE = 1 << 20
+_MOST_KEY_BITS = 12
+_KEY = np.dtype([("key", "<u8"), ("atom", "<i8")])
+
+
+class PartitionContents(msgspec.Struct, frozen=True):
+    """The atoms, units and segments that a task added to each partition, and the xxh3-128 of each file.
+
+    The files are not flushed to the disk, since most of them are read and gone before the system would do so: their
+    hashes tell whether they are still what was written when a run is resumed.
+    """
+
+    atoms: list[int]
+    units: list[int]
+    segments: list[int]
+    xxh3_128: list[str]
+
+
+class Outline(Plan):
+    """The sizes of a plan whose segments lie with its atoms."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(
+            sequence_length=plan.sequence_length,
+            unit=plan.unit,
+            units=plan.units,
+            atom_units=plan.atom_units,
+            atom_offsets=plan.atom_offsets,
+            last_atom_stays=plan.last_atom_stays,
+        )
+
+    def segments(self, units: Any) -> Any:
+        raise NotImplementedError("the segments lie with the atoms")
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """All atoms of a plan on disk.
+
+    Attributes:
+        directory: of the files.
+        plan: whose atoms they are.
+        dtype: of the tokens.
+        pad_id: what fills the last row.
+        with_segments: segments are known.
+        tasks: what each task put there.
+        delivery: took them there, or to the store that the directory stands for.
+    """
+
+    directory: Path
+    plan: Outline
+    dtype: np.dtype[Any]
+    pad_id: int
+    with_segments: bool
+    tasks: list[PartitionContents]
+    delivery: Delivery
+
+    def files(self, number: int) -> list[ScratchFile]:
+        """List the files of a partition in stored order."""
+        files = []
+        for task, contents in enumerate(self.tasks):
+            if contents.atoms[number]:
+                place, name = self.delivery.locate(_file(self.directory, number, task))
+                files.append(ScratchFile(place, name, contents.xxh3_128[number]))
+        return files
+
+    def remove(self, number: int) -> None:
+        """Remove the files of a partition, which no row needs any more."""
+        self.delivery.remove(_file(self.directory, number, task) for task in range(len(self.tasks)))
+
+
+def _file(directory: Path, partition: int, task: int) -> Path:
+    """Name the file with the share of one partition that one task wrote."""
+    return directory / f"{partition:05d}-{task:02d}.atoms"
+
+
+def partition(
+    source: Source,
+    shuffle: AtomShuffle,
+    directory: Path,
+    pieces: Callable[[str], Pieces[PartitionContents]],
+    *,
+    arrays: Arrays = IN_MEMORY,
+    budget: Budget,
+    progress: Callable[[int], object],
+    input_check: InputCheck,
+    delivery: Delivery,
+) -> Partitions:
+    """Do the first pass. Tasks that an interrupted run finished are not done again.
+
+    Args:
+        shuffle: whose keys name the partitions.
+        directory: for scratch files; needs as much space as the tokens.
+        pieces: makes those of a name, which tells how many partitions and tasks there are.
+        arrays: allocates those that are as long as the order.
+        progress: called with the bytes of tokens that were moved.
+        input_check: until it has found the input sound, no task counts as finished.
+        delivery: of the files.
+    """
+    plan, bits = source.plan, budget.partition_bits(source)
+    if budget.engine.shares_memory and not delivery.sends:
+        most, each = _MOST_TASKS, _TASK_BYTES
+    else:
+        most, each = max(64, _MOST_FILES >> bits), _BYTES_ON_CLUSTER
+    tasks = _split(plan, max(1, min(most, plan.units * source.unit_bytes // each)))
+    directory = (directory / f"partitions-{bits}-{len(tasks)}").absolute()
+    kept = pieces(directory.name)
+    if not delivery.sends and not directory.exists():  # removed, since its rows were written, but not recorded
+        for number in kept.numbers():
+            kept.forget(number)
+    directory.mkdir(parents=True, exist_ok=True)
+    for left in directory.glob("task-*.*/"):
+        shutil.rmtree(left, ignore_errors=True)
+    first_pass = FirstPass(source, shuffle.keys(arrays), directory, delivery, tasks, bits, budget.block_units(source))
+    done = kept.recorded(range(len(tasks)))  # whether files changed since is found where they are read
+    for number in done:
+        progress(first_pass.bytes(*tasks[number]))
+    with sent(first_pass, budget.engine, directory.parent) as (function, shared):
+        done |= kept.run(
+            function,
+            {number: number for number in range(len(tasks))},
+            budget.engine,
+            done=done,
+            keep=input_check.keep,
+            on_advance=progress,
+            shared=shared,
+        )
+    contents = [done[number] for number in range(len(tasks))]
+    return Partitions(
+        directory, Outline(plan), source.dtype, source.pad_id, source.segments is not None, contents, delivery
+    )
+
+
+@dataclass(frozen=True)
+class FirstPass:
+    """A task of the first pass, in any process.
+
+    Attributes:
+        source: of the units.
+        keys: of the movable atoms.
+        directory: of the files; doing a task again gives the same ones.
+        delivery: of them.
+        ranges: first and last atom of each task.
+        bits: of a key that name its partition.
+        block_units: units to read at a time.
+    """
+
+    source: Source
+    keys: Keys
+    directory: Path
+    delivery: Delivery
+    ranges: list[tuple[int, int]]
+    bits: int
+    block_units: int
+
+    def __call__(self, number: int, worker: Worker) -> PartitionContents:
+        """Fill the files of one task; report the bytes of tokens that it moves."""
+        with self.delivery.attempt(self.directory, f"task-{number:02d}.") as attempt:
+            counts = np.zeros((1 << self.bits, 3), np.int64)
+            paths = [_file(attempt, partition, number) for partition in range(len(counts))]
+            hashes = [xxhash.xxh3_128() for _ in counts]
+            for first, last in _blocks(self.source.plan, *self.ranges[number], self.block_units):
+                for partition, atoms in _scatter(self.source, self.keys, first, last, self.bits):
+                    scratch.append(paths[partition], atoms, hashes[partition])
+                    counts[partition] += atoms.counts
+                worker.advance(self.bytes(first, last))
+                self.source.release()
+            digests, by_kind = [each.hexdigest() for each in hashes], counts.T.tolist()
+            filled = np.flatnonzero(counts[:, 0]).tolist()
+            entries = [InputEntry(paths[each].name, paths[each].stat().st_size, digests[each]) for each in filled]
+            self.delivery.deliver(attempt, entries, self.directory, durable=False)
+        return PartitionContents(by_kind[0], by_kind[1], by_kind[2], digests)
+
+    def bytes(self, first: int, last: int) -> int:
+        """Count the bytes of the tokens of these atoms."""
+        units = _first_unit(self.source.plan, last) - _first_unit(self.source.plan, first)
+        return int(units) * self.source.unit_bytes
+
+
+def _first_unit(plan: Plan, atom: int | I64) -> Any:
+    """Return the first unit of an atom."""
+    if plan.atom_offsets is not None:
+        return plan.atom_offsets[atom]
+    return np.minimum(np.multiply(atom, plan.atom_units), plan.units)
+
+
+def _split(plan: Plan, count: int) -> list[tuple[int, int]]:
+    """Split atoms into ranges of about the same number of units."""
+    goals = plan.units * np.arange(1, count) // count
+    cuts = goals // plan.atom_units if plan.atom_offsets is None else np.searchsorted(plan.atom_offsets, goals)
+    return list(pairwise([0, *cuts.tolist(), plan.atoms]))
+
+
+def _blocks(plan: Plan, first: int, last: int, units: int) -> Iterator[tuple[int, int]]:
+    """Split atoms into ranges of at most this many units, or of one atom."""
+    while first < last:
+        if plan.atom_offsets is None:
+            end = first + units // plan.atom_units
+        else:
+            end = int(np.searchsorted(plan.atom_offsets, plan.atom_offsets[first] + units, side="right")) - 1
+        end = min(max(end, first + 1), last)
+        yield first, end
+        first = end
+
+
+def _scatter(source: Source, keys: Keys, first: int, last: int, bits: int) -> Iterator[tuple[int, Atoms]]:
+    """Divide atoms ``first:last`` among partitions; return the share of each."""
+    plan = source.plan
+    drawn = keys(first, min(last, plan.movable_atoms) - first)
+    if last > plan.movable_atoms:
+        drawn = np.append(drawn, _LAST)  # the last atom stays: ties go by index
+    order, offsets = _by_partition(drawn, bits)
+
+    bounds = np.asarray(_first_unit(plan, np.arange(first, last + 1)), np.int64)
+    begin, atom_units = bounds[:-1][order] - bounds[0], np.diff(bounds)[order]
+    unit_offsets = offsets_of(atom_units)
+    unit = ranges(begin, atom_units, unit_offsets)
+    segments, tokens = source.scan(int(bounds[0]), int(bounds[-1]))
+    tokens = np.take(tokens, unit, axis=0)
+    if segments is None:
+        unit_segments, table = np.zeros(len(unit), np.int64), np.empty(0, SEGMENT)
+    else:
+        unit_segments = np.diff(segments.offsets)[unit]
+        chosen = ranges(segments.offsets[unit], unit_segments, offsets_of(unit_segments))
+        table = np.take(to_table(segments), chosen)
+    segment_offsets = offsets_of(unit_segments)
+    for number in np.flatnonzero(np.diff(offsets)).tolist():
+        a, b = offsets[number : number + 2]
+        u, v = unit_offsets[[a, b]]
+        s, t = segment_offsets[[u, v]]
+        yield (
+            number,
+            Atoms(
+                keys=drawn[order[a:b]],
+                units=atom_units[a:b].astype(np.uint32),
+                unit_segments=unit_segments[u:v].astype(np.uint32),
+                segments=table[s:t],
+                tokens=tokens[u:v],
+            ),
+        )
+
+
+def _by_partition(keys: Any, bits: int) -> tuple[I64, I64]:
+    """Sort keys by their top bits alone, stably; return their order, and the offsets of each partition in it."""
+    partition = (keys >> np.uint64(64 - bits)).astype(np.uint32)
+    return np.argsort(partition, kind="stable"), offsets_of(np.bincount(partition, minlength=1 << bits))
+
+
+class PartitionedRows(PlannedRows):
+    """The second pass: rows read from partitions on disk. A range of rows holds one partition at a time.
+
+    Args:
+        partitions: from the first pass.
+        order: of the atoms, where they differ in size; else None.
+    """
+
+    def __init__(self, partitions: Partitions, order: I64 | None) -> None:
+        super().__init__(partitions.plan, order)
+        self._partitions = partitions
+        tasks = [[each.atoms, each.units, each.segments] for each in partitions.tasks]
+        self._counts = np.array(tasks, np.int64).sum(0).T
+        self._first_units = offsets_of(self._counts[:, 1])
+        self._units_left = self._counts[:, 1].copy()
+        self._lock = threading.Lock()
+        self._rooms: list[Atoms] = []
+        """Room for the largest partition, not in use: new memory costs more than reading does."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PartitionedRows, (self._partitions, self._order)
+
+    def batches(self, first: int, last: int) -> Iterator[Batch]:
+        reader = _Reader(self._partitions, self._counts, self._take_room())
+        try:
+            for a, b in self._layout.batches(first, last):
+                yield rows_of(self.plan, self._read(reader, *unit_range(self.plan, a, b)), self._partitions.pad_id)
+        finally:
+            self._rooms.append(reader.room)
+
+    def written(self, first: int, last: int) -> None:
+        """Remove the partitions that no other row needs."""
+        begin, end = unit_range(self.plan, first, last)
+        touched = np.minimum(self._first_units[1:], end) - np.maximum(self._first_units[:-1], begin)
+        with self._lock:
+            self._units_left -= np.maximum(touched, 0)
+            used_up = np.flatnonzero((touched > 0) & (self._units_left == 0))
+        for number in used_up.tolist():
+            self._partitions.remove(number)
+
+    def _take_room(self) -> Atoms:
+        try:
+            return self._rooms.pop()
+        except IndexError:
+            return empty_atoms(*self._counts.max(0).tolist(), unit=self.plan.unit, dtype=self._partitions.dtype)
+
+    def _read(self, reader: _Reader, first: int, last: int) -> Units:
+        """Read the units at places ``first:last`` of the new order."""
+        counts, tables, tokens = [np.empty(0, np.int64)], [np.empty(0, SEGMENT)], []
+        number = int(np.searchsorted(self._first_units, first, side="right")) - 1
+        while first < last:
+            begin, end = int(self._first_units[number]), int(self._first_units[number + 1])
+            stop = min(last, end)
+            if first < stop:
+                some = reader.partition(number)
+                unit = some.units[first - begin : stop - begin]
+                held = some.atoms.unit_segments[unit].astype(np.int64)
+                counts.append(held)
+                tables.append(np.take(some.atoms.segments, ranges(some.segment_offsets[unit], held, offsets_of(held))))
+                tokens.append(np.take(some.atoms.tokens, unit, axis=0))
+            first, number = stop, number + 1
+        segments = None
+        if self._partitions.with_segments:
+            segments = from_table(np.concatenate(tables), offsets_of(np.concatenate(counts)))
+        return segments, tokens[0] if len(tokens) == 1 else np.concatenate(tokens)
+
+
+class _Reader:
+    """Reads partitions one after the other, all into the same room."""
+
+    def __init__(self, partitions: Partitions, counts: I64, room: Atoms) -> None:
+        self.room = room
+        self._partitions = partitions
+        self._counts = counts
+        self._number = -1
+        self._held: _Sorted
+
+    def partition(self, number: int) -> _Sorted:
+        if number != self._number:
+            atoms = self.room.head(*self._counts[number].tolist())
+            scratch.read(self._partitions.files(number), atoms)
+            self._held, self._number = _Sorted(atoms), number
+        return self._held
+
+
+class _Sorted:
+    """A partition in memory. Ties of keys go by index, since it holds its atoms in stored order.
+
+    Attributes:
+        atoms: as they are stored.
+        units: their units in the new order.
+        segment_offsets: where each stored unit's segments begin.
+    """
+
+    def __init__(self, atoms: Atoms) -> None:
+        self.atoms = atoms
+        order = order_by(atoms.keys)
+        counts = atoms.units.astype(np.int64)
+        self.units = ranges(offsets_of(counts)[order], counts[order], offsets_of(counts[order]))
+        self.segment_offsets = offsets_of(atoms.unit_segments)
+
+
+def order_parts(shuffle: AtomShuffle, memory: int, directory: Path) -> Iterator[I64]:
+    """Yield the stored atom at each place of the new order, part by part, each computed in about `memory` bytes.
+
+    An order of what an earlier shuffle left needs the whole order of that one, and so comes in one piece.
+
+    Args:
+        shuffle: whose order it is.
+        memory: in bytes.
+        directory: for scratch files of keys, 16 bytes an atom; none are left there.
+    """
+    bits = min((_KEY_BYTES * shuffle.atoms // memory).bit_length(), _MOST_KEY_BITS)
+    if shuffle.stored is not None or not bits:
+        yield shuffle.order()
+        return
+    files = [directory / f"order-{part:05d}.keys" for part in range(1 << bits)]
+    for file in files:
+        file.unlink(missing_ok=True)
+    draw = shuffle.keys()
+    for first in range(0, shuffle.atoms, _KEYS_AT_ONCE):
+        drawn = np.empty(min(_KEYS_AT_ONCE, shuffle.atoms - first), _KEY)
+        drawn["key"] = draw(first, len(drawn))
+        drawn["atom"] = np.arange(first, first + len(drawn))
+        order, offsets = _by_partition(drawn["key"], bits)
+        drawn = drawn[order]
+        for file, (a, b) in zip(files, pairwise(offsets.tolist()), strict=True):
+            if a < b:
+                with file.open("ab") as out:
+                    out.write(drawn[a:b].tobytes())
+    for file in files:
+        drawn = np.fromfile(file, _KEY) if file.exists() else np.empty(0, _KEY)
+        file.unlink(missing_ok=True)
+        yield drawn["atom"][order_by(np.ascontiguousarray(drawn["key"]))]

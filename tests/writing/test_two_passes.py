@@ -1,0 +1,171 @@
+"""Beyond memory: the same bytes as in memory, for any number of partitions, tasks and workers."""
+
+from __future__ import annotations
+
+from concurrent.futures import wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import packtool
+from packtool.engines import Threads
+from packtool.places.local import LocalPlace
+from packtool.shuffling import atom
+from packtool.shuffling.atom import AtomShuffle, atom_shuffles
+from packtool.shuffling.permutation import keys
+from packtool.storage.delivery import Delivery
+from packtool.storage.output import Output
+from packtool.storage.packed import PackedDataset
+from packtool.storage.pieces import Pieces
+from packtool.storage.state import State
+from packtool.writing import memory, two_passes
+from packtool.writing.input_check import InputCheck
+from packtool.writing.source import PackedSource
+from packtool.writing.stored_plan import stored_plans
+from packtool.writing.two_passes import PartitionContents, PartitionedRows, order_parts
+from tests.stores import contents
+from tests.writing.cases import KINDS, counting
+
+
+@pytest.fixture
+def several_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_passes, "_TASK_BYTES", 4000)
+    monkeypatch.setattr(two_passes, "_MOST_TASKS", 5)
+
+
+@pytest.mark.usefixtures("several_tasks")
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_bytes_as_in_memory(store: Path, tmp_path: Path, kind: str) -> None:
+    memory, workers = 8000 * len(kind), 1 + len(kind) % 3
+    options = {**KINDS[kind], "shard_tokens": 64 * 60}
+    packtool.pack(store, tmp_path / "expected", seed=5, **options)
+    packtool.pack(store, tmp_path / "packed", seed=5, memory=memory, workers=workers, **options)
+    packtool.pack(store, tmp_path / "corpus", shuffle=False, memory=memory, workers=workers, **options)
+    packtool.shuffle(tmp_path / "corpus", tmp_path / "shuffled", seed=5, memory=memory, workers=workers)
+    packtool.pack(store, tmp_path / "other", seed=6, **options)
+    packtool.shuffle(tmp_path / "other", tmp_path / "again", seed=5, memory=memory, workers=workers)
+    expected = contents(tmp_path / "expected")
+    for name in ("packed", "shuffled", "again"):
+        assert contents(tmp_path / name) == expected, name
+
+
+def test_equal_keys_go_by_index(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def few(seed: int, purpose: int, epoch: int, first: int, count: int) -> Any:
+        return keys(seed, purpose, epoch, first, count) >> np.uint64(62) << np.uint64(62)
+
+    monkeypatch.setattr("packtool.shuffling.atom.keys", few)
+    monkeypatch.setattr("packtool.shuffling.permutation.keys", few)
+    packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat-8"])
+    packtool.shuffle(tmp_path / "corpus", tmp_path / "whole")
+    packtool.shuffle(tmp_path / "corpus", tmp_path / "parts", memory=30_000)
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole") != contents(tmp_path / "corpus")
+
+
+def test_partitions_go_when_their_rows_are_written(store: Path, tmp_path: Path) -> None:
+    packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat-8"])
+    (plan,) = stored_plans(PackedDataset(tmp_path / "corpus"))
+    (shuffle,) = atom_shuffles([plan], seed=42)
+    source = PackedSource(plan, 0)
+    budget = memory.Budget(50_000, Threads(1))
+
+    def pieces(name: str) -> Pieces[PartitionContents]:
+        return Pieces(Output(LocalPlace(tmp_path), tmp_path, State("shuffle", "k")), name, PartitionContents)
+
+    with InputCheck({}) as check:
+        partitions = two_passes.partition(
+            source,
+            shuffle,
+            tmp_path / "scratch",
+            pieces,
+            budget=budget,
+            progress=lambda _: None,
+            input_check=check,
+            delivery=Delivery(),
+        )
+    rows = PartitionedRows(partitions, None)
+    counts = [len(list((tmp_path / "scratch").rglob("*.atoms")))]
+    third = plan.rows // 3
+    for written in [(2 * third, plan.rows), (0, third), (third, 2 * third)]:
+        rows.written(*written)
+        counts.append(len(list((tmp_path / "scratch").rglob("*.atoms"))))
+        if written == (0, third):  # what is left still serves the rows between
+            assert sum(len(tokens) for _, tokens, _ in rows.batches(third, 2 * third)) == third * 8
+    assert counts[0] > counts[1] > counts[2] > counts[3] == 0
+
+
+def test_finished_parts_and_shards_are_not_done_again(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(two_passes, "_TASK_BYTES", 4000)
+    keep = InputCheck.keep
+
+    def keep_at_once(check: InputCheck, action: Any) -> None:
+        wait([check._done])  # else it depends on how busy the machine is what is noted before the failure
+        keep(check, action)
+
+    monkeypatch.setattr(InputCheck, "keep", keep_at_once)
+    options = {**KINDS["concat-8"], "shard_tokens": 64 * 15}
+    packtool.pack(store, tmp_path / "corpus", shuffle=False, **options)
+    packtool.shuffle(tmp_path / "corpus", tmp_path / "expected")
+    run: dict[str, Any] = {"memory": 30_000, "workers": 1}
+
+    read = counting(monkeypatch, "packtool.writing.two_passes.scratch.append", fail_at=800)
+    with pytest.raises(OSError, match="counted"):
+        packtool.shuffle(tmp_path / "corpus", tmp_path / "out", **run)
+    notes = sorted((tmp_path / "out" / "unfinished").glob("pieces/partitions-*/*.json"))
+    assert notes
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    read.calls = 0
+    written = counting(monkeypatch, "packtool.writing.shards.PackedShardWriter", fail_at=3)
+    with pytest.raises(OSError, match="counted"):
+        packtool.shuffle(tmp_path / "corpus", tmp_path / "out", resume=True, **run)
+    done = len(list((tmp_path / "out" / "unfinished").glob("pieces/shard/*.json")))
+    assert done  # the second may have been on its way to the disk
+    assert read.calls > 0
+
+    read.calls = written.calls = 0
+    packtool.shuffle(tmp_path / "corpus", tmp_path / "out", resume=True, **run)
+    assert read.calls == 0
+    shards = len(PackedDataset(tmp_path / "expected").buckets[0].shards)
+    assert written.calls == shards - done > 0
+    assert contents(tmp_path / "out") == contents(tmp_path / "expected")
+    assert not (tmp_path / "out" / "unfinished").exists()
+    packtool.shuffle(tmp_path / "corpus", tmp_path / "out", resume=True, **run)
+    assert written.calls == shards - done
+
+
+def test_rows_may_be_written_before_all_input_is_checked(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packtool.pack(store, tmp_path / "expected", **KINDS["concat-8"])
+    monkeypatch.setattr(InputCheck, "keep", lambda check, action: check._kept.append(action))
+    packtool.pack(store, tmp_path / "out", **KINDS["concat-8"], memory=30_000, workers=1)
+    assert contents(tmp_path / "out") == contents(tmp_path / "expected")
+
+
+@pytest.mark.parametrize("memory", [1, 64, 700, 4096, 1 << 20])
+@pytest.mark.parametrize("stored", [False, True])
+def test_an_order_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int, stored: bool) -> None:
+    monkeypatch.setattr("packtool.writing.two_passes._KEYS_AT_ONCE", 17)
+    drawn = []
+
+    def keys(seed: int, purpose: int, epoch: int, first: int, count: int) -> np.ndarray:  # type: ignore[type-arg]
+        drawn.append(count)
+        return original(seed, purpose, epoch, first, count)
+
+    original = atom.keys
+    monkeypatch.setattr(atom, "keys", keys)
+    shuffle = AtomShuffle(100, 7, 42, 1, AtomShuffle(100, 7, 41, 0) if stored else None)
+    parts = list(order_parts(shuffle, memory, tmp_path))
+    assert len(parts) == (1 if stored or memory > 6400 else 1 << min(12, (6400 // memory).bit_length()))
+    np.testing.assert_array_equal(np.concatenate(parts), shuffle.order())
+    assert sum(drawn) == (100 if len(parts) > 1 else 0), "each key is drawn once"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_an_interrupted_run_left_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "order-00000.keys").write_bytes(bytes(160))
+    shuffle = AtomShuffle(100, 0, 42, 1)
+    np.testing.assert_array_equal(np.concatenate(list(order_parts(shuffle, 700, tmp_path))), shuffle.order())
