@@ -25,9 +25,8 @@ from packtool.storage.output import Output
 from packtool.storage.reading import MappedFile
 from packtool.storage.schema import DatasetEntry, PackedManifest
 from packtool.storage.state import key_of
-from packtool.writing.buckets import BucketJob, BucketWriter, Written
 from packtool.writing.memory import Budget
-from packtool.writing.shards import ShardForm
+from packtool.writing.shards import BucketJob, BucketWriter, ShardForm, Written
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

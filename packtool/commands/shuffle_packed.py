@@ -34,10 +34,9 @@ from packtool.storage.reading import MappedFile
 from packtool.storage.schema import OrderManifest, PackedManifest, Shuffle, listed
 from packtool.storage.segment_table import no_segments
 from packtool.storage.tokenizer_files import copy_tokenizer
-from packtool.writing.buckets import BucketJob
 from packtool.writing.input_check import InputCheck
 from packtool.writing.planning import ORDER_REST_BYTES, REST_BYTES
-from packtool.writing.shards import ShardForm
+from packtool.writing.shards import BucketJob, ShardForm
 from packtool.writing.source import PackedSource
 from packtool.writing.stored_plan import StoredPlan, stored_atom_size, stored_plans
 from packtool.writing.two_passes import order_parts

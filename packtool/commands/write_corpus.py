@@ -26,8 +26,7 @@ from packtool.storage.reading import MappedFile
 from packtool.storage.schema import Choice, InputEntry, Options, PackedManifest, Shuffle, packed_version
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
-from packtool.writing.buckets import BucketJob
-from packtool.writing.shards import ShardForm
+from packtool.writing.shards import BucketJob, ShardForm
 from packtool.writing.source import StoreSource
 from packtool.writing.stored_tokens import relative_places
 

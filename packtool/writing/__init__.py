@@ -3,13 +3,13 @@
     lengths ─planning─▶ plan: in memory, or on disk (sharing)
     plan, order ─layout─▶ which units each row holds, and its segments
                               │
-    token stores, packed dataset ─source─▶ units with their tokens      store_source  a plan's units, by gather
-                              │                                         packed_source a dataset's units (stored_plan)
-          fits in memory? ────┤ yes ──────────────▶ rows.OrderedRows           each token moves once
-                              │ no: first_pass ─scratch─▶ second_pass          atoms to partitions by key, then sorted
+    token stores, packed dataset ─source─▶ units with their tokens      StoreSource   a plan's units, by gather
+                              │                                         PackedSource  a dataset's units (stored_plan)
+          fits in memory? ────┤ yes: planned_rows                         each token moves once
+                              │ no:  two_passes, through scratch files    atoms to partitions by key, then sorted
                               ▼
-    rows in their final order, batch by batch ─shards─▶ shards of one bucket ─buckets─▶ all of them
+    rows in their final order, batch by batch ─shards─▶ the shards of every bucket
 
 `memory` decides between the two ways; an engine runs the tasks of either, and where its workers share no memory they
-find on disk what they need (`sharing`). `pack` and every `shuffle` call `buckets`.
+find on disk what they need (`sharing`). `pack` and every `shuffle` call `shards`.
 """

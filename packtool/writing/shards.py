@@ -1,9 +1,15 @@
-"""Write rows to the shards of one directory, hashed and counted batch by batch; each shard is a task."""
+"""Write all rows of a dataset, as `pack` and every `shuffle` do with their plans and orders.
+
+The rows of one length are a bucket, written to shards; each shard is a task, hashed and counted batch by batch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,32 +17,41 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from packtool.engines import Engine, Worker
+from packtool.arrays import IN_MEMORY, Arrays
+from packtool.engines import Engine, Share, Worker
 from packtool.metrics.tally import Tally, TallyCounts
-from packtool.plan import Ints, Plan, Segments
+from packtool.plan import Ints, Segments
+from packtool.progress import Progress
+from packtool.shuffling.atom import AtomShuffle
 from packtool.storage.delivery import Delivery
 from packtool.storage.output import Output
 from packtool.storage.packed_writer import PackedShardWriter
 from packtool.storage.pieces import Pieces
-from packtool.storage.schema import PackedShard
-from packtool.writing.input_check import InputCheck
-from packtool.writing.planned_rows import PlannedRows
-from packtool.writing.sharing import sent
+from packtool.storage.publish import STATE
+from packtool.storage.reading import MappedFile
+from packtool.storage.schema import Bucket, PackedShard
+from packtool.writing.input_check import Checked, InputCheck, unchecked
+from packtool.writing.memory import Budget
+from packtool.writing.planned_rows import OrderedRows, PlannedRows, RowsWithoutTokens
+from packtool.writing.sharing import sent, temporary_arrays
+from packtool.writing.source import Source
+from packtool.writing.stored_plan import StoredPlan
+from packtool.writing.two_passes import PartitionContents, PartitionedRows, partition
 
 
-class ShardTask(NamedTuple):
-    """A shard: its number and its rows."""
+@dataclass(frozen=True)
+class BucketJob:
+    """The rows of one length that are to be written.
 
-    number: int
-    first: int
-    last: int
+    Attributes:
+        directory: of the bucket, in the output; "" for the output itself.
+        source: of their units.
+        shuffle: of the plan's atoms; None keeps their order.
+    """
 
-
-class Note(msgspec.Struct, frozen=True):
-    """The record of a finished shard."""
-
-    shard: PackedShard
-    tally: TallyCounts | None
+    directory: str
+    source: Source
+    shuffle: AtomShuffle | None
 
 
 @dataclass(frozen=True)
@@ -61,8 +76,252 @@ class ShardForm:
 
 
 @dataclass(frozen=True)
+class Written:
+    """What became of the buckets.
+
+    Attributes:
+        buckets: what the manifest says of each.
+        tallies: of each one whose segments are known.
+        pieces: input files that are checked and shards that are written, in all.
+        missing: those that no task has done, where this run merges what tasks did.
+    """
+
+    buckets: list[Bucket]
+    tallies: list[Tally]
+    pieces: int
+    missing: list[int]
+
+
+@dataclass(frozen=True)
+class BucketWriter:
+    """Writes the buckets of one dataset.
+
+    Attributes:
+        output: where to; what an interrupted run finished there is kept.
+        form: what shards hold.
+        budget: memory and engine. A source that exceeds it moves twice; the bytes do not depend on it. Where the engine
+            does a share of the pieces, each token moves once, since no task may wait for the others.
+    """
+
+    output: Output
+    form: ShardForm
+    budget: Budget
+
+    @property
+    def _share(self) -> Share | None:
+        return self.budget.engine.share
+
+    def write(self, jobs: Sequence[BucketJob], files: Iterable[MappedFile], label: str, *, quiet: bool) -> Written:
+        """Write all buckets, or this run's share of them.
+
+        Args:
+            files: that the sources read, to be checked meanwhile; none to trust them.
+            label: of the progress bar.
+
+        Raises:
+            DataError: a file is not what its manifest says.
+        """
+        inputs, merges = dict(enumerate(files)), self._share is not None and self._share.merges
+        pieces = len(inputs)
+        missing = unchecked(self._checks, pieces) if merges else []
+        buckets, tallies = [], []
+        tokens = sum(job.source.row_bytes // job.source.dtype.itemsize for job in jobs)
+        with Progress(self._work(jobs), label, tokens=tokens, quiet=quiet) as bar, self._check(inputs) as check:
+            for job in jobs:
+                shards = Shards(self.output, self.form, job, self.budget.engine, bar.advance, check, pieces)
+                if merges:
+                    notes = shards.found(shards.ranges)
+                    missing += [pieces + number for number in shards.ranges if number not in notes]
+                else:
+                    notes = self._write(job, shards)
+                in_order = [notes[number] for number in sorted(notes)]
+                buckets.append(_described(job, [note.shard for note in in_order]))
+                tallies += self._tallied(job, in_order)
+                pieces += len(shards.ranges)
+            check.require_sound()
+        return Written(buckets, tallies, pieces, missing)
+
+    @property
+    def _checks(self) -> Pieces[Checked]:
+        return Pieces(self.output, "input", Checked)
+
+    def _check(self, inputs: Mapping[int, MappedFile]) -> InputCheck:
+        if (share := self._share) is not None:
+            here = {number: file for number, file in inputs.items() if share.has(number)}
+            return InputCheck(here, pieces=self._checks)
+        return InputCheck(inputs, engine=self.budget.engine, shared=(self.output.work / STATE).absolute())
+
+    def _work(self, jobs: Sequence[BucketJob]) -> int:
+        """Count the bytes of tokens that are moved; for one of several tasks, about."""
+        work = sum(job.source.row_bytes * (1 if self._moves_once(job) else 2) for job in jobs)
+        return work if self._share is None or self._share.merges else work // self._share.count
+
+    def _moves_once(self, job: BucketJob) -> bool:
+        if not self.form.with_tokens:
+            return True
+        return job.shuffle is None or self._share is not None or self.budget.holds(job.source)
+
+    def _write(self, job: BucketJob, shards: Shards) -> dict[int, Note]:
+        scratch = self.output.scratch / "partitions" / job.directory
+        held = self.budget.holds(job.source)
+        with nullcontext(IN_MEMORY) if held else temporary_arrays(self.output.scratch) as arrays:
+            written = shards.write(self._rows(job, shards, scratch, arrays))
+        job.source.release()
+        shutil.rmtree(scratch, ignore_errors=True)
+        return written
+
+    def _rows(self, job: BucketJob, shards: Shards, scratch: Path, arrays: Arrays) -> PlannedRows:
+        """Return the rows in their final order, moved once or twice."""
+        source, shuffle = job.source, job.shuffle
+        if shuffle is None or self._moves_once(job) or shards.complete():
+            order = None if shuffle is None else shuffle.order(arrays)
+            if self.form.with_tokens:
+                return OrderedRows(source, order, sparing=not self.budget.holds(source), arrays=arrays)
+            if isinstance(source.plan, StoredPlan):
+                source.plan.prepare(arrays)  # now, before several threads read
+            return RowsWithoutTokens(source.plan, order, arrays, None if source.loss is None else source)
+        partitions = partition(
+            source,
+            shuffle,
+            scratch,
+            lambda name: Pieces(self.output, f"{name}/{job.directory}", PartitionContents),
+            arrays=arrays,
+            budget=self.budget,
+            progress=shards.progress,
+            input_check=shards.check,
+            delivery=self.output.delivery(self.budget.engine, far=self.budget.in_order),
+        )
+        # Where atoms differ in size, the plan lists them all; so may the order.
+        return PartitionedRows(partitions, None if source.plan.atom_offsets is None else shuffle.order(arrays))
+
+    def _tallied(self, job: BucketJob, notes: Sequence[Note]) -> list[Tally]:
+        """Return the tally of all rows of a bucket; none if they can't be counted."""
+        total = self.form.tally(job.source.plan.sequence_length)
+        if total is None:
+            return []
+        for note in notes:  # in order: sums of shares depend on it
+            if note.tally is not None:
+                total.include(note.tally)
+        return [total]
+
+
+def _described(job: BucketJob, shards: list[PackedShard]) -> Bucket:
+    """Describe a bucket for the manifest."""
+    plan = job.source.plan
+    return Bucket(
+        directory=job.directory,
+        sequence_length=plan.sequence_length,
+        rows=plan.rows,
+        unit=plan.unit,
+        units=plan.units,
+        atom_units=0 if plan.atom_offsets is not None else plan.atom_units,
+        last_atom_stays=plan.last_atom_stays,
+        shards=shards,
+    )
+
+
+class ShardTask(NamedTuple):
+    """A shard: its number and its rows."""
+
+    number: int
+    first: int
+    last: int
+
+
+class Note(msgspec.Struct, frozen=True):
+    """The record of a finished shard."""
+
+    shard: PackedShard
+    tally: TallyCounts | None
+
+
+@dataclass(frozen=True)
+class Shards:
+    """The shards of one bucket.
+
+    Attributes:
+        output: where to write them.
+        form: what they hold.
+        job: the bucket.
+        engine: writes them, or its share of them.
+        progress: called with the bytes of tokens that were written.
+        check: until it has found the input sound, no shard counts as finished.
+        first_piece: number of the first shard among the pieces that are shared out.
+    """
+
+    output: Output
+    form: ShardForm
+    job: BucketJob
+    engine: Engine
+    progress: Callable[[int], object]
+    check: InputCheck
+    first_piece: int
+
+    @cached_property
+    def ranges(self) -> dict[int, tuple[int, int]]:
+        """The rows of each shard."""
+        plan = self.job.source.plan
+        step = max(1, self.form.shard_tokens // plan.sequence_length)
+        return dict(enumerate((first, min(first + step, plan.rows)) for first in range(0, plan.rows, step)))
+
+    @property
+    def directory(self) -> Path:
+        """Their directory until the output is whole."""
+        return self.output.staged / self.job.directory
+
+    @property
+    def _pieces(self) -> Pieces[Note]:
+        kind = f"shard/{self.job.directory}" if self.job.directory else "shard"
+        return Pieces(self.output, kind, Note, lambda _, note: (self.directory, note.shard.files))
+
+    def write(self, rows: PlannedRows) -> dict[int, Note]:
+        """Write this run's share of the shards of these rows."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        share = self.engine.share
+        tasks = {
+            number: ShardTask(number, first, last)
+            for number, (first, last) in self.ranges.items()
+            if share is None or share.has(self.first_piece + number)
+        }
+        task = WriteShard(
+            rows,
+            self.form,
+            self.job.source.dtype,
+            self.directory.absolute(),
+            self.output.scratch.absolute(),
+            self.output.delivery(self.engine),
+        )
+        done = self.found(tasks)
+        with sent(task, self.engine, self.output.scratch) as (function, shared):
+            return dict(
+                self._pieces.run(
+                    function,
+                    tasks,
+                    self.engine,
+                    done=done,
+                    keep=self.check.keep,
+                    then=lambda number: rows.written(*self.ranges[number]),
+                    on_advance=self.progress,
+                    shared=shared,
+                )
+            )
+
+    def found(self, numbers: Iterable[int]) -> dict[int, Note]:
+        """Find the shards that an earlier run or another task wrote, and that are as they were written."""
+        done = self._pieces.found(numbers, self.engine)
+        row_bytes = self.job.source.plan.sequence_length * self.job.source.dtype.itemsize
+        for note in done.values():
+            self.progress(note.shard.rows * row_bytes)
+        return done
+
+    def complete(self) -> bool:
+        """Return whether an earlier run wrote all of them."""
+        return len(self._pieces.recorded(self.ranges)) == len(self.ranges)
+
+
+@dataclass(frozen=True)
 class WriteShard:
-    """Writes a shard, on whatever worker; writing it again gives the same files.
+    """Writes a shard, on any worker; writing it again gives the same files.
 
     Attributes:
         rows: what is written.
@@ -105,112 +364,6 @@ class WriteShard:
                 shard = writer.close(self.rows.atoms(first, last))
             self.delivery.deliver(attempt, shard.files, self.directory)
         return Note(shard, None if tally is None else tally.counts())
-
-
-@dataclass(frozen=True)
-class RowWriter:
-    """Writes rows to the shards of one directory.
-
-    Attributes:
-        output: where to.
-        bucket: directory of the bucket in it; "" for the output itself.
-        form: what shards hold.
-        dtype: of the tokens, or of records of tokens and loss.
-        engine: writes the shards, or its share of them.
-        progress: told how many bytes of tokens were written.
-        check: whether the input is sound: until that is known, no shard counts as finished.
-        first_piece: number of the first shard among the pieces that are shared out.
-    """
-
-    output: Output
-    bucket: str
-    form: ShardForm
-    dtype: np.dtype[Any]
-    engine: Engine
-    progress: Callable[[int], object]
-    check: InputCheck
-    first_piece: int = 0
-
-    @property
-    def directory(self) -> Path:
-        """For the shards, until the output is whole."""
-        return self.output.staged / self.bucket
-
-    @property
-    def pieces(self) -> Pieces[Note]:
-        """The shards as pieces of the output."""
-        kind = f"shard/{self.bucket}" if self.bucket else "shard"
-        return Pieces(self.output, kind, Note, lambda _, note: (self.directory, note.shard.files))
-
-    def write(self, rows: PlannedRows) -> tuple[list[PackedShard], Tally | None]:
-        """Write all rows of this run's share; return its shards in order and the tally of their rows."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        ranges, share = self._ranges(rows.plan), self.engine.share
-        tasks = {
-            number: ShardTask(number, first, last)
-            for number, (first, last) in ranges.items()
-            if share is None or share.has(self.first_piece + number)
-        }
-        done = self._found(tasks, rows.plan.sequence_length)
-        task = WriteShard(
-            rows,
-            self.form,
-            self.dtype,
-            self.directory.absolute(),
-            self.output.scratch.absolute(),
-            self.output.delivery(self.engine),
-        )
-        with sent(task, self.engine, self.output.scratch) as (function, shared):
-            notes = dict(
-                self.pieces.run(
-                    function,
-                    tasks,
-                    self.engine,
-                    done=done,
-                    keep=self.check.keep,
-                    then=lambda number: rows.written(*ranges[number]),
-                    on_advance=self.progress,
-                    shared=shared,
-                )
-            )
-        return self._sum(notes, rows.plan.sequence_length)
-
-    def collect(self, plan: Plan) -> tuple[list[PackedShard], Tally | None, list[int]]:
-        """Collect the shards that tasks wrote, the tally of their rows, and the pieces that are missing or damaged."""
-        numbers = self._ranges(plan)
-        done = self._found(numbers, plan.sequence_length)
-        missing = [self.first_piece + number for number in numbers if number not in done]
-        return *self._sum(done, plan.sequence_length), missing
-
-    def count(self, plan: Plan) -> int:
-        """Count the shards in all."""
-        return len(self._ranges(plan))
-
-    def complete(self, plan: Plan) -> bool:
-        """Return whether an earlier run wrote all shards."""
-        numbers = self._ranges(plan)
-        return len(self.pieces.recorded(numbers)) == len(numbers)
-
-    def _ranges(self, plan: Plan) -> dict[int, tuple[int, int]]:
-        """List the rows of each shard."""
-        step = max(1, self.form.shard_tokens // plan.sequence_length)
-        return dict(enumerate((first, min(first + step, plan.rows)) for first in range(0, plan.rows, step)))
-
-    def _found(self, numbers: Iterable[int], sequence_length: int) -> dict[int, Note]:
-        """Find the shards that an earlier run or another task wrote, and that are as they were written."""
-        done = self.pieces.found(numbers, self.engine)
-        for note in done.values():
-            self.progress(note.shard.rows * sequence_length * self.dtype.itemsize)
-        return done
-
-    def _sum(self, notes: Mapping[int, Note], sequence_length: int) -> tuple[list[PackedShard], Tally | None]:
-        """Return shards in order, and the tally of their rows; None if rows can't be counted."""
-        total = self.form.tally(sequence_length)
-        in_order = [notes[number] for number in sorted(notes)]
-        for note in in_order:  # sums of shares depend on the order
-            if total is not None and note.tally is not None:
-                total.include(note.tally)
-        return [note.shard for note in in_order], total
 
 
 def _bytes_of(segments: Segments | None, tokens: npt.NDArray[Any] | None, dtype: np.dtype[Any]) -> int:

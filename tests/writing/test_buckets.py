@@ -17,7 +17,7 @@ from tests.writing.cases import KINDS
 
 def test_memory_decides_the_path(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packtool.pack(store, tmp_path / "corpus", shuffle=False, **KINDS["concat"])
-    monkeypatch.setattr("packtool.writing.buckets.partition", _never)
+    monkeypatch.setattr("packtool.writing.shards.partition", _never)
     packtool.shuffle(tmp_path / "corpus", tmp_path / "whole", memory="1MB")
     with pytest.raises(AssertionError, match="partitioned"):
         packtool.shuffle(tmp_path / "corpus", tmp_path / "parts", memory="1kB")
