@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median as middle
 from typing import Any
 
-from packtool.report.page.axes import HEIGHT, WIDTH, Axis, frame, horizontal, text, vertical
+from packtool.report.charts import HEIGHT, WIDTH, Axis, frame, horizontal, text, vertical
 
 COLOURS = ("#0b62a8", "#c25a00", "#00805a", "#a8327e", "#7a6a00", "#5a4fc0", "#b3341f", "#2b8ca3", "#666666", "#222222")
 STYLE = (

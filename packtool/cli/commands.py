@@ -196,8 +196,8 @@ def stats(values: Values, terminal: Terminal) -> None:
     if terminal.json:
         print_json(report)
     else:
-        from packtool.report.terminal.console import results_console
-        from packtool.report.terminal.reports import print_stats
+        from packtool.report.console import results_console
+        from packtool.report.terminal import print_stats
 
         print_stats(report, results_console(), full=terminal.full, page=values["html"])
         if report.kind != "packed" and report.tokenizer is not None:
@@ -221,8 +221,8 @@ def show(values: Values, terminal: Terminal) -> None:
     if terminal.json:
         print_json({"schema_version": 1, **asdict(shown)})
     else:
+        from packtool.report.console import results_console
         from packtool.report.row_view import print_row
-        from packtool.report.terminal.console import results_console
 
         print_row(shown, results_console(), ids=terminal.ids)
 

@@ -109,8 +109,8 @@ def show_dataset(result: DatasetResult, terminal: Terminal, *, sources: bool = F
     """
 
     def say() -> None:
-        from packtool.report.terminal.console import results_console
-        from packtool.report.terminal.reports import print_ledger
+        from packtool.report.console import results_console
+        from packtool.report.terminal import print_ledger
 
         path, report, run = result.path, result.report, result.run
         if report is not None:
@@ -376,8 +376,8 @@ def print_stages(results: list[StageResult], *, full: bool) -> None:
         typer.echo(f"{show_bytes(previews[0].free_bytes)} free")
     measured = [result for result in results if result.stage.output is None and result.result is not None]
     if measured:
-        from packtool.report.terminal.console import results_console
-        from packtool.report.terminal.reports import print_answer, print_stats
+        from packtool.report.console import results_console
+        from packtool.report.terminal import print_answer, print_stats
 
         for result in measured:
             typer.echo()

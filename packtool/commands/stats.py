@@ -38,7 +38,7 @@ from packtool.plan import Ints
 from packtool.progress import Progress
 from packtool.report.compared import comparison_of
 from packtool.report.packed import lengths_of
-from packtool.report.page.page import page
+from packtool.report.page import page
 from packtool.report.schema import (
     Comparison,
     CorpusReport,

@@ -16,9 +16,8 @@ from packtool.options.kinds import parse_amount
 from packtool.options.stats import StatsArguments
 from packtool.places.place import Place
 from packtool.progress import Progress
-from packtool.report.packed import read_report, report_of_rows, sample_rows
+from packtool.report.packed import packed_sources, read_report, report_of_rows, sample_rows
 from packtool.report.schema import MeasuredReport, PackedSourceFigures, SampleRow
-from packtool.report.sources import packed_sources
 from packtool.shuffling.balance import Waiting, token_cost, waiting_of
 from packtool.storage.manifest import input_names
 from packtool.storage.order import read_order, require_orders

@@ -15,8 +15,7 @@ from packtool.metrics.ledger import require_counted
 from packtool.metrics.tally import Tally
 from packtool.places.typed import Typed
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, offsets_of
-from packtool.report.packed import read_report
-from packtool.report.sources import packed_sources
+from packtool.report.packed import packed_sources, read_report
 from packtool.storage.index_arrays import count_trained
 from packtool.storage.packed import PackedBucket, PackedDataset
 from packtool.storage.token_store import Corpus

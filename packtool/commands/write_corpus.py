@@ -14,8 +14,7 @@ from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.metrics.ledger import balance
 from packtool.places.place import Place
 from packtool.plan import Plan
-from packtool.report.packed import report_of_rows
-from packtool.report.sources import packed_sources
+from packtool.report.packed import packed_sources, report_of_rows
 from packtool.shuffling.atom import AtomShuffle
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_array

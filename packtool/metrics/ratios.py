@@ -31,7 +31,7 @@ def quantile(counts: I64, share: float) -> int:
 
 def histogram_sum(histograms: Sequence[I64]) -> I64:
     """Add up histograms of different sizes."""
-    total = np.zeros(max(len(h) for h in histograms), np.int64)
+    total = np.zeros(max(map(len, histograms), default=0), np.int64)
     for histogram in histograms:
         total[: len(histogram)] += histogram
     return total

@@ -12,13 +12,12 @@ from packtool.comparing import Candidate, Outcome
 from packtool.metrics.lengths import LengthCounts, unpacked
 from packtool.metrics.ratios import ratio
 from packtool.metrics.sliding import sliding
-from packtool.metrics.summary import training_cost
+from packtool.metrics.summary import measure, training_cost
 from packtool.packing import STRATEGIES
 from packtool.packing.strategy import mixes
-from packtool.report.advice import advise
-from packtool.report.packed import row_figures, sample_rows
+from packtool.report.packed import available_context, bucket_figures, documents_per_row, sample_rows
 from packtool.report.schema import Comparison, Options, SlidingForecast, Timing, Trial
-from packtool.report.verdict import verdicts
+from packtool.report.verdict import advise, verdicts
 
 MIXING_BATCH = 64
 """Rows in a batch where figures of batches are wanted without a batch size."""
@@ -44,15 +43,25 @@ def comparison_of(
         parameters: of the model whose training cost is worked out.
         left_out: strategies that were meant but not tried.
     """
-    base = baseline_length(outcomes)
+    lengths = {outcome.candidate.options.sequence_length for outcome in outcomes}
+    sizes = sorted(length for length in lengths if length is not None)
+    # Attention is given relative to the shortest row length asked for, else to the longest bucket.
+    base = sizes[0] if sizes else max(tally.sequence_length for outcome in outcomes for tally in outcome.tallies)
     pairs = -(-counts.tokens // base) * (base * (base + 1) // 2)
     entries = [_trial(outcome, batch_size, pairs, command, parameters) for outcome in outcomes]
-    sizes = {outcome.candidate.options.sequence_length for outcome in outcomes}
     return Comparison(
         verdicts=verdicts(entries, counts),
         attention_baseline=base,
         entries=entries,
-        sliding=[_sliding(counts, size) for size in sorted(size for size in sizes if size is not None)],
+        sliding=[
+            SlidingForecast(
+                sequence_length=size,
+                longer_texts=counts.documents - counts.at_most(size),
+                longer_tokens=counts.tokens_over(size),
+                steps=[sliding(counts, size, share) for share in REPETITIONS],
+            )
+            for size in sizes
+        ],
         advice=advise(counts, entries),
         left_out=list(left_out),
         unpacked=unpacked(counts, batch_size or MIXING_BATCH),
@@ -63,21 +72,10 @@ def comparison_of(
     )
 
 
-def baseline_length(outcomes: Sequence[Outcome]) -> int:
-    """Return the row length that attention is given relative to: the shortest asked for, else the longest bucket."""
-    asked = [outcome.candidate.options.sequence_length for outcome in outcomes]
-    return min(
-        (size for size in asked if size is not None),
-        default=max(tally.sequence_length for outcome in outcomes for tally in outcome.tallies),
-    )
-
-
 def _trial(
     outcome: Outcome, batch_size: int | None, baseline_pairs: int, command: str, parameters: int | None
 ) -> Trial:
-    figures = row_figures(outcome.tallies, batch_size)
-    metrics = figures.metrics
-    assert metrics is not None, "a trial counts its rows"
+    metrics = measure(outcome.tallies, batch_size)
     return Trial(
         strategy=outcome.candidate.strategy,
         label=outcome.candidate.label,
@@ -88,9 +86,9 @@ def _trial(
         metrics=metrics,
         attention=ratio(metrics.attention_full, baseline_pairs),
         attention_masked=ratio(metrics.attention_masked, baseline_pairs),
-        buckets=figures.buckets,
-        documents_per_row=figures.documents_per_row,
-        context=figures.context,
+        buckets=bucket_figures(outcome.tallies),
+        documents_per_row=documents_per_row(outcome.tallies),
+        context=available_context(outcome.tallies),
         sampled_documents=outcome.sampled,
         training=None if parameters is None else training_cost(metrics, outcome.ledger.output, parameters),
         waiting=list(outcome.waiting),
@@ -111,12 +109,3 @@ def _options(candidate: Candidate) -> Options:
     names += ["window_tokens"] if strategy.windowed else []
     values = {name: settled[name]() if name in settled else getattr(given, name) for name in names}
     return {name: float(value) if isinstance(value, Fraction) else value for name, value in values.items()}
-
-
-def _sliding(counts: LengthCounts, sequence_length: int) -> SlidingForecast:
-    return SlidingForecast(
-        sequence_length=sequence_length,
-        longer_texts=counts.documents - counts.at_most(sequence_length),
-        longer_tokens=counts.tokens_over(sequence_length),
-        steps=[sliding(counts, sequence_length, share) for share in REPETITIONS],
-    )

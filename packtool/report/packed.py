@@ -1,24 +1,26 @@
-"""Build the report of a packed dataset from what was counted in its rows."""
+"""Build the report of a packed dataset from what was counted in its rows, and what was packed of each store."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from packtool.metrics.ledger import Ledger
 from packtool.metrics.lengths import LengthCounts
 from packtool.metrics.mixing import BatchMix
 from packtool.metrics.ratios import histogram_sum, ratio
-from packtool.metrics.sliding import Sliding, sliding
+from packtool.metrics.sliding import sliding
 from packtool.metrics.summary import measure
 from packtool.metrics.tally import Tally
 from packtool.packing import PackOptions
 from packtool.places.typed import Typed
-from packtool.plan import I64, PADDING, Ints, Segments, distinct
+from packtool.plan import PADDING, Ints, Segments, distinct, offsets_of
 from packtool.report.schema import (
     BucketFigures,
     ContextPoint,
@@ -27,12 +29,11 @@ from packtool.report.schema import (
     Lengths,
     PackedReport,
     PackedSourceFigures,
-    RowFigures,
     SampleRow,
     SampleSegment,
 )
 from packtool.storage import manifest as manifests
-from packtool.storage.schema import PackedManifest, Shuffle
+from packtool.storage.schema import Choice, ChosenSource, DatasetEntry, PackedManifest, Shuffle
 
 _QUANTILES = {"p01": 0.01, "p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99}
 _BARS = 32  # bars of a histogram, at most
@@ -61,6 +62,10 @@ def report_of_rows(
         batch_size: rows of the longest bucket in a batch, for steps per epoch; not part of `report.json`.
     """
     counts = LengthCounts.of(tallies[0].lengths) if tallies else None
+    slid = None
+    if counts is not None and strategy == "seamless":
+        repeated = Fraction(str(options.get("max_repetition", PackOptions.max_repetition)))
+        slid = sliding(counts, options["sequence_length"], repeated)
     return PackedReport(
         strategy=strategy,
         options=msgspec.to_builtins(dict(options)),
@@ -68,8 +73,11 @@ def report_of_rows(
         batch_size=batch_size,
         ledger=ledger,
         lengths=None if counts is None else lengths_of(counts, "tokens"),
-        **msgspec.structs.asdict(row_figures(tallies, batch_size)),
-        sliding=_sliding(counts, options) if counts is not None and strategy == "seamless" else None,
+        metrics=measure(tallies, batch_size) if tallies else None,
+        buckets=bucket_figures(tallies),
+        documents_per_row=documents_per_row(tallies),
+        context=available_context(tallies),
+        sliding=slid,
         sources=list(sources),
         source_mix=list(source_mix),
     )
@@ -101,49 +109,34 @@ def lengths_of(counts: LengthCounts, unit: str) -> Lengths:
     )
 
 
-def row_figures(tallies: Sequence[Tally], batch_size: int | None) -> RowFigures:
-    """Compute metrics in total and for each bucket, and the data for charts of rows."""
-    if not tallies:
-        return RowFigures(metrics=None, buckets=[], documents_per_row=[], context=[])
+def bucket_figures(tallies: Sequence[Tally]) -> list[BucketFigures]:
+    """Measure the rows of each length."""
     rows = sum(tally.rows for tally in tallies)
-    tokens = sum(_tokens(tally) for tally in tallies)
-    return RowFigures(
-        metrics=measure(tallies, batch_size),
-        buckets=[_bucket(tally, rows, tokens) for tally in tallies],
-        documents_per_row=_documents_per_row(histogram_sum([t.documents_in_row for t in tallies])),
-        context=_context(histogram_sum([t.piece_lengths for t in tallies])),
-    )
+    tokens = sum(tally.output - tally.padding for tally in tallies)
+    buckets = []
+    for tally in tallies:
+        alone, held = measure([tally]), tally.output - tally.padding
+        buckets.append(
+            BucketFigures(
+                sequence_length=tally.sequence_length,
+                rows=tally.rows,
+                row_share=ratio(tally.rows, rows),
+                tokens=held,
+                token_share=ratio(held, tokens),
+                padding=tally.padding,
+                padding_ratio=alone.padding_ratio,
+                intact_documents=tally.intact,
+                mean_documents_per_row=alone.documents_per_row.mean,
+                mean_context=alone.mean_context,
+                homogeneity=alone.homogeneity,
+            )
+        )
+    return buckets
 
 
-def _bucket(tally: Tally, rows: int, tokens: int) -> BucketFigures:
-    """Describe one bucket of a dataset: its rows, and tokens without padding."""
-    alone = measure([tally])
-    return BucketFigures(
-        sequence_length=tally.sequence_length,
-        rows=tally.rows,
-        row_share=ratio(tally.rows, rows),
-        tokens=_tokens(tally),
-        token_share=ratio(_tokens(tally), tokens),
-        padding=tally.padding,
-        padding_ratio=ratio(tally.padding, tally.rows * tally.sequence_length),
-        intact_documents=tally.intact,
-        mean_documents_per_row=alone.documents_per_row.mean,
-        mean_context=alone.mean_context,
-        homogeneity=alone.homogeneity,
-    )
-
-
-def _sliding(counts: LengthCounts, options: Mapping[str, Any]) -> Sliding:
-    share = Fraction(str(options.get("max_repetition", PackOptions.max_repetition)))
-    return sliding(counts, int(options["sequence_length"]), share)
-
-
-def _tokens(tally: Tally) -> int:
-    return tally.rows * tally.sequence_length - tally.padding
-
-
-def _documents_per_row(rows: I64) -> list[DocumentsBin]:
+def documents_per_row(tallies: Sequence[Tally]) -> list[DocumentsBin]:
     """Count rows by their number of documents, in bins of equal width."""
+    rows = histogram_sum([tally.documents_in_row for tally in tallies])
     present = np.flatnonzero(rows)
     if not len(present):
         return []
@@ -155,15 +148,16 @@ def _documents_per_row(rows: I64) -> list[DocumentsBin]:
     ]
 
 
-def _context(pieces: I64) -> list[ContextPoint]:
+def available_context(tallies: Sequence[Tally]) -> list[ContextPoint]:
     """Return the share of document tokens with at least this many tokens of their piece before them in the row."""
-    longest = len(pieces) - 1
+    pieces = histogram_sum([tally.piece_lengths for tally in tallies])
     # reaching[c]: pieces longer than c, that is, tokens with exactly c before them.
     reaching = np.cumsum(pieces[::-1])[::-1][1:]
     with_at_least = np.append(np.cumsum(reaching[::-1])[::-1], 0)
     total = int(with_at_least[0])
     if not total:
         return []
+    longest = len(pieces) - 1
     even = np.arange(_CONTEXT_STEPS + 1) * longest // _CONTEXT_STEPS
     steps = distinct(np.append(even, 2 ** np.arange(longest.bit_length())))
     return [ContextPoint(tokens=int(c), share=int(with_at_least[c]) / total) for c in steps]
@@ -197,3 +191,62 @@ def sample_rows(rows: Segments, lengths: Ints) -> list[SampleRow]:
         )
         for first, last in zip(rows.offsets[:-1].tolist(), rows.offsets[1:].tolist(), strict=True)
     ]
+
+
+def packed_sources(
+    inputs: Sequence[DatasetEntry],
+    store_documents: Sequence[int],
+    lengths: Ints,
+    choice: Choice | None,
+    names: Sequence[str] | None = None,
+    trained: Sequence[int] | UnsetType = UNSET,
+) -> list[PackedSourceFigures]:
+    """Describe the sources of a packed dataset.
+
+    Args:
+        inputs: the stores, as the manifest has them.
+        store_documents: documents packed of each of them.
+        lengths: of all documents packed, in tokens.
+        choice: what was chosen of them; None for each document once.
+        names: of the stores; None to leave them out.
+        trained: tokens of each that train, as the ledger has them.
+    """
+    ends = offsets_of(np.array(store_documents, np.int64)).tolist()
+    tokens = [int(lengths[first:last].sum(dtype=np.int64)) for first, last in pairwise(ends)]
+    chosen = [_whole(*each) for each in zip(store_documents, tokens, strict=True)] if choice is None else choice.sources
+    asked = [Fraction(source.epochs) * source.available_tokens for source in chosen]
+    return [
+        PackedSourceFigures(
+            name=None if names is None else names[number],
+            digest=entry.xxh3_128,
+            documents=store_documents[number],
+            document_share=ratio(store_documents[number], ends[-1]),
+            tokens=tokens[number],
+            token_share=ratio(tokens[number], sum(tokens)),
+            trained_tokens=UNSET if isinstance(trained, UnsetType) else trained[number],
+            asked_share=float(asked[number] / sum(asked)) if sum(asked) else 0.0,
+            asked_epochs=float(Fraction(source.epochs)),
+            epochs=ratio(tokens[number], source.available_tokens),
+            stored_documents=source.documents,
+            stored_tokens=source.tokens,
+            left_out=source.left_out,
+            repeated_documents=source.repeated_documents,
+            repeated_tokens=source.repeated_tokens,
+        )
+        for number, (entry, source) in enumerate(zip(inputs, chosen, strict=True))
+    ]
+
+
+def _whole(documents: int, tokens: int) -> ChosenSource:
+    """Describe a source of which each document is chosen once."""
+    return ChosenSource(
+        documents=documents,
+        tokens=tokens,
+        left_out={},
+        asked="1",
+        epochs="1",
+        chosen_documents=documents,
+        chosen_tokens=tokens,
+        repeated_documents=0,
+        repeated_tokens=0,
+    )

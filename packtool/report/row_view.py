@@ -5,7 +5,6 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from packtool.report.figures import count
 from packtool.report.row import Row, RowSegment
 from packtool.sizes import plural
 
@@ -17,8 +16,8 @@ def print_row(row: Row, console: Console, *, ids: bool = False) -> None:
     """Print a row, segment by segment: the text of its tokens, or their ids."""
     documents = len({segment.document for segment in row.segments if segment.document is not None})
     known = f" · {plural(documents, 'document')}" if row.segments[0].kind != "unknown" else ""
-    facts = f" of {count(row.rows)} · {plural(row.sequence_length, 'token')}{known}"
-    console.print(Text.assemble((f"row {count(row.row)}", "bold"), facts))
+    facts = f" of {row.rows:,} · {plural(row.sequence_length, 'token')}{known}"
+    console.print(Text.assemble((f"row {row.row:,}", "bold"), facts))
     turn, before = -1, None
     for segment in row.segments:
         if segment.document is not None and segment.document != before:
@@ -43,9 +42,9 @@ def _heading(segment: RowSegment) -> str:
     assert segment.start is not None
     assert segment.document_length is not None
     end = _end(segment)
-    parts = [f"── document {count(segment.document)}"]
+    parts = [f"── document {segment.document:,}"]
     if segment.source:
-        parts.append(f"source {segment.source}, its document {count(segment.number)}")
+        parts.append(f"source {segment.source}, its document {segment.number:,}")
     if segment.origin is not None:
         parts.append(visible(segment.origin))
     if segment.id is not None:
@@ -53,15 +52,15 @@ def _heading(segment: RowSegment) -> str:
     if segment.start == 0 and end == segment.document_length:
         parts.append(f"whole, {tokens}")
     else:
-        parts.append(f"tokens {count(segment.start)}–{count(end - 1)} of {count(segment.document_length)}")
+        parts.append(f"tokens {segment.start:,}–{end - 1:,} of {segment.document_length:,}")
         if segment.start and end < segment.document_length:
             parts.append("cut at both ends")
         else:
             parts.append("cut at its start" if segment.start else "cut at its end")
     if segment.runs:
-        parts.append(f"{count(sum(len(run.tokens) for run in segment.runs if run.trained))} trained on")
+        parts.append(f"{sum(len(run.tokens) for run in segment.runs if run.trained):,} trained on")
     if segment.repeated:
-        parts.append(f"first {count(segment.repeated)} repeated")
+        parts.append(f"first {segment.repeated:,} repeated")
     return " · ".join(parts)
 
 

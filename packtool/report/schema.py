@@ -134,22 +134,6 @@ class ContextPoint(msgspec.Struct, frozen=True, kw_only=True):
     share: float
 
 
-class RowFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The effect of rows on documents. Without a segment table none of it is known.
-
-    Attributes:
-        metrics: in total; null where boundaries are not known (`--no-segments`).
-        buckets: for each row length.
-        documents_per_row: how many rows hold how many documents.
-        context: how much of its own document a token has before it.
-    """
-
-    metrics: Metrics | None
-    buckets: list[BucketFigures]
-    documents_per_row: list[DocumentsBin]
-    context: list[ContextPoint]
-
-
 class SampleSegment(msgspec.Struct, frozen=True, kw_only=True):
     """A segment of a row that is drawn.
 

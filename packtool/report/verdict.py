@@ -1,17 +1,30 @@
-"""The verdict: one strategy for a corpus and a row length, by a written rule. See docs/choosing.md.
+"""Judge figures in words: the verdict and advice on strategies, and whether a packed dataset is good.
 
-Whole documents, if they cost at most 2 % of the tokens and save at least one document in a hundred from being cut;
-else one stream.
+The verdict is one strategy for a corpus and a row length, by the rule of docs/choosing.md: whole documents, if they
+cost at most 2 % of the tokens and save at least one document in a hundred from being cut; else one stream. Advice holds
+whatever strategy the verdict names. A packed dataset is judged by the limits of the verdict.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from packtool.metrics.lengths import LengthCounts
+from packtool.metrics.ratios import ratio
+from packtool.metrics.summary import Metrics
 from packtool.packing import STRATEGIES
 from packtool.report.figures import count, number, percent, times, times_random
-from packtool.report.schema import BucketFigures, ChosenStrategy, Trial, Verdict
+from packtool.report.schema import (
+    Advice,
+    ChosenStrategy,
+    MeasuredReport,
+    PackedReport,
+    Trial,
+    Verdict,
+)
+from packtool.shuffling.balance import Waiting
+from packtool.sizes import plural
 
 WASTE = 0.02
 """Share of tokens that whole documents may cost: padding, repeats and what is dropped."""
@@ -27,6 +40,10 @@ MUCH = 0.25
 """Share of tokens in documents longer than a row from which sliding windows matter."""
 DEGENERATE_CUT, DEGENERATE_PADDING = 0.5, 0.25
 """What no figure is worth: more than half of the documents that fit cut, a quarter of the output padding."""
+_FAR = 1.75
+"""Rows this many times as long as the mean document are far above it: in the paper 256 tokens and more, against 143."""
+_ALIKE = 0.5
+"""Share of rows of equal lengths but one from which rows are better mixed."""
 
 _SIMPLEST_FIRST = ("concat", "bfd", "ffd", "first-fit-shuffle", "bfd-extra", "seamless", "padding")
 _WHOLE = ("bfd", "ffd", "first-fit-shuffle")
@@ -61,38 +78,36 @@ def verdicts(entries: Sequence[Trial], counts: LengthCounts) -> list[Verdict]:
     several = [e for e in entries if e.sequence_length is None]
     sizes = list(dict.fromkeys(e.sequence_length for e in entries if e.sequence_length is not None))
     if not sizes:
-        return [_judge(None, several, [], counts)]
-    return [_judge(size, [e for e in entries if e.sequence_length == size], several, counts) for size in sizes]
+        return [_verdict(None, several, [], counts)]
+    return [_verdict(size, [e for e in entries if e.sequence_length == size], several, counts) for size in sizes]
 
 
-def padding_waste(buckets: Sequence[BucketFigures], output: int) -> float:
+def padding_waste(rows: Trial | PackedReport) -> float:
     """Return padding as a share of the output, without a remainder: less than one row for each row length.
 
     A remainder is the same on a sample of thirty rows and on a corpus of a million, so it says nothing of a strategy.
     """
-    return sum(max(0, b.padding - (b.sequence_length - 1)) for b in buckets) / output if output else 0.0
+    return ratio(sum(max(0, b.padding - (b.sequence_length - 1)) for b in rows.buckets), rows.ledger.output)
 
 
-def waste(entry: Trial) -> float:
-    """Count the tokens that train nothing new or are lost: padding, repeats and dropped text."""
-    return (
-        padding_waste(entry.buckets, entry.ledger.output) + entry.metrics.repeated_ratio + entry.metrics.dropped_ratio
-    )
+def waste(rows: Trial | PackedReport) -> float:
+    """Return the share of tokens that train nothing new or are lost: padding, repeats and dropped text."""
+    assert rows.metrics is not None, "what is wasted follows from boundaries"
+    return padding_waste(rows) + rows.metrics.repeated_ratio + rows.metrics.dropped_ratio
 
 
 def avoidably_cut(entry: Trial) -> float:
     """Return the documents that would fit a row but are cut, as a share of all documents."""
-    documents = entry.metrics.documents
-    return entry.metrics.avoidably_truncated_documents / documents if documents else 0.0
+    return ratio(entry.metrics.avoidably_truncated_documents, entry.metrics.documents)
 
 
 def degenerate(entry: Trial) -> bool:
     """Return whether an entry buys its good figures at a price that nobody pays, so that none is worth marking."""
-    padding = padding_waste(entry.buckets, entry.ledger.output)
-    return entry.metrics.avoidable_truncation_ratio > DEGENERATE_CUT or padding > DEGENERATE_PADDING
+    cut, padding = entry.metrics.avoidable_truncation_ratio, padding_waste(entry)
+    return cut > DEGENERATE_CUT or padding > DEGENERATE_PADDING
 
 
-def _judge(size: int | None, entries: Sequence[Trial], several: Sequence[Trial], counts: LengthCounts) -> Verdict:
+def _verdict(size: int | None, entries: Sequence[Trial], several: Sequence[Trial], counts: LengthCounts) -> Verdict:
     winner, reason = _winner(entries)
     rivals = {e.strategy: e for e in sorted([*entries, *several], key=waste, reverse=True)}
     del rivals[winner.strategy]
@@ -192,14 +207,14 @@ def _chosen(entry: Trial, reason: str, source: str | None = None) -> ChosenStrat
 def _cost(entry: Trial) -> str:
     """Describe the cost of an entry in a sentence."""
     metrics = entry.metrics
-    remainder = "" if padding_waste(entry.buckets, entry.ledger.output) else ", less than a row in all"
+    remainder = "" if padding_waste(entry) else ", less than a row in all"
     shares = [
         (metrics.padding_ratio, f"of the output is padding{remainder}"),
         (metrics.repeated_ratio, "repeats"),
         (metrics.dropped_ratio, "of the text is dropped"),
     ]
     costs = ", ".join(f"{percent(share)} {what}" for share, what in shares if share)
-    rows, alike = f"{count(metrics.rows)} row{'s' * (metrics.rows != 1)}", times_random(metrics.homogeneity)
+    rows, alike = plural(metrics.rows, "row"), times_random(metrics.homogeneity)
     if alike is not None:
         rows += f", {times(alike)} as alike inside as random ones"
     return f"{costs}; {rows}." if costs else f"No padding, nothing dropped or repeated; {rows}."
@@ -211,3 +226,139 @@ def _cuts(entry: Trial) -> str:
     if not share:
         return "no document that fits a row"
     return f"{percent(share)} of the documents that fit a row ({percent(avoidably_cut(entry))} of all)"
+
+
+def advise(counts: LengthCounts, entries: Sequence[Trial]) -> list[Advice]:
+    """Give advice for documents of these lengths.
+
+    Args:
+        counts: document lengths in tokens.
+        entries: what strategies make of them (the comparison's entries); each rule uses those it finds.
+    """
+    if not counts.documents:
+        return []
+    sizes = sorted({e.sequence_length for e in entries if e.sequence_length})
+    on_padding = _advise_on_padding(counts, entries, sizes)
+    return [*_advise_on_atoms(counts, sizes), *on_padding, *_advise_on_alike_rows(entries)]
+
+
+def _advise_on_atoms(counts: LengthCounts, sizes: Sequence[int]) -> Iterator[Advice]:
+    below = [size for size in sizes if size < counts.mean]
+    if below:
+        yield Advice(
+            f"Keep the atom size at the sequence length (the default) for rows of {_tokens(below)}.",
+            f"Documents average {number(counts.mean)} tokens, more than a row. There, atoms shorter or longer than a "
+            "row gave higher perplexity, for concat and for padding.",
+            "Optimizing Packing and Shuffling Strategies, sections 3.1 and 3.2",
+            "Tested with GPT-2 124M on WikiText, rows of 32 to 128 tokens.",
+        )
+
+
+def _advise_on_padding(counts: LengthCounts, entries: Sequence[Trial], sizes: Sequence[int]) -> Iterator[Advice]:
+    far = [size for size in sizes if size >= _FAR * counts.mean]
+    if far:
+        padded = [e.metrics.padding_ratio for e in entries if e.strategy == "padding" and e.sequence_length in far]
+        more = " or more" if len(far) > 1 else ""
+        yield Advice(
+            f"Do not use padding for rows of {_tokens(far)}.",
+            f"That is {number(far[0] / counts.mean)} times the mean document of {number(counts.mean)} tokens{more}"
+            + (f", so that {percent(min(padded))} of the output{more} would be padding." if padded else "."),
+            "Optimizing Packing and Shuffling Strategies, sections 3.4 and 4",
+            "Tested with GPT-2 XL on WikiText, rows of 256 to 1024 tokens, documents of 143 on average.",
+        )
+
+
+def _advise_on_alike_rows(entries: Sequence[Trial]) -> Iterator[Advice]:
+    alike = [e for e in entries if e.metrics.homogeneity.equal_but_one > _ALIKE and e.options.get("mix_rows") is False]
+    if alike:
+        worst = max(alike, key=lambda e: e.metrics.homogeneity.equal_but_one)
+        mixing = worst.metrics.homogeneity
+        yield Advice(
+            f"Mix the rows of {worst.label}: --mix-rows.",
+            f"Of its rows with more than two pieces, {percent(mixing.equal_but_one)} hold equal lengths but for one; "
+            f"{percent(mixing.between_rows)} of the variance of log length lies between rows, "
+            f"{percent(mixing.random_rows)} if rows were random. Mixing leaves padding, truncation and the number of "
+            "rows as they are.",
+            "Counted on this corpus; no paper behind these strategies measured it",
+            "Not tested: what such rows do to a model.",
+        )
+
+
+def _tokens(sizes: Sequence[int]) -> str:
+    *first, last = map(count, sizes)
+    return f"{', '.join(first)} and {last} tokens" if first else f"{last} tokens"
+
+
+class Judgement(NamedTuple):
+    """What one figure of a packed dataset says.
+
+    Attributes:
+        good: nothing to do about it.
+        words: the figure, whether it is good, and what to do if it is not.
+    """
+
+    good: bool
+    words: str
+
+
+def judge(report: PackedReport) -> list[Judgement]:
+    """Interpret the figures of a packed dataset; nothing if boundaries are unknown, or there are no documents."""
+    metrics = report.metrics
+    if metrics is None or not metrics.documents or not report.ledger.output:
+        return []
+    waiting = report.waiting if isinstance(report, MeasuredReport) else []
+    judgements = [_judge_waste(report, metrics), _judge_truncation(metrics), *_judge_mixing(report)]
+    return [*judgements, *map(_judge_waiting, waiting)]
+
+
+def _judge_waste(report: PackedReport, metrics: Metrics) -> Judgement:
+    shares = ((metrics.padding_ratio, "padding"), (metrics.repeated_ratio, "repeated"))
+    parts = [f"{percent(share)} of the output is {what}" for share, what in shares if share]
+    parts += [f"{percent(metrics.dropped_ratio)} of the text is dropped"] if metrics.dropped_ratio else []
+    said = ", ".join(parts) or "No padding, nothing repeated or dropped"
+    if waste(report) > WASTE:
+        return Judgement(False, f"{said}: more than {percent(WASTE)}; other strategies may waste less.")
+    return Judgement(True, f"{said}: little is wasted.")
+
+
+def _judge_truncation(metrics: Metrics) -> Judgement:
+    """Judge truncation among documents that fit a row: longer ones are cut by every strategy."""
+    avoidable = metrics.avoidably_truncated_documents
+    cut = f"{percent(metrics.truncation_ratio)} of the documents are cut"
+    if not metrics.truncated_documents:
+        return Judgement(True, "No document is cut.")
+    if not avoidable:
+        return Judgement(True, f"{cut}, all of them longer than a row: no strategy keeps these whole.")
+    share = avoidable / metrics.documents
+    longer = metrics.documents - metrics.fitting_documents
+    split = f"{cut}, all of which would fit a row"
+    if longer:
+        split = f"{cut}: {percent(longer / metrics.documents)} are longer than a row, but {percent(share)} would fit"
+    if share < NOTABLE:
+        return Judgement(True, f"{split}, which is little.")
+    return Judgement(False, f"{split}, and bfd would keep these whole.")
+
+
+def _judge_mixing(report: PackedReport) -> Iterator[Judgement]:
+    """Judge mixing where rows could have been mixed; of several row lengths, by those that are mixed least."""
+    mixable = "mix_rows" in STRATEGIES[report.strategy].accepts and not report.options.get("mix_rows")
+    least = max(report.buckets, key=lambda b: b.homogeneity.between_rows - b.homogeneity.random_rows)
+    mixing, alike = least.homogeneity, times_random(least.homogeneity)
+    if mixable and alike is not None and mixing.between_rows - mixing.random_rows > EVEN:
+        yield Judgement(
+            False,
+            f"Documents that share a row of {count(least.sequence_length)} tokens are of like length, "
+            f"{times(alike)} as alike as in random rows: --mix-rows mixes them, at the same padding and "
+            "truncation.",
+        )
+
+
+def _judge_waiting(waiting: Waiting) -> Judgement:
+    ranks, size = count(waiting.ranks), count(waiting.sequence_length)
+    rows = f"With rows of {size} tokens, {ranks} ranks wait {percent(waiting.dealt)} of a step"
+    if waiting.dealt < NOTABLE:
+        return Judgement(True, f"{rows} for the slowest: it does not matter here.")
+    if waiting.dealt - waiting.balanced < NOTABLE:
+        why = f"a rank has {waiting.global_batch // waiting.ranks}, too few to even out"
+        return Judgement(False, f"{rows} for the slowest, and balanced {percent(waiting.balanced)}: {why}.")
+    return Judgement(False, f'{rows} for the slowest; Loader(balance="step") makes that {percent(waiting.balanced)}.')

@@ -14,7 +14,7 @@ from packtool.metrics.ledger import Ledger
 from packtool.metrics.tally import Tally
 from packtool.packing import PackOptions, plan
 from packtool.report.packed import report_of_rows
-from packtool.report.page.page import page
+from packtool.report.page import page
 from packtool.writing.layout import Layout
 from tests.browser.browser import open_page
 from tests.reports import measured, store_report

@@ -30,7 +30,7 @@ from packtool.errors import PacktoolError, UsageError
 from packtool.options.pack import PackArguments
 from packtool.packing import STRATEGIES
 from packtool.plan import distinct
-from packtool.report.terminal.reports import print_stats
+from packtool.report.terminal import print_stats
 from packtool.storage.packed import PackedDataset
 from packtool.storage.schema import ChosenSource
 from packtool.storage.token_store import Corpus, TokenStore

@@ -14,8 +14,8 @@ import packtool
 from packtool.comparing import candidates, compare, trial
 from packtool.engines import Processes, Worker
 from packtool.packing import plan
-from packtool.report.comparison_tables import notes
 from packtool.report.schema import Comparison
+from packtool.report.tables import notes
 from tests.reports import store_report
 from tests.stores import write_store
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packtool.report.figures import FIGURES, count, number, percent, short
+from packtool.report.figures import percent, short
+from packtool.report.tables import FIGURES
 
 
 @given(st.floats(1e-12, 1 - 1e-12))
@@ -20,11 +21,6 @@ def test_a_size_takes_at_most_five_characters_and_is_near(value: int) -> None:
     assert len(text) <= 5
     scale = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}.get(text[-1], 1)
     assert float(text.rstrip("kMGTP").replace(",", "")) * scale == pytest.approx(value, rel=0.05)
-
-
-@pytest.mark.parametrize("write", [count, number, percent, short])
-def test_what_is_not_known_is_a_dash(write: object) -> None:
-    assert write(None) == "–"  # type: ignore[operator]
 
 
 def test_every_figure_has_a_name_and_a_meaning_of_its_own() -> None:

@@ -1,3 +1,5 @@
+"""The report of a packed dataset: counted from its rows, and a few of them to draw."""
+
 from __future__ import annotations
 
 import msgspec
@@ -5,7 +7,8 @@ import numpy as np
 
 from packtool.metrics.summary import measure
 from packtool.metrics.tally import Tally
-from packtool.report.packed import report_of_rows
+from packtool.plan import INSERTED_EOS, PADDING, Segments
+from packtool.report.packed import report_of_rows, sample_rows
 from packtool.report.schema import PackedReport
 from packtool.storage.schema import Shuffle
 from tests.reports import NOTHING
@@ -49,3 +52,27 @@ def test_of_no_documents() -> None:
     assert report.metrics is not None
     assert report.metrics.rows == 0
     assert report.documents_per_row == report.context == []
+
+
+def test_segments_are_named_and_their_cut_ends_marked() -> None:
+    table = np.array(
+        [
+            (0, 0, 5, 0),
+            (PADDING, 0, 3, 0),
+            (1, 0, 4, 0),
+            (2, 0, 3, 0),
+            (INSERTED_EOS, 0, 1, 0),
+            (1, 4, 4, 0),
+            (3, 2, 4, 0),
+        ]
+    )
+    rows = sample_rows(Segments(*table.T, np.array([0, 2, 5, 7])), np.array([5, 9, 4, 9]))
+    found = [
+        [(each.kind, each.length, each.document_length, each.cut_before, each.cut_after) for each in row.segments]
+        for row in rows
+    ]
+    assert found == [
+        [("document", 5, 5, False, False), ("padding", 3, 0, False, False)],
+        [("document", 4, 9, False, True), ("document", 3, 4, False, False), ("eos", 1, 0, False, False)],
+        [("document", 4, 9, True, False), ("document", 4, 9, True, True)],
+    ]

@@ -1,15 +1,23 @@
-"""The verdict on corpora of different shapes, its reasons and its commands."""
+"""The verdict, advice and judgements: what is said, of which corpora, with which figures."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import packtool
+from packtool.comparing import candidates, compare
+from packtool.metrics.lengths import LengthCounts
 from packtool.plan import I64
-from packtool.report.comparison_tables import strategies_table
+from packtool.report.compared import comparison_of
+from packtool.report.packed import report_of_rows
 from packtool.report.schema import Comparison, Verdict
-from packtool.report.verdict import NOTABLE, WASTE, avoidably_cut, degenerate, waste
-from tests.reports import store_report
+from packtool.report.tables import strategies_table
+from packtool.report.verdict import NOTABLE, WASTE, Advice, advise, avoidably_cut, degenerate, judge, waste
+from tests.reports import NOTHING, store_report
+from tests.stores import write_store
 
 RNG = np.random.default_rng(11)
 
@@ -183,3 +191,104 @@ def test_the_command_is_there_to_paste() -> None:
     comparison = store_report(SHORT, ["concat"], [64]).comparison
     assert comparison is not None
     assert comparison.entries[0].command == "packtool pack store -o packed --strategy concat --sequence-length 64"
+
+
+def advice_for(lengths: list[int], sizes: list[int], names: list[str] | None = None) -> list[Advice]:
+    array = np.array(lengths, np.int64)
+    counts = LengthCounts.of(array)
+    outcomes = list(compare(array, candidates(names or ["all"], sizes)))
+    return advise(counts, comparison_of(outcomes, counts, None).entries)
+
+
+def said(advice: list[Advice]) -> str:
+    return "\n".join(f"{a.advice} {a.reason}" for a in advice)
+
+
+def test_documents_longer_than_a_row() -> None:
+    text = said(advice_for([500] * 40, [64]))
+    assert "Keep the atom size at the sequence length (the default) for rows of 64 tokens." in text
+    assert "Do not use padding" not in text
+
+
+def test_rows_far_longer_than_documents() -> None:
+    text = said(advice_for([50] * 400, [512]))
+    assert "Do not use padding for rows of 512 tokens." in text
+    assert "That is 10.2 times the mean document of 50.0 tokens, so that" in text
+    assert "so that 90.43% of the output would be padding." in text
+    assert "atom size" not in text
+
+
+def test_every_piece_has_its_source_and_its_limits() -> None:
+    for piece in advice_for([300] * 400 + [9000] * 40, [64, 512, 8192]):
+        assert piece.source.startswith(("Optimizing", "Counted on this corpus"))
+        assert "ested" in piece.untested
+
+
+@pytest.mark.parametrize("names", [["concat"], ["padding"], ["bfd", "buckets"]])
+def test_few_strategies_are_enough(names: list[str]) -> None:
+    for piece in advice_for([300] * 40 + [9000] * 4, [64, 512], names):
+        assert "None" not in piece.reason
+
+
+def test_no_documents_no_advice() -> None:
+    assert advice_for([], [64]) == []
+
+
+def test_rows_of_equal_lengths_are_named() -> None:
+    array = np.array([10] * 4000 + [20] * 4000, np.int64)
+    outcomes = list(compare(array, candidates(["bfd"], [512], grid={"mix_rows": [True, False]})))
+    text = said(advise(LengthCounts.of(array), comparison_of(outcomes, LengthCounts.of(array), None).entries))
+    assert "Mix the rows of bfd unmixed: --mix-rows." in text
+    assert "hold equal lengths but for one" in text
+
+
+LENGTHS = [*([40] * 60), *([100] * 30), *([300] * 10)]
+
+
+def judgements(place: Path, lengths: list[int] = LENGTHS, **options: object) -> list[tuple[bool, str]]:
+    store = write_store(place / "store", lengths)
+    packtool.pack(store, place / "rows", sequence_length=128, **options)  # type: ignore[arg-type]
+    return [(each.good, each.words) for each in judge(packtool.stats(place / "rows"))]  # type: ignore[arg-type]
+
+
+def test_avoidable_truncation_is_told_from_what_no_strategy_keeps_whole(tmp_path: Path) -> None:
+    _, (good, words) = judgements(tmp_path, strategy="concat")
+    assert not good
+    assert ": 10.00% are longer than a row, but " in words
+    assert words.endswith("% would fit, and bfd would keep these whole.")
+
+
+def test_documents_longer_than_a_row_are_no_fault(tmp_path: Path) -> None:
+    _, (good, words) = judgements(tmp_path, strategy="bfd")
+    assert (good, words) == (
+        True,
+        "10.00% of the documents are cut, all of them longer than a row: no strategy keeps these whole.",
+    )
+
+
+def test_waste_is_held_against_the_limit_of_the_verdict(tmp_path: Path) -> None:
+    (good, words), _ = judgements(tmp_path, strategy="padding")
+    assert not good
+    assert words.endswith("% of the output is padding: more than 2.00%; other strategies may waste less.")
+    (tmp_path / "more").mkdir()
+    (good, words), _ = judgements(tmp_path / "more", strategy="concat")
+    assert good
+    assert words.endswith(": little is wasted.")
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_rows_that_could_be_mixed_are_named(tmp_path: Path, mixed: bool) -> None:
+    found = judgements(tmp_path, [10] * 400 + [60] * 400, strategy="bfd", mix_rows=mixed)
+    assert any("--mix-rows mixes them" in words for _, words in found) is not mixed
+
+
+def test_of_several_row_lengths_the_least_mixed_is_named(tmp_path: Path) -> None:
+    lengths = np.clip(np.random.default_rng(1).lognormal(3.3, 1.5, 3000), 2, 900).astype(int).tolist()
+    store = write_store(tmp_path / "store", lengths)
+    packtool.pack(store, tmp_path / "rows", strategy="buckets", buckets=[128, 1024], mix_rows=False)
+    words = " ".join(each.words for each in judge(packtool.stats(tmp_path / "rows")))  # type: ignore[arg-type]
+    assert "Documents that share a row of 128 tokens are of like length, " in words
+
+
+def test_of_nothing_nothing_is_said() -> None:
+    assert judge(report_of_rows([], NOTHING, strategy="concat", options={}, shuffle=None)) == []

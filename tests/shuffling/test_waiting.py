@@ -11,9 +11,9 @@ import pytest
 import packtool
 from packtool.errors import UsageError
 from packtool.plan import Segments, offsets_of
-from packtool.report.judgement import judge
-from packtool.report.page.page import page
+from packtool.report.page import page
 from packtool.report.schema import MeasuredReport, StoreReport
+from packtool.report.verdict import judge
 from packtool.shuffling.balance import waiting_of
 from packtool.storage.manifest import read
 from tests.stores import write_store

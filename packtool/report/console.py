@@ -33,8 +33,6 @@ def results_console(stream: TextIO | None = None) -> Console:
         stream: to print on; standard output when None.
     """
     out = sys.stdout if stream is None else stream
-    if os.environ.get("NO_COLOR"):
-        plain: Any = _Trimmed(out)
-        return Console(file=plain, color_system=None)
-    trimmed: Any = out if out.isatty() else _Trimmed(out)
-    return Console(file=trimmed)
+    plain = bool(os.environ.get("NO_COLOR"))
+    file: Any = out if out.isatty() and not plain else _Trimmed(out)
+    return Console(file=file, color_system=None if plain else "auto")

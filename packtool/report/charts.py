@@ -6,32 +6,26 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 from packtool.report.figures import count, percent, short
-from packtool.report.page.axes import (
-    BOTTOM,
-    HEIGHT,
-    TOP,
-    WIDTH,
-    Axis,
-    Scale,
-    drawing,
-    frame,
-    horizontal,
-    log_ticks,
-    round_ticks,
-    text,
-    vertical,
-)
+from packtool.report.schema import SampleRow
 
+WIDTH, HEIGHT = 420, 250
+LEFT, RIGHT, TOP, BOTTOM = 44, 12, 28, 38
 COLOURS = 10
 """Colours of series in the style sheet, c0 to c9."""
 _INDENT, _STEP = 105, 20
 """Of charts with one line a row: room for its label, height."""
+_THICK, _STRIP = 16, 21
+"""Of pictures of rows: height of a strip, and from one to the next."""
+_NARROW = 1.2
+"""Blocks narrower than this are drawn together with their neighbours of one colour."""
+_SHADES = 8
+"""Colours, from the shortest documents to the longest: each stands for four times the length of the one before."""
 
 
-@dataclass(frozen=True)
-class Bin:
+class Bin(NamedTuple):
     """A bar over the whole numbers first … last."""
 
     first: float
@@ -39,14 +33,17 @@ class Bin:
     value: float
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(NamedTuple):
     """A line: its name, its colour, its places."""
 
     name: str
     colour: int
     points: Sequence[tuple[float, float]]
     dashed: bool = False
+
+
+Lines = Sequence[tuple[str, Sequence[tuple[str, str, float]]]]
+"""Of a chart with one line a row: its label and its parts, each with a name, a style class and a value."""
 
 
 def tick_percent(value: float) -> str:
@@ -156,7 +153,7 @@ def context(series: Sequence[Series]) -> str:
     )
 
 
-def dots(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, str, float]]]]) -> str:
+def dots(title: str, rows: Lines) -> str:
     """Draw shares as dots, one line a row, on a square-root axis, so that small ones stay apart.
 
     Args:
@@ -176,7 +173,7 @@ def dots(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, str, float]]]
     return drawing(title, "".join(out), _STEP * len(rows) + 28)
 
 
-def stacked(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, str, float]]]], unit: str) -> str:
+def stacked(title: str, rows: Lines, unit: str) -> str:
     """Draw horizontal bars of parts, one bar a row, all on one scale.
 
     Args:
@@ -236,3 +233,146 @@ def legend(entries: Sequence[tuple[str, str]]) -> str:
     """Name series or parts beside their swatches: (name, style class of its swatch)."""
     items = "".join(f'<li><span class="swatch {css}"></span>{escape(name)}</li>' for name, css in entries)
     return f'<ul class="legend">{items}</ul>'
+
+
+def row_picture(title: str, rows: Sequence[SampleRow]) -> str:
+    """Draw rows as SVG, a strip each."""
+    out = []
+    for number, row in enumerate(rows):
+        top, at = number * _STRIP + 2, 0.0
+        whole = sum(segment.length for segment in row.segments) or 1
+        for css, length, tip, before, after in _blocks(row, whole):
+            width = WIDTH * length / whole
+            out.append(
+                f'<rect class="piece {css}" x="{at:.2f}" y="{top}" width="{max(0.3, width - 0.4):.2f}" '
+                f'height="{_THICK}"><title>{escape(tip)}</title></rect>'
+            )
+            out += [_cut(x, top) for x, cut in ((at + 0.9, before), (at + width - 1.3, after)) if cut]
+            at += width
+    return drawing(title, "".join(out), max(_STRIP, _STRIP * len(rows)))
+
+
+def picture_legend() -> str:
+    """Explain the colours."""
+    steps = [(f"to {4 ** (shade + 1):,}" if shade < _SHADES - 1 else "longer", f"l{shade}") for shade in range(_SHADES)]
+    return legend([*steps, ("padding", "padding"), ("cut here", "cut")])
+
+
+def _blocks(row: SampleRow, whole: int) -> list[tuple[str, int, str, bool, bool]]:
+    """Yield colour, tokens, words and cut ends of each block."""
+    blocks: list[tuple[str, int, str, bool, bool]] = []
+    for segment in row.segments:
+        css = _shade(segment.document_length) if segment.kind == "document" else segment.kind
+        narrow = WIDTH * segment.length / whole < _NARROW
+        cut = segment.cut_before or segment.cut_after
+        if blocks and narrow and blocks[-1][0] == css and not cut and not blocks[-1][3] and not blocks[-1][4]:
+            _, length, _, _, _ = blocks[-1]
+            blocks[-1] = (css, length + segment.length, "several short documents", False, False)
+            continue
+        tip = f"{segment.kind}, {count(segment.length)} tokens"
+        if segment.kind == "document":
+            tip = f"{count(segment.length)} tokens of a document of {count(segment.document_length)}"
+        blocks.append((css, segment.length, tip, segment.cut_before, segment.cut_after))
+    return blocks
+
+
+def _shade(length: int) -> str:
+    return f"l{min(_SHADES - 1, max(0, (max(1, length) - 1).bit_length() - 1) // 2)}"
+
+
+def _cut(x: float, top: int) -> str:
+    """Draw a notch where a document is cut."""
+    points = " ".join(f"{x + (1.1 if step % 2 else -1.1):.2f},{top + 4 * step}" for step in range(5))
+    return f'<polyline class="cut" points="{points}"/>'
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where values lie along an axis.
+
+    Attributes:
+        low, high: values at the ends.
+        begin, end: places of the ends.
+        bend: values are spaced evenly after it (identity, logarithm, square root).
+    """
+
+    low: float
+    high: float
+    begin: float
+    end: float
+    bend: Callable[[float], float] = float
+
+    def __call__(self, value: float) -> float:
+        low, high = self.bend(self.low), self.bend(self.high)
+        share = (self.bend(value) - low) / (high - low) if high > low else 0.5
+        return round(self.begin + share * (self.end - self.begin), 2)
+
+
+def horizontal(low: float, high: float, bend: Callable[[float], float] = float) -> Scale:
+    """Make a scale from left to right."""
+    return Scale(low, high, LEFT, WIDTH - RIGHT, bend)
+
+
+def vertical(low: float, high: float, bend: Callable[[float], float] = float) -> Scale:
+    """Make a scale from bottom to top."""
+    return Scale(low, high, HEIGHT - BOTTOM, TOP, bend)
+
+
+def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Round values from `low` to `high`, at steps of 1, 2 or 5 times a power of ten.
+
+    >>> round_ticks(0, 0.37)
+    [0.0, 0.1, 0.2, 0.3]
+    """
+    if high <= low:
+        return [low]
+    raw = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [round(step * i, 12) for i in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Choose powers of two from `low` to `high`, at most seven, evenly spaced in their exponent."""
+    first, last = math.ceil(math.log2(max(low, 1))), math.floor(math.log2(max(high, 1)))
+    step = max(1, -(-(last - first + 1) // 7))
+    return [float(2**i) for i in range(first, last + 1, step)]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A labelled axis."""
+
+    scale: Scale
+    ticks: Sequence[float]
+    label: str
+    write: Callable[[float], str] = short
+
+
+def frame(x: Axis, y: Axis) -> str:
+    """Draw grid lines, tick labels and axis labels."""
+    left, right, bottom = LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM
+    parts = []
+    for tick in y.ticks:
+        at = y.scale(tick)
+        parts.append(f'<line class="grid" x1="{left}" x2="{right}" y1="{at}" y2="{at}"/>')
+        parts.append(text(left - 5, at + 4, y.write(tick), anchor="end"))
+    for tick in x.ticks:
+        at = x.scale(tick)
+        parts.append(f'<line class="axis" x1="{at}" x2="{at}" y1="{bottom}" y2="{bottom + 4}"/>')
+        parts.append(text(at, bottom + 16, x.write(tick), anchor="middle"))
+    parts.append(f'<line class="axis" x1="{left}" x2="{right}" y1="{bottom}" y2="{bottom}"/>')
+    parts.append(text((left + right) / 2, HEIGHT - 6, x.label, anchor="middle", css="label"))
+    parts.append(text(0, 11, y.label, css="label"))
+    return "".join(parts)
+
+
+def text(x: float, y: float, words: str, *, anchor: str = "start", css: str = "tick") -> str:
+    """Draw a line of text."""
+    return f'<text class="{css}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(words)}</text>'
+
+
+def drawing(title: str, body: str, height: float = HEIGHT) -> str:
+    """Make an SVG drawing that scales with its column; `title` is read out in its place."""
+    return f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(title, quote=True)}">{body}</svg>'

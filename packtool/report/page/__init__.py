@@ -1,1 +1,0 @@
-"""Render a report as one self-contained page: style and drawings inline, nothing fetched."""

@@ -1,0 +1,576 @@
+"""Every table of a report as plain data: its columns, what they mean, and its rows. Terminal and page render it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from msgspec import UnsetType
+
+from packtool.metrics.ledger import Ledger
+from packtool.metrics.mixing import Mixed, SourceMix
+from packtool.metrics.ratios import ratio
+from packtool.metrics.sliding import Sliding
+from packtool.metrics.summary import Metrics, TrainingCost
+from packtool.report.figures import count, number, percent, short, times, times_random
+from packtool.report.schema import (
+    BucketFigures,
+    Comparison,
+    CorpusReport,
+    MeasuredReport,
+    PackedSourceFigures,
+    Report,
+    SlidingForecast,
+    SourceFigures,
+    StoredSourceFigures,
+    StoreReport,
+    Timing,
+    Trial,
+)
+from packtool.report.verdict import degenerate
+from packtool.shuffling.balance import Waiting
+from packtool.sizes import plural
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class Column(Generic[Row]):
+    """A column.
+
+    Attributes:
+        title: what it is called.
+        of: what a row has in it: a number, words, or None where it is not known.
+        write: from that to text; what is not known is a dash.
+        meaning: for a legend or tooltip; empty where the title says it.
+        better: -1 where less is better, 1 where more is, 0 where neither.
+        words: words and not figures, so aligned to the left.
+        short: the title where room is scarce; empty for the title itself.
+        brief: among the columns that a terminal shows unless everything is asked for.
+    """
+
+    title: str
+    of: Callable[[Row], Any]
+    write: Callable[[Any], str] = str
+    meaning: str = ""
+    better: int = 0
+    words: bool = False
+    short: str = ""
+    brief: bool = True
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one row has in one column.
+
+    Attributes:
+        text: as it is shown.
+        value: to sort by; None to sort by the text.
+        best: to be marked.
+    """
+
+    text: str
+    value: float | None
+    best: bool
+
+
+@dataclass(frozen=True)
+class Table(Generic[Row]):
+    """A table.
+
+    Attributes:
+        title: its heading; empty for none.
+        columns: from left to right; the first names the rows.
+        groups: rows under headings of their own; one group without a heading where there are none.
+        contest: the rows of a group among which the best figure of a column is marked; None to mark none.
+        notes: what a reader should know beside it.
+        facts: rows are facts, each with its own meaning: name, value, meaning.
+    """
+
+    title: str
+    columns: Sequence[Column[Row]]
+    groups: Sequence[tuple[str, Sequence[Row]]]
+    contest: Callable[[Sequence[Row]], Sequence[Row]] | None = None
+    notes: Sequence[str] = ()
+    facts: bool = False
+
+    @property
+    def headed(self) -> bool:
+        """Whether its groups have headings."""
+        return any(heading for heading, _ in self.groups)
+
+    def cells(self, columns: Sequence[Column[Row]]) -> Iterator[tuple[str, list[list[Cell]]]]:
+        """Yield the headings of the groups with the cells of their rows.
+
+        >>> table = Table("", [Column("n", len), Column("word", str, words=True)], [("", ["a", "bb"])])
+        >>> [[cell.text for cell in row] for _, rows in table.cells(table.columns) for row in rows]
+        [['1', 'a'], ['2', 'bb']]
+        """
+        for heading, rows in self.groups:
+            rivals = self.contest(rows) if self.contest else ()
+            best = [_best(column, rivals) for column in columns]
+            yield heading, [[_cell(c, row, b, rivals) for c, b in zip(columns, best, strict=True)] for row in rows]
+
+
+def table_of(title: str, columns: Sequence[Column[Row]], rows: Sequence[Row], *notes: str) -> Table[Row]:
+    """Make a table of one group without a heading."""
+    return Table(title, columns, [("", rows)], notes=notes)
+
+
+def _best(column: Column[Row], rivals: Sequence[Row]) -> float | None:
+    """Find the best figure of a column; None if none is better or all are equal."""
+    known = [value for value in map(column.of, rivals) if value is not None] if column.better else []
+    if not known or min(known) == max(known):
+        return None
+    return float(min(known) if column.better < 0 else max(known))
+
+
+def _cell(column: Column[Row], row: Row, best: float | None, rivals: Sequence[Row]) -> Cell:
+    value = column.of(row)
+    figure = value if isinstance(value, int | float) else None
+    wins = best is not None and value == best and any(row is rival for rival in rivals)
+    return Cell("–" if value is None else column.write(value), figure, wins)
+
+
+def _metric(
+    key: str, title: str, write: Callable[[Any], str], meaning: str, better: int = 0, short: str = ""
+) -> tuple[str, Column[Metrics]]:
+    return key, Column(title, attrgetter(key), write, meaning, better, short=short)
+
+
+_CUT = "documents that are cut / documents; a document is cut if its text does not lie whole in one row"
+_AVOIDABLE = "documents no longer than a row (of several lengths, the longest) that are cut / all such documents"
+_CONTEXT = "tokens of its own document before a token in its row, averaged over all tokens but padding"
+_BETWEEN = (
+    "share of the variance of log length of segments that lies between rows; 100% where each row holds one length"
+)
+_EQUAL = "rows of more than two segments in which all lengths, or all but one, are equal / such rows"
+_ABOVE = "rows above the fewest that the same tokens fill: the sum over row lengths of ceil((output - padding) / L)"
+FIGURES = dict(
+    [
+        _metric("padding_ratio", "padding", percent, "padding tokens / output tokens", -1),
+        _metric("truncation_ratio", "truncation", percent, _CUT, -1),
+        _metric("avoidable_truncation_ratio", "avoidable truncation", percent, _AVOIDABLE, -1, "avoidable"),
+        _metric("dropped_ratio", "dropped", percent, "text tokens in no row / text tokens", -1),
+        _metric("repeated_ratio", "repeated", percent, "text tokens of earlier rows / output tokens", 0, "repeat"),
+        _metric("concatenation_ratio", "concatenation", number, "documents / rows", -1, "docs"),
+        _metric("mean_context", "mean context", number, _CONTEXT, 1, "context"),
+        _metric("homogeneity.between_rows", "between rows", percent, _BETWEEN, -1),
+        _metric("homogeneity.random_rows", "at random", percent, "the same if segments were put into rows at random"),
+        _metric("homogeneity.equal_but_one", "equal but one", percent, _EQUAL, -1),
+        _metric("rows", "rows", count, "training samples"),
+        _metric("row_excess", "above bound", percent, _ABOVE, -1),
+        _metric(
+            "steps_per_epoch", "steps per epoch", count, "batches in an epoch; the last may be smaller", -1, "steps"
+        ),
+    ]
+)
+"""The figures of a packing, by their names among the metrics; a dot leads into a part of them. See docs/glossary.md."""
+
+
+ALIKE = "variance of log length between rows, times that of random rows; 1 is as mixed as random"
+
+
+class Account(NamedTuple):
+    """A line of the ledger."""
+
+    name: str
+    tokens: int
+    whole: int
+    note: str = ""
+
+
+class Fact(NamedTuple):
+    """A figure with its name and meaning."""
+
+    name: str
+    value: str
+    meaning: str = ""
+
+
+def ledger_table(ledger: Ledger) -> Table[Account]:
+    """Tabulate where every token went."""
+    stored, text, output = ledger.stored, ledger.input, ledger.output
+    changes = {"inserted": ledger.eos_inserted, "left out": ledger.eos_omitted}
+    eos = ", ".join(f"{count(tokens)} {what}" for what, tokens in changes.items() if tokens)
+    groups = []
+    if ledger.left_out or ledger.packed_again:
+        groups.append(
+            [
+                Account("text of the stores", stored, stored),
+                Account("  left out", ledger.left_out, stored),
+                Account("  packed again", ledger.packed_again, stored),
+            ]
+        )
+    groups.append(
+        [
+            Account("input text", text, text),
+            Account("  placed", ledger.placed, text),
+            Account("  dropped", ledger.dropped, text),
+        ]
+    )
+    groups.append(
+        [
+            Account("output", output, output, plural(ledger.rows, "row")),
+            Account("  text, once", ledger.placed, output),
+            Account("  text, repeated", ledger.repeated, output),
+            Account("  EOS", ledger.eos, output, eos),
+            Account("  padding", ledger.padding, output),
+        ]
+    )
+    if not isinstance(ledger.trained_stored, UnsetType):
+        groups.append(
+            [
+                Account("trained on", ledger.trained or 0, output),
+                Account("masked, not padding", ledger.masked or 0, output),
+                Account("to be trained on, dropped", ledger.trained_dropped or 0, sum(ledger.trained_stored)),
+            ]
+        )
+    columns: list[Column[Account]] = [
+        Column("tokens", lambda line: line.name, words=True),
+        Column("", lambda line: line.tokens, count),
+        Column("share", lambda line: ratio(line.tokens, line.whole), percent),
+        Column("", lambda line: line.note, words=True),
+    ]
+    return Table("", columns, [("", group) for group in groups])
+
+
+def metrics_table(metrics: Metrics, slid: Sliding | None) -> Table[Fact]:
+    """Tabulate every metric with its meaning.
+
+    Args:
+        slid: of `seamless`, what its maximum repetition ratio did.
+    """
+    facts = [Fact(f.title, f.write(f.of(metrics)), f.meaning) for f in FIGURES.values() if f.of(metrics) is not None]
+    docs = metrics.documents_per_row
+    spread = f"distinct documents in a row, mean; p50 {docs.p50}, p99 {docs.p99}, max {docs.max}"
+    facts.append(Fact("documents per row", number(docs.mean), spread))
+    if metrics.overlapping_documents:
+        facts.append(Fact("overlapping", count(metrics.overlapping_documents), "documents with tokens in two rows"))
+    if slid is not None:
+        texts, tokens = count(slid.predicted_texts), count(slid.predicted_tokens)
+        meaning = f"long texts in overlapping rows; equation 6 predicts {texts}"
+        facts.append(Fact("texts that slide", count(slid.texts), meaning))
+        facts.append(Fact("tokens left", count(slid.tokens), f"of other long texts; equation 7 predicts {tokens}"))
+    masked = percent(ratio(metrics.attention_masked, metrics.attention_full))
+    meaning = "query-key pairs if a token sees only its own document, of those of causal rows"
+    return _facts_table("Metrics", [*facts, Fact("masked attention", masked, meaning)])
+
+
+def training_table(cost: TrainingCost) -> Table[Fact]:
+    """Tabulate the cost of an epoch."""
+    operations = [
+        ("linear layers", cost.linear, f"floating-point operations of an epoch of {_decoder(cost)}"),
+        ("attention", cost.attention, "the same, over whole rows"),
+        ("masked attention", cost.attention_masked, "the same where a token sees only its own document"),
+        ("all, masked", cost.linear + cost.attention_masked, "linear layers and masked attention"),
+    ]
+    return _facts_table("Training cost", [Fact(name, f"{flops:.3e}", meaning) for name, flops, meaning in operations])
+
+
+def _facts_table(title: str, facts: Sequence[Fact]) -> Table[Fact]:
+    columns: list[Column[Fact]] = [
+        Column("metric", lambda fact: fact.name, words=True),
+        Column("", lambda fact: fact.value),
+        Column("meaning", lambda fact: fact.meaning, words=True),
+    ]
+    return Table(title, columns, [("", facts)], facts=True)
+
+
+def _decoder(cost: TrainingCost) -> str:
+    shape = f"{short(cost.parameters)} parameters, {count(cost.layers)} layers of width {count(cost.width)}"
+    return f"a decoder of {shape}"
+
+
+def buckets_table(buckets: Sequence[BucketFigures], title: str = "Row lengths") -> Table[BucketFigures]:
+    """Tabulate rows and tokens of each row length."""
+    columns: list[Column[BucketFigures]] = [
+        Column("row length", lambda b: b.sequence_length, count, "tokens in a row"),
+        Column("rows", lambda b: b.rows, count),
+        Column("of rows", lambda b: b.row_share, percent),
+        Column("of tokens", lambda b: b.token_share, percent),
+        Column("padding", lambda b: b.padding_ratio, percent),
+        Column("docs/row", lambda b: b.mean_documents_per_row, number, "distinct documents in a row, mean"),
+        Column("context", lambda b: b.mean_context, number, "tokens of its own document before a token, mean"),
+        Column("alike", lambda b: times_random(b.homogeneity), times, ALIKE),
+    ]
+    return table_of(title, columns, buckets)
+
+
+def mixing_table(mixing: Sequence[Mixed]) -> Table[Mixed]:
+    """Tabulate how well mixed the rows are."""
+    columns: list[Column[Mixed]] = [
+        Column("row length", lambda m: m.sequence_length, count),
+        Column("apart", lambda m: m.median_distance, short, "rows between neighbours, median"),
+        Column("mean", lambda m: m.mean_distance, short, "rows between neighbours, mean"),
+        Column("random", lambda m: m.expected_distance, short, "the same if rows were at random: a third of them"),
+        Column("in row", lambda m: m.same_row, percent, "neighbours that begin in one row"),
+        Column("in batch", lambda m: m.same_batch, percent, "neighbours that begin in one batch"),
+        Column("batch", lambda m: m.batch_size, short, "rows in a batch"),
+        Column("docs", lambda m: m.documents.mean, number, "distinct documents in a batch, mean"),
+        Column("sources", lambda m: m.sources.mean, number, "distinct input stores in a batch, mean"),
+    ]
+    note = (
+        "Neighbours are documents that follow each other in the corpus; distances are of those that do not begin in "
+        "one row."
+    )
+    return table_of("Mixing", columns, mixing, note)
+
+
+def waiting_table(waiting: Sequence[Waiting]) -> Table[Waiting]:
+    """Tabulate how long ranks wait for the slowest."""
+    columns: list[Column[Waiting]] = [
+        Column("row length", lambda w: w.sequence_length, count),
+        Column("ranks", lambda w: w.ranks, count),
+        Column("batch", lambda w: w.global_batch, count, "rows in a global batch"),
+        Column("step", lambda w: w.dealt, percent, "waiting where ranks meet once a step, row i on rank i % ranks"),
+        Column("balanced", lambda w: w.balanced, percent, "the same with rows dealt evenly"),
+        Column("least", lambda w: w.least, percent, "no dealing waits less", brief=False),
+        Column("turn", lambda w: w.turns_dealt, percent, "waiting where ranks meet after every row"),
+        Column("balanced", lambda w: w.turns_balanced, percent, "the same with rows of like cost in one turn"),
+    ]
+    linear = waiting[0].token_cost
+    costs = f"attention, and {count(linear)} query-key pairs for each token" if linear else "attention alone"
+    note = f"Share of the time that ranks wait for the slowest: 1 − mean / largest of their costs, which are {costs}."
+    return table_of("Waiting", columns, waiting, note)
+
+
+def source_tables(report: Report) -> list[Table[Any]]:
+    """Tabulate the inputs: their contents, what was asked and taken of each, and how evenly batches mix them."""
+    if isinstance(report, CorpusReport) or not report.sources:
+        return []
+    if isinstance(report, StoreReport):
+        return [_stores_table(report.sources)]
+    tables: list[Table[Any]] = [_packed_table(report.sources)]
+    left_out = [
+        (source_name(source), reason.replace("_", " "), each.documents, each.tokens)
+        for source in report.sources
+        for reason, each in source.left_out.items()
+    ]
+    if left_out:
+        columns: list[Column[tuple[str, str, int, int]]] = [
+            Column("store", lambda line: line[0], words=True),
+            Column("left out as", lambda line: line[1], words=True),
+            Column("documents", lambda line: line[2], count),
+            Column("tokens", lambda line: line[3], count),
+        ]
+        tables.append(table_of("Left out", columns, left_out))
+    if report.mixing and len(report.sources) > 1:
+        tables.append(_batches_table(report))
+    return tables
+
+
+def source_name(source: SourceFigures) -> str:
+    """Return the recorded name of a store, else the beginning of its hash."""
+    return source.name or source.digest[:12]
+
+
+def _trained_columns(sources: Sequence[SourceFigures]) -> list[Column[Any]]:
+    """Make the column of the trained share of each input where it is known."""
+    if any(isinstance(source.trained_tokens, UnsetType) for source in sources):
+        return []
+    return [Column("trained", lambda source: ratio(source.trained_tokens, source.tokens), percent, "of its tokens")]
+
+
+def _stores_table(sources: Sequence[StoredSourceFigures]) -> Table[StoredSourceFigures]:
+    columns: list[Column[StoredSourceFigures]] = [
+        Column("store", source_name, words=True),
+        Column("documents", lambda s: s.documents, short),
+        Column("tokens", lambda s: s.tokens, short),
+        Column("share", lambda s: s.token_share, percent, "of all tokens"),
+        *_trained_columns(sources),
+        Column("mean", lambda s: s.lengths.mean, number, "length of a document in tokens"),
+        Column("median", lambda s: s.lengths.p50, short),
+        Column("p99", lambda s: s.lengths.p99, short),
+        Column("longest", lambda s: s.lengths.max, short),
+        Column("copies", lambda s: s.duplicates, short, "documents whose text an earlier one has; – is not known"),
+        Column("xxh3-128", lambda s: s.digest, words=True, meaning="of the store's manifest", brief=False),
+    ]
+    return table_of("Inputs", columns, sources)
+
+
+def _packed_table(sources: Sequence[PackedSourceFigures]) -> Table[PackedSourceFigures]:
+    columns: list[Column[PackedSourceFigures]] = [
+        Column("store", source_name, words=True),
+        Column("tokens", lambda s: s.tokens, short, "packed, EOS included"),
+        Column("share", lambda s: s.token_share, percent, "of all tokens packed"),
+        *_trained_columns(sources),
+        Column("asked", lambda s: s.asked_share, percent, "the share that it was to have"),
+        Column("epochs", lambda s: s.epochs, number, "tokens packed / tokens left to draw from"),
+        Column("asked", lambda s: s.asked_epochs, number, "how often it was to be packed"),
+        Column("repeated", lambda s: s.repeated_tokens, short, "tokens of documents that an earlier pass has"),
+        Column("left out", lambda s: sum(each.tokens for each in s.left_out.values()), short, "tokens not packed"),
+        Column("documents", lambda s: s.documents, count, brief=False),
+        Column("xxh3-128", lambda s: s.digest, words=True, meaning="of the store's manifest", brief=False),
+    ]
+    return table_of("Inputs", columns, sources)
+
+
+def _batches_table(report: MeasuredReport) -> Table[tuple[str, int, SourceMix]]:
+    rows = [
+        (source_name(source), mixed.sequence_length, mix)
+        for mixed in report.mixing
+        for source, mix in zip(report.sources, mixed.source_mix, strict=True)
+    ]
+    columns: list[Column[tuple[str, int, SourceMix]]] = [
+        Column("store", lambda row: row[0], words=True),
+        Column("row length", lambda row: row[1], count),
+        Column("tokens", lambda row: row[2].tokens, short),
+        Column("share", lambda row: row[2].share, percent, "of the tokens of all rows, padding not counted"),
+        Column("least", lambda row: row[2].min, percent, "share in a whole batch"),
+        Column("most", lambda row: row[2].max, percent, "share in a whole batch"),
+        Column("deviation", lambda row: row[2].deviation, percent, "standard deviation of the share over batches"),
+    ]
+    return table_of("Sources in batches", columns, rows)
+
+
+def strategies_table(comparison: Comparison) -> Table[Trial]:
+    """Tabulate what strategies do to documents, by row length."""
+    first = ("padding_ratio", "avoidable_truncation_ratio", "dropped_ratio", "repeated_ratio", "mean_context")
+    alike = ("homogeneity.between_rows", "homogeneity.random_rows", "homogeneity.equal_but_one")
+    columns: list[Column[Trial]] = [
+        Column("strategy", lambda entry: entry.label, words=True),
+        *(_trial_figure(key) for key in first),
+        Column("alike", lambda e: times_random(e.metrics.homogeneity), times, ALIKE, better=-1),
+        Column("rows", lambda entry: entry.metrics.rows, short, "training samples"),
+        *(_trial_figure(key, brief=False) for key in ("truncation_ratio", "concatenation_ratio", *alike)),
+    ]
+    marked = (
+        "The best figure of each row length is marked, but not of strategies that cut more than half of the documents "
+        "that fit a row, or pad more than a quarter."
+    )
+    return Table(
+        "Strategies",
+        columns,
+        _by_length(comparison.entries, lambda entry: entry.sequence_length),
+        contest=lambda entries: [entry for entry in entries if not degenerate(entry)],
+        notes=[marked, *notes(comparison)],
+    )
+
+
+def waits_table(comparison: Comparison) -> Table[tuple[Trial, Waiting]]:
+    """Tabulate how long ranks wait for the slowest, with the rows of each strategy."""
+    waits = [(entry, each) for entry in comparison.entries for each in entry.waiting]
+    columns: list[Column[tuple[Trial, Waiting]]] = [
+        Column("strategy", lambda pair: pair[0].label, words=True),
+        Column("row length", lambda pair: pair[1].sequence_length, count),
+        Column("step", lambda pair: pair[1].dealt, percent, "waiting where ranks meet once a step", better=-1),
+        Column("balanced", lambda pair: pair[1].balanced, percent, "the same with rows dealt evenly"),
+        Column(
+            "turn", lambda pair: pair[1].turns_dealt, percent, "waiting where ranks meet after every row", better=-1
+        ),
+        Column("balanced", lambda pair: pair[1].turns_balanced, percent, "the same with rows of like cost in one turn"),
+    ]
+    note = "Share of the time that ranks wait for the slowest, in rows of the first documents packed alone."
+    return table_of("Waiting", columns, waits, note)
+
+
+def costs_table(comparison: Comparison) -> Table[tuple[Trial, Timing]]:
+    """Tabulate what training on the rows costs, and what planning them did."""
+    spent = list(zip(comparison.entries, comparison.timings, strict=True))
+    first, base = comparison.entries[0], count(comparison.attention_baseline)
+    keys = [key for key in ("row_excess", "steps_per_epoch") if FIGURES[key].of(first.metrics) is not None]
+    columns: list[Column[Any]] = [
+        Column("strategy", lambda pair: pair[0].label, words=True),
+        *(_trial_figure(key, lambda pair: pair[0]) for key in keys),
+        Column(
+            "attention",
+            lambda pair: pair[0].attention,
+            number,
+            f"query-key pairs of causal rows, relative to the corpus as one stream in rows of {base} tokens",
+        ),
+        Column(
+            "masked",
+            lambda pair: pair[0].attention_masked,
+            number,
+            "the same where a token sees only its own document",
+        ),
+        Column("CPU s", lambda pair: pair[1].planning_seconds, "{:.2f}".format, "from lengths to plans"),
+    ]
+    if (cost := first.training) is not None:
+        meaning = f"FLOPs of one epoch, forward and backward, of {_decoder(cost)}; padding included"
+        flops, masked = "{:.2e}".format, "the same where a token sees only its own document"
+        columns += [
+            Column("linear FLOPs", lambda pair: pair[0].training.linear, flops, f"in linear layers: {meaning}"),
+            Column(
+                "attention FLOPs",
+                lambda pair: pair[0].training.attention,
+                flops,
+                "the same in attention over whole rows",
+            ),
+            Column("masked FLOPs", lambda pair: pair[0].training.attention_masked, flops, masked),
+        ]
+    return Table("Costs", columns, _by_length(spent, lambda pair: pair[0].sequence_length))
+
+
+def sliding_table(forecast: SlidingForecast) -> Table[Sliding]:
+    """Tabulate what `seamless` can do with documents longer than a row."""
+    total = forecast.longer_tokens or 1
+    columns: list[Column[Sliding]] = [
+        Column("r_max", lambda step: step.max_repetition, "{:.2f}".format, "repeated tokens / tokens, at most"),
+        Column("slide", lambda step: step.texts, count, "texts that become one row more by overlap"),
+        Column("predicted", lambda step: step.predicted_texts, count, "the same by equation 6"),
+        Column("tokens left", lambda step: step.tokens, count, "what the other texts leave after their whole rows"),
+        Column("predicted", lambda step: step.predicted_tokens, count, "the same by equation 7"),
+        Column("of all", lambda step: step.tokens / total, percent, "tokens left / tokens of texts longer than a row"),
+    ]
+    return table_of(
+        f"Sliding windows, {name_of(forecast.sequence_length).lower()}",
+        columns,
+        forecast.steps,
+        f"seamless: {count(forecast.longer_texts)} texts are longer than a row and hold "
+        f"{count(forecast.longer_tokens)} tokens. Predicted by equations 6 and 7 of Seamless Data Packing, which take "
+        "lengths as uniform between multiples of the row.",
+    )
+
+
+def bucket_tables(entries: Sequence[Trial]) -> list[Table[BucketFigures]]:
+    """Tabulate rows and tokens by row length, for strategies of several."""
+    several = [entry for entry in entries if len(entry.buckets) > 1]
+    lengths = ["" if entry.sequence_length is None else f" (L = {count(entry.sequence_length)})" for entry in several]
+    titles = [f"{entry.label}{length} by row length" for entry, length in zip(several, lengths, strict=True)]
+    return [buckets_table(entry.buckets, title) for entry, title in zip(several, titles, strict=True)]
+
+
+def name_of(length: int | None) -> str:
+    """Return the heading of a row length."""
+    return "Rows of several lengths" if length is None else f"Rows of {count(length)} tokens"
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """Note which figures were estimated and from what, what was not tried, and the cost of not packing."""
+    lines = []
+    sampled = {e.label: e.sampled_documents for e in comparison.entries if e.sampled_documents is not None}
+    if sampled:
+        lines.append(
+            f"Estimated from the first {count(max(sampled.values()))} documents, packed alone: how alike the rows of "
+            f"{', '.join(sampled)} are, and how many documents each holds. All other figures are of all documents."
+        )
+    if comparison.left_out:
+        lines.append(
+            f"Not tried: {', '.join(comparison.left_out)}, which places documents one by one, and there are more than "
+            "two million. Name it in --compare to have it planned, too."
+        )
+    if (unpacked := comparison.unpacked) is not None:
+        lines.append(
+            f"Without packing, each document padded to the longest of its batch of {count(unpacked.batch_size)}, "
+            f"{percent(unpacked.padding_ratio)} would be padding."
+        )
+    return lines
+
+
+def _trial_figure(key: str, trial: Callable[[Any], Trial] = lambda entry: entry, *, brief: bool = True) -> Column[Any]:
+    """Make the column of a figure of trials.
+
+    Args:
+        trial: the one that a row is of.
+    """
+    figure = FIGURES[key]
+    return replace(figure, of=lambda row: figure.of(trial(row).metrics), brief=brief)
+
+
+def _by_length(rows: Sequence[Row], length: Callable[[Row], int | None]) -> list[tuple[str, list[Row]]]:
+    lengths = dict.fromkeys(map(length, rows))
+    return [(name_of(each), [row for row in rows if length(row) == each]) for each in lengths]

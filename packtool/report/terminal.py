@@ -1,0 +1,286 @@
+"""Print reports in a terminal of 80 columns or to a log file: the answer first, the rest with `--full`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import rich.table
+from rich import box
+from rich.bar import Bar
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from packtool.report import tables
+from packtool.report.figures import count, number, short
+from packtool.report.schema import (
+    ChosenStrategy,
+    Comparison,
+    CorpusReport,
+    DocumentsReport,
+    Lengths,
+    MeasuredReport,
+    PackedReport,
+    Report,
+    StoreReport,
+    Verdict,
+)
+from packtool.report.tables import Cell, Column, Table
+from packtool.report.verdict import judge
+from packtool.sizes import plural
+
+_WIDTH = 80
+_WORDS = 30  # columns that a column of words has at least; what is longer is wrapped
+_BAR_WIDTH = 30
+_LINES = 14  # of a histogram, at most
+
+
+def print_stats(report: Report, console: Console, *, full: bool = False, page: Path | str | None = None) -> None:
+    """Print whatever `packtool.stats` reports: the answer, and the tables behind it.
+
+    Args:
+        full: all that is known.
+        page: where its page was written, if it was.
+    """
+    if isinstance(report, MeasuredReport):
+        _print_packed(report, console, full=full)
+    else:
+        _print_documents(report, console, full=full)
+    if page is not None:
+        console.print(f"Wrote {page}.", highlight=False, markup=False, soft_wrap=True)
+    elif not full:
+        console.print("All figures: --full; charts: --html FILE; terms: docs/glossary.md.", highlight=False)
+
+
+def print_answer(report: Report, console: Console, page: Path | str | None = None) -> None:
+    """Print the answer alone: the verdict, whether a packed dataset is good, or what documents there are."""
+    if isinstance(report, MeasuredReport):
+        _print_headline(report, console)
+        _print_judgements(report, console)
+    elif report.comparison is not None:
+        for verdict in report.comparison.verdicts:
+            _print_verdict(verdict, console)
+    else:
+        console.print(_held(report))
+    if page is not None:
+        console.print(f"Wrote {page}.", highlight=False, markup=False, soft_wrap=True)
+
+
+def print_ledger(report: PackedReport, console: Console) -> None:
+    """Print a summary of a packed dataset, and where every token went."""
+    _print_headline(report, console)
+    console.print()
+    print_table(tables.ledger_table(report.ledger), console)
+
+
+def _print_headline(report: PackedReport, console: Console) -> None:
+    """Print strategy, row lengths and order. Slashes separate the lengths, whose digits have commas."""
+    lengths = " / ".join(count(bucket.sequence_length) for bucket in report.buckets)
+    order, shuffle = "corpus order", report.shuffle
+    if shuffle is not None:
+        atom = f" (A = {count(shuffle.atom_size)})" if shuffle.atom_size else ""
+        epoch = f", epoch {shuffle.epoch}" if shuffle.epoch else ""
+        order = f"{shuffle.method} shuffle{atom}, seed {shuffle.seed}{epoch}"
+    rows = f"rows of {lengths} tokens · " if lengths else ""
+    console.print(Text.assemble((report.strategy, "bold"), f" · {rows}{order}"))
+
+
+def _print_packed(report: MeasuredReport, console: Console, *, full: bool) -> None:
+    print_ledger(report, console)
+    console.print()
+    if report.metrics is None or report.lengths is None:
+        console.print("Document boundaries are not known (--no-segments), so there are no metrics.")
+        return
+    _print_judgements(report, console)
+    if report.waiting:
+        print_table(tables.waiting_table(report.waiting), console, full=full)
+    if full:
+        print_table(tables.metrics_table(report.metrics, report.sliding), console, full=True)
+        if len(report.buckets) > 1:
+            print_table(tables.buckets_table(report.buckets), console, full=True)
+        _print_lengths(report.lengths, console)
+        console.print(_heading("Documents per row"))
+        console.print(bars([(b.first, b.last, b.rows) for b in report.documents_per_row], "row"))
+        print_table(tables.mixing_table(report.mixing), console, full=True)
+    if full or len(report.sources) > 1:
+        for table in tables.source_tables(report):
+            print_table(table, console, full=full)
+
+
+def _print_documents(report: DocumentsReport, console: Console, *, full: bool) -> None:
+    comparison = report.comparison
+    for verdict in () if comparison is None else comparison.verdicts:
+        _print_verdict(verdict, console, full=full)
+        console.print()
+    console.print(_held(report))
+    if comparison is None or full:
+        _print_lengths(report.lengths, console)
+        if full or (isinstance(report, StoreReport) and len(report.sources) > 1):
+            for table in tables.source_tables(report):
+                print_table(table, console, full=full)
+    if comparison is not None:
+        for table in _comparison_tables(comparison, full=full):
+            print_table(table, console, full=full)
+        if full and comparison.advice:
+            console.print(_heading("Advice"))
+            for item in comparison.advice:
+                console.print(Text(f"• {item.advice}"))
+                console.print(Padding(Text(item.reason), (0, 0, 0, 2)))
+                console.print(Padding(Text(f"{item.source}. {item.untested}", "dim"), (0, 0, 0, 2)))
+
+
+def _comparison_tables(comparison: Comparison, *, full: bool) -> Iterator[Table[Any]]:
+    strategies = tables.strategies_table(comparison)
+    if full:
+        yield strategies
+        yield tables.costs_table(comparison)
+        yield from tables.bucket_tables(comparison.entries)
+        yield from (tables.sliding_table(each) for each in comparison.sliding if each.longer_texts)
+    else:  # those that the verdicts chose from: of one row length, if there are any
+        one_length = [group for group in strategies.groups if group[1][0].sequence_length is not None]
+        yield replace(strategies, groups=one_length or strategies.groups)
+    yield tables.waits_table(comparison)
+
+
+def _print_verdict(verdict: Verdict, console: Console, *, full: bool = False) -> None:
+    title = f"Verdict for {tables.name_of(verdict.sequence_length).lower()}: "
+    console.print(Text.assemble((title, "bold"), (verdict.choice.strategy, "bold green")))
+    _print_choice(verdict.choice, console, full=full)
+    for further, other in enumerate(verdict.alternatives if full else verdict.alternatives[:1]):
+        lead = "Or" if further else "Runner-up:"
+        _print_choice(other, console, lead=f"{lead} {other.strategy}, ", full=full)
+    if full:
+        console.print(Text(verdict.limits, "dim"))
+
+
+def _print_judgements(report: PackedReport, console: Console) -> None:
+    for judgement in judge(report):
+        mark, style = ("✓", "green") if judgement.good else ("!", "bold yellow")
+        grid = rich.table.Table.grid(padding=(0, 1))
+        grid.add_row(Text(mark, style), Text(judgement.words))
+        console.print(grid)
+
+
+def _print_choice(choice: ChosenStrategy, console: Console, lead: str = "", *, full: bool = False) -> None:
+    console.print(Padding(Text(lead + choice.reason), (0, 0, 0, 2)))
+    if full and choice.source is not None:
+        console.print(Padding(Text(choice.source, "dim"), (0, 0, 0, 2)))
+    # Never wrapped: it is there to be pasted.
+    console.print(Text(f"    {choice.command}", "cyan"), soft_wrap=True)
+
+
+def _held(report: DocumentsReport) -> RenderableType:
+    """Summarise the contents of a store or corpus, and what was left out."""
+    counts = dict(report.counts)
+    left_out = {name: counts.pop(name, 0) for name in ("empty", "filtered", "rejected")}
+    figures = [plural(counts[name], name[:-1]) for name in ("files", "documents", "tokens") if name in counts]
+    if isinstance(report, CorpusReport):
+        figures += [f"{count(lengths.total)} {lengths.unit}" for lengths in (report.words, report.characters)]
+    figures += [f"{count(value)} {name}" for name, value in left_out.items() if value]
+    return Text.assemble((report.path, "bold"), f" · {', '.join(figures)}")
+
+
+def _print_lengths(lengths: Lengths, console: Console) -> None:
+    """Print the length distribution: figures and a histogram."""
+    held = f"{plural(lengths.documents, 'document')}, {plural(lengths.total, lengths.unit[:-1])}"
+    console.print(_heading(f"Document length in {lengths.unit}", f"{held}; mean {number(lengths.mean)}"))
+    ranks = "  ".join(f"{name} {short(getattr(lengths, name))}" for name in ("min", "p10", "p50", "p90", "p99", "max"))
+    console.print(Text(ranks, "dim"))
+    console.print(bars([(b.first, b.last, b.documents) for b in lengths.histogram], "document"))
+
+
+def print_table(table: Table[Any], console: Console, *, full: bool = False) -> None:
+    """Print a table; columns beyond 80 characters continue below.
+
+    Args:
+        full: all columns, with what they mean and notes; else the most important ones alone.
+    """
+    columns = [column for column in table.columns if full or column.brief]
+    groups = [group for group in table.cells(columns) if group[1]]
+    if not groups:
+        return
+    if table.title and not table.headed:
+        console.print(_heading(table.title))
+    for parts in [[group] for group in groups] if table.headed else [groups]:
+        if table.headed:
+            console.print(_heading(parts[0][0], table.title.lower()))
+        for below, shown in enumerate(_side_by_side(columns, [row for _, rows in parts for row in rows])):
+            if below:
+                console.print()
+            console.print(_rich_table(columns, shown, (rows for _, rows in parts)))
+    if full and (explained := [column for column in columns if column.meaning]):
+        console.print()
+        meanings = rich.table.Table.grid(padding=(0, 2))
+        for column in explained:
+            meanings.add_row(Text(_title(column), "dim"), Text(column.meaning, "dim"))
+        console.print(meanings)
+    for note in table.notes if full else ():
+        console.print(Text(note, "dim"))
+
+
+def _heading(text: str, note: str = "") -> RenderableType:
+    """Make a heading with room above it."""
+    return Padding(Text.assemble((text, "bold"), (f"  {note}" if note else "", "dim")), (1, 0, 0, 0))
+
+
+def bars(bins: Sequence[tuple[int, int, int]], unit: str) -> RenderableType:
+    """Make a histogram of horizontal bars; join neighbouring bins if there are too many.
+
+    Args:
+        bins: first value, last value and count of each.
+        unit: of the counts.
+    """
+    group = -(-len(bins) // _LINES) if bins else 1
+    parts = [bins[i : i + group] for i in range(0, len(bins), group)]
+    joined = [(part[0][0], part[-1][1], sum(counted for _, _, counted in part)) for part in parts]
+    most = max((counted for _, _, counted in joined), default=0)
+    table = rich.table.Table.grid(padding=(0, 1))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True, width=_BAR_WIDTH)
+    table.add_column(justify="right", no_wrap=True)
+    for first, last, counted in joined:
+        label = short(first) if first == last else f"{short(first)}–{short(last)}"
+        # Anything above zero shows: an eighth of a character at least.
+        shown = Bar(most, 0, max(counted, most / 8 / _BAR_WIDTH) if counted else 0, width=_BAR_WIDTH, color="cyan")
+        table.add_row(label, shown, Text(f"{short(counted)} {unit if counted == 1 else f'{unit}s'}", "dim"))
+    return table
+
+
+def _side_by_side(columns: Sequence[Column[Any]], rows: Sequence[Sequence[Cell]]) -> Iterator[list[int]]:
+    """Yield the numbers of columns that fit side by side; the first is repeated."""
+    widths = [
+        max(len(_title(column)), *(min(_WORDS, len(cell.text)) if column.words else len(cell.text) for cell in cells))
+        for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
+    ]
+    shown = [0]
+    for place in range(1, len(columns)):
+        if sum(widths[i] + 2 for i in [*shown, place]) - 1 > _WIDTH:
+            yield shown
+            shown = [0]
+        shown.append(place)
+    yield shown
+
+
+def _title(column: Column[Any]) -> str:
+    return column.short or column.title
+
+
+def _rich_table(
+    columns: Sequence[Column[Any]], shown: Sequence[int], sections: Iterable[Sequence[Sequence[Cell]]]
+) -> rich.table.Table:
+    """Make a table of the columns with these numbers."""
+    table = rich.table.Table(
+        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold"
+    )
+    for place, column in enumerate(columns[i] for i in shown):
+        style = "dim" if column.words and place else ""
+        table.add_column(_title(column), justify="left" if column.words else "right", overflow="fold", style=style)
+    for rows in sections:
+        for row in rows:
+            cells = [row[i] for i in shown]
+            table.add_row(*(Text("*" * cell.best + cell.text, "bold" if cell.best else "") for cell in cells))
+        table.add_section()
+    return table

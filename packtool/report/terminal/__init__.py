@@ -1,1 +1,0 @@
-"""Print reports in a terminal of 80 columns or to a log file."""

@@ -1,0 +1,221 @@
+"""Pages: whole, self-contained and escaped, with the charts that the report promises."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import msgspec
+import numpy as np
+import pytest
+
+from packtool.metrics.ledger import Ledger
+from packtool.metrics.lengths import LengthCounts
+from packtool.metrics.tally import Tally
+from packtool.report.figures import percent
+from packtool.report.packed import lengths_of, report_of_rows
+from packtool.report.page import facts, lengths_figure, page, section, tiles
+from packtool.report.schema import PackedReport
+from packtool.report.tables import Column, Table, table_of
+from packtool.shuffling.balance import Waiting
+from tests.reports import NOTHING, measured, store_report
+
+VOID = {"meta", "br", "hr", "link", "img"}
+
+
+class Checker(HTMLParser):
+    """Every element closed, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        names = [name for name, _ in attrs]
+        assert not any(name.startswith("on") or name in ("src", "href") for name in names)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def check(text: str) -> list[str]:
+    """The headings of the figures, each with a drawing that is well-formed."""
+    checker = Checker()
+    checker.feed(text)
+    assert checker.open == []
+    assert re.findall("<script.*?>", text) == ["<script>"]
+    assert "fetch" not in text
+    assert "import" not in text
+    assert "://" not in text
+    assert "url(" not in text
+    assert not re.search(r"\b(nan|inf)\b", text, re.IGNORECASE)
+    for drawing in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
+        ElementTree.fromstring(drawing)
+    return re.findall(r"<figure><h3>(.*?)</h3><svg", text)
+
+
+def test_page_of_a_packed_dataset(report: PackedReport) -> None:
+    text = page(measured(report))
+    assert check(text) == ["Where every token went", "Document length", "Documents per row", "Context available"]
+    assert "L = 8,192" in text
+
+
+def test_page_of_a_comparison() -> None:
+    lengths = np.random.default_rng(2).lognormal(4, 1, 400).astype(np.int64) + 2
+    text = page(store_report(lengths, ["all"], [32, 128], [64, 256]))
+    headings = check(text)
+    for chart in (
+        "Padding and avoidable truncation",
+        "Context available",
+        "Documents per row",
+        "Where every token goes",
+    ):
+        assert headings.count(chart) >= 2
+    assert headings.count("Texts that slide") == 2
+    assert "L = 32" in text
+    assert "L = 128" in text
+    assert "&lt;store&gt; &amp; more" in text
+    assert "class='best'" in text
+    assert "<dt>seamless tried with</dt><dd>max repetition 0.3, extra capacity 31" in text.replace(
+        "remainder pad, ", ""
+    )
+
+
+def test_page_of_documents_alone() -> None:
+    assert check(page(store_report(np.array([5, 9, 1000])))) == ["Document length"]
+
+
+@pytest.mark.parametrize("lengths", [[], [2], [2, 2, 2], [1 << 20]])
+def test_extreme_corpora(lengths: list[int]) -> None:
+    check(page(store_report(np.array(lengths, np.int64), ["all"], [64], [64, 256])))
+    check(page(store_report(np.array(lengths, np.int64))))
+
+
+def test_page_without_segments() -> None:
+    ledger = Ledger(
+        stored=3,
+        left_out=0,
+        packed_again=0,
+        input=3,
+        placed=3,
+        dropped=0,
+        repeated=0,
+        eos=1,
+        eos_inserted=0,
+        eos_omitted=0,
+        padding=0,
+        output=4,
+        rows=1,
+    )
+    report = report_of_rows([], ledger, strategy="concat", options={}, shuffle=None)
+    text = page(measured(report))
+    assert check(text) == ["Where every token went"]
+    assert "no metrics" in text
+
+
+def test_page_of_no_rows() -> None:
+    none = Tally(np.zeros(0, np.uint32), 8)
+    report = report_of_rows([none], NOTHING, strategy="concat", options={}, shuffle=None)
+    check(page(measured(report)))
+
+
+def test_configuration_is_in_words(report: PackedReport) -> None:
+    options = {"sequence_length": 2048, "mix_rows": True, "segments": False, "buckets": [512, 1024], "min_bucket": None}
+    text = page(measured(msgspec.structs.replace(report, options=options)))
+    assert "sequence length 2,048, mix rows: yes, segments: no, buckets 512 / 1,024" in text
+
+
+def test_where_every_token_went_is_told_in_numbers(report: PackedReport) -> None:
+    text = page(measured(report))
+    ledger = report.ledger
+    for name, tokens in (("padding", ledger.padding), ("EOS", ledger.eos)):
+        assert f"<td class='words'>  {name}</td><td data-value='{tokens}'>{tokens:,}</td>" in text
+
+
+def test_the_verdict_comes_first_and_tables_sort() -> None:
+    lengths = np.random.default_rng(2).lognormal(4, 1, 400).astype(np.int64) + 2
+    text = page(store_report(lengths, ["all"], [128], [64, 256]))
+    headings = re.findall("<h2>(.*?)</h2>", text)
+    assert headings[:3] == ["Verdict", "Strategies", "Documents"]
+    assert "<pre>packtool pack store -o packed --strategy bfd --sequence-length 128</pre>" in text
+    assert text.count("<table class='sorts'>") == 2
+    values = re.findall("<td class='words'>bfd</td>.*?data-value='(.*?)'", text)
+    assert all(float(value) >= 0 for value in values)
+    assert values
+
+
+def test_waiting_is_drawn_for_each_strategy_and_row_length() -> None:
+    report = store_report(np.full(40, 30), ["bfd", "length-buckets"], [128], [64, 256])
+    assert report.comparison is not None
+    bfd, buckets = report.comparison.entries
+
+    def waits(length: int, share: float) -> Waiting:
+        return Waiting(length, 4, 8, None, 1, share, share / 10, 0.0, 2 * share, share / 5)
+
+    entries = [
+        msgspec.structs.replace(bfd, waiting=[waits(128, 0.4)]),
+        msgspec.structs.replace(buckets, waiting=[waits(64, 0.2), waits(128, 0.1)]),
+    ]
+    text = page(msgspec.structs.replace(report, comparison=msgspec.structs.replace(report.comparison, entries=entries)))
+    drawn = dict(re.findall(r"<svg[^>]*aria-label=[\"']Waiting: (.*?)[\"'].*?>(.*?)</svg>", text, re.DOTALL))
+    once, turns = "Ranks that meet once a step", "Ranks that meet after every row"
+    assert sorted(drawn) == sorted(f"{meet}, rows of {size} tokens" for meet in (once, turns) for size in (64, 128))
+    tips = {title: re.findall("<title>(.*?)</title>", svg) for title, svg in drawn.items()}
+    assert tips[f"{once}, rows of 128 tokens"] == [
+        "bfd: as dealt 40.00%",
+        "bfd: balanced 4.00%",
+        "length-buckets: as dealt 10.00%",
+        "length-buckets: balanced 1.00%",
+    ]
+    assert tips[f"{turns}, rows of 64 tokens"] == [
+        "length-buckets: as dealt 40.00%",
+        "length-buckets: balanced 4.00%",
+    ]
+
+
+EVIL = "<b>&'\""
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        f"<div>{section(table_of(EVIL, [Column(EVIL, str, meaning=EVIL)], [EVIL], EVIL))}</div>",
+        f"<div>{section(Table(EVIL, [Column(EVIL, str)], [(EVIL, [EVIL])]))}</div>",
+        tiles([(EVIL, EVIL)]),
+        facts([(EVIL, EVIL)]),
+    ],
+)
+def test_what_users_wrote_is_escaped(made: str) -> None:
+    root = ElementTree.fromstring(made)
+    assert "".join(root.itertext()).count(EVIL) >= 2
+    assert root.find(".//b") is None
+
+
+def test_cells_carry_the_number_to_sort_by() -> None:
+    column = Column("figure", lambda row: row[0], percent, "a share", better=-1)
+    made = section(Table("", [column], [("group", [(0.12,), (0.5,), (None,)])], contest=list))
+    root = ElementTree.fromstring(f"<div>{made}</div>")
+    assert [(cell.text, cell.get("data-value"), cell.get("class")) for cell in root.findall(".//tbody/tr/td")] == [
+        ("12.00%", "0.12", "best"),
+        ("50.00%", "0.5", None),
+        ("–", None, None),
+    ]
+    assert [head.get("title") for head in root.findall(".//thead/tr/th")] == ["a share"]
+
+
+def test_a_table_without_rows_is_left_out() -> None:
+    assert section(table_of("title", [Column("figure", str)], [])) == ""
+
+
+def test_quantiles_are_named() -> None:
+    made = lengths_figure(lengths_of(LengthCounts.of(np.arange(1, 1001)), "tokens"))
+    for name, value in (("shortest", "1"), ("median", "500"), ("p99", "990"), ("longest", "1,000")):
+        assert f"<dt>{name}</dt><dd>{value}</dd>" in made

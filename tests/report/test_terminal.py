@@ -1,0 +1,125 @@
+"""Reports in the terminal, a pipe and a file: styles, spaces, and how wide they are."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from packtool.metrics.tally import Tally
+from packtool.report.console import results_console
+from packtool.report.packed import report_of_rows
+from packtool.report.schema import PackedReport
+from packtool.report.tables import Column, Table
+from packtool.report.terminal import bars, print_stats, print_table
+from tests.reports import NOTHING, measured, store_report
+
+LENGTHS = np.clip(np.random.default_rng(4).lognormal(6, 1.2, 3000), 2, 50_000).astype(np.int64)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
+def in_stream(stream: io.StringIO) -> str:
+    columns = [Column("name", str, words=True), Column("figure", {"a": "1", "longer": ""}.__getitem__)]
+    console = results_console(stream)
+    console.print("[bold]title")
+    print_table(Table("", columns, [("", ["a", "longer"])]), console)
+    return stream.getvalue()
+
+
+def test_a_pipe_gets_no_spaces_at_the_ends_of_lines() -> None:
+    assert in_stream(io.StringIO()) == "title\nname    figure\n──────────────\na            1\nlonger\n"
+
+
+def test_a_terminal_gets_styles() -> None:
+    assert "\x1b[1mtitle\x1b[0m" in in_stream(Terminal())
+
+
+def test_no_color_leaves_no_style_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in in_stream(Terminal())
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_comparison_begins_at_once_and_fits_80_columns(full: bool) -> None:
+    out = io.StringIO()
+    print_stats(store_report(LENGTHS, ["all"], [512, 2048]), results_console(out), full=full)
+    lines = out.getvalue().splitlines()
+    assert lines[0]
+    assert [line for line in lines if line != line.rstrip()] == []
+    tables = [line for line in lines if line.startswith(("concat ", "first-fit-shuffle", "bfd-extra "))]
+    assert len(tables) >= 6
+    assert all(len(line) <= 80 and line[-1] in "0123456789%×k" for line in tables)
+
+
+def test_one_document_is_one_document() -> None:
+    out = io.StringIO()
+    print_stats(store_report(np.array([1234])), results_console(out))
+    assert out.getvalue().startswith("<store> & more · 1 document\n")
+    assert "1 document, 1,234 tokens; mean 1,234" in out.getvalue()
+    assert "1,218–1,234 ██████████████████████████████ 1 document\n" in out.getvalue()
+
+
+def printed(report: PackedReport, *, full: bool = True) -> str:
+    out = io.StringIO()
+    print_stats(measured(report), Console(file=out, width=80), full=full)
+    return out.getvalue()
+
+
+def test_fits_eighty_columns(report: PackedReport) -> None:
+    text = printed(report)
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+    assert "atom shuffle (A = 8,192), seed 42, epoch 1" in text
+    for word in ("padding", "truncation", "concatenation", "mean context", "steps per epoch", "Document length"):
+        assert word in text
+    assert "█" in text
+
+
+def test_the_answer_takes_twenty_lines(report: PackedReport) -> None:
+    lines = printed(report, full=False).splitlines()
+    assert len(lines) <= 22
+    assert any(line.startswith(("✓ ", "! ")) for line in lines)
+    assert "--full" in lines[-1]
+
+
+def test_columns_beyond_eighty_go_on_below_with_the_first_repeated() -> None:
+    columns = [Column("name", str, words=True), *(Column(f"column {i}", lambda row: 12_345_678) for i in range(9))]
+    out = io.StringIO()
+    print_table(Table("", columns, [("", ["a"])]), Console(file=out, width=80))
+    lines = out.getvalue().splitlines()
+    assert [line.split()[0][:4] for line in lines if line.strip()] == ["name", "────", "a", "name", "────", "a"]
+    assert max(map(len, lines)) <= 80
+    assert out.getvalue().count("12345678") == 9
+
+
+def test_says_when_boundaries_are_unknown() -> None:
+    report = report_of_rows([], NOTHING, strategy="concat", options={}, shuffle=None)
+    assert "Document boundaries are not known (--no-segments)" in printed(report)
+
+
+def test_of_no_documents() -> None:
+    none = Tally(np.zeros(0, np.uint32), 8)
+    report = report_of_rows([none], NOTHING, strategy="concat", options={}, shuffle=None)
+    assert "0 documents" in printed(report)
+
+
+def test_long_histograms_join_their_bins() -> None:
+    bins = [(i, i, 1) for i in range(100)]
+    out = io.StringIO()
+    Console(file=out, width=80).print(bars(bins, "rows"))
+    lines = [line for line in out.getvalue().splitlines() if line.strip()]
+    assert len(lines) <= 14
+    assert lines[0].split()[0] == "0–7"
+    assert lines[-1].split()[0] == "96–99"
