@@ -23,12 +23,14 @@ import msgspec
 
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.options.check import suggest
-from packtool.options.declare import Declared, declared
+from packtool.options.declare import Declared, declared, flag
 from packtool.options.run import STAGES
 from packtool.options.shared import Terminal
 
 INPUT = "input"
 """Key for what a command takes without an option name: corpus files, stores, a dataset."""
+_ENDS = ("]", "}", '"""', "'''")
+"""One of these is in the last line of a value of several lines."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,12 @@ def spelling(name: str) -> str:
     return name.replace("_", "-")
 
 
-def read(path: Path | str, only: str | None = None, stages: Mapping[str, type] = STAGES) -> list[Table]:
-    """Read and check the tables of a file.
+def read(path: Path | str, only: str | None = None) -> list[Table]:
+    """Read and check the tables of a file, in the order of the stages.
 
     Args:
         path: a TOML file; `-` is standard input.
         only: read the tables of this stage alone; of the others only the names are checked.
-        stages: what each table may hold, as `packtool.options` declares it.
 
     Raises:
         DataError: the file can't be read.
@@ -88,22 +89,19 @@ def read(path: Path | str, only: str | None = None, stages: Mapping[str, type] =
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(path, text, error) from None
-    places = _Places(text)
+    lines = _lines(text)
     tables = []
     for name, value in values.items():
-        here = f"{path}:{places.of(name)}"
-        if name not in stages:
-            raise UsageError(
-                "unknown-key", f"there is no table {name!r}", remedy=suggest(name, list(stages)), where=here
-            )
+        where = f"{path}:{lines.get((name,), 1)}"
+        if name not in STAGES:
+            remedy = suggest(name, list(STAGES))
+            raise UsageError("unknown-key", f"there is no table {name!r}", remedy=remedy, where=where)
         entries = value if isinstance(value, list) else [value]
         if not all(isinstance(entry, dict) for entry in entries):
-            raise UsageError("bad-type", f"{name} is not a table", remedy=f"write [{name}]", where=here)
-        if only not in (None, name):
-            continue
-        arguments = stages[name]
-        tables += [_table(path, name, n, entry, arguments, places) for n, entry in enumerate(entries)]
-    return sorted(tables, key=lambda table: list(stages).index(table.stage))
+            raise UsageError("bad-type", f"{name} is not a table", remedy=f"write [{name}]", where=where)
+        if only in (None, name):
+            tables += [_table(path, name, number, entry, lines) for number, entry in enumerate(entries)]
+    return sorted(tables, key=lambda table: list(STAGES).index(table.stage))
 
 
 def _text(path: Path) -> str:
@@ -128,15 +126,20 @@ def _syntax_error(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Usag
     return UsageError("bad-config", f"not TOML: {what}", remedy=remedy, where=f"{path}:{line}")
 
 
-def _table(path: Path, stage: str, number: int, entries: dict[str, Any], arguments: type, places: _Places) -> Table:
-    table = Table(path, stage, places.of(stage, number))
-    known = {each.key: each for each in declared(arguments).values() if each.option.in_file}
-    elsewhere = {*declared(arguments), *declared(Terminal)} - known.keys()
+def _table(
+    path: Path, stage: str, number: int, entries: dict[str, Any], lines: Mapping[tuple[str | int, ...], int]
+) -> Table:
+    """Check the entries of a table, the one of this number of its stage."""
+    table = Table(path, stage, lines.get((stage, number), lines[stage,]))
+    options = declared(STAGES[stage])
+    known = {each.key: each for each in options.values() if each.option.in_file}
+    elsewhere = {*options, *declared(Terminal)} - known.keys()
     for key, value in entries.items():
         name = key.replace("-", "_")
-        where = f"{path}:{places.of(stage, number, key)}"
-        if name in elsewhere and name not in known:
-            remedy = f"leave it out and give --{spelling(name)} on the command line"
+        line = lines.get((stage, number, key), table.line)
+        where = f"{path}:{line}"
+        if name in elsewhere:
+            remedy = f"leave it out and give {flag(name)} on the command line"
             raise UsageError("unknown-key", f"{key} is not for files", remedy=remedy, where=where)
         if name not in known:
             remedy = suggest(spelling(name), [spelling(each) for each in known])
@@ -144,7 +147,7 @@ def _table(path: Path, stage: str, number: int, entries: dict[str, Any], argumen
         if name in table.values:
             raise UsageError("duplicate-key", f"{key} is given twice", remedy="keep one of them", where=where)
         table.values[name] = _value(value, known[name], where)
-        table.lines[name] = places.of(stage, number, key)
+        table.lines[name] = line
     return table
 
 
@@ -154,79 +157,38 @@ def _value(value: Any, option: Declared, where: str) -> Any:
     try:
         return kind.parse(msgspec.convert(value, kind.in_file))
     except (msgspec.ValidationError, ValueError, UsageError):
-        what = f"{spelling(option.key)} can't be {_shown(value)}"
+        shown = str(value).lower() if isinstance(value, bool) else repr(value)
+        what = f"{spelling(option.key)} can't be {shown}"
         raise UsageError("bad-type", what, remedy=f"give {kind.words}", where=where) from None
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return repr(value)
-
-
-_QUOTED = r'"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\''
-_HEADER = re.compile(rf"\[\[?(?:{_QUOTED}|[^\]\"'])*\]\]?")
-_KEY = re.compile(rf"((?:{_QUOTED}|[^=\"'])*)=")
-_PIECE = re.compile(
-    rf"""\"\"\"(?:\\[\s\S]|[^\\])*?\"\"\"(?!\")|'''[\s\S]*?'''(?!')|{_QUOTED}  # strings, of many lines or one
-    |\#[^\n]*|[\[\]{{}}]|\n|[^"'\#\[\]{{}}\n]+  # comments, brackets, ends of lines, anything else""",
-    re.VERBOSE,
-)
-_BLANK = re.compile(r"(?:\s|#[^\n]*(?:\n|$))*")
-
-
-class _Places:
-    """The lines of tables and keys in a valid TOML file, which `tomllib` does not give."""
-
-    def __init__(self, text: str) -> None:
-        self._lines: dict[tuple[str | int, ...], int] = {}
-        numbers: dict[str, int] = {}
-        prefix: tuple[str | int, ...] = ()
-        for line, header, key in _statements(text):
-            if header is not None:
-                (name, content), *_ = tomllib.loads(header).items()
-                numbers[name] = numbers.get(name, -1) + 1 if isinstance(content, list) else 0
-                prefix = (name, numbers[name])
-                self._lines.setdefault((name,), line)
-                self._lines.setdefault(prefix, line)
-            elif key is not None:
-                self._lines.setdefault((*prefix, key), line)
-
-    def of(self, *place: str | int) -> int:
-        """Return the line of a table (name, number) or key (name, number, key), or that of its surroundings."""
-        while place and place not in self._lines:
-            place = place[:-1]
-        return self._lines.get(place, 1)
-
-
-def _statements(text: str) -> Iterator[tuple[int, str | None, str | None]]:
-    """Yield (line, header or None, first part of the key or None) of each statement."""
-    position = 0
-    while True:
-        blank = _BLANK.match(text, position)
-        position = blank.end() if blank else position
-        if position >= len(text):
-            return
-        line = text.count("\n", 0, position) + 1
-        header = _HEADER.match(text, position)
-        if header:
-            yield line, header[0], None
-            position = _end_of_value(text, header.end())
+def _lines(text: str) -> dict[tuple[str | int, ...], int]:
+    """Return the lines of a valid file's tables (name, number) and keys (name, number, key), which `tomllib` omits."""
+    lines: dict[tuple[str | int, ...], int] = {}
+    numbers: dict[str, int] = {}
+    table: tuple[str | int, ...] = ()
+    for line, is_header, (name, content) in _statements(text):
+        if is_header:
+            numbers[name] = numbers.get(name, -1) + 1 if isinstance(content, list) else 0
+            table = (name, numbers[name])
+            lines.setdefault((name,), line)
+            lines.setdefault(table, line)
         else:
-            key = _KEY.match(text, position)
-            assert key is not None, "valid TOML has a key here"
-            yield line, None, next(iter(tomllib.loads(f"{key[1]}=0")))
-            position = _end_of_value(text, key.end())
+            lines.setdefault((*table, name), line)
+    return lines
 
 
-def _end_of_value(text: str, position: int) -> int:
-    depth = 0
-    while position < len(text):
-        piece = _PIECE.match(text, position)
-        assert piece is not None, "every character belongs to a piece"
-        position = piece.end()
-        depth += piece[0] in "[{"
-        depth -= piece[0] in "]}"
-        if piece[0] == "\n" and depth == 0:
-            break
-    return position
+def _statements(text: str) -> Iterator[tuple[int, bool, tuple[str, Any]]]:
+    """Yield each statement's line, whether it is a header, and what it gives: a name with its content."""
+    statement, first = "", 1
+    for number, line in enumerate(text.split("\n"), 1):
+        statement += f"{line}\n"
+        if number > first and not any(end in line for end in _ENDS):
+            continue  # parsing what can't be whole yet would take the square of its lines
+        try:
+            parsed = tomllib.loads(statement)
+        except tomllib.TOMLDecodeError:
+            continue  # it goes on in the next line
+        for given in parsed.items():
+            yield first, statement.lstrip().startswith("["), given
+        statement, first = "", number + 1

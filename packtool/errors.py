@@ -7,13 +7,14 @@ Every error carries a stable code (documented in docs/troubleshooting.md) and ma
 from __future__ import annotations
 
 import re
+from functools import partial
 
 _HIDDEN = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
 """Control characters, line separators, changes of direction, and halves of surrogate pairs."""
 
 
-class PacktoolError(Exception):
-    """One clear error.
+class Explained(Exception):  # noqa: N818 - warnings are explained, too
+    """What a user is told: what is wrong, where, and what to do about it.
 
     Args:
         code: stable name, such as ``unknown-strategy``; documented, never reused.
@@ -21,25 +22,31 @@ class PacktoolError(Exception):
         remedy: what to do about it, in a sentence without a final stop.
         where: the option, file or ``file:line`` it is about.
 
-    >>> print(UsageError("bad-seed", "-1 is negative", remedy="give an integer from 0", where="--seed"))
+    >>> print(Explained("bad-seed", "-1 is negative", remedy="give an integer from 0", where="--seed"))
     --seed: -1 is negative. Give an integer from 0.
     """
-
-    exit_code = 1
 
     def __init__(self, code: str, what: str, *, remedy: str, where: str | None = None) -> None:
         self.code = code
         self.what = what
         self.remedy = remedy
         self.where = where
-        super().__init__(code, self.what, self.remedy, self.where)
+        super().__init__(code, what, remedy, where)
 
     def __str__(self) -> str:
-        return message(self.what, self.remedy, self.where)
+        place = f"{self.where}: " if self.where else ""
+        stop = "" if self.remedy.endswith("?") else "."
+        return visible(f"{place}{self.what}. {self.remedy[:1].upper()}{self.remedy[1:]}{stop}")
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only parameters: pickling between worker processes needs help.
-        return (_rebuild, (type(self), self.code, self.what, self.remedy, self.where))
+        return partial(type(self), remedy=self.remedy, where=self.where), (self.code, self.what)
+
+
+class PacktoolError(Explained):
+    """One clear error."""
+
+    exit_code = 1
 
 
 class UsageError(PacktoolError):
@@ -50,21 +57,6 @@ class UsageError(PacktoolError):
 
 class DataError(PacktoolError):
     """Input is missing, damaged, or not what it claims to be."""
-
-
-def _rebuild(kind: type[PacktoolError], code: str, what: str, remedy: str, where: str | None) -> PacktoolError:
-    return kind(code, what, remedy=remedy, where=where)
-
-
-def message(what: str, remedy: str, where: str | None) -> str:
-    """Join the parts of an error or warning as people read them.
-
-    >>> message("no such file", "check the path", "a.jsonl")
-    'a.jsonl: no such file. Check the path.'
-    """
-    place = f"{where}: " if where else ""
-    stop = "" if remedy.endswith("?") else "."
-    return visible(f"{place}{what}. {remedy[:1].upper()}{remedy[1:]}{stop}")
 
 
 def visible(text: str) -> str:

@@ -19,46 +19,15 @@ def make_in(place: Path) -> None:
     _place[:] = [place]
 
 
-def new_directory() -> Path:
-    """Make a directory that stays until `discard`."""
-    path = Path(tempfile.mkdtemp(prefix="packtool-", dir=_place[0] if _place else None))
-    _made.add(path)
-    return path
-
-
-def _of_runs() -> str:
-    return f"packtool-{os.getpid()}-"
-
-
-def discard_runs() -> None:
-    """Remove the directories of `directory_of` of this process."""
-    for path in [each for each in _made if each.name.startswith(_of_runs())]:
-        discard(path)
-
-
-def directory_of(run: str) -> Path:
-    """Return the directory of this process for a run, which is made if need be, until `discard`."""
-    root = _place[0] if _place else Path(tempfile.gettempdir())
-    path = root / f"{_of_runs()}{run}"
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _made.add(path)
-    return path
-
-
-def discard(path: Path) -> None:
-    """Remove a directory of `new_directory`."""
-    _made.discard(path)
-    shutil.rmtree(path, ignore_errors=True)
-
-
 @contextmanager
 def temporary_directory() -> Iterator[Path]:
     """Make a directory that goes when the block ends."""
-    path = new_directory()
+    path = Path(tempfile.mkdtemp(prefix="packtool-", dir=_place[0] if _place else None))
+    _made.add(path)
     try:
         yield path
     finally:
-        discard(path)
+        _remove(path)
 
 
 @contextmanager
@@ -72,12 +41,36 @@ def own_directory(beside: Path | None, prefix: str) -> Iterator[Path]:
     if beside is None:
         with temporary_directory() as path:
             yield path
-        return
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=beside) as name:
-        yield Path(name)
+    else:
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=beside) as name:
+            yield Path(name)
+
+
+def directory_of(run: str) -> Path:
+    """Return the directory of this process for a run, which is made if need be, until `discard_runs`."""
+    root = _place[0] if _place else Path(tempfile.gettempdir())
+    path = root / f"{_of_runs()}{run}"
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _made.add(path)
+    return path
+
+
+def discard_runs() -> None:
+    """Remove the directories of `directory_of` of this process."""
+    for path in [each for each in _made if each.name.startswith(_of_runs())]:
+        _remove(path)
 
 
 def remove_all() -> None:
     """Remove all temporary directories, when the process ends without leaving their blocks."""
     for path in list(_made):
-        shutil.rmtree(path, ignore_errors=True)
+        _remove(path)
+
+
+def _of_runs() -> str:
+    return f"packtool-{os.getpid()}-"
+
+
+def _remove(path: Path) -> None:
+    _made.discard(path)
+    shutil.rmtree(path, ignore_errors=True)

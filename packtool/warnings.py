@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 
-from packtool.errors import message
+from packtool.errors import Explained
 
 CODES = frozenset(
     {
@@ -30,22 +30,8 @@ CODES = frozenset(
 )
 
 
-class PacktoolWarning(UserWarning):
-    """One clear warning, with the same parts as a `PacktoolError`.
-
-    >>> print(PacktoolWarning("no-documents", "no document is left", remedy="check the input", where="store"))
-    store: no document is left. Check the input.
-    """
-
-    def __init__(self, code: str, what: str, *, remedy: str, where: str | None = None) -> None:
-        self.code = code
-        self.what = what
-        self.remedy = remedy
-        self.where = where
-        super().__init__(code, self.what, self.remedy, self.where)
-
-    def __str__(self) -> str:
-        return message(self.what, self.remedy, self.where)
+class PacktoolWarning(Explained, UserWarning):
+    """One clear warning, with the same parts as a `PacktoolError`."""
 
 
 def warn(code: str, what: str, *, remedy: str, where: str | None = None) -> None:

@@ -10,14 +10,12 @@ import pytest
 
 from packtool.config import Table, read
 from packtool.errors import DataError, PacktoolError, UsageError
-from packtool.options.pack import PackArguments
-from packtool.options.run import STAGES
 
 
 def tables(tmp_path: Path, text: str | bytes) -> list[Table]:
     path = tmp_path / "c.toml"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return read(path, stages=dict.fromkeys(STAGES, PackArguments))
+    return read(path)
 
 
 def refused(tmp_path: Path, text: str | bytes) -> str:
@@ -80,10 +78,10 @@ def test_tables_come_in_the_order_of_the_stages(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "before",
     [
-        '[tokenize]\nstrategy = """\n[pack]\nstrategy = "x"\n""""\n',
-        "[tokenize]\nstrategy = '''\nbuckets = 1\\\n[a]'''\ninput = ['[', \"]\", \"\\\"\",\n\n '''\n''']\n",
+        '[tokenize]\ntext-field = """\n[pack]\nstrategy = "x"\n""""\n',
+        "[tokenize]\ntext-field = '''\nbuckets = 1\\\n[a]'''\ninput = ['[', \"]\", \"\\\"\",\n\n '''\n''']\n",
         "pack-with-brackets = 0\n",
-        "tokenize = { strategy = 'a]' }\n",
+        "tokenize = { text-field = 'a]' }\n",
         "\n# [pack] \r\n\r\n",
     ],
 )

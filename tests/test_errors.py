@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from packtool.errors import DataError, PacktoolError, UsageError, message
+from packtool.errors import DataError, PacktoolError, UsageError
 
 
 @pytest.mark.parametrize(("kind", "status"), [(UsageError, 2), (DataError, 1), (PacktoolError, 1)])
@@ -19,4 +19,5 @@ def test_an_error_pickles_with_all_its_parts(kind: type[PacktoolError], status: 
 
 
 def test_a_remedy_that_asks_ends_with_its_question_mark() -> None:
-    assert message("no such command", "did you mean 'pack'?", None) == "no such command. Did you mean 'pack'?"
+    error = UsageError("a-code", "no such command", remedy="did you mean 'pack'?")
+    assert str(error) == "no such command. Did you mean 'pack'?"

@@ -28,7 +28,6 @@ def test_an_attempt_on_a_disk_of_ones_own(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_what_is_left_goes_at_the_end() -> None:
-    path = temporary.new_directory()
-    temporary.remove_all()
-    assert not path.exists()
-    temporary.discard(path)
+    with temporary.temporary_directory() as path:
+        temporary.remove_all()
+        assert not path.exists()

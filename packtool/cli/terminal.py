@@ -70,7 +70,7 @@ def configure(context: Any, parameter: Any, file: str | None) -> str | None:
     from packtool.errors import UsageError
 
     stage = str(context.info_name)
-    tables = [t for t in config.read(file, only=stage) if t.stage == stage]
+    tables = config.read(file, only=stage)
     if len(tables) > 1:
         raise UsageError(
             "several-tables",
