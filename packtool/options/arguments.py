@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from packtool.options.declare import declared, flag
-from packtool.options.kinds import INPUTS, PATH, PATHS, PLACE, PLACES
+from packtool.options.kinds import OF_PLACES
 
 _OF_ONE_CALL = (
     "output",
@@ -24,23 +24,21 @@ _OF_ONE_CALL = (
     "staging_limit",
 )
 """Where a call writes, and how it goes about it."""
-_PATHS = (INPUTS, PATH, PATHS, PLACE, PLACES)
-_PERHAPS_PATHS = ("tokenizer",)
 
 
 def plain_arguments(arguments: object) -> dict[str, Any]:
     """Return the arguments that the output depends on, without defaults; local paths become absolute.
 
     >>> from packtool.options.pack import PackArguments
-    >>> plain_arguments(PackArguments(["/a", "/b"], "c", strategy="bfd", max_repetition=0.5, workers=3))
-    {'stores': ['/a', '/b'], 'strategy': 'bfd', 'max_repetition': '1/2'}
+    >>> plain_arguments(PackArguments(["/a", "/b"], "c", strategy="bfd", sequence_length=64, workers=3))
+    {'stores': ['/a', '/b'], 'strategy': 'bfd', 'sequence_length': 64}
     """
     plain = {}
     for name, each in declared(type(arguments)).items():
         value = getattr(arguments, name)
         if name in _OF_ONE_CALL or (not each.required and value == each.default):
             continue
-        path = each.option.kind in _PATHS or (name in _PERHAPS_PATHS and Path(str(value)).exists())
+        path = each.option.kind in OF_PLACES or (name == "tokenizer" and Path(str(value)).exists())
         if isinstance(value, Sequence) and not isinstance(value, str):
             plain[name] = [_plain(item, path=path) for item in value]
         else:

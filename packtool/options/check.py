@@ -5,16 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, TypeVar
 
 from packtool.errors import UsageError
 from packtool.options.declare import Declared, declared
-from packtool.options.kinds import INPUTS, PATH, PATHS, PLACE, PLACES
+from packtool.options.kinds import OF_PLACES, PATH, PATHS
 from packtool.options.names import listed
 
 _LARGEST = (1 << 63) - 1
 _SHOWN = 60
-_PATHS = (INPUTS, PATH, PATHS, PLACE, PLACES)
 Arguments = TypeVar("Arguments")
 
 
@@ -52,7 +52,8 @@ def _parsed(each: Declared, value: Any) -> Any:
     except UsageError as error:
         raise UsageError(error.code, error.what, remedy=error.remedy, where=each.flag) from None
     except (ValueError, TypeError):
-        shown = repr(value) if len(repr(value)) <= _SHOWN else f"{repr(value)[:_SHOWN]}…"
+        shown = str(value) if isinstance(value, Fraction) else repr(value)
+        shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
         raise UsageError("bad-option", f"{shown} is not {words}", remedy=f"give {words}", where=each.flag) from None
 
 
@@ -151,7 +152,7 @@ def _check_value(each: Declared, value: Any) -> None:
     from packtool.places.url import as_typed, is_remote  # --help needs none of it
 
     option = each.option
-    if option.kind in _PATHS and str(value) == "":  # Path("") would be the working directory
+    if option.kind in OF_PLACES and str(value) == "":  # Path("") would be the working directory
         raise UsageError("bad-option", "an empty name", remedy="give a path", where=each.flag)
     if option.kind in (PATH, PATHS) and is_remote(as_typed(value)):
         what, remedy = "does not take the URL of an object store", "give a local path"

@@ -14,7 +14,6 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
-from packtool.errors import UsageError
 from packtool.sizes import parse_bytes
 
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -105,22 +104,6 @@ def parse_share(value: Fraction | float | str) -> Fraction:
     if isinstance(value, bool) or not 0 <= share <= 1:
         raise ValueError(value)
     return share
-
-
-def exact(value: Fraction | float | str, where: str) -> Fraction:
-    """Parse a share as `parse_share` does, for one option.
-
-    >>> exact("30%", "--max-repetition")
-    Fraction(3, 10)
-
-    Raises:
-        UsageError: it is no share.
-    """
-    try:
-        return parse_share(value)
-    except ValueError:
-        what = f"{value if isinstance(value, Fraction) else repr(value)} is not {SHARE.words}"
-        raise UsageError("bad-option", what, remedy=f"give {SHARE.words}", where=where) from None
 
 
 def parse_temperature(value: Decimal | float | str) -> Decimal:
@@ -236,14 +219,13 @@ def _parse_inputs(value: Any) -> Any:
     return _several(value) if names_files(value) else value
 
 
-_COUNT, _SHARE = "a whole number, such as 2048 or 2k", "a share, such as 1%"
 _MANY = list[int | str] | int | str
 _PATHS = list[str] | str
 CALL = Kind("a function", "", None)
 FLAG = Kind("true or false", "", bool, parse_flag)
 FLAGS = Kind("yes, no or both", "yes,no", list[bool | str] | bool | str, _each(_parse_switch), many=True)
 NUMBER = Kind("a whole number", "N", int, parse_number)
-COUNT = Kind(_COUNT, "N", int | str, parse_count)
+COUNT = Kind("a whole number, such as 2048 or 2k", "N", int | str, parse_count)
 COUNTS = Kind("a list of whole numbers, such as 2048,8192", "N,...", _MANY, _each(parse_count), many=True)
 COUNT_LISTS = Kind(
     "a list of whole numbers, such as 2048,4096, or several such lists",
@@ -253,7 +235,7 @@ COUNT_LISTS = Kind(
     many=True,
 )
 AMOUNT = Kind("a number, such as 300B, 5M or 1000000", "N", int | str, parse_amount)
-SHARE = Kind(_SHARE, "SHARE", int | float | str, parse_share)
+SHARE = Kind("a share, such as 1%", "SHARE", int | float | str, parse_share)
 SHARES = Kind(
     "a list of shares, such as 10%,30%",
     "SHARE,...",
@@ -281,3 +263,5 @@ PLACE = Kind("a path or URL, as a string", "PATH", str)
 PLACES = Kind("a path or URL, as a string, or a list of them", "PATH", _PATHS, _several, repeated=True)
 INPUTS = Kind(PLACES.words, "PATH", _PATHS, _parse_inputs, repeated=True)
 GLOBS = Kind("a pattern, as a string, or a list of them", "GLOB", _PATHS, _several, repeated=True)
+OF_PLACES = (PATH, PATHS, PLACE, PLACES, INPUTS)
+"""The kinds whose values say where something lies."""

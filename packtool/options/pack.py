@@ -6,9 +6,9 @@ from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from packtool.options.declare import Option, flag
+from packtool.options.declare import Option
 from packtool.options.documents import DocumentOptions
-from packtool.options.kinds import COUNT, COUNTS, FLAG, NUMBER, PLACES, SHARE, TEXT, TEXT_OR_ID, exact
+from packtool.options.kinds import COUNT, COUNTS, FLAG, NUMBER, PLACES, SHARE, TEXT, TEXT_OR_ID, parse_share
 from packtool.options.names import STRATEGIES, listed
 from packtool.options.shared import DEFAULT_SEED, LARGEST_ROW, IndexOnly, Many, MovingRows, Output, Seed
 
@@ -121,8 +121,6 @@ class PackOptions:
         given: object = self.buckets
         if not isinstance(given, str):  # else what is said of it must show it as it is
             object.__setattr__(self, "buckets", tuple(sorted(self.buckets)))
-        for name in ("padding_threshold", "max_repetition"):
-            object.__setattr__(self, name, exact(getattr(self, name), flag(name)))
 
     @property
     def row_length(self) -> int:
@@ -138,12 +136,12 @@ class PackOptions:
     @property
     def threshold(self) -> Fraction:
         """P, exactly as written."""
-        return Fraction(self.padding_threshold)
+        return parse_share(self.padding_threshold)
 
     @property
     def repetition(self) -> Fraction:
         """r_max, exactly as written."""
-        return Fraction(self.max_repetition)
+        return parse_share(self.max_repetition)
 
     @property
     def extra(self) -> int:

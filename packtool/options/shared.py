@@ -52,16 +52,6 @@ Workers = Annotated[
         default="all CPUs",
     ),
 ]
-Scheduler = Annotated[
-    str | None,
-    Option(
-        TEXT,
-        "Run on a Dask cluster: address or file of its scheduler, or local; the output is the same.",
-        "Resources",
-        metavar="ADDRESS",
-        default="this machine's processes",
-    ),
-]
 Quiet = Annotated[bool, Option(FLAG, "Show no progress bar.", "General", in_file=False, python_only=True)]
 IndexOnly = Annotated[
     bool,
@@ -122,7 +112,16 @@ class Working:
     """What does the work."""
 
     workers: Workers = None
-    scheduler: Scheduler = None
+    scheduler: Annotated[
+        str | None,
+        Option(
+            TEXT,
+            "Run on a Dask cluster: address or file of its scheduler, or local; the output is the same.",
+            "Resources",
+            metavar="ADDRESS",
+            default="this machine's processes",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

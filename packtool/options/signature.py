@@ -6,7 +6,7 @@ import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from packtool.options.check import checked, suggest
 from packtool.options.declare import Declared, declared
@@ -53,9 +53,11 @@ def takes(arguments: Callable[P, A]) -> Callable[[Callable[[A], R]], Callable[P,
             return function(checked(arguments(*args, **kwargs)))
 
         assert isinstance(arguments, type)
-        call.__doc__ = with_arguments(inspect.getdoc(function) or "", arguments)
-        taken = signature(arguments, function)
+        options, parameters = declared(arguments), inspect.signature(arguments).parameters.values()
+        plain = [each.replace(annotation=options[each.name].type) for each in parameters]
+        taken = inspect.signature(function).replace(parameters=plain)
         call.__signature__ = taken  # type: ignore[attr-defined]
+        call.__doc__ = _with_arguments(inspect.getdoc(function) or "", options.values())
         return call
 
     return decorate
@@ -69,20 +71,12 @@ def _meant(what: str, given: Iterable[str], taken: inspect.Signature) -> str:
     return what
 
 
-def signature(arguments: type, function: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature of a function with these arguments, without their declarations."""
-    options = declared(arguments)
-    plain = inspect.signature(arguments)
-    parameters = [each.replace(annotation=options[name].type) for name, each in plain.parameters.items()]
-    return plain.replace(parameters=parameters, return_annotation=inspect.signature(function).return_annotation)
-
-
-def with_arguments(doc: str, arguments: type) -> str:
+def _with_arguments(doc: str, options: Iterable[Declared]) -> str:
     """Insert the list of arguments into a docstring, before its results and errors."""
     lines = ["Args:"]
-    for each in declared(arguments).values():
+    for each in options:
         lines += textwrap.wrap(
-            f"{each.name}: {describe(each)}", 108, initial_indent="    ", subsequent_indent="        "
+            f"{each.name}: {_described(each)}", 108, initial_indent="    ", subsequent_indent="        "
         )
     listed = "\n".join(lines)
     for section in ("\nReturns:", "\nRaises:"):
@@ -92,7 +86,7 @@ def with_arguments(doc: str, arguments: type) -> str:
     return f"{doc}\n\n{listed}\n"
 
 
-def describe(each: Declared) -> str:
+def _described(each: Declared) -> str:
     """Describe an option for Python: its effect, unit and default."""
     text = each.help
     if each.option.unit and each.option.unit not in text.lower():

@@ -10,6 +10,7 @@ import pytest
 from packtool.commands.pack_options import check_options
 from packtool.comparing import Candidate, candidates
 from packtool.errors import UsageError
+from packtool.options.check import checked
 from packtool.options.declare import declared
 from packtool.options.pack import PackArguments
 from packtool.packing import STRATEGIES, PackOptions
@@ -46,12 +47,7 @@ def test_the_command_gives_the_options_tried(name: str) -> None:
     (tried,) = candidates([name], [64], grid={k: v for k, v in grid.items() if k in STRATEGIES[name].accepts})
     words = tried.arguments()
     given: dict[str, Any] = dict(zip((w[2:].replace("-", "_") for w in words[::2]), words[1::2], strict=True))
-    for option in ("sequence_length", "atom_size", "extra_capacity", "min_bucket"):
-        if option in given:
-            given[option] = int(given[option])
-    if "buckets" in given:
-        given["buckets"] = [int(part) for part in given["buckets"].split(",")]
-    options = PackArguments("store", "packed", **given)
+    options = checked(PackArguments("store", "packed", **given))
     assert check_options(options).name == name
     assert all(getattr(options, option) == getattr(tried.options, option) for option in declared(PackOptions))
 

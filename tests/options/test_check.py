@@ -56,7 +56,8 @@ def test_defaults_are_always_taken(strategy: str) -> None:
     """Leaving an option out never makes a strategy refuse it, and spelling out its default neither."""
     length = {} if "buckets" in strategy else {"sequence_length": 16}
     check_taken(PackOptions(**length), "--strategy", strategy)
-    check_taken(PackArguments("s", "o", strategy=strategy, max_repetition=0.3, **length), "--strategy", strategy)
+    given = PackArguments("s", "o", strategy=strategy, max_repetition=0.3, **length)
+    check_taken(checked(given), "--strategy", strategy)
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ import pytest
 import packtool
 from packtool.cli import run
 from packtool.errors import UsageError
+from packtool.options.check import checked
 from packtool.options.kinds import (
     COUNT_LISTS,
     COUNTS,
     FLAGS,
     NAMES,
     SHARES,
-    exact,
     parse_count,
     parse_part,
     parse_share,
@@ -59,7 +59,7 @@ def test_shares_are_exact() -> None:
     with pytest.raises(
         UsageError, match=r"--max-repetition: 'x' is not a share, such as 1%. Give a share, such as 1%."
     ):
-        exact("x", "--max-repetition")
+        checked(PackOptions(max_repetition="x"))
 
 
 @pytest.mark.parametrize("written", ["17%", " 17 %", "0.17", 0.17, "17/100", Fraction(17, 100)])
