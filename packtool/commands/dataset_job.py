@@ -14,17 +14,15 @@ from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
 from packtool.commands.result import Result, previewed
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
-from packtool.places.place import Place
+from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed
 from packtool.report.packed import read_report
 from packtool.report.schema import PackedReport
 from packtool.sizes import memory_granted
 from packtool.storage import manifest as manifests
-from packtool.storage.claim import claim
+from packtool.storage.claim import claim, key_of
 from packtool.storage.output import Output
-from packtool.storage.reading import MappedFile
 from packtool.storage.schema import DatasetEntry, PackedManifest
-from packtool.storage.state import key_of
 from packtool.writing.memory import Budget
 from packtool.writing.shards import BucketJob, BucketWriter, ShardForm, Written
 

@@ -29,11 +29,10 @@ from packtool.places.typed import Typed
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
-from packtool.storage.claim import claim
+from packtool.storage.claim import claim, key_of
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
 from packtool.storage.schema import ExportManifest, PackedManifest, StoreManifest
-from packtool.storage.state import key_of
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.input_check import InputCheck

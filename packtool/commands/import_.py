@@ -26,7 +26,7 @@ from packtool.options.signature import takes
 from packtool.places.npy import HEADER_BYTES
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
-from packtool.storage.claim import claim
+from packtool.storage.claim import claim, key_of
 from packtool.storage.names import OFFSET, token_dtype
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
@@ -39,7 +39,6 @@ from packtool.storage.schema import (
     TokenizerInfo,
     TokenShard,
 )
-from packtool.storage.state import key_of
 from packtool.storage.tokenizer_files import read_tokenizer, write_tokenizer
 
 

@@ -32,9 +32,10 @@ from packtool.places.typed import place_of
 from packtool.report.figures import percent
 from packtool.sizes import plural, show_bytes
 from packtool.storage import manifest as manifests
+from packtool.storage.manifest import decode
 from packtool.storage.names import UNFINISHED
+from packtool.storage.output import Begun, State
 from packtool.storage.publish import STATE
-from packtool.storage.reading import decode
 from packtool.storage.schema import (
     ExportManifest,
     Manifest,
@@ -44,7 +45,6 @@ from packtool.storage.schema import (
     StoreManifest,
     listed,
 )
-from packtool.storage.state import Begun, State
 from packtool.storage.tokenizer_files import describe_tokenizer
 
 MOST_FILES = 10_000

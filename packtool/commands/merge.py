@@ -19,9 +19,9 @@ from packtool.places.local import LocalPlace
 from packtool.report.packed import read_report
 from packtool.storage import lock
 from packtool.storage import manifest as manifests
+from packtool.storage.claim import look
 from packtool.storage.names import UNFINISHED
 from packtool.storage.schema import PackedManifest, StoreManifest
-from packtool.storage.state import look
 
 _COMMANDS: dict[str, Callable[..., TokenizeResult | DatasetResult]] = {
     "tokenize": tokenize,

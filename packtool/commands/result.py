@@ -12,7 +12,7 @@ from packtool.commands.places import result_path
 from packtool.options.shared import Writing
 from packtool.places.typed import Typed, cache_directory, place_of
 from packtool.sizes import free_bytes, plural
-from packtool.storage.state import lies_at
+from packtool.storage.claim import lies_at
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
 from packtool.places.typed import place_of, places_of
 from packtool.selecting.mixture import weights_of
+from packtool.storage.claim import look
 from packtool.storage.schema import TokenizerInfo
-from packtool.storage.state import look
 from packtool.storage.token_store import TokenStore
 from packtool.tokenizing.load import load
 from packtool.warnings import PacktoolWarning

@@ -21,6 +21,7 @@ from packtool.metrics.ledger import require_counted
 from packtool.metrics.mixing import BatchMix
 from packtool.metrics.tally import Tally
 from packtool.packing.strategy import require_fit
+from packtool.places.place import MappedFile
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
@@ -30,7 +31,6 @@ from packtool.storage import manifest as manifests
 from packtool.storage.files import NpyWriter, write_array
 from packtool.storage.names import BATCHES, LENGTHS, ORDER_FILE
 from packtool.storage.packed import PackedDataset
-from packtool.storage.reading import MappedFile
 from packtool.storage.schema import OrderManifest, PackedManifest, Shuffle, listed
 from packtool.storage.segment_table import no_segments
 from packtool.storage.tokenizer_files import copy_tokenizer

@@ -19,7 +19,7 @@ from packtool.errors import UsageError
 from packtool.options.check import given, refuse
 from packtool.options.declare import flag, names_recorded
 from packtool.options.tokenize import TokenizeArguments
-from packtool.storage.state import key_of
+from packtool.storage.claim import key_of
 from packtool.tokenizing import findings, load
 from packtool.tokenizing.encoder_choice import EncoderRecipe, settle
 

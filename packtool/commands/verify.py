@@ -20,11 +20,11 @@ from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
-from packtool.storage.index_arrays import count_trained, document_lengths, require_order
 from packtool.storage.names import OFFSET, ORIGIN, shard_file
+from packtool.storage.order import require_order
 from packtool.storage.packed import PackedDataset
 from packtool.storage.schema import ExportManifest, Manifest, OrderManifest, PackedManifest, StoreManifest, listed
-from packtool.storage.token_store import TokenStore
+from packtool.storage.token_store import TokenStore, count_trained, document_lengths
 from packtool.storage.tokenizer_files import require_tokenizer
 from packtool.writing.layout import BATCH_TOKENS
 from packtool.writing.stored_tokens import open_packed, store_places

@@ -16,9 +16,8 @@ from packtool.metrics.tally import Tally
 from packtool.places.typed import Typed
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, offsets_of
 from packtool.report.packed import packed_sources, read_report
-from packtool.storage.index_arrays import count_trained
 from packtool.storage.packed import PackedBucket, PackedDataset
-from packtool.storage.token_store import Corpus
+from packtool.storage.token_store import Corpus, count_trained
 from packtool.writing.gather import Gatherer, Locator, LossGatherer
 from packtool.writing.layout import BATCH_TOKENS
 

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from packtool.commands.count_rows import source_mix
 from packtool.commands.dataset_job import DatasetJob, DatasetResult
 from packtool.metrics.ledger import balance
-from packtool.places.place import Place
+from packtool.places.place import MappedFile, Place
 from packtool.plan import Plan
 from packtool.report.packed import packed_sources, report_of_rows
 from packtool.shuffling.atom import AtomShuffle
@@ -21,7 +21,6 @@ from packtool.storage.files import write_array
 from packtool.storage.names import CHOSEN, LENGTHS, bucket_directory
 from packtool.storage.output import Output
 from packtool.storage.packed import PackedDataset
-from packtool.storage.reading import MappedFile
 from packtool.storage.schema import Choice, InputEntry, Options, PackedManifest, Shuffle, packed_version
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer

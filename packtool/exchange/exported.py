@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.exchange.model import Block, Contents, Part
+from packtool.places.place import MappedFile
 from packtool.places.typed import Typed
 from packtool.plan import BATCH, I64, Segments
 from packtool.storage import manifest as manifests
 from packtool.storage.packed import PackedBucket, PackedDataset
-from packtool.storage.reading import MappedFile
 from packtool.storage.schema import PackedManifest, StoreManifest
 from packtool.storage.token_store import TokenStore
 from packtool.writing.stored_tokens import open_packed

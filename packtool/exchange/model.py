@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from packtool.errors import DataError, UsageError
 from packtool.exchange.files import ExportDirectory, Written
+from packtool.places.place import MappedFile
 from packtool.plan import I64, Segments, offsets_of
-from packtool.storage.reading import MappedFile
 
 FILE_BYTES = 1 << 26
 """Ids in a file, for formats that read a file as a whole."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from threading import Event
 from typing import Any, BinaryIO, Protocol
 
@@ -20,7 +21,7 @@ import numpy.typing as npt
 import xxhash
 
 from packtool.errors import DataError
-from packtool.places.npy import FileEntry
+from packtool.places.npy import FileEntry, npy_header
 
 Array = npt.NDArray[Any]
 I64 = npt.NDArray[np.int64]
@@ -206,3 +207,42 @@ class Place(ABC):
     def damaged(self, name: str, what: str) -> DataError:
         """Make the error of a file that is another array than its manifest says."""
         return DataError("damaged-shard", what, remedy=AGAIN, where=self.where(name))
+
+
+@dataclass(frozen=True)
+class MappedFile:
+    """An array that was opened, and the file that it must be.
+
+    Attributes:
+        place, entry: where the file lies, and what its manifest says of it.
+        array: mapped, with the header that the manifest promises.
+    """
+
+    place: Place
+    entry: FileEntry
+    array: Array
+
+    @classmethod
+    def opened(cls, place: Place, entry: FileEntry, dtype: np.dtype[Any] | str) -> MappedFile:
+        """Open the array of a file. Errors are those of `Place.array`."""
+        return cls(place, entry, place.array(entry, dtype))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MappedFile.opened, (self.place, self.entry, self.array.dtype)
+
+    def hash_of_header(self) -> xxhash.xxh3_128:
+        """Start a hash with the file's header, to go on with its `bytes`."""
+        return xxhash.xxh3_128(npy_header(self.array.dtype, self.array.shape))
+
+    def bytes(self) -> memoryview:
+        """Return what follows the header."""
+        return self.array.reshape(-1).view(np.uint8).data
+
+    def require(self, digest: str) -> None:
+        """Compare a checksum with the manifest's.
+
+        Raises:
+            DataError: they differ.
+        """
+        if digest != self.entry.xxh3_128:
+            raise self.place.changed(self.entry.name)

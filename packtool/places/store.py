@@ -1,4 +1,7 @@
-"""Datasets in object stores."""
+"""Datasets in object stores.
+
+Arrays are read by ranges: only what is asked for is fetched, and no copy is made.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,19 @@ from threading import Event
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 import xxhash
 
 from packtool.errors import DataError, PacktoolError
-from packtool.places.bucket import PART_BYTES, Bucket, DeniedError, FailedError, reason
+from packtool.places.bucket import PART_BYTES, ArrowBucket, Bucket, DeniedError, FailedError, S3Bucket, reason
 from packtool.places.npy import HEADER_BYTES, FileEntry, header_problem
 from packtool.places.place import AGAIN, I64, LARGEST_JSON, Array, Entry, Place, StoppedError
-from packtool.places.ranged import RangedArray, spans
 
 COPY_BYTES = 5 << 30
 """The largest object that stores copy by one request."""
+GAP_BYTES = 1 << 18
+"""What lies between two ranges is read with them up to this size: about what a connection carries while a request
+would be on its way."""
 AHEAD = 4
 """Parts of one object that are fetched at once."""
 ATTEMPTS = 3
@@ -45,7 +51,9 @@ class StorePlace(Place):
         self.url = url
         self._scheme, _, rest = url.partition("://")
         self._name, _, self._prefix = rest.partition("/")
-        self._bucket = bucket or _client(self._scheme, self._name, _settings())
+        # What tells clients where to connect, and as whom.
+        variables = [item for item in os.environ.items() if item[0].startswith(("AWS_", "GOOGLE_", "CLOUD_", "HF_"))]
+        self._bucket = bucket or _client(self._scheme, self._name, frozenset(variables))
 
     def __str__(self) -> str:
         return self.url
@@ -86,23 +94,24 @@ class StorePlace(Place):
         return {key[start:]: size for key, size in sorted(objects.items())}
 
     def size(self, name: str) -> int | None:
-        about = self._ask(lambda bucket: bucket.about(self._key(name)), name)
+        about = self.modified(name)
         return None if about is None else about[0]
 
-    def read(self, name: str, largest: int = LARGEST_JSON) -> bytes:
-        size = self.size(name)
-        if size is None:
+    def _existing(self, name: str) -> int:
+        """Return the bytes of a file that has to be there."""
+        if (size := self.size(name)) is None:
             raise FileNotFoundError(self.where(name))
+        return size
+
+    def read(self, name: str, largest: int = LARGEST_JSON) -> bytes:
+        size = self._existing(name)
         if size > largest:
             what = f"has {size} bytes, more than any of its kind"
             raise DataError("wrong-size", what, remedy=AGAIN, where=self.where(name))
         return b"".join(self._blocks(name, size))
 
     def blocks(self, name: str) -> Iterator[bytes]:
-        size = self.size(name)
-        if size is None:
-            raise FileNotFoundError(self.where(name))
-        return self._blocks(name, size)
+        return self._blocks(name, self._existing(name))
 
     def _blocks(self, name: str, size: int) -> Iterator[bytes]:
         for begin in range(0, size, AHEAD * PART_BYTES):
@@ -129,8 +138,8 @@ class StorePlace(Place):
         try:
             got = self._ask(lambda bucket: bucket.ranges(self._key(name), begin.tolist(), size.tolist()), name)
         except FileNotFoundError:
-            what, remedy = "is not in the store any more", "make it again, or copy it again"
-            raise DataError("missing-shard", what, remedy=remedy, where=self.where(name)) from None
+            what = "is not in the store any more"
+            raise DataError("missing-shard", what, remedy=AGAIN, where=self.where(name)) from None
         if any(len(part) != n for part, n in zip(got, size.tolist(), strict=True)):
             raise self.damaged(name, "is shorter than it was")
         at = (first - begin[request]).tolist()
@@ -208,9 +217,7 @@ class StorePlace(Place):
         Raises:
             FileNotFoundError: there is no such file.
         """
-        size = self.size(source)
-        if size is None:
-            raise FileNotFoundError(self.where(source))
+        size = self._existing(source)
         if size > COPY_BYTES:
             self._send(target, lambda: self._blocks(source, size), size, self.digest(source))
         else:
@@ -256,19 +263,106 @@ class StorePlace(Place):
             ) from None
 
 
-def _settings() -> frozenset[tuple[str, str]]:
-    """Return the environment variables that tell clients where to connect."""
-    return frozenset(item for item in os.environ.items() if item[0].startswith(("AWS_", "GOOGLE_", "CLOUD_", "HF_")))
+class RangedArray:
+    """What readers ask of an array: its length, slices and items of its first axis, and another shape.
+
+    Each of these is a copy, and costs requests: ask for many items at once.
+
+    Args:
+        place, name: of the file.
+        dtype: of the items.
+        shape: of the array.
+    """
+
+    def __init__(self, place: Place, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        self._place = place
+        self._name = name
+        self.dtype = dtype
+        self.shape = shape
+        self._width = dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            first, last, step = index.indices(len(self))
+            if step == 1:
+                return self._range(first, max(first, last))
+            index = np.arange(first, last, step)
+        return self.take(index)
+
+    def take(self, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise") -> Any:
+        """Return items of the first axis, by their numbers from 0, as `numpy.take` does."""
+        del axis, out, mode
+        numbers = np.asarray(indices, np.int64)
+        wrong = np.flatnonzero((numbers < 0) | (numbers >= len(self)))
+        if len(wrong):
+            raise IndexError(f"item {numbers.reshape(-1)[wrong[0]]} of {len(self)}")
+        if not self._width or not numbers.size:
+            return np.empty((*numbers.shape, *self.shape[1:]), self.dtype)
+        wanted, where = np.unique(numbers.reshape(-1), return_inverse=True)
+        parts = self._place.ranges(
+            self._name, HEADER_BYTES + wanted * self._width, np.full(len(wanted), self._width, np.int64)
+        )
+        values = np.frombuffer(b"".join(parts), np.uint8).reshape(len(wanted), self._width)[where.reshape(-1)]
+        return values.view(self.dtype).reshape(*numbers.shape, *self.shape[1:])
+
+    def slices(self, first: I64, count: I64) -> npt.NDArray[Any]:
+        """Return slices of the first axis, joined; none reaches beyond its end."""
+        order = np.argsort(first, kind="stable")
+        slices = self._place.ranges(self._name, HEADER_BYTES + first[order] * self._width, count[order] * self._width)
+        parts = dict(zip(order.tolist(), slices, strict=True))
+        return np.frombuffer(b"".join([parts[number] for number in range(len(parts))]), self.dtype)
+
+    def reshape(self, *shape: int) -> RangedArray:
+        """Group the same items in another way; -1 for the length that follows."""
+        known = -int(np.prod(shape, dtype=np.int64)) if -1 in shape else 0
+        total = int(np.prod(self.shape, dtype=np.int64))
+        full = tuple(total // known if each == -1 and known else max(each, 0) for each in shape)
+        return RangedArray(self._place, self._name, self.dtype, full)
+
+    def _range(self, first: int, last: int) -> npt.NDArray[Any]:
+        begin, end = HEADER_BYTES + first * self._width, HEADER_BYTES + last * self._width
+        at = np.arange(begin, end, PART_BYTES)
+        parts = self._place.ranges(self._name, at, np.minimum(PART_BYTES, end - at))
+        values = np.frombuffer(b"".join(parts), np.uint8)
+        return values.view(self.dtype).reshape(last - first, *self.shape[1:])
+
+
+def spans(first: I64, count: I64) -> tuple[I64, I64, I64]:
+    """Join ranges to requests: neighbours together, none longer than `PART_BYTES` unless one range is.
+
+    Args:
+        first, count: of the ranges, ascending.
+
+    Returns:
+        First byte and number of bytes of each request, and the request of each range.
+
+    >>> spans(np.array([0, 10, 1 << 20]), np.array([10, 5, 1]))
+    (array([      0, 1048576]), array([15,  1]), array([0, 0, 1]))
+    """
+    end = first + count
+    apart = np.empty(len(first), np.bool_)
+    apart[:1] = True
+    apart[1:] = (first[1:] - np.maximum.accumulate(end)[:-1] > GAP_BYTES) | (
+        (end[1:] - first[0]) // PART_BYTES != (end[:-1] - first[0]) // PART_BYTES
+    )
+    request = np.cumsum(apart) - 1
+    heads = np.flatnonzero(apart)
+    begin = first[heads]
+    stop = np.maximum.reduceat(end, heads) if len(heads) else end
+    return begin, stop - begin, request
 
 
 @lru_cache(64)
 def _client(scheme: str, name: str, settings: frozenset[tuple[str, str]]) -> Callable[[], Bucket]:
     """Return the client of a bucket. Making one costs connections, so all places of a process share it."""
     del settings
-    return _Shared(scheme, name)
+    return _Client(scheme, name)
 
 
-class _Shared:
+class _Client:
     """The client of a bucket, made when it is first needed, and again in another process."""
 
     def __init__(self, scheme: str, name: str) -> None:
@@ -277,21 +371,13 @@ class _Shared:
         self._process = 0
 
     def __call__(self) -> Bucket:
-        if self._made is None or self._process != os.getpid():
-            self._made, self._process = self._make(), os.getpid()
-        return self._made
-
-    def _make(self) -> Bucket:
+        if self._made is not None and self._process == os.getpid():
+            return self._made
         try:
             # The threads of obstore do not survive a fork: a process that was forked from one that has used them waits
             # for ever. Those of pyarrow are started anew.
-            if self._scheme == "s3" and not self._process:
-                from packtool.places.s3 import S3Bucket
-
-                return S3Bucket(self._name)
-            from packtool.places.arrow import ArrowBucket
-
-            return ArrowBucket(self._scheme, self._name)
+            obstore = self._scheme == "s3" and not self._process
+            self._made = S3Bucket(self._name) if obstore else ArrowBucket(self._scheme, self._name)
         except PacktoolError:
             raise
         except Exception as error:
@@ -301,3 +387,5 @@ class _Shared:
                 remedy="check the URL, the credentials and the network; hf:// needs the package huggingface_hub",
                 where=f"{self._scheme}://{self._name}",
             ) from None
+        self._process = os.getpid()
+        return self._made

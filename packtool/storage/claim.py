@@ -1,25 +1,31 @@
-"""Claim the place of an output: decide whether a run may write there, and what it resumes.
+"""Claim the place of an output: decide by what is there whether a run may write, and what it resumes.
 
-What is there decides: nothing; a dataset, finished by the same command with the same key or by another; unfinished
-work of an interrupted run, or of tasks that share it; what packtool did not write. In a directory a lock keeps others
-out. An object store has none: who begins first says so there, and whoever finds that another has begun since stops.
+Nothing may be there; a dataset, finished by the same command with the same key or by another; unfinished work of an
+interrupted run, or of tasks that share it; what packtool did not write. In a directory a lock keeps others out. An
+object store has none: who begins first says so there, and whoever finds that another has begun since stops.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
+from typing import Any
+
+import msgspec
+import xxhash
 
 from packtool.engines import Share
-from packtool.errors import DataError, UsageError
+from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.options.arguments import plain_arguments
 from packtool.options.shared import Writing
-from packtool.places.local import LocalPlace
+from packtool.places.local import PARTIAL, LocalPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of
@@ -27,9 +33,11 @@ from packtool.places.url import is_remote
 from packtool.storage import lock
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
+from packtool.storage.manifest import decode
 from packtool.storage.names import UNFINISHED
-from packtool.storage.output import Output
+from packtool.storage.output import Begun, Output, State
 from packtool.storage.publish import (
+    STAGED,
     STATE,
     is_ours,
     is_staged,
@@ -40,8 +48,72 @@ from packtool.storage.publish import (
     require_removable,
 )
 from packtool.storage.schema import listed
-from packtool.storage.state import Begun, Found, State, look
 from packtool.storage.uploads import UploadedOutput, directory_for, remove_directory, tidy
+
+_BEFORE_STATE = re.compile(rf"{UNFINISHED}/({lock.LOCK}|task-\d+\.lock|{STATE}(\.[0-9a-f]{{8}})?{re.escape(PARTIAL)})")
+"""What a command may leave that was killed before it could write down its key."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The contents at the place of an output.
+
+    Attributes:
+        names: of every file there, with its bytes; none where a command was killed before it wrote down its key.
+        whole: there is a manifest.
+        finished: who wrote the dataset there; None where there is none, or that can't be told.
+        unfinished: who is writing one, or was.
+    """
+
+    names: dict[str, int]
+    whole: bool
+    finished: State | None
+    unfinished: Begun | None
+
+    @property
+    def state(self) -> State | None:
+        """The command that worked there last, as far as it is known."""
+        return self.unfinished or self.finished
+
+
+def look(place: Place) -> Found:
+    """Look at the place of an output, without touching it."""
+    names = place.names()
+    if all(_BEFORE_STATE.fullmatch(name) for name in names):
+        names = {}
+
+    def read(name: str, kind: type[Any]) -> Any:
+        try:
+            return decode(place.read(name), kind)
+        except (OSError, ValueError, PacktoolError):
+            return None
+
+    whole, begun = manifests.MANIFEST in names, f"{UNFINISHED}/{STATE}"
+    finished = read(manifests.RUN, State) if whole else None
+    return Found(names, whole, finished, read(begun, Begun) if begun in names else None)
+
+
+def lies_at(place: Place, command: str, key: str) -> str:
+    """Classify the contents of a place, without touching it.
+
+    Returns:
+        ``nothing``; ``finished`` or ``unfinished`` work of this command with this key; ``other``: anything else.
+    """
+    try:
+        contents, state = look(place), State(command, key)
+        if state.same(contents.finished):
+            place.require(list(listed(manifests.read(place))))
+            return "finished"
+    except (OSError, PacktoolError):
+        return "other"
+    if state.same(contents.unfinished):
+        return "unfinished"
+    return "other" if contents.names else "nothing"
+
+
+def key_of(*parts: Any) -> str:
+    """Hash options and inputs, which msgspec can write as JSON, into the key for `claim`."""
+    return xxhash.xxh3_128_hexdigest(msgspec.json.encode(parts, order="deterministic"))
 
 
 def claim(
@@ -78,14 +150,14 @@ def claim(
     if share is not None and options.overwrite:
         what = "can't be combined with --task, since every task would remove what the others did"
         raise UsageError("bad-option", what, remedy="remove the output first", where="--overwrite")
-    there, state = place_of(place), State(command, key)
-    if isinstance(there, StorePlace) and share is not None:
-        raise not_shared()
-    assert isinstance(there, LocalPlace | StorePlace)
+    there = place_of(place)
     _refuse_overlap(there, inputs)
-    if isinstance(there, StorePlace):
-        return _claim_store(there, state, options)
-    return _claim_directory(Output(there, there.path, state), options, share)
+    if isinstance(there, LocalPlace):
+        return _DirectoryClaim(there, State(command, key), options, share).take()
+    assert isinstance(there, StorePlace)
+    if share is not None:
+        raise not_shared()
+    return _StoreClaim(there, State(command, key), options).take()
 
 
 def not_shared() -> UsageError:
@@ -95,7 +167,7 @@ def not_shared() -> UsageError:
     return UsageError("unsupported-store", what, remedy=remedy, where="--task")
 
 
-def _refuse_overlap(place: LocalPlace | StorePlace, inputs: Iterable[Path | str]) -> None:
+def _refuse_overlap(place: Place, inputs: Iterable[Path | str]) -> None:
     """Refuse an output that is an input, or is inside one, or contains one. A URL never overlaps a local path."""
     local = isinstance(place, LocalPlace)
     target = place.path.resolve() if isinstance(place, LocalPlace) else PurePosixPath(str(place))
@@ -118,33 +190,121 @@ def _refuse_overlap(place: LocalPlace | StorePlace, inputs: Iterable[Path | str]
         raise UsageError("output-overlaps-input", what, remedy="choose an output elsewhere", where=str(place))
 
 
-def _claim_store(place: StorePlace, state: State, options: Writing) -> Output:
-    """Claim an output in an object store. A local directory holds files to upload, and scratch files."""
-    path = directory_for(str(place), cache_directory() if options.staging is None else Path(options.staging))
-    contents = look(place)
-    resumed, finished = _decide(place, contents, state, options, None)
-    if finished:
-        tidy(place, manifests.read(place))
-        remove_directory(path)
-        return Output(place, path, state, resumed=True, finished=True)
-    output = UploadedOutput(place, path, state, contents, resumed=resumed, quiet=options.quiet)
-    try:
-        with _writable(output):
-            output.lock = lock.take(output.work, state.command)
-        if not resumed or not state.same(look(LocalPlace(path)).unfinished):
-            _empty(path)
-        if not resumed:
-            place.remove([name for name in contents.names if name.startswith(f"{UNFINISHED}/")])
-        with _writable(output):
-            output.make()
-        begun = manifests.encode(Begun(state.command, state.key, plain_arguments(options), run=uuid.uuid4().hex))
-        output.take(begun, anew=not contents.names)
-        write_bytes(output.work / STATE, begun)
-        output.pull()
-    except BaseException:
-        output.release()
-        raise
-    return output
+@dataclass(frozen=True)
+class _Claim:
+    """What a run wants to write where, and how.
+
+    Attributes:
+        share: of the work; None where one run does all of it.
+    """
+
+    place: Place
+    state: State
+    options: Writing
+    share: Share | None = None
+
+    def begun(self, tasks: int = 0, run: str = "") -> Begun:
+        """Return what is written down once the output is claimed."""
+        return Begun(self.state.command, self.state.key, plain_arguments(self.options), tasks, run)
+
+    @property
+    def resumes(self) -> bool:
+        """Whether the run continues an earlier one, as every task does."""
+        return self.options.resume or self.share is not None
+
+    def decide(self, contents: Found) -> tuple[bool, bool]:
+        """Decide whether the run resumes an earlier one; return that, and whether the earlier one had finished.
+
+        Raises:
+            PacktoolError: it may not write there at all.
+        """
+        if not contents.names:
+            return False, False
+        if self.resumes:
+            return True, self._had_finished(contents)
+        if not self.options.overwrite:
+            raise _not_empty(self.place, contents)
+        if not isinstance(self.place, LocalPlace):
+            for name in sorted(contents.names):
+                if not is_ours(name):
+                    raise other_files(name, self.place)
+        elif not is_staged(self.place.path):
+            require_removable(self.place.path)
+        return False, False
+
+    def _had_finished(self, contents: Found) -> bool:
+        """Return whether earlier work with this state is finished; refuse all other work."""
+        if self.state.same(contents.finished):
+            try:
+                self.place.require(list(listed(manifests.read(self.place))))
+            except DataError as error:
+                what = "named in the manifest, but not there as it was written"
+                remedy = "copy it again, or give --overwrite to make all of it again"
+                raise DataError("missing-shard", what, remedy=remedy, where=error.where) from None
+            return True
+        if self.state.same(contents.unfinished):
+            return False
+        again = "give --overwrite" if self.share is None else "remove the output"
+        if contents.state is None:
+            what, remedy = "not empty, and not the output of an interrupted run", f"{again}, or give another output"
+            raise UsageError("nothing-to-resume", what, remedy=remedy, where=str(self.place))
+        what = "begun with other options or inputs"
+        if contents.state.command != self.state.command:
+            what = f"written by packtool {contents.state.command}, not by packtool {self.state.command}"
+        remedy = f"give the same ones, or {again} to start again"
+        raise UsageError("resume-differs", what, remedy=remedy, where=str(self.place))
+
+
+def _not_empty(place: Place, contents: Found) -> UsageError:
+    if contents.whole:
+        what, remedy = f"holds a finished {manifests.kind_at(place)} already", "give --overwrite to replace it"
+    elif contents.unfinished is not None or any(name.startswith(f"{UNFINISHED}/") for name in contents.names):
+        command = "command" if contents.unfinished is None else f"packtool {contents.unfinished.command}"
+        what = f"holds the unfinished work of an interrupted {command}"
+        remedy = "give --resume to go on, --overwrite to start again"
+    else:
+        what = f"holds {min(contents.names).partition('/')[0]} already"
+        remedy = "choose another output, or move it away"
+    return UsageError("output-not-empty", what, remedy=remedy, where=str(place))
+
+
+class _StoreClaim(_Claim):
+    """A claim on an output in an object store. A local directory holds files to upload, and scratch files."""
+
+    place: StorePlace
+
+    def take(self) -> Output:
+        place, options = self.place, self.options
+        path = directory_for(str(place), cache_directory() if options.staging is None else Path(options.staging))
+        contents = look(place)
+        resumed, finished = self.decide(contents)
+        if finished:
+            tidy(place, manifests.read(place))
+            remove_directory(path)
+            return Output(place, path, self.state, resumed=True, finished=True)
+        work = [name for name in contents.names if name.startswith(f"{UNFINISHED}/")]
+        replacing = contents.whole or (resumed and any(name.startswith(f"{UNFINISHED}/{STAGED}/") for name in work))
+        there = contents.names if resumed else {}
+        output = UploadedOutput(
+            place, path, self.state, there, replacing=replacing, resumed=resumed, quiet=options.quiet
+        )
+        try:
+            with _writable(output):
+                output.lock = lock.take(output.work, self.state.command)
+            if not resumed or not self.state.same(look(LocalPlace(path)).unfinished):
+                _empty(path)
+            if not resumed:
+                place.remove(work)
+            with _writable(output):
+                output.make()
+            begun = manifests.encode(self.begun(run=uuid.uuid4().hex))
+            output.take(begun, anew=not contents.names)
+            write_bytes(output.work / STATE, begun)
+            output.pull()
+        except BaseException:
+            output.release()
+            raise
+        return output
 
 
 def _empty(path: Path) -> None:
@@ -159,140 +319,80 @@ def _empty(path: Path) -> None:
             entry.unlink()
 
 
-def _claim_directory(output: Output, options: Writing, share: Share | None) -> Output:
-    """Claim an output directory for one run, or for the tasks that share it. If nothing is left to do, take no lock."""
-    command, task = output.state.command, 0 if share is None else share.number
-    _look(output, options, share)  # before anything is written there
-    if output.finished and not output.work.exists():
-        return output
-    with _writable(output):
-        output.lock = lock.take(output.work, f"{command} --task {share}" if task else command, task)
-    try:
-        if share is not None and task:
-            _join(output, options, share)
-        else:
-            _go_on(output, options, share)
-    except BaseException:
-        output.release()
-        raise
-    return output
+class _DirectoryClaim(_Claim):
+    """A claim on an output directory, by one run or by the tasks that share it."""
 
+    place: LocalPlace
 
-def _go_on(output: Output, options: Writing, share: Share | None) -> None:
-    """Resume or start the output of a run that holds its lock alone."""
-    path = output.path
-    goes_on = options.overwrite or _resumes(options, share)
-    if goes_on and is_staged(path):  # killed between its last file and its manifest
-        publish(path)
-        there = look(output.place)
-        if there.finished is not None and there.finished.same(there.unfinished):
-            remove_work(path)
-    before = _look(output, options, share).unfinished
-    if output.finished:
-        if before is None or output.state.same(before):
-            remove_work(path)
-        return
-    if options.overwrite:
-        remove_work(path)
-    begun = Begun(output.state.command, output.state.key, plain_arguments(options))
-    if output.resumed and before is not None and before.tasks:
-        begun = before
-    with _writable(output):
-        output.make()
-        write_bytes(output.work / STATE, manifests.encode(begun))
-    output.tasks = begun.tasks
-
-
-def _join(output: Output, options: Writing, share: Share) -> None:
-    """Join the other tasks that share the lock of an output."""
-    path = output.path
-    if is_staged(path):
-        what = "all tasks are done, and a merge was interrupted"
-        raise DataError("not-merged", what, remedy=f"run packtool merge {path}", where=str(path))
-    begun = Begun(output.state.command, output.state.key, plain_arguments(options), share.count)
-    with _writable(output):
-        output.make()
-        if not output.finished and not output.resumed:
-            LocalPlace(output.work).create(STATE, manifests.encode(begun))
-    begun_as = _look(output, options, share).unfinished
-    if not output.finished and begun_as is not None and begun_as.tasks != share.count:
-        what, remedy = "begun by a run without --task", "give --resume instead of --task to go on with it"
-        if begun_as.tasks:
-            what, remedy = f"begun as {begun_as.tasks} tasks", f"give --task I/{begun_as.tasks}"
-        raise UsageError("resume-differs", what, remedy=remedy, where=str(path))
-    output.resumed, output.tasks = True, share.count
-
-
-def _look(output: Output, options: Writing, share: Share | None) -> Found:
-    """Look at the output; settle whether this run resumes it, and whether it had finished."""
-    path = output.path
-    if path.exists() and not path.is_dir():
-        raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(path))
-    require_no_links(path)
-    contents = look(output.place)
-    output.resumed, output.finished = _decide(output.place, contents, output.state, options, share)
-    return contents
-
-
-def _resumes(options: Writing, share: Share | None) -> bool:
-    """Return whether a run continues an earlier one, as every task does."""
-    return options.resume or share is not None
-
-
-def _decide(place: Place, contents: Found, state: State, options: Writing, share: Share | None) -> tuple[bool, bool]:
-    """Decide whether a run resumes an earlier one; return that, and whether the earlier one had finished.
-
-    Raises:
-        PacktoolError: it may not write there at all.
-    """
-    if not contents.names:
-        return False, False
-    if _resumes(options, share):
-        return True, _require_same(place, contents, state, "give --overwrite" if share is None else "remove the output")
-    if not options.overwrite:
-        raise _not_empty(place, contents)
-    if not isinstance(place, LocalPlace):
-        for name in sorted(contents.names):
-            if not is_ours(name):
-                raise other_files(name, place)
-    elif not is_staged(place.path):
-        require_removable(place.path)
-    return False, False
-
-
-def _require_same(place: Place, contents: Found, state: State, anew: str) -> bool:
-    """Check that the work at a place has the same state; return whether it is finished. `anew`: how to start again."""
-    if state.same(contents.finished):
+    def take(self) -> Output:
+        output = Output(self.place, self.place.path, self.state)
+        self._look(output)  # before anything is written there
+        if output.finished and not output.work.exists():
+            return output  # nothing is left to do, and no lock is needed
+        task = 0 if self.share is None else self.share.number
+        with _writable(output):
+            who = f"{self.state.command} --task {self.share}" if task else self.state.command
+            output.lock = lock.take(output.work, who, task)
         try:
-            place.require(list(listed(manifests.read(place))))
-        except DataError as error:
-            what = "named in the manifest, but not there as it was written"
-            remedy = "copy it again, or give --overwrite to make all of it again"
-            raise DataError("missing-shard", what, remedy=remedy, where=error.where) from None
-        return True
-    if state.same(contents.unfinished):
-        return False
-    if contents.state is None:
-        what, remedy = "not empty, and not the output of an interrupted run", f"{anew}, or give another output"
-        raise UsageError("nothing-to-resume", what, remedy=remedy, where=str(place))
-    what = "begun with other options or inputs"
-    if contents.state.command != state.command:
-        what = f"written by packtool {contents.state.command}, not by packtool {state.command}"
-    remedy = f"give the same ones, or {anew} to start again"
-    raise UsageError("resume-differs", what, remedy=remedy, where=str(place))
+            if self.share is not None and task:
+                self._join(output, self.share.count)
+            else:
+                self._go_on(output)
+        except BaseException:
+            output.release()
+            raise
+        return output
 
+    def _look(self, output: Output) -> Found:
+        """Look at the output; settle whether this run resumes it, and whether it had finished."""
+        path = output.path
+        if path.exists() and not path.is_dir():
+            raise DataError("not-a-directory", "not a directory", remedy="choose another output", where=str(path))
+        require_no_links(path)
+        contents = look(self.place)
+        output.resumed, output.finished = self.decide(contents)
+        return contents
 
-def _not_empty(place: Place, contents: Found) -> UsageError:
-    if contents.whole:
-        what, remedy = f"holds a finished {manifests.kind_at(place)} already", "give --overwrite to replace it"
-    elif contents.unfinished is not None or any(name.startswith(f"{UNFINISHED}/") for name in contents.names):
-        command = "command" if contents.unfinished is None else f"packtool {contents.unfinished.command}"
-        what = f"holds the unfinished work of an interrupted {command}"
-        remedy = "give --resume to go on, --overwrite to start again"
-    else:
-        what = f"holds {min(contents.names).partition('/')[0]} already"
-        remedy = "choose another output, or move it away"
-    return UsageError("output-not-empty", what, remedy=remedy, where=str(place))
+    def _go_on(self, output: Output) -> None:
+        """Resume or start the output of a run that holds its lock alone."""
+        path = output.path
+        if (self.options.overwrite or self.resumes) and is_staged(
+            path
+        ):  # killed between its last file and its manifest
+            publish(path)
+            there = look(self.place)
+            if there.finished is not None and there.finished.same(there.unfinished):
+                remove_work(path)
+        before = self._look(output).unfinished
+        if output.finished:
+            if before is None or self.state.same(before):
+                remove_work(path)
+            return
+        if self.options.overwrite:
+            remove_work(path)
+        begun = before if output.resumed and before is not None and before.tasks else self.begun()
+        with _writable(output):
+            output.make()
+            write_bytes(output.work / STATE, manifests.encode(begun))
+        output.tasks = begun.tasks
+
+    def _join(self, output: Output, tasks: int) -> None:
+        """Join the other tasks that share the lock of an output."""
+        path = output.path
+        if is_staged(path):
+            what = "all tasks are done, and a merge was interrupted"
+            raise DataError("not-merged", what, remedy=f"run packtool merge {path}", where=str(path))
+        with _writable(output):
+            output.make()
+            if not output.finished and not output.resumed:
+                LocalPlace(output.work).create(STATE, manifests.encode(self.begun(tasks)))
+        begun_as = self._look(output).unfinished
+        if not output.finished and begun_as is not None and begun_as.tasks != tasks:
+            what, remedy = "begun by a run without --task", "give --resume instead of --task to go on with it"
+            if begun_as.tasks:
+                what, remedy = f"begun as {begun_as.tasks} tasks", f"give --task I/{begun_as.tasks}"
+            raise UsageError("resume-differs", what, remedy=remedy, where=str(path))
+        output.resumed, output.tasks = True, tasks
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from packtool.errors import DataError
-from packtool.storage.reading import decode
+from packtool.storage.manifest import decode
 from packtool.warnings import warn
 
 LOCK = "lock"

@@ -22,7 +22,6 @@ from packtool.places.typed import Typed, place_of
 from packtool.storage.check_manifest import require_consistent
 from packtool.storage.files import write_bytes
 from packtool.storage.names import UNFINISHED
-from packtool.storage.reading import decode
 from packtool.storage.schema import (
     EXPORT,
     FORMAT_VERSION,
@@ -76,6 +75,22 @@ class _Kind(msgspec.Struct):
 def encode(value: Any) -> bytes:
     """Encode a record as stable, readable JSON."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def decode(raw: bytes, kind: type[_Content]) -> _Content:
+    """Decode a value from JSON.
+
+    Raises:
+        ValueError: it is not JSON, not UTF-8, nested too deeply, or of another type; with the reason.
+    """
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8") from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise ValueError(str(error)) from None
 
 
 def sealed(manifest: Manifest | dict[str, Any]) -> bytes:

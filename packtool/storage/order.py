@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from packtool.errors import DataError
@@ -14,9 +15,10 @@ from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.plan import BATCH, I64, Plan
 from packtool.storage import manifest as manifests
-from packtool.storage.index_arrays import require_batches, require_order
 from packtool.storage.names import OFFSET, ORDER_FILE
 from packtool.storage.schema import Bucket, OrderManifest, PackedManifest
+
+_AGAIN = "make the dataset again, or copy it again"
 
 
 def read_order(place: Typed, base: Typed) -> tuple[OrderManifest, list[I64]]:
@@ -53,13 +55,41 @@ def require_orders(place: Place, manifest: OrderManifest, orders: Sequence[I64],
         require_order(order, plan.movable_atoms, place.where(entry.name))
 
 
+def require_order(order: npt.NDArray[np.int64], atoms: int, where: str) -> None:
+    """Check that an order names every atom once.
+
+    Raises:
+        DataError: naming an atom that it does not.
+    """
+    if len(order) != atoms:
+        what = f"orders {len(order)} atoms, but its base has {atoms}"
+        raise DataError("bad-order", what, remedy=_AGAIN, where=where)
+    seen = np.zeros(atoms, np.bool_)
+    seen[order[(order >= 0) & (order < atoms)]] = True
+    if not seen.all():
+        what = f"atom {int(np.flatnonzero(~seen)[0])} is not in it"
+        raise DataError("bad-order", what, remedy=_AGAIN, where=where)
+
+
 def read_batches(place: Place, entry: FileEntry, buckets: Sequence[Bucket]) -> npt.NDArray[Any]:
     """Read the batches of the ``bucket`` shuffle, of `BATCH`, from a dataset or an order.
 
     Raises:
-        DataError: they name rows that are not there, or a row twice.
+        DataError: naming the first batch with rows that are not there, or that another one has.
     """
     table = place.array(entry, BATCH)[:]
-    sizes = [(bucket.sequence_length, bucket.rows) for bucket in buckets]
-    require_batches(table, sizes, place.where(entry.name))
+    rows = {bucket.sequence_length: bucket.rows for bucket in buckets}
+    most = np.array([rows.get(length, -1) for length in table["bucket"].tolist()], np.int64)
+    first, count = table["first_row"], table["rows"]
+    good = (first >= 0) & (count > 0) & (first <= most) & (count <= most - np.clip(first, 0, None))
+    if good.all():
+        order = np.lexsort((first, table["bucket"]))
+        near = table[order]
+        twice = (near["bucket"][1:] == near["bucket"][:-1]) & (
+            near["first_row"][1:] < near["first_row"][:-1] + near["rows"][:-1]
+        )
+        good[order[1:]] = ~twice
+    if not good.all():
+        what = f"batch {int(np.flatnonzero(~good)[0])} names rows that are not there, or that another batch has"
+        raise DataError("bad-order", what, remedy=_AGAIN, where=place.where(entry.name))
     return table

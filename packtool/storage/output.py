@@ -5,31 +5,104 @@ Everything that a command writes lies in `unfinished/` inside the output until i
 write to a place, and with what it goes on, `claim.py` decides. An output in an object store (`uploads.py`) is made in a
 local directory that stands for it, and its finished files are sent while others are written.
 
-A *piece* is what a task makes: the files of a shard, or of a block. Its *record* says that it is finished.
+A *piece* is what a task makes: the files of a shard, or of a block. Its *record* says that it is finished. A task
+writes to a directory of its own, its *attempt*, since one whose worker was taken for dead runs twice at once. What is
+whole is delivered from there, and may then be read by others.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
+
+import msgspec
 
 from packtool.engines import Engine, Worker
 from packtool.errors import DataError
-from packtool.places.local import LocalPlace
+from packtool.places.local import LocalPlace, sync_directory
 from packtool.places.place import Entry, Place
 from packtool.storage import manifest as manifests
-from packtool.storage.delivery import Delivery
 from packtool.storage.files import write_bytes
 from packtool.storage.lock import Lock
 from packtool.storage.names import UNFINISHED
 from packtool.storage.publish import SCRATCH, STAGED, STATE, WHOLE, publish, remove_work
 from packtool.storage.schema import Manifest
-from packtool.storage.state import State
+from packtool.temporary import own_directory
+
+
+class State(msgspec.Struct, frozen=True):
+    """Which command works here (or worked, in `run.json`), and the key of its options and inputs."""
+
+    command: str
+    key: str
+
+    def same(self, other: State | None) -> bool:
+        """Return whether another has this command and key."""
+        return other is not None and (self.command, self.key) == (other.command, other.key)
+
+
+class Begun(State, frozen=True):
+    """The state, and how to go on.
+
+    Attributes:
+        arguments: of the command, as `packtool.options.arguments` has them.
+        tasks: how many share it; 0 where one run does all of it.
+        run: tells one run from another, in an object store.
+    """
+
+    arguments: dict[str, Any] = {}
+    tasks: int = 0
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Takes finished files to where they belong; it is pickled and sent to workers.
+
+    This one renames them: an attempt lies on the file system of the output.
+
+    Attributes:
+        sends: files leave the local disk.
+    """
+
+    sends: ClassVar[bool] = False
+
+    def attempt(self, beside: Path, prefix: str) -> AbstractContextManager[Path]:
+        """Make a directory for one attempt at a task; remove it after the block.
+
+        Args:
+            beside: directory to make it in, where the worker sees those of this machine.
+            prefix: of its name there.
+        """
+        return own_directory(beside, prefix)
+
+    def deliver(self, attempt: Path, entries: Sequence[Entry], directory: Path, *, durable: bool = True) -> None:
+        """Move finished files to the directory they belong in.
+
+        Args:
+            attempt: directory that they lie in.
+            entries: their names, sizes and checksums.
+            durable: they are to outlive a crash of the machine.
+        """
+        directory.mkdir(exist_ok=True)
+        for entry in entries:
+            (attempt / entry.name).replace(directory / entry.name)
+        if durable:
+            sync_directory(directory)
+
+    def locate(self, file: Path) -> tuple[Place, str]:
+        """Return the place and name of a delivered file of the output."""
+        return LocalPlace(file.parent), file.name
+
+    def remove(self, files: Iterable[Path]) -> None:
+        """Make room, if there is any to make here, by removing files that were delivered."""
+        for file in files:
+            file.unlink(missing_ok=True)
 
 
 @dataclass

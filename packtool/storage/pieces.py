@@ -22,9 +22,9 @@ from packtool.engines import Engine, Worker
 from packtool.engines.engine import Advance
 from packtool.places.local import LocalPlace
 from packtool.places.place import Entry
+from packtool.storage.manifest import decode
 from packtool.storage.output import Output
 from packtool.storage.publish import RECORDS
-from packtool.storage.reading import decode
 
 Done = TypeVar("Done")
 Task = TypeVar("Task")

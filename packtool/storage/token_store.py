@@ -6,30 +6,34 @@ may say which tokens train: `loss-NNNNN.npy` is as long as the tokens, 1 or 0 fo
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import xxhash
 from msgspec import UNSET
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.errors import DataError, UsageError
 from packtool.places.maps import release
 from packtool.places.npy import FileEntry
-from packtool.places.place import Place
+from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed, place_of
 from packtool.plan import I64, Ints, offsets_of
 from packtool.storage import manifest as manifests
-from packtool.storage.files import NpyWriter, write_array
-from packtool.storage.index_arrays import LONGEST_DOCUMENT, document_lengths
+from packtool.storage.files import NpyWriter, write_array, write_bytes
 from packtool.storage.manifest import require_unchanged, seal_of
 from packtool.storage.names import LOSS, OFFSET, ORIGIN, shard_file, token_dtype
 from packtool.storage.on_demand import held, joined, open_all
-from packtool.storage.reading import MappedFile
-from packtool.storage.scalar_columns import read_column
-from packtool.storage.schema import StoreManifest
+from packtool.storage.schema import InputEntry, StoreManifest
+
+LONGEST_DOCUMENT = (1 << 32) - 1
+"""Tokens, EOS included: lengths and places in documents are stored in 32 bits."""
+_AGAIN = "make the dataset again, or copy it again"
 
 
 def write_shard(
@@ -74,6 +78,79 @@ def write_loss(directory: Path, number: int, parts: Sequence[np.ndarray[Any, Any
         for part in parts:
             out.write(part)
         return out.close()
+
+
+def write_columns(path: Path, names: Sequence[str], columns: Sequence[Sequence[str | None]]) -> InputEntry:
+    """Write the columns of a shard and return their entry for the manifest."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table({name: pa.array(values, pa.string()) for name, values in zip(names, columns, strict=True)})
+    out = io.BytesIO()
+    parquet.write_table(table, out, compression="zstd")
+    data = out.getvalue()
+    write_bytes(path, data)
+    return InputEntry(path.name, len(data), xxhash.xxh3_128_hexdigest(data))
+
+
+def document_lengths(offsets: npt.NDArray[np.int64], tokens: int, where: str) -> I64:
+    """Compute the length of each document, in tokens, from the offsets of a shard of a token store.
+
+    Args:
+        offsets: documents + 1.
+        tokens: in the shard.
+
+    Raises:
+        DataError: the documents do not cover all tokens without gaps, or one of them is empty or too long.
+
+    >>> document_lengths(np.array([0, 3, 5]), 5, "offsets-00000.npy")
+    array([3, 2])
+    """
+    lengths: I64 = np.diff(offsets)
+    if not len(lengths) or offsets[0] != 0 or offsets[-1] != tokens or lengths.min() < 1 or lengths.max() > tokens:
+        what = f"its offsets do not divide its {tokens} tokens into documents"
+        raise DataError("bad-offsets", what, remedy=_AGAIN, where=where)
+    if (longest := int(lengths.max())) > LONGEST_DOCUMENT:
+        what = f"a document of {longest:,} tokens, where {LONGEST_DOCUMENT:,} is the most"
+        raise DataError("document-too-long", what, remedy="divide it, or leave it out", where=where)
+    return lengths
+
+
+def count_trained(loss: npt.NDArray[np.uint8], where: str) -> int:
+    """Count the tokens that train.
+
+    Args:
+        loss: of any tokens, 0 or 1 for each.
+
+    Raises:
+        DataError: it is something else for one of them.
+
+    >>> count_trained(np.array([0, 1, 1], np.uint8), "loss-00000.npy")
+    2
+    """
+    if int(loss.max(initial=0)) > 1:
+        what = f"token {int(np.argmax(loss.reshape(-1) > 1))} has loss {int(loss.max())}, which is neither 0 nor 1"
+        raise DataError("bad-loss", what, remedy=_AGAIN, where=where)
+    return int(np.count_nonzero(loss))
+
+
+def read_column(place: Place, entry: InputEntry, name: str) -> Any:
+    """Read one column of a shard as a `pyarrow.ChunkedArray` of strings.
+
+    Raises:
+        DataError: the file is missing, or not what was written.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    data = pa.BufferReader(place.checked(entry))
+    try:
+        # Threads of Arrow that are just about to end when the process ends abort it, now and then.
+        with parquet.ParquetFile(data, pre_buffer=False) as file:
+            return file.read(columns=[name], use_threads=False).column(name)
+    except (pa.ArrowException, KeyError) as error:
+        what, where = f"has no column {name!r} ({error})", place.where(entry.name)
+        raise DataError("bad-columns", what, remedy="make the dataset again", where=where) from None
 
 
 class TokenStore:

@@ -16,29 +16,31 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Semaphore
+from typing import ClassVar
 
 import xxhash
 
 from packtool.engines import Engine
 from packtool.errors import DataError, PacktoolError
-from packtool.places.place import Entry, StoppedError
+from packtool.places.place import Entry, Place, StoppedError
 from packtool.places.store import StorePlace
 from packtool.progress import Progress
 from packtool.storage import manifest as manifests
-from packtool.storage.delivery import UPLOADS, Delivery, ToStore
 from packtool.storage.files import write_bytes
 from packtool.storage.names import UNFINISHED
-from packtool.storage.output import Output
-from packtool.storage.publish import DATASET_FILE, RECORDS, STATE
+from packtool.storage.output import Delivery, Output, State
+from packtool.storage.publish import DATASET_FILE, RECORDS, STAGED, STATE
 from packtool.storage.schema import InputEntry, Manifest, listed
-from packtool.storage.state import Found, State
+from packtool.temporary import own_directory
 
+UPLOADS = 4
+"""Files that are uploaded at once, and the most that wait for it on local disks."""
 REQUESTS = 32
 """Small requests that are made at once: records, copies inside the store."""
 _STATE = f"{UNFINISHED}/{STATE}"
@@ -49,6 +51,51 @@ def directory_for(url: str, staging: Path) -> Path:
     return staging.absolute() / "outputs" / xxhash.xxh3_64_hexdigest(f"{url} ".encode()) / url.rpartition("/")[2]
 
 
+@dataclass(frozen=True)
+class ToStore(Delivery):
+    """Uploads files, from any machine.
+
+    Attributes:
+        place: of the dataset.
+        work: the local directory that stands for its `unfinished`; it need not be there.
+        replacing: another dataset lies at the place until this one is whole.
+        here: the worker sees the directories of this machine.
+
+    >>> there = ToStore(StorePlace("s3://bucket/packed"), Path("/w"), replacing=False)
+    >>> there.name(Path("/w/dataset/tokens-00000.npy")), there.name(Path("/w/scratch/block-00001/tokens-00000.npy"))
+    ('tokens-00000.npy', 'unfinished/scratch/block-00001/tokens-00000.npy')
+    """
+
+    place: StorePlace
+    work: Path
+    replacing: bool
+    here: bool = False
+    sends: ClassVar[bool] = True
+
+    def name(self, file: Path) -> str:
+        """Return the name in the store of a file in the local directory."""
+        name = file.relative_to(self.work).as_posix()
+        if name.startswith(f"{STAGED}/") and not self.replacing:
+            return name.removeprefix(f"{STAGED}/")
+        return f"{UNFINISHED}/{name}"
+
+    def attempt(self, beside: Path, prefix: str) -> AbstractContextManager[Path]:
+        return own_directory(beside if self.here else None, prefix)
+
+    def deliver(self, attempt: Path, entries: Sequence[Entry], directory: Path, *, durable: bool = True) -> None:
+        def put(entry: Entry) -> None:
+            self.place.put(self.name(directory / entry.name), attempt / entry.name, entry.xxh3_128)
+
+        with ThreadPoolExecutor(UPLOADS) as pool:
+            list(pool.map(put, entries))
+
+    def locate(self, file: Path) -> tuple[Place, str]:
+        return self.place, self.name(file)
+
+    def remove(self, files: Iterable[Path]) -> None:
+        """Leave them: they go with all unfinished work in the store."""
+
+
 class UploadedOutput(Output):
     """Upload finished pieces in the background, each file whole or not at all. Uploaded files stay readable.
 
@@ -56,20 +103,28 @@ class UploadedOutput(Output):
         place: of the dataset.
         path: the local directory that stands for it.
         state: command and key.
-        contents: what lies at the place. Of its files only those are believed that a record names.
-        resumed: they are this work's.
+        there: the files of this work in the store, with their bytes. Only those that a record names are believed.
+        replacing: another dataset lies at the place until this one is whole.
+        resumed: an earlier run left them.
         quiet: no progress bar.
     """
 
     place: StorePlace
 
     def __init__(
-        self, place: StorePlace, path: Path, state: State, contents: Found, *, resumed: bool, quiet: bool
+        self,
+        place: StorePlace,
+        path: Path,
+        state: State,
+        there: Mapping[str, int],
+        *,
+        replacing: bool,
+        resumed: bool,
+        quiet: bool,
     ) -> None:
         super().__init__(place, path, state, resumed)
-        replacing = contents.replacing if resumed else contents.whole
         self._store = ToStore(place, self.work.absolute(), replacing)
-        self._there: Mapping[str, int] = contents.names if resumed else {}
+        self._there = there
         self._quiet = quiet
         self._done: dict[str, int] = {}
         self._sent: dict[str, Future[None]] = {}

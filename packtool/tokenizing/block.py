@@ -23,8 +23,8 @@ from packtool.errors import DataError
 from packtool.places.npy import FileEntry
 from packtool.places.place import Place
 from packtool.plan import I64
-from packtool.storage.delivery import Delivery
 from packtool.storage.names import TOKENIZER
+from packtool.storage.output import Delivery
 from packtool.storage.schema import InputEntry, TokenizerInfo, TokenShard
 from packtool.tokenizing.counts import SpanCounts
 from packtool.tokenizing.encode import Parts, encoded, joined, require_ids, stored, utf8_of

@@ -15,9 +15,8 @@ from packtool.errors import DataError
 from packtool.plan import I64
 from packtool.storage.files import write_array
 from packtool.storage.names import columns_file, shard_file, token_dtype
-from packtool.storage.scalar_columns import write_columns
 from packtool.storage.schema import TokenizerInfo, TokenShard
-from packtool.storage.token_store import write_loss, write_shard
+from packtool.storage.token_store import write_columns, write_loss, write_shard
 from packtool.tokenizing.encoders import U32
 
 SHARD_TOKENS = 1 << 25

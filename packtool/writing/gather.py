@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from packtool.errors import DataError
 from packtool.places.bucket import REQUESTS
-from packtool.places.ranged import RangedArray
 from packtool.places.slices import SliceReader
+from packtool.places.store import RangedArray
 from packtool.plan import I64, INSERTED_EOS, PADDING, Segments, offsets_of
 from packtool.storage.names import LOSS
 from packtool.storage.on_demand import OnDemand, joined, sizes_of

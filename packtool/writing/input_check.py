@@ -13,8 +13,8 @@ import msgspec
 
 from packtool.engines import Engine, Threads, Worker
 from packtool.errors import DataError
+from packtool.places.place import MappedFile
 from packtool.storage.pieces import Pieces
-from packtool.storage.reading import MappedFile
 
 _BLOCK_BYTES = 1 << 24
 

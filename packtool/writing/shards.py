@@ -20,15 +20,14 @@ import numpy.typing as npt
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.engines import Engine, Share, Worker
 from packtool.metrics.tally import Tally, TallyCounts
+from packtool.places.place import MappedFile
 from packtool.plan import Ints, Segments
 from packtool.progress import Progress
 from packtool.shuffling.atom import AtomShuffle
-from packtool.storage.delivery import Delivery
-from packtool.storage.output import Output
-from packtool.storage.packed_writer import PackedShardWriter
+from packtool.storage.output import Delivery, Output
+from packtool.storage.packed import PackedShardWriter
 from packtool.storage.pieces import Pieces
 from packtool.storage.publish import STATE
-from packtool.storage.reading import MappedFile
 from packtool.storage.schema import Bucket, PackedShard
 from packtool.writing.input_check import Checked, InputCheck, unchecked
 from packtool.writing.memory import Budget

@@ -22,7 +22,7 @@ from packtool.errors import DataError, UsageError
 from packtool.places.cached import CachedPlace
 from packtool.places.local import LocalPlace
 from packtool.places.maps import Scattered
-from packtool.places.place import Place
+from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed, place_of, places_of
 from packtool.places.url import is_remote
 from packtool.plan import I64, Segments, offsets_of
@@ -30,7 +30,6 @@ from packtool.storage import manifest as manifests
 from packtool.storage.names import LOSS, OFFSET
 from packtool.storage.on_demand import OnDemand, joined, sizes_of, slice_reader
 from packtool.storage.packed import PackedDataset
-from packtool.storage.reading import MappedFile
 from packtool.storage.schema import PackedManifest
 from packtool.storage.token_store import TokenStore
 

@@ -9,7 +9,7 @@ import pytest
 
 import packtool
 from packtool.places.local import LocalPlace
-from packtool.storage.state import lies_at
+from packtool.storage.claim import lies_at
 from tests.stores import write_store
 
 LENGTHS = np.random.default_rng(5).integers(1, 60, 200).tolist()

@@ -10,7 +10,7 @@ import pytest
 
 from packtool.cli import run
 from packtool.errors import DataError
-from packtool.storage.index_arrays import document_lengths
+from packtool.storage.token_store import document_lengths
 from tests.stores import rewrite
 
 

@@ -1,4 +1,4 @@
-"""Packed datasets as they are opened."""
+"""Packed datasets as they are opened, and shards as they are written: batches do not show in them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,21 @@ from packtool.cli import run
 from packtool.errors import DataError
 from packtool.places.local import LocalPlace
 from packtool.places.npy import HEADER_BYTES, FileEntry, npy_header
+from packtool.plan import PADDING, Segments
 from packtool.sizes import machine_memory
-from packtool.storage.packed import PackedBucket
+from packtool.storage import packed
+from packtool.storage.packed import PackedBucket, PackedShardWriter
 from packtool.storage.schema import Bucket, PackedShard
+from packtool.storage.segment_table import to_table
+
+TOKENS = np.arange(12, dtype="<u2").reshape(3, 4)
+ROWS = Segments(
+    np.array([0, 1, 2, 2, PADDING]),
+    np.array([0, 0, 0, 2, 0]),
+    np.array([4, 2, 2, 3, 1]),
+    np.zeros(5, np.int64),
+    np.array([0, 1, 3, 5]),
+)
 
 
 def test_a_bucket_that_is_a_link_out(made: Path) -> None:
@@ -58,3 +70,31 @@ def test_rows_are_the_same_where_they_are_asked_for_before_they_are_copied(tmp_p
         taken = bucket.take(wanted)
         expected = np.arange(length) + wanted[:, None]
         np.testing.assert_array_equal(taken, np.where(wanted[:, None] == 9, 0, expected))
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [0, 1, 2, 2]])
+@pytest.mark.parametrize("spool", [8, 1 << 20])
+def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuts: list[int], spool: int) -> None:
+    monkeypatch.setattr(packed, "_SPOOL_BYTES", spool)
+    with PackedShardWriter(tmp_path, 7, dtype=TOKENS.dtype, rows=3, sequence_length=4) as writer:
+        for first, last in zip([0, *cuts], [*cuts, 3], strict=True):
+            writer.add(TOKENS[first:last], ROWS[first:last])
+        shard = writer.close(np.array([0, 2]))
+    for entry, expected in (
+        (shard.tokens, TOKENS),
+        (shard.segments, to_table(ROWS)),
+        (shard.segment_offsets, ROWS.offsets),
+        (shard.atoms, np.array([0, 2])),
+    ):
+        assert entry is not None
+        assert entry.name.endswith("-00007.npy")
+        np.testing.assert_array_equal(np.load(tmp_path / entry.name), expected)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_tokens_alone(tmp_path: Path) -> None:
+    with PackedShardWriter(tmp_path, 0, dtype=TOKENS.dtype, rows=3, sequence_length=4, with_segments=False) as writer:
+        writer.add(TOKENS, ROWS)
+        shard = writer.close()
+    assert (shard.segments, shard.segment_offsets, shard.atoms) == (None, None, None)
+    assert [file.name for file in tmp_path.iterdir()] == ["tokens-00000.npy"]

@@ -17,7 +17,7 @@ from packtool.errors import DataError
 from packtool.places.local import LocalPlace
 from packtool.places.npy import FileEntry, npy_header
 from packtool.storage.files import write_array
-from packtool.storage.reading import decode
+from packtool.storage.manifest import decode
 from tests.stores import contents, write_store
 
 DTYPE = np.dtype("<u2")

@@ -18,11 +18,11 @@ from packtool.errors import DataError, UsageError
 from packtool.places.npy import FileEntry
 from packtool.places.typed import place_of
 from packtool.storage import claim
+from packtool.storage.claim import lies_at, look
 from packtool.storage.files import write_array
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
 from packtool.storage.schema import TokenShard
-from packtool.storage.state import lies_at, look
 from packtool.storage.uploads import UPLOADS, UploadedOutput
 from tests.places.s3_server import Bucket
 from tests.storage.outputs import MANIFEST, URL, begin, finish, names, prepare
@@ -189,7 +189,9 @@ def test_a_run_without_the_staging_directory_goes_on_with_what_the_store_has(buc
     assert record(again, 0).read_bytes() == b"{}"
     assert all(again.holds(again.staged, entry) for entry in first)
     shorter = msgspec.structs.replace(first[0], bytes=first[0].bytes - 2)
-    other = UploadedOutput(again.place, again.path, again.state, look(again.place), resumed=True, quiet=True)  # type: ignore[arg-type]
+    other = UploadedOutput(
+        again.place, again.path, again.state, look(again.place).names, replacing=False, resumed=True, quiet=True
+    )  # type: ignore[arg-type]
     assert not other.holds(again.staged, shorter)
     again.finish(manifest_of(first, piece(again, 1)))
     assert bucket.names("set") == FILES

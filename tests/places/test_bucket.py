@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from packtool.errors import UsageError
-from packtool.places import s3
-from packtool.places.bucket import reason
+from packtool.places import bucket
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_settings_come_from_the_environment_then_from_the_profile(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def endpoint() -> str | None:
-        return s3.setting("endpoint_url", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+        return bucket.setting("endpoint_url", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
     assert endpoint() is None
     text = "[default]\nendpoint_url = http://a\n[profile lab]\nendpoint_url = http://b%41\nregion = x\n"
@@ -32,7 +31,7 @@ def test_settings_come_from_the_environment_then_from_the_profile(files: Path, m
     assert endpoint() == "http://a"
     monkeypatch.setenv("AWS_PROFILE", "lab")
     assert endpoint() == "http://b%41"
-    assert s3.setting("region", "AWS_REGION") == "x"
+    assert bucket.setting("region", "AWS_REGION") == "x"
     monkeypatch.setenv("AWS_PROFILE", "other")
     assert endpoint() is None
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://c")
@@ -40,28 +39,28 @@ def test_settings_come_from_the_environment_then_from_the_profile(files: Path, m
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://d")
     assert endpoint() == "http://d"
     (files / "config").write_text("not a configuration")
-    assert s3.setting("region", "AWS_REGION") is None
+    assert bucket.setting("region", "AWS_REGION") is None
 
 
 def test_keys_of_a_profile_are_those_of_its_files(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (files / "credentials").write_text("[lab]\naws_access_key_id = ours\naws_secret_access_key = secret\n")
-    assert s3.credentials() == {}
+    assert bucket.credentials() == {}
     monkeypatch.setenv("AWS_PROFILE", "lab")
-    assert s3.credentials() == {"access_key_id": "ours", "secret_access_key": "secret"}
+    assert bucket.credentials() == {"access_key_id": "ours", "secret_access_key": "secret"}
     monkeypatch.delenv("AWS_PROFILE")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
-    assert s3.credentials() == {}
+    assert bucket.credentials() == {}
 
 
 def test_a_profile_that_signs_in_needs_boto3(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (files / "config").write_text("[default]\nsso_session = lab\n")
     monkeypatch.setitem(__import__("sys").modules, "boto3", None)
     with pytest.raises(UsageError, match="which the package boto3 does") as caught:
-        s3.credentials()
+        bucket.credentials()
     assert caught.value.code == "missing-extra"
 
 
 def test_reasons_hold_no_secret_and_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "abcd-efgh")
     error = OSError("Error performing PUT http://h/b/k in 1ms - HTTP status 403, signed with abcd-efgh\nmore")
-    assert reason(error) == "PUT: HTTP status 403, signed with …"
+    assert bucket.reason(error) == "PUT: HTTP status 403, signed with …"

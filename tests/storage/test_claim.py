@@ -8,7 +8,7 @@ import pytest
 
 from packtool.errors import DataError
 from packtool.places.local import LocalPlace
-from packtool.storage.state import key_of, lies_at
+from packtool.storage.claim import key_of, lies_at
 from tests.storage.outputs import STORE, code, finish, names, prepare
 
 
