@@ -17,8 +17,7 @@ from packtool.commands.places import places_to_read
 from packtool.commands.stats_corpus import corpus_lengths
 from packtool.commands.stats_packed import packed_report
 from packtool.commands.tokenize import tokenize
-from packtool.comparing import Candidate, PassByPass, affordable, candidates, compare
-from packtool.comparing.trial import expected_waiting
+from packtool.comparing import Candidate, PassByPass, affordable, candidates, compare, expected_waiting
 from packtool.engines import Engine, engine_for
 from packtool.errors import UsageError
 from packtool.metrics.lengths import LengthCounts

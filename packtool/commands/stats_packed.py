@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from packtool.commands.count_rows import batch_tokens, count_rows
-from packtool.comparing.trial import spread_rows
+from packtool.comparing import spread_rows
 from packtool.engines import Engine
 from packtool.metrics.mixing import BatchMix, Mixed, Mixing
 from packtool.metrics.summary import training_cost

@@ -43,7 +43,7 @@ class LengthBin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lengths(msgspec.Struct, frozen=True, kw_only=True):
-    """The distribution of document lengths. pNN is the smallest length that NN % of the documents do not exceed.
+    """The distribution of document lengths.
 
     Attributes:
         unit: tokens (EOS included), words (what whitespace separates) or characters (code points).
@@ -51,13 +51,7 @@ class Lengths(msgspec.Struct, frozen=True, kw_only=True):
         total: the sum of their lengths.
         mean: the mean length.
         min: the shortest length; 0 without documents.
-        p01: 1 % have at most this length.
-        p10: 10 % have at most this length.
-        p25: 25 % have at most this length.
-        p50: the median.
-        p75: 75 % have at most this length.
-        p90: 90 % have at most this length.
-        p99: 99 % have at most this length.
+        p01, p10, p25, p50, p75, p90, p99: pNN is the smallest length that NN % of the documents do not exceed.
         max: the longest length; 0 without documents.
         histogram: bins of equal width on a logarithmic scale.
     """

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from packtool.comparing.candidates import Candidate
-from packtool.comparing.trial import compare, listed
+from packtool.comparing import Candidate, compare, listed
 from packtool.metrics.ledger import balance
 from packtool.metrics.summary import measure
 from packtool.metrics.tally import Tally

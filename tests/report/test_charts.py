@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from packtool.comparing.trial import PICTURED, spread_rows
+from packtool.comparing import PICTURED, spread_rows
 from packtool.packing import PackOptions, plan
 from packtool.report import charts
 from packtool.report.charts import LEFT, WIDTH, Bin, horizontal, log_ticks, round_ticks, row_picture
