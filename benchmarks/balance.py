@@ -27,9 +27,8 @@ from benchmarks.index_only import lengths_only
 from packtool import packing
 from packtool.packing import PackOptions
 from packtool.plan import I64
-from packtool.reading.costs import row_pairs
 from packtool.reading.sampler import GlobalBatches
-from packtool.reading.stream import Stream
+from packtool.reading.stream import Stream, row_pairs
 from packtool.shuffling.balance import PER_HIDDEN, STEP, TURN, dealt_in, least_waiting, pairs_of, waiting
 
 LENGTHS = (2048, 8192, 32_768, 131_072)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from packtool.packing.strategy import require_fit
 from packtool.places.place import MappedFile
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
-from packtool.shuffling.atom import AtomShuffle, atom_shuffles
+from packtool.shuffling.atom import AtomShuffle
 from packtool.shuffling.balance import dealt_order, pairs_of
 from packtool.shuffling.bucket import batches
 from packtool.storage import manifest as manifests
@@ -38,7 +37,7 @@ from packtool.writing.input_check import InputCheck
 from packtool.writing.planning import ORDER_REST_BYTES, REST_BYTES
 from packtool.writing.shards import BucketJob, ShardForm
 from packtool.writing.source import PackedSource
-from packtool.writing.stored_plan import StoredPlan, stored_atom_size, stored_plans
+from packtool.writing.stored_plan import StoredPlan, stored_atom_size, stored_plans, stored_shuffles
 from packtool.writing.two_passes import order_parts
 
 
@@ -100,15 +99,6 @@ def with_batches(
     return record, table
 
 
-def _shuffles(plans: Sequence[StoredPlan], before: Shuffle | None, after: Shuffle) -> list[AtomShuffle]:
-    """List the shuffles of each bucket, beginning with the order that it is stored in."""
-    wanted = atom_shuffles(plans, seed=after.seed, epoch=after.epoch)
-    if before is None:
-        return wanted
-    stored = atom_shuffles(plans, seed=before.seed, epoch=before.epoch)
-    return [replace(new, stored=old) for new, old in zip(wanted, stored, strict=True)]
-
-
 def write_order(
     job: DatasetJob, dataset: PackedDataset, record: Shuffle, table: npt.NDArray[Any] | None
 ) -> DatasetResult:
@@ -121,7 +111,8 @@ def write_order(
     if isinstance(place, DatasetResult):
         return place
     entries = []
-    for plan, shuffle in zip(plans, _shuffles(plans, dataset.manifest.shuffle, record), strict=True):
+    shuffles = stored_shuffles(plans, dataset.manifest.shuffle, seed=record.seed, epoch=record.epoch)
+    for plan, shuffle in zip(plans, shuffles, strict=True):
         directory = plan.bucket.entry.directory
         (place.staged / directory).mkdir(exist_ok=True)
         with NpyWriter(place.staged / directory / ORDER_FILE, "<i8", (shuffle.atoms,)) as out:
@@ -189,7 +180,9 @@ def write_rows(
     plans = stored_plans(dataset, atom_size)
     lengths = dataset.lengths() if dataset.has_segments else None
     form = ShardForm(lengths, base.options["shard_tokens"], lengths is not None, with_tokens=not index_only)
-    shuffles = _shuffles(plans, base.shuffle, record) if reorder and record is not None else [None] * len(plans)
+    shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
+    if reorder and record is not None:
+        shuffles = stored_shuffles(plans, base.shuffle, seed=record.seed, epoch=record.epoch)
     tasks = [
         BucketJob(plan.bucket.entry.directory, PackedSource(plan, base.pad_id), shuffle)
         for plan, shuffle in zip(plans, shuffles, strict=True)

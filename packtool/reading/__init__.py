@@ -14,15 +14,16 @@ array([(0, 0, 812, 0), (1, 0, 212, 0)], dtype=[('document', '<i8'), ('start', '<
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from packtool.places.typed import places_of
 from packtool.reading.batch import Batch, make_batch
-from packtool.reading.cache import CACHE_BYTES, SHARDS, training_place, training_places
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
-from packtool.reading.orders import Recipe
+from packtool.reading.recipe import CACHE_BYTES, SHARDS, Recipe, training_place
 
 __all__ = ["Batch", "BucketDataset", "Dataset", "make_batch", "open"]
 
@@ -47,7 +48,7 @@ def open(
         cache: where files of a URL are kept once they were read, by default in the user's cache directory.
         cache_bytes: how much of each dataset is kept there; what was used longest ago makes room.
         fetch: of a URL: ``"shards"``, whole files, checked by their checksums and kept in the cache; or ``"rows"``,
-            the rows that are asked for, by ranges, for orders that jump about in a dataset larger than the cache.
+            only the rows that are read, by ranges, for orders that jump about in a dataset larger than the cache.
         stores: of a dataset without tokens, the token stores that it was packed from, in order, where they do not lie
             where its manifest says.
 
@@ -56,11 +57,12 @@ def open(
             rows are gathered from is gone, or has changed.
         UsageError: it is a token store; the order is not one.
     """
+    place = partial(training_place, directory=cache, size=cache_bytes, fetch=fetch)
     return open_recipe(
         Recipe(
-            place=training_place(path, cache, cache_bytes, fetch),
-            order=None if order is None else training_place(order, cache, cache_bytes, fetch),
+            place=place(path),
+            order=None if order is None else place(order),
             dtype=None if dtype is None else np.dtype(dtype).str,
-            stores=training_places(stores, cache, cache_bytes, fetch),
+            stores=tuple(map(place, places_of(stores))),
         )
     )

@@ -11,13 +11,12 @@ import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.reading.batch import ATTENTION, FIELDS, TARGETS, Batch, make_batch
-from packtool.reading.orders import Epoch, Opened, Recipe, read, single
+from packtool.reading.recipe import Epoch, Opened, Recipe, read, single
 from packtool.reading.rows import Array, Index, Rows, number_of, numbers_of
 from packtool.sizes import plural
-from packtool.storage.schema import PackedManifest
 
 
-class _Opened:
+class _Packed:
     """What every opened dataset has.
 
     It pickles as the path and order it was opened with, so that a worker process opens it again and no tokens travel.
@@ -41,37 +40,27 @@ class _Opened:
     def __reduce__(self) -> tuple[Any, ...]:
         return (open_recipe, (self.recipe,))
 
-    def _batch(self, rows: Rows, index: Index, **options: Any) -> Batch:
-        numbers = rows.numbers(index)
-        masked = self.manifest.has_loss and not TARGETS.isdisjoint(options.get("fields", FIELDS))
-        if not self._needs_segments(rows, **options):
-            return make_batch(rows[numbers], None, rows.loss(numbers) if masked else None, **options)
-        tokens, segments = rows.with_segments(numbers)
-        return make_batch(tokens, segments, rows.loss(numbers, segments) if masked else None, **options)
-
-    def _needs_segments(self, rows: Rows, **options: Any) -> bool:
-        """Return whether the fields and options asked for need segments."""
-        fields = options.get("fields", FIELDS)
+    def batch_of(self, rows: Rows, index: Index, **options: Any) -> Batch:
+        """Build a training batch of some rows of one length; `options` as of `Dataset.batch`."""
+        numbers, fields = rows.numbers(index), options.get("fields", FIELDS)
+        attends = options.get("documents", True) and not ATTENTION.isdisjoint(fields)
+        targets = not TARGETS.isdisjoint(fields)
+        with_loss = targets and self.has_loss
+        padded = (rows.has_segments or self.manifest.ledger.padding > 0) and not self.has_loss
         everywhere = all(options.get(name, True) for name in ("train_on_repeated", "train_across_documents"))
-        padded = (rows.has_segments or self.manifest.ledger.padding > 0) and not self.manifest.has_loss
-        targets = not TARGETS.isdisjoint(fields) and (padded or not everywhere)
-        return targets or (options.get("documents", True) and not ATTENTION.isdisjoint(fields))
+        if attends or (targets and (padded or not everywhere)):
+            tokens, segments = rows.with_segments(numbers)
+            return make_batch(tokens, segments, rows.loss(numbers, segments) if with_loss else None, **options)
+        return make_batch(rows[numbers], None, rows.loss(numbers) if with_loss else None, **options)
 
-    def _epoch(
-        self,
-        number: int,
-        seed: int | None,
-        batch_tokens: int | None = None,
-        drop_rest: bool = False,
-        *,
-        repack: bool = False,
-    ) -> Epoch:
+    def _in_epoch(self, number: int, seed: int | None, **options: Any) -> Any:
+        """Open the same dataset in the order of an epoch; `options` as of `Epoch`."""
         seed = self.manifest.seed if seed is None else seed
         for where, value, bits in (("epoch", number, 32), ("seed", seed, 64)):
             if not isinstance(value, int | np.integer) or not 0 <= value < 1 << bits:
                 remedy = f"give a whole number from 0 to {(1 << bits) - 1}"
                 raise UsageError("bad-option", f"{value!r} is out of range", remedy=remedy, where=where)
-        return Epoch(int(number), int(seed), batch_tokens, drop_rest, repack)
+        return open_recipe(replace(self.recipe, order=None, epoch=Epoch(int(number), int(seed), **options)))
 
     def _suffix(self) -> str:
         recipe = self.recipe
@@ -80,7 +69,7 @@ class _Opened:
         return "" if recipe.order is None else f", in the order of {recipe.order}"
 
 
-class Dataset(_Opened):
+class Dataset(_Packed):
     """A packed dataset of one sequence length: a sequence of rows.
 
     Attributes:
@@ -124,7 +113,7 @@ class Dataset(_Opened):
         Raises:
             UsageError: the dataset was written with ``--no-segments``, and they are needed.
         """
-        return self._batch(self.rows, index, **options)
+        return self.batch_of(self.rows, index, **options)
 
     def epoch(self, number: int, *, seed: int | None = None, repack: bool = False) -> Dataset:
         """Return the same rows in the order that ``packtool shuffle --epoch`` gives them, computed instead of written.
@@ -133,15 +122,14 @@ class Dataset(_Opened):
 
         Args:
             seed: by default the one the dataset was packed or shuffled with, as for the command.
-            repack: pack the documents anew, as ``packtool pack --epoch`` does: rows have other neighbours, and there
+            repack: pack the documents again, as ``packtool pack --epoch`` does: rows have other neighbours, and there
                 may be a few more or fewer of them. For datasets without tokens; plans in memory.
         """
-        other = open_recipe(replace(self.recipe, order=None, epoch=self._epoch(number, seed, repack=repack)))
-        assert isinstance(other, Dataset)
+        other: Dataset = self._in_epoch(number, seed, repack=repack)
         return other
 
 
-class BucketDataset(_Opened):
+class BucketDataset(_Packed):
     """A packed dataset of several sequence lengths: a sequence of batches, each with rows of one length.
 
     Attributes:
@@ -181,11 +169,7 @@ class BucketDataset(_Opened):
     def batch(self, index: int, **options: Any) -> Batch:
         """Build a training batch of one stored batch; as `Dataset.batch`."""
         rows, first, count = self.place(index)
-        return self._batch(rows, slice(first, first + count), **options)
-
-    def batch_of(self, rows: Rows, index: Index, **options: Any) -> Batch:
-        """Build a training batch of some rows of one bucket."""
-        return self._batch(rows, index, **options)
+        return self.batch_of(rows, slice(first, first + count), **options)
 
     def place(self, index: int | np.integer[Any]) -> tuple[Rows, int, int]:
         """Return the rows of the bucket that a batch is from, its first row and their number."""
@@ -212,9 +196,9 @@ class BucketDataset(_Opened):
         """
         if batch_tokens is None and self.manifest.shuffle is not None:
             batch_tokens = self.manifest.shuffle.batch_tokens
-        epoch = self._epoch(number, seed, batch_tokens, drop_rest, repack=repack)
-        other = open_recipe(replace(self.recipe, order=None, epoch=epoch))
-        assert isinstance(other, BucketDataset)
+        other: BucketDataset = self._in_epoch(
+            number, seed, batch_tokens=batch_tokens, drop_rest=drop_rest, repack=repack
+        )
         return other
 
     def _table(self) -> npt.NDArray[Any]:
@@ -232,20 +216,17 @@ def open_recipe(recipe: Recipe) -> Dataset | BucketDataset:
     """Open a dataset, as another process did.
 
     Raises:
-        UsageError: token ids do not fit the dtype asked for; else as `packtool.reading.orders.read`.
+        UsageError: token ids do not fit the dtype; else as `packtool.reading.recipe.read`.
     """
     opened = read(recipe)
     if recipe.dtype is not None:
-        _require_dtype(np.dtype(recipe.dtype), opened.manifest)
+        dtype = np.dtype(recipe.dtype)
+        largest = max(opened.manifest.tokenizer.vocab_size - 1, opened.manifest.pad_id)
+        if not np.issubdtype(dtype, np.integer) or np.iinfo(dtype).max < largest:
+            raise UsageError(
+                "bad-option",
+                f"{dtype} does not hold token ids up to {largest}",
+                remedy="give int64, or leave it out for the type they are stored in",
+                where="dtype",
+            )
     return Dataset(recipe, opened) if single(opened.manifest) else BucketDataset(recipe, opened)
-
-
-def _require_dtype(dtype: np.dtype[Any], manifest: PackedManifest) -> None:
-    largest = max(manifest.tokenizer.vocab_size - 1, manifest.pad_id)
-    if not np.issubdtype(dtype, np.integer) or np.iinfo(dtype).max < largest:
-        raise UsageError(
-            "bad-option",
-            f"{dtype} does not hold token ids up to {largest}",
-            remedy="give int64, or leave it out for the type they are stored in",
-            where="dtype",
-        )

@@ -8,31 +8,33 @@ no end: a pass is a number of epochs, and the next pass has the epochs that foll
 
 from __future__ import annotations
 
+import secrets
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
-from numbers import Integral
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from packtool.errors import UsageError
 from packtool.places.place import Place
-from packtool.places.typed import cache_directory
+from packtool.places.typed import cache_directory, places_of
 from packtool.plan import I64, distinct
 from packtool.reading.batch import Batch, check_options, make_batch
-from packtool.reading.cache import CACHE_BYTES, SHARDS, training_place, training_places
-from packtool.reading.costs import DIRECTORY, kept_pairs, row_pairs
 from packtool.reading.dataset import BucketDataset, Dataset, open_recipe
-from packtool.reading.orders import Recipe
+from packtool.reading.recipe import CACHE_BYTES, SHARDS, Recipe, training_place
 from packtool.reading.rows import Rows
+from packtool.shuffling.balance import pairs_of
 from packtool.storage.manifest import input_entry
 
 Key: TypeAlias = "int | tuple[int, int]"
 """A sample that is a row; or of a sample that is a batch one row, or none of them (-1)."""
+
+_COSTS = "row-costs"
+"""Directory in the cache for what rows cost, by the digest of the dataset's manifest: all copies of it share a file."""
+_ROWS_AT_ONCE = 1 << 13  # whose segments are held to count what they cost
 
 
 class Stream:
@@ -78,7 +80,7 @@ class Stream:
         **options: Any,
     ) -> None:
         check_options(options, Stream, make_batch)
-        if not _is_positive(epochs):
+        if not isinstance(epochs, int | np.integer) or epochs < 1:
             raise UsageError("bad-option", f"{epochs} is out of range", remedy="give 1 or more", where="epochs")
         if repack and (orders is not None or not shuffle):
             what, remedy = "an epoch that is packed anew has an order of its own", "leave one of the two out"
@@ -90,14 +92,14 @@ class Stream:
                 remedy="give one order for each epoch",
                 where="orders",
             )
-        tokens = training_places(stores, cache, cache_bytes, fetch)
-        self.recipe = Recipe(training_place(source, cache, cache_bytes, fetch), stores=tokens)
-        self._kept = cache_directory() if cache is None else Path(cache).absolute()
+        place = partial(training_place, directory=cache, size=cache_bytes, fetch=fetch)
+        self.recipe = Recipe(place(source), stores=tuple(map(place, places_of(stores))))
+        self._cache = cache_directory() if cache is None else Path(cache).absolute()
         self.epochs = epochs
         self.options = options
         self._shuffle = shuffle
         self._seed = seed
-        self._orders = None if orders is None else [training_place(each, cache, cache_bytes, fetch) for each in orders]
+        self._orders = None if orders is None else [place(each) for each in orders]
         self._batch_tokens = batch_tokens
         self._drop_rest = drop_rest
         self._repack = repack
@@ -108,7 +110,7 @@ class Stream:
         self.bucketed = isinstance(first, BucketDataset)
         self.items = len(first)
         self.batch_rows = 1 if isinstance(first, BucketDataset) else _rows_of(batch_tokens, first.sequence_length)
-        self.batch([], rows=first)  # options that make no sense are found here, not in a worker
+        self.batch([])  # options that make no sense are found here, not in a worker
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None, "_pairs": {}}
@@ -170,26 +172,26 @@ class Stream:
         return self._opened[1]
 
     def rows_of(self, sample: int) -> int:
-        """Count the rows in a sample: those of a batch, or one."""
-        number, item = self.epoch_of(sample)
-        dataset = self.epoch(number)
-        return dataset.place(item)[2] if isinstance(dataset, BucketDataset) else 1
+        """Count the rows in a sample that is a batch."""
+        return self._place(sample)[3]
 
     def full_rows_of(self, sample: int) -> int:
-        """Count the rows that a batch of the same length has if its bucket has enough of them; 1 for a row."""
-        number, item = self.epoch_of(sample)
-        dataset = self.epoch(number)
-        if isinstance(dataset, Dataset):
-            return 1
-        rows, _, count = dataset.place(item)
+        """Count the rows that a batch of the same length has if its bucket has enough of them."""
+        dataset, rows, _, count = self._place(sample)
         tokens = self._batch_tokens or getattr(dataset.manifest.shuffle, "batch_tokens", None)
         return tokens // rows.sequence_length if tokens else count
+
+    def _place(self, sample: int) -> tuple[BucketDataset, Rows, int, int]:
+        """Return the dataset of a sample that is a batch, the rows of its bucket, its first row and their number."""
+        number, item = self.epoch_of(sample)
+        dataset = cast("BucketDataset", self.epoch(number))
+        return dataset, *dataset.place(item)
 
     def pairs(self, batches: Sequence[Sequence[Key]]) -> I64:
         """Return what each row of some batches costs in attention: query-key pairs within its documents.
 
         Args:
-            batches: each of one sample, whose rows all are in it; or of samples, one after another through all batches.
+            batches: each of one sample, with all of its rows; or of samples, one after another through all batches.
 
         Raises:
             UsageError: the dataset was written with ``--no-segments``.
@@ -198,52 +200,38 @@ class Stream:
         if self.bucketed:
             for batch in batches:
                 sample, _ = cast("tuple[int, int]", batch[0])
-                number, item = self.epoch_of(sample)
-                dataset = self.epoch(number)
-                assert isinstance(dataset, BucketDataset)
-                rows, first, count = dataset.place(item)
+                _, rows, first, count = self._place(sample)
                 parts.append(self._pairs_of(rows, np.arange(first, first + count)))
             return np.concatenate(parts)
         first, last = cast("int", batches[0][0]), cast("int", batches[-1][-1])
         while first <= last:
             number, item = self.epoch_of(first)
-            dataset = self.epoch(number)
-            assert isinstance(dataset, Dataset)
+            dataset = cast("Dataset", self.epoch(number))
             parts.append(self._pairs_of(dataset.rows, np.arange(item, min(item + last + 1 - first, len(dataset)))))
             first += len(parts[-1])
         return np.concatenate(parts)
 
-    def batch(self, keys: Sequence[Key], *, rows: Dataset | BucketDataset | None = None, narrow: bool = False) -> Batch:
+    def batch(self, keys: Sequence[Key], *, narrow: bool = False) -> Batch:
         """Build a training batch of some samples in the given order; those of several epochs one after another.
 
         Args:
             narrow: as of `packtool.reading.make_batch`.
         """
         if not keys:
-            first = rows or self.epoch(0)
+            first = self.epoch(0)
             length = next(iter(first.buckets)) if isinstance(first, BucketDataset) else first.sequence_length
             return make_batch(np.empty((0, length), np.uint16), None, narrow=narrow, **self.options)
-        if isinstance(keys[0], tuple):
-            return self._part_of_batch([key for key in keys if isinstance(key, tuple)], narrow)
-        samples = np.array(keys, np.int64)
-        numbers, items = self._epochs_of(samples)
-        if (numbers == numbers[0]).all():
-            return self._rows(int(numbers[0]), items, narrow)
-        parts = [self._rows(int(number), items[numbers == number], narrow) for number in distinct(numbers).tolist()]
-        return joined(parts)
-
-    def _rows(self, number: int, rows: npt.NDArray[np.int64], narrow: bool) -> Batch:
-        dataset = self.epoch(number)
-        assert isinstance(dataset, Dataset)
-        return dataset.batch(rows, narrow=narrow, **self.options)
-
-    def _part_of_batch(self, keys: Sequence[tuple[int, int]], narrow: bool) -> Batch:
-        number, item = self.epoch_of(keys[0][0])
-        dataset = self.epoch(number)
-        assert isinstance(dataset, BucketDataset)
-        rows, first, _ = dataset.place(item)
-        numbers = np.array([first + row for _, row in keys if row >= 0], np.int64)
-        return dataset.batch_of(rows, numbers, narrow=narrow, **self.options)
+        if self.bucketed:
+            parts = cast("Sequence[tuple[int, int]]", keys)
+            dataset, rows, begin, _ = self._place(parts[0][0])
+            inside = np.array([begin + row for _, row in parts if row >= 0], np.int64)
+            return dataset.batch_of(rows, inside, narrow=narrow, **self.options)
+        numbers, items = self._epochs_of(np.array(keys, np.int64))
+        batches = []
+        for number in distinct(numbers).tolist():
+            epoch = cast("Dataset", self.epoch(number))
+            batches.append(epoch.batch(items[numbers == number], narrow=narrow, **self.options))
+        return batches[0] if len(batches) == 1 else _joined(batches)
 
     def _pairs_of(self, rows: Rows, numbers: I64) -> I64:
         stored = rows.stored_numbers(numbers)
@@ -252,8 +240,8 @@ class Stream:
         length = rows.sequence_length
         if length not in self._pairs:
             base = open_recipe(replace(self.recipe, order=None, epoch=None))
-            file = self._kept / DIRECTORY / f"{self.identity['dataset']}-{length}.npy"
-            self._pairs[length] = kept_pairs(base.rows if isinstance(base, Dataset) else base.buckets[length], file)
+            file = self._cache / _COSTS / f"{self.identity['dataset']}-{length}.npy"
+            self._pairs[length] = _kept_pairs(base.rows if isinstance(base, Dataset) else base.buckets[length], file)
         return self._pairs[length][stored]
 
     def _digest(self, place: Place) -> str:
@@ -271,11 +259,46 @@ class Stream:
         return dataset.epoch(number, **wanted) if self._shuffle else dataset
 
 
-def joined(parts: Sequence[Batch]) -> Batch:
+def row_pairs(rows: Rows, numbers: I64) -> I64:
+    """Count query-key pairs of some rows under causal attention within documents, from their segments.
+
+    Raises:
+        UsageError: the dataset was written with ``--no-segments``.
+    """
+    parts = [numbers[first : first + _ROWS_AT_ONCE] for first in range(0, len(numbers), _ROWS_AT_ONCE)]
+    return np.concatenate([np.empty(0, np.int64), *(pairs_of(rows.segments_of(part)) for part in parts)])
+
+
+def _kept_pairs(rows: Rows, file: Path) -> I64:
+    """Return the pairs of all rows, from the file if there is one; else compute them, and keep them if that can be
+    written.
+
+    Args:
+        rows: in stored order.
+    """
+    try:
+        kept: I64 = np.load(file, mmap_mode="r")
+        if kept.shape == (len(rows),) and kept.dtype == np.int64:
+            return kept
+    except (OSError, ValueError, EOFError):
+        pass
+    pairs = row_pairs(rows, np.arange(len(rows)))
+    unfinished = file.with_name(f"{file.name}.{secrets.token_hex(4)}")  # nobody else writes to what a reader maps
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished.open("xb") as out:
+            np.save(out, pairs)
+        unfinished.replace(file)
+    except OSError:
+        unfinished.unlink(missing_ok=True)  # where nothing can be kept, they are computed again
+    return pairs
+
+
+def _joined(parts: Sequence[Batch]) -> Batch:
     """Join batches of rows of one length, one after another.
 
     >>> one = make_batch(np.array([[5, 6]]), None)
-    >>> joined([one, one])["cu_seqlens"].tolist()
+    >>> _joined([one, one])["cu_seqlens"].tolist()
     [0, 2, 4]
     """
     whole: dict[str, Any] = {
@@ -290,10 +313,6 @@ def joined(parts: Sequence[Batch]) -> Batch:
     if "max_seqlen" in parts[0]:
         whole["max_seqlen"] = max(part["max_seqlen"] for part in parts)
     return cast("Batch", whole)
-
-
-def _is_positive(number: object) -> bool:
-    return isinstance(number, Integral) and int(number) > 0
 
 
 def _rows_of(batch_tokens: int | None, length: int) -> int:

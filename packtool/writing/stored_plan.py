@@ -6,6 +6,8 @@ stored ones; and those that `pack` would write for another epoch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -21,6 +23,7 @@ from packtool.options.pack import PackOptions
 from packtool.packing.plans import RenumberedPlan
 from packtool.plan import I64, Ints, Plan, Segments, between, index_type, offsets_of, ranges
 from packtool.selecting.mixture import passes_of
+from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.shuffling.partial import PartialPlan, rotations
 from packtool.shuffling.permutation import document_order
 from packtool.storage.names import SEGMENT
@@ -176,6 +179,15 @@ def stored_atom_size(dataset: PackedDataset) -> int | None:
         return None
     atom_size: int = dataset.manifest.options.get("atom_size", dataset.buckets[0].sequence_length)
     return atom_size
+
+
+def stored_shuffles(plans: Sequence[Plan], stored: Shuffle | None, *, seed: int, epoch: int) -> list[AtomShuffle]:
+    """Set up the shuffle of each bucket, from the order that it is stored in to that of a seed and epoch."""
+    wanted = atom_shuffles(plans, seed=seed, epoch=epoch)
+    if stored is None:
+        return wanted
+    before = atom_shuffles(plans, seed=stored.seed, epoch=stored.epoch)
+    return [replace(new, stored=old) for new, old in zip(wanted, before, strict=True)]
 
 
 class RotatedPlan(Plan):

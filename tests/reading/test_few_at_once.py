@@ -9,7 +9,7 @@ import pytest
 
 import packtool
 from packtool.errors import DataError
-from packtool.reading.orders import MAPPED
+from packtool.reading.recipe import MAPPED
 from tests.reading.opening import opened
 from tests.stores import write_store
 

@@ -1,0 +1,220 @@
+"""What opens a dataset: its place and an order. Rows are as stored, or in the order of a file or an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from packtool.errors import UsageError
+from packtool.places.cached import Cache, CachedPlace
+from packtool.places.local import LocalPlace
+from packtool.places.place import Place
+from packtool.places.store import StorePlace
+from packtool.places.typed import Typed, cache_directory, place_of
+from packtool.plan import I64
+from packtool.reading.rows import ReorderedRows, RepackedRows, RotatedRows, Rows
+from packtool.shuffling.atom import atom_shuffles
+from packtool.shuffling.bucket import batches
+from packtool.shuffling.partial import rotations
+from packtool.sizes import parse_bytes
+from packtool.storage.order import read_batches, read_order, require_orders
+from packtool.storage.packed import PackedDataset
+from packtool.storage.schema import PackedManifest
+from packtool.writing.stored_plan import (
+    RotatedPlan,
+    StoredPlan,
+    lane_of,
+    repacked_plans,
+    require_rotation,
+    stored_plans,
+    stored_shuffles,
+)
+from packtool.writing.stored_tokens import open_packed
+
+CACHE_BYTES = "32GiB"
+SHARDS, ROWS = "shards", "rows"
+MAPPED = 256
+"""Arrays of each kind that a process keeps mapped at once, in each bucket."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """An order that is computed, as ``packtool shuffle`` would.
+
+    Attributes:
+        number, seed: of the order.
+        batch_tokens: tokens in a batch, for a dataset of several lengths; None for the others.
+        drop_rest: rows that do not fill a batch are in none.
+        repack: documents are packed again, as ``packtool pack --epoch`` would.
+    """
+
+    number: int
+    seed: int
+    batch_tokens: int | None = None
+    drop_rest: bool = False
+    repack: bool = False
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What opens a dataset, here or in another process.
+
+    Attributes:
+        place: of the dataset.
+        order: place of an order; None for none.
+        dtype: of the tokens that are returned; None as stored.
+        epoch: an order to compute; None for none.
+        stores: places of the token stores of a dataset without tokens; none for where its manifest says.
+    """
+
+    place: Place
+    order: Place | None = None
+    dtype: str | None = None
+    epoch: Epoch | None = None
+    stores: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The rows of each length, and the batches of a dataset of several lengths, if it has any."""
+
+    manifest: PackedManifest
+    rows: list[Rows]
+    batches: npt.NDArray[Any] | None
+
+
+def training_place(typed: Typed, directory: str | Path | None, size: str | int, fetch: str) -> Place:
+    """Return the place of a dataset, which is the same everywhere on this machine.
+
+    Args:
+        typed: a path, a URL or a place.
+        directory: where files of a URL are kept; None for the user's cache directory.
+        size: of the dataset's arrays that stay there, in bytes or as "32GiB". The file that is being fetched counts;
+            those that processes have open while others took their place come on top.
+        fetch: `SHARDS` to keep whole files there; `ROWS` to read tokens and segments by ranges, which are not kept.
+
+    Raises:
+        UsageError: `fetch` is neither.
+
+    >>> training_place("s3://lab/packed", "/scratch", "1GiB", "shards").cache.limit
+    1073741824
+    """
+    if fetch not in (SHARDS, ROWS):
+        remedy = f'give "{SHARDS}" or "{ROWS}"'
+        raise UsageError("bad-option", f"{fetch!r} is not a known value", remedy=remedy, where="fetch")
+    limit = parse_bytes(size)
+    place = place_of(typed)
+    if isinstance(place, LocalPlace):
+        return LocalPlace(place.path.absolute())
+    if not isinstance(place, StorePlace):
+        return place
+    root = cache_directory() if directory is None else Path(directory)
+    cache = Cache(root / "datasets" / xxhash.xxh3_64_hexdigest(place.url.encode()), limit)
+    return CachedPlace(place, cache, ("tokens", "segments", "loss") if fetch == ROWS else ())
+
+
+def single(manifest: PackedManifest) -> bool:
+    """Return whether all rows have one length."""
+    return len(manifest.buckets) == 1 and not manifest.buckets[0].directory
+
+
+def read(recipe: Recipe) -> Opened:
+    """Open the rows that a recipe describes.
+
+    Raises:
+        DataError: it is missing, unfinished or damaged; the order was made for another dataset.
+        UsageError: not a packed dataset; not an order; the epoch can't be computed.
+    """
+    dataset = open_packed(recipe.place, recipe.stores, keep=MAPPED)
+    dtype = None if recipe.dtype is None else np.dtype(recipe.dtype)
+    if recipe.epoch is not None and recipe.epoch.repack:
+        return _repacked(dataset, recipe.epoch, dtype)
+    if recipe.order is not None:
+        return _in_order(dataset, recipe.order, dtype)
+    if recipe.epoch is not None:
+        return _in_epoch(dataset, recipe.epoch, dtype)
+    return Opened(dataset.manifest, [Rows(bucket, dtype) for bucket in dataset.buckets], dataset.batches())
+
+
+def _in_order(dataset: PackedDataset, place: Place, dtype: np.dtype[Any] | None) -> Opened:
+    """Return rows in the order of a file."""
+    manifest = dataset.manifest
+    order, orders = read_order(place, dataset.place)
+    if order.shuffle.method == "partial":
+        require_rotation(orders[0], order.shuffle, manifest, str(place))
+        return _rotated(dataset, orders[0], dtype)
+    plans = stored_plans(dataset, order.shuffle.atom_size, whole=False)
+    require_orders(place, order, orders, plans)
+    table = None if order.batches is None else read_batches(place, order.batches, manifest.buckets)
+    return _reordered(manifest, plans, orders, dtype, table)
+
+
+def _in_epoch(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None) -> Opened:
+    """Return rows in the computed order of an epoch, whatever order they are stored in."""
+    manifest, shuffle = dataset.manifest, dataset.manifest.shuffle
+    table = _batches(manifest, [(bucket.sequence_length, bucket.rows) for bucket in dataset.buckets], epoch)
+    if shuffle is not None and (shuffle.seed, shuffle.epoch) == (epoch.seed, epoch.number):
+        return Opened(manifest, [Rows(bucket, dtype) for bucket in dataset.buckets], table)
+    if shuffle is not None and shuffle.method == "partial":
+        drawn = rotations(shuffle.batch_size or 1, lane_of(manifest), seed=epoch.seed, epoch=epoch.number)
+        return _rotated(dataset, drawn, dtype)
+    plans = stored_plans(dataset, whole=False)
+    orders = [each.order() for each in stored_shuffles(plans, shuffle, seed=epoch.seed, epoch=epoch.number)]
+    return _reordered(manifest, plans, orders, dtype, table)
+
+
+def _reordered(
+    manifest: PackedManifest,
+    plans: Sequence[StoredPlan],
+    orders: Sequence[I64],
+    dtype: np.dtype[Any] | None,
+    table: npt.NDArray[Any] | None,
+) -> Opened:
+    rows = [ReorderedRows(plan, order, manifest.pad_id, dtype) for plan, order in zip(plans, orders, strict=True)]
+    return Opened(manifest, [*rows], table)
+
+
+def _rotated(dataset: PackedDataset, rotation: I64, dtype: np.dtype[Any] | None) -> Opened:
+    manifest, (stored,) = dataset.manifest, dataset.buckets
+    plan = RotatedPlan(StoredPlan(stored, whole=False), manifest, rotation)
+    return Opened(manifest, [RotatedRows(stored, plan, manifest.pad_id, dtype)], None)
+
+
+def _repacked(dataset: PackedDataset, epoch: Epoch, dtype: np.dtype[Any] | None) -> Opened:
+    """Pack rows again for an epoch, in its order."""
+    manifest = dataset.manifest
+    if not manifest.index_only:
+        raise UsageError(
+            "not-indexed",
+            "its rows are written with their tokens, so they can't be packed anew",
+            remedy="drop the tokens with packtool materialize --index-only, or pack with packtool pack --epoch",
+            where=str(dataset.place),
+        )
+    plans = repacked_plans(dataset, seed=epoch.seed, epoch=epoch.number)
+    shuffles = atom_shuffles(plans, seed=epoch.seed, epoch=epoch.number)
+    rows = [
+        RepackedRows(bucket, plan, shuffle.order(), dtype)
+        for bucket, plan, shuffle in zip(dataset.buckets, plans, shuffles, strict=True)
+    ]
+    table = _batches(manifest, [(plan.sequence_length, plan.rows) for plan in plans], epoch)
+    return Opened(manifest, [*rows], table)
+
+
+def _batches(manifest: PackedManifest, sizes: Sequence[tuple[int, int]], epoch: Epoch) -> npt.NDArray[Any] | None:
+    """Cut the rows of several lengths to the batches of an epoch."""
+    if single(manifest):
+        return None
+    if epoch.batch_tokens is None:
+        raise UsageError(
+            "missing-option",
+            "rows of several lengths need batches of one length each",
+            remedy="give batch_tokens, a multiple of every row length",
+            where="batch_tokens",
+        )
+    return batches(sizes, epoch.batch_tokens, keep_rest=not epoch.drop_rest, seed=epoch.seed, epoch=epoch.number)
