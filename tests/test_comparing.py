@@ -13,7 +13,7 @@ import pytest
 
 import packtool
 from packtool import comparing
-from packtool.commands.pack_options import check_options
+from packtool.commands.pack import check_options
 from packtool.comparing import PICTURED, Candidate, candidates, compare, sample_rows, spread_rows
 from packtool.engines import Processes, Worker
 from packtool.errors import UsageError

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,35 +22,36 @@ from packtool.writing.layout import BATCH_TOKENS, Layout
 from packtool.writing.sharing import save
 
 STEPS = 16
-"""That a task counts."""
+"""Steps that a task counts."""
 
 
 def count_rows(
     source: PackedBucket | Layout,
     tally: Tally,
     mixing: Mixing,
-    advance: Callable[[int], object] = lambda rows: None,
-    engine: Engine | None = None,
+    engine: Engine,
+    advance: Callable[[int], object],
 ) -> None:
-    """Add all rows to a tally and to how well they are mixed; both are new.
+    """Add all rows to a tally and to a measure of how well they are mixed; both are new.
 
     Args:
-        advance: told how many rows were counted.
         engine: counts; where it shares memory, this thread does.
+        advance: is called with the number of rows that were counted.
     """
     step = _rows_at_once(mixing.batch_size, tally.sequence_length)
-    if engine is None or engine.shares_memory:
-        for rows in _steps(source, 0, source.rows, step):
-            tally.add(rows)
-            mixing.add(rows)
-            advance(rows.groups)
+    rows = range(source.rows)
+    if engine.shares_memory:
+        for segments in _steps(source, rows, step):
+            tally.add(segments)
+            mixing.add(segments)
+            advance(segments.groups)
         return
-    tasks = [_Rows(first, min(first + STEPS * step, source.rows)) for first in range(0, source.rows, STEPS * step)]
+    tasks = [rows[first : first + STEPS * step] for first in rows[:: STEPS * step]]
     with temporary_directory() as folder:
-        task = save(_Count(source, tally, mixing, step), folder)
-        by_window = dict(engine.run(task, tasks, shared=task.file, on_advance=advance))
+        task = save(partial(_count, source, tally, mixing, step), folder)
+        by_task = dict(engine.run(task, tasks, shared=task.file, on_advance=advance))
     for number in range(len(tasks)):  # in order: sums of shares depend on it
-        counts, parts = by_window.pop(number)
+        counts, parts = by_task.pop(number)
         tally.include(counts)
         for part in parts:
             mixing.include(part)
@@ -84,7 +85,7 @@ def source_mix(
         if not rows.has_segments:
             return []
         mixing = SourceMixing(store_documents, rows.sequence_length, max(1, tokens // rows.sequence_length))
-        for segments in _steps(rows, 0, rows.rows, _rows_at_once(mixing.batch_size, rows.sequence_length)):
+        for segments in _steps(rows, range(rows.rows), _rows_at_once(mixing.batch_size, rows.sequence_length)):
             mixing.add(segments)
         rows.release()
         mixes.append(mixing.result())
@@ -104,35 +105,22 @@ def batch_tokens(sequence_lengths: Sequence[int], shuffle: Shuffle | None, batch
     return (batch_size or MIXING_BATCH) * max(sequence_lengths)
 
 
-class _Rows(NamedTuple):
-    """Rows ``first:last``."""
-
-    first: int
-    last: int
-
-
-@dataclass(frozen=True)
-class _Count:
-    """Counts rows in whatever process; tally and mixing are empty ones."""
-
-    source: PackedBucket | Layout
-    tally: Tally
-    mixing: Mixing
-    step: int
-
-    def __call__(self, rows: _Rows, worker: Worker) -> tuple[TallyCounts, list[RowsMix]]:
-        tally, parts, first = Tally(self.tally.lengths, self.tally.sequence_length), [], rows.first
-        for segments in _steps(self.source, rows.first, rows.last, self.step):
-            tally.add(segments)
-            parts.append(self.mixing.measure(segments, first))
-            first += segments.groups
-            worker.advance(segments.groups)
-        return tally.counts(), parts
+def _count(
+    source: PackedBucket | Layout, new: Tally, mixing: Mixing, step: int, rows: range, worker: Worker
+) -> tuple[TallyCounts, list[RowsMix]]:
+    """Count some rows in whatever process."""
+    tally, parts, first = Tally(new.lengths, new.sequence_length), [], rows.start
+    for segments in _steps(source, rows, step):
+        tally.add(segments)
+        parts.append(mixing.measure(segments, first))
+        first += segments.groups
+        worker.advance(segments.groups)
+    return tally.counts(), parts
 
 
-def _steps(source: PackedBucket | Layout, first: int, last: int, step: int) -> Iterator[Segments]:
-    for begin in range(first, last, step):
-        yield source.segments(begin, min(begin + step, last))
+def _steps(source: PackedBucket | Layout, rows: range, step: int) -> Iterator[Segments]:
+    for first in rows[::step]:
+        yield source.segments(first, min(first + step, rows.stop))
 
 
 def _rows_at_once(batch_size: int, sequence_length: int) -> int:

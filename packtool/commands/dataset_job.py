@@ -1,30 +1,53 @@
-"""One run of `pack` or `shuffle`: its input, output, engine and result."""
+"""One run of `pack`, `shuffle` or `materialize`: its inputs, output and result; and how to write rows of a corpus."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from packtool import __version__
+import msgspec
+from msgspec import UNSET
+
+from packtool import __version__, packing
 from packtool.clock import Clock
+from packtool.commands.count_rows import source_mix
 from packtool.commands.part import Part, engine_of, require_all
 from packtool.commands.places import fetch_inputs, in_part, places_to_write_from
-from packtool.commands.result import Result, previewed
+from packtool.commands.result import Result
+from packtool.metrics.ledger import balance
 from packtool.options.pack import PackArguments
 from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
 from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed
-from packtool.report.packed import read_report
+from packtool.plan import I64, Plan
+from packtool.report.packed import packed_sources, read_report, report_of_rows
 from packtool.report.schema import PackedReport
+from packtool.shuffling.atom import AtomShuffle
 from packtool.sizes import memory_granted
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import claim, key_of
+from packtool.storage.files import write_array
+from packtool.storage.names import CHOSEN, LENGTHS, bucket_directory
 from packtool.storage.output import Output
-from packtool.storage.schema import DatasetEntry, PackedManifest
+from packtool.storage.schema import (
+    Choice,
+    DatasetEntry,
+    InputEntry,
+    Options,
+    OrderManifest,
+    PackedManifest,
+    Shuffle,
+    packed_version,
+)
+from packtool.storage.token_store import Corpus
+from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.memory import Budget
+from packtool.writing.planning import bytes_of_plans
 from packtool.writing.shards import BucketJob, BucketWriter, ShardForm, Written
+from packtool.writing.source import StoreSource
+from packtool.writing.stored_tokens import relative_places
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -77,7 +100,7 @@ class DatasetJob:
         without_tokens = ["index-only"] if self.options.index_only else []
         key = key_of(__version__, *options, *without_tokens, self.input_entries())
         if self.options.dry_run:
-            return DatasetResult(**previewed(self.command, self.options, self.options.output, key, figures()))
+            return DatasetResult.previewed(self.command, self.options, self.options.output, key, figures())
         place = self.held.enter_context(
             claim(
                 self.options.output,
@@ -118,10 +141,26 @@ class DatasetJob:
         here = sum(map(share.has, range(written.pieces)))
         return DatasetResult(path=place.shown, part=Part(str(share), here, written.pieces))
 
-    def facts(self) -> dict[str, Any]:
-        """Return what goes into `run.json`."""
-        names = [place.name for place in self.inputs]
-        return {"inputs": names, "workers": self.budget.engine.workers, "written": self.clock.seconds()}
+    def finish(
+        self,
+        output: Output,
+        manifest: PackedManifest | OrderManifest,
+        report: PackedReport | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> DatasetResult:
+        """Publish what was written, and return the result.
+
+        Args:
+            facts: more of them for `run.json`.
+        """
+        run = {
+            "inputs": [place.name for place in self.inputs],
+            "workers": self.budget.engine.workers,
+            "written": self.clock.seconds(),
+            **(facts or {}),
+        }
+        output.finish(manifest, run)
+        return DatasetResult(path=output.shown, report=report, run=run)
 
 
 @contextmanager
@@ -155,3 +194,108 @@ def dataset_job(
             clock=clock,
             held=held,
         )
+
+
+def figures_of(corpus: Corpus, plans: Sequence[Plan], *, index_only: bool, segments: bool) -> dict[str, int]:
+    """Return what the rows of each plan would take, for a dry run."""
+    token_bytes = 0 if index_only else corpus.dtype.itemsize + corpus.has_loss
+    kept = corpus.stores[0].manifest.tokenizer_files
+    return {
+        "rows": sum(plan.rows for plan in plans),
+        "tokens": sum(plan.rows * plan.sequence_length for plan in plans),
+        "bytes": bytes_of_plans(plans, token_bytes, corpus.documents, kept, segments=segments),
+    }
+
+
+def write_corpus(
+    job: DatasetJob,
+    output: Output,
+    corpus: Corpus,
+    plans: Sequence[Plan],
+    shuffles: Sequence[AtomShuffle | None],
+    *,
+    strategy: str,
+    options: Options,
+    order: Shuffle | None,
+    choice: Choice | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> DatasetResult:
+    """Write the rows of each plan, and all that goes with them.
+
+    Args:
+        shuffles: of each plan's atoms; None keeps the plan's order.
+        strategy: its name.
+        options: as the manifest has them.
+        order: of the rows, as the manifest describes it.
+        choice: which documents `corpus` has, its file not written yet; None for each of them once.
+        facts: more of them for `run.json`.
+    """
+    index_only = job.options.index_only
+    lengths, pad_id, with_segments = corpus.lengths(), options["pad_id"], options["segments"]
+    multi_bucket = packing.strategy(strategy).multi_bucket
+    directories = [bucket_directory(plan.sequence_length) if multi_bucket else "" for plan in plans]
+    sources = [StoreSource(corpus, plan, pad_id) for plan in plans]
+    written = job.write(
+        output,
+        ShardForm(lengths, options["shard_tokens"], with_segments, with_tokens=not index_only),
+        [BucketJob(*each) for each in zip(directories, sources, shuffles, strict=True)],
+        (file for file in corpus.files() if not index_only or file.entry.name.startswith(("offsets", "loss"))),
+    )
+    if isinstance(written, DatasetResult):
+        return written
+    buckets, tallies = written.buckets, written.tallies
+    chosen = None if choice is None else choice.text()
+    trained = corpus.trained() if corpus.has_loss else None
+    ledger = balance(corpus.tokens, corpus.documents, plans, tallies, chosen, trained)
+    inputs = job.input_entries()
+    report = report_of_rows(
+        strategy=strategy,
+        options=options,
+        shuffle=order,
+        ledger=ledger,
+        tallies=tallies,
+        sources=packed_sources(inputs, corpus.store_documents, lengths, choice, trained=ledger.trained_stored),
+        source_mix=source_mix(output, buckets, corpus.dtype, corpus.store_documents, order),
+    )
+    manifest = PackedManifest(
+        strategy=strategy,
+        options=options,
+        shuffle=order,
+        inputs=inputs,
+        store_documents=corpus.store_documents,
+        tokenizer=corpus.tokenizer,
+        dtype=corpus.dtype.str,
+        pad_id=pad_id,
+        documents=corpus.documents,
+        choice=with_documents(choice, corpus.chosen if with_segments else None, output),
+        ledger=ledger,
+        lengths=write_array(output.staged / LENGTHS, lengths) if with_segments else None,
+        report=manifests.write_report(output.staged, report),
+        buckets=buckets,
+        tokenizer_files=_tokenizer_files(corpus, output),
+        **index_fields(job.inputs if index_only else None, output, has_loss=corpus.has_loss),
+    )
+    return job.finish(output, manifest, report, facts)
+
+
+def with_documents(choice: Choice | None, documents: I64 | None, output: Output) -> Choice | None:
+    """Write which stored document is behind each document, if that is known; return the choice with that file."""
+    if choice is None or documents is None:
+        return choice
+    return msgspec.structs.replace(choice, documents=write_array(output.staged / CHOSEN, documents))
+
+
+def index_fields(stores: Sequence[Place] | None, output: Output, *, has_loss: bool) -> dict[str, Any]:
+    """Return the version of a manifest, and where the stores of a dataset without tokens are, if it has any."""
+    return {
+        "format_version": packed_version(index_only=stores is not None, has_loss=has_loss),
+        "stores": UNSET if stores is None else relative_places(stores, output.place),
+    }
+
+
+def _tokenizer_files(corpus: Corpus, output: Output) -> list[InputEntry]:
+    """Copy the tokenizer of the stores from the first that has its files: all of them have the same one."""
+    for store in corpus.stores:
+        if entries := store.manifest.tokenizer_files:
+            return copy_tokenizer(store.place, entries, output.staged)
+    return []

@@ -71,24 +71,24 @@ class Check:
 
 def doctor() -> list[Check]:
     """Look at everything packtool needs; nothing is changed."""
-    checks = [
+    return [
         Check("packtool", "ok", f"{__version__} in {Path(__file__).parents[1]}"),
         Check("python", "ok", f"{platform.python_version()} at {sys.executable}"),
         Check("platform", "ok", f"{platform.platform()}, {available_cpus()} CPUs, {_memory()}"),
         _temporary(),
+        *(_package(name, purpose, "broken") for name, purpose in REQUIRED.items()),
+        *(_package(name, purpose, "missing") for name, purpose in OPTIONAL.items()),
+        _encoders(),
     ]
-    checks += [_package(name, purpose, how_to_install(name), "broken") for name, purpose in REQUIRED.items()]
-    checks += [_package(name, purpose, how_to_install(name), "missing") for name, purpose in OPTIONAL.items()]
-    return [*checks, _encoders()]
 
 
-def _package(name: str, purpose: str, remedy: str, absent: str) -> Check:
+def _package(name: str, purpose: str, absent: str) -> Check:
     module = MODULES.get(name, name)
     try:
         importlib.import_module(module)
     except ImportError as error:
-        broken = absent if isinstance(error, ModuleNotFoundError) and error.name == module else "broken"
-        return Check(name, broken, f"{error}; {purpose}", remedy)
+        state = absent if isinstance(error, ModuleNotFoundError) and error.name == module else "broken"
+        return Check(name, state, f"{error}; {purpose}", how_to_install(name))
     return Check(name, "ok", f"{metadata.version(name)}; {purpose}")
 
 
@@ -145,13 +145,13 @@ def doctor_of_tokenizer(source: str | Path) -> list[Check]:
         recipe = recipe.instead(failed)
     model = tokenizer.spec["model"].get("type")
     entries, below = len(tokenizer.vocab), tokenizer.vocab_size
-    checks = [
+    return [
         Check("tokenizer", "ok", f"{source}: {model}, {entries:,} entries, ids below {below:,}"),
         Check("encoder", "ok", f"{recipe.encoder}: {recipe.why}"),
         Check("long documents", "ok", "in pieces" if recipe.cut else "whole: memory grows with the longest one"),
         _eos(tokenizer.vocab, tokenizer.configs, tokenizer.spec),
+        *measured,
     ]
-    return checks + measured
 
 
 def _eos(vocab: Mapping[str, int], configs: list[Mapping[str, Any]], spec: Mapping[str, Any]) -> Check:
@@ -192,6 +192,7 @@ def _measured(data: bytes, recipe: EncoderRecipe) -> tuple[list[Check], str]:
     name = recipe.encoder
     if name == "tokenizers":
         return checks, ""
+    remedy = "tokenizers is used instead, which is only slower"
     try:
         began = time.process_time()
         fast = load_encoder(recipe, data)
@@ -199,11 +200,10 @@ def _measured(data: bytes, recipe: EncoderRecipe) -> tuple[list[Check], str]:
         ids, each = fast.encode(texts)
         rate = amount / (time.process_time() - loaded)
     except PacktoolError as error:
-        failed = Check(name, "missing", error.what, "tokenizers is used instead, which is only slower")
-        return [*checks, failed], error.what
+        return [*checks, Check(name, "missing", error.what, remedy)], error.what
     if not (np.array_equal(ids, expected) and np.array_equal(each, lengths)):
         what = "other ids than tokenizers"
-        return [*checks, Check(name, "broken", what, "tokenizers is used instead, which is only slower")], what
+        return [*checks, Check(name, "broken", what, remedy)], what
     what = f"{rate:.1f} MB per CPU second at first, loaded and probed in {loaded - began:.2f}; the same ids"
     return [*checks, Check(name, "ok", what)], ""
 

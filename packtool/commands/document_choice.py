@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -14,7 +14,8 @@ import numpy.typing as npt
 import xxhash
 
 from packtool.arrays import IN_MEMORY, Arrays, blocks
-from packtool.commands.document_list import listed_documents, read_list
+from packtool.commands.document_origins import listed_documents
+from packtool.commands.inputs import read_file
 from packtool.errors import UsageError
 from packtool.options.declare import flag
 from packtool.options.documents import DocumentOptions
@@ -32,10 +33,8 @@ from packtool.selecting.mixture import (
     weights_of,
 )
 from packtool.selecting.subsets import first_of_each, held_out, in_shard, sampled
-from packtool.storage.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut
+from packtool.storage.schema import NOT_DRAWN, Choice, ChosenSource, LeftOut, Options
 from packtool.storage.token_store import Corpus, TokenStore
-from packtool.temporary import temporary_directory
-from packtool.writing.memory import Budget
 
 Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint8]
@@ -54,24 +53,20 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Chosen:
-    """The documents taken of the stores.
+    """The documents taken of the stores: all of them, once, unless there is a choice.
 
     Attributes:
         choice: its account, for the manifest.
         passes: the documents of each store.
     """
 
-    choice: Choice
-    passes: Sequence[Passes]
+    choice: Choice | None = None
+    passes: Sequence[Passes] | None = None
 
-
-@contextmanager
-def choosing(
-    corpus: Corpus, options: DocumentOptions, row_length: int, budget: Budget, whole: int | None = None
-) -> Iterator[Chosen | None]:
-    """Choose documents as `choose` does; arrays that might exceed the memory granted lie on disk during the block."""
-    with temporary_directory() as work, budget.arrays_for(corpus.documents, work) as arrays:
-        yield choose(corpus, options, row_length, arrays, whole)
+    @property
+    def options(self) -> list[Options]:
+        """The options that chose, of which the key of an output is made."""
+        return [] if self.choice is None else [self.choice.options]
 
 
 def require_distinct(stores: Sequence[Place]) -> None:
@@ -116,7 +111,7 @@ def check_choice(options: DocumentOptions) -> None:
         what = f"{options.holdout} holds out all documents"
         raise UsageError("nothing-chosen", what, remedy="hold out less", where="--holdout")
     if options.exclude is not None:
-        read_list(options.exclude)
+        read_file(options.exclude)
 
 
 def choose(
@@ -125,35 +120,31 @@ def choose(
     row_length: int | None = None,
     arrays: Arrays = IN_MEMORY,
     whole: int | None = None,
-) -> Chosen | None:
-    """Choose documents of the corpus, as the options ask; None where they ask for nothing.
+) -> Chosen:
+    """Choose documents of the corpus, as the options say.
 
     Args:
         options: that `check_choice` took.
-        row_length: width of the intervals of lengths that a sample is drawn from, unless the options say it.
+        row_length: width of the intervals of lengths that a sample is drawn from, unless the options give it.
         arrays: makes those that are as long as the corpus.
-        whole: leave out conversations of more tokens; None for none.
+        whole: leave out conversations of more tokens than this; None to leave none out.
 
     Raises:
-        UsageError: weights or shares of other stores, or documents that leave nothing.
-        DataError: the list of exclusions can't be read, or names what there is not.
+        UsageError: weights or shares of other stores, or options that leave no document.
+        DataError: the list of exclusions can't be read, or names a document that no store has.
     """
-    excluded = None if options.exclude is None else read_list(options.exclude)
+    excluded = None if options.exclude is None else read_file(options.exclude)
     asked = _asked(options, row_length, excluded)
     if whole is not None:
         asked["too_long"] = "drop"
     if not asked:
-        return None
+        return Chosen()
     stores = corpus.stores
-    longest = [_least(options.max_tokens, whole if store.manifest.conversations else None) for store in stores]
-    if arrays is not IN_MEMORY:
-        corpus.work_in(arrays)
+    corpus.work_in(arrays)
     names = names_of([store.place for store in stores])
     weights = weights_of(options.mix, names, shares=options.tokens is not None)
-    ends = np.cumsum([store.documents for store in stores])[:-1]
-    lengths: list[Ints] = np.split(corpus.stored_lengths(), ends)  # read once: what is chosen is looked up in them
-    interval = asked.get("sample_interval", 0)
-    reasons = _documents_left(stores, names, lengths, options, excluded, longest, interval, arrays)
+    lengths: list[Ints] = np.split(corpus.stored_lengths(), _ends(stores))
+    reasons = _reasons(stores, lengths, options, excluded, whole, asked.get("sample_interval", 0), arrays)
     counts = [_count(codes, sizes) for codes, sizes in zip(reasons, lengths, strict=True)]
     left = {name: int(each[1, 0]) for name, each in zip(names, counts, strict=True)}
     if options.temperature is not None:
@@ -162,7 +153,7 @@ def choose(
         asked["mix"] = [str(weights[name]) for name in names]  # in the order of the stores, whatever they are called
     epochs = epochs_of(weights, left, asked.get("tokens"), Fraction(options.max_epochs))
     chosen = [
-        passes(sizes, arrays.filled(len(codes), np.bool_, partial(_is_left, codes)), epochs[name], options.seed, arrays)
+        _passes(sizes, codes, epochs[name], options.seed, arrays)
         for sizes, codes, name in zip(lengths, reasons, names, strict=True)
     ]
     sources = [
@@ -174,13 +165,9 @@ def choose(
     return Chosen(Choice(options=asked, sources=sources, documents=None), chosen)
 
 
-def _least(*limits: int | None) -> int | None:
-    return min((limit for limit in limits if limit is not None), default=None)
-
-
-def _is_left(codes: Codes, a: int, b: int) -> Mask:
-    left: Mask = codes[a:b] == 0
-    return left
+def _passes(lengths: Ints, codes: Codes, epochs: Fraction, seed: int, arrays: Arrays) -> Passes:
+    left = arrays.filled(len(codes), np.bool_, lambda a, b: codes[a:b] == 0)
+    return passes(lengths, left, epochs, seed, arrays)
 
 
 def _count(codes: Codes, lengths: Ints) -> I64:
@@ -216,15 +203,14 @@ def _source(
 def _nothing_left(sources: Sequence[ChosenSource], options: DocumentOptions) -> UsageError:
     """Return the error for a choice that leaves nothing; it names the option that took the most."""
     total = sum(source.documents for source in sources)
-    taken: dict[str, int] = {}
+    taken = Counter({NOT_DRAWN: 0})
     for source in sources:
-        for reason, left_out in source.left_out.items():
-            taken[reason] = taken.get(reason, 0) + left_out.documents
-    worst = max(taken, key=lambda reason: taken[reason], default=NOT_DRAWN)
+        taken.update({reason: left_out.documents for reason, left_out in source.left_out.items()})
+    [(worst, most)] = taken.most_common(1)
     if worst == "other_side" and options.part == "holdout":
         what = f"{options.holdout} holds out none of the {total:,} documents"
         return UsageError("nothing-chosen", what, remedy="hold out more, or a number of documents", where="--holdout")
-    what = f"no document is left: it takes {taken.get(worst, 0):,} of the {total:,} documents"
+    what = f"no document is left: it takes {most:,} of the {total:,} documents"
     return UsageError("nothing-chosen", what, remedy="ask for less of it", where={**REASONS, NOT_DRAWN: "--mix"}[worst])
 
 
@@ -261,23 +247,21 @@ def names_of(stores: Sequence[Place]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(store) for store in stores]
 
 
-def _documents_left(
+def _reasons(
     stores: Sequence[TokenStore],
-    names: Sequence[str],
     lengths: Sequence[Ints],
     options: DocumentOptions,
     listed: bytes | None,
-    longest: Sequence[int | None],
+    whole: int | None,
     interval: int,
     arrays: Arrays,
 ) -> list[Codes]:
     """Give each document of each store 0 if it may be packed, else the number of its reason in `REASONS`, from 1.
 
     Args:
-        names: of the stores, for messages.
-        lengths: of their documents.
+        lengths: of the documents of each store.
         listed: contents of the list of exclusions.
-        longest: of each store, the tokens above which a document is too long.
+        whole: most tokens of a conversation.
         interval: of lengths, for a sample.
         arrays: makes those that are as long as the corpus.
     """
@@ -285,8 +269,8 @@ def _documents_left(
     origins = [store.origins(arrays) for store in stores] if by_text or listed is not None else []
     hashes = [each["hash"] for each in origins] if by_text else []
     excluded = [] if listed is None else listed_documents(stores, origins, listed, str(options.exclude))
-    first = _first(hashes, excluded) if options.drop_duplicates else []
-    held = [] if options.holdout is None else _held_out(hashes, lengths, names, options, arrays)
+    first = _first(stores, hashes, excluded) if options.drop_duplicates else []
+    held = [] if options.holdout is None else _held_out(stores, hashes, lengths, options, arrays)
     number, shards = (int(each) for each in (options.shard_of or "1/1").split("/"))
 
     def removed(store: int, part: slice) -> Iterator[tuple[str, Mask]]:
@@ -294,8 +278,10 @@ def _documents_left(
             yield "excluded", excluded[store][part]
         if options.min_tokens is not None:
             yield "too_short", lengths[store][part] < options.min_tokens
-        if (most := longest[store]) is not None:
-            yield "too_long", lengths[store][part] > most
+        if options.max_tokens is not None:
+            yield "too_long", lengths[store][part] > options.max_tokens
+        if whole is not None and stores[store].manifest.conversations:
+            yield "too_long", lengths[store][part] > whole
         if first:
             yield "duplicates", ~first[store][part]
         if held:
@@ -323,19 +309,21 @@ def _code(reason: str) -> int:
     return 1 + list(REASONS).index(reason)
 
 
-def _first(hashes: Sequence[npt.NDArray[np.uint64]], excluded: Sequence[Mask]) -> list[Mask]:
+def _first(
+    stores: Sequence[TokenStore], hashes: Sequence[npt.NDArray[np.uint64]], excluded: Sequence[Mask]
+) -> list[Mask]:
     """Mark the documents that are the first with their text among all that are not excluded."""
     every = np.concatenate(hashes)
     left = ~np.concatenate(excluded) if excluded else np.ones(len(every), np.bool_)
     first = np.zeros(len(left), np.bool_)
     first[left] = first_of_each(every[left])
-    return np.split(first, _ends(hashes))
+    return np.split(first, _ends(stores))
 
 
 def _held_out(
+    stores: Sequence[TokenStore],
     hashes: Sequence[npt.NDArray[np.uint64]],
     lengths: Sequence[Ints],
-    names: Sequence[str],
     options: DocumentOptions,
     arrays: Arrays,
 ) -> list[Mask]:
@@ -350,13 +338,14 @@ def _held_out(
         held = [arrays.filled(len(each), np.bool_, partial(drawn, store)) for store, each in enumerate(hashes)]
     else:
         every = np.concatenate(hashes), np.concatenate(lengths)
-        held = np.split(held_out(*every, seed=seed, documents=asked.documents, tokens=asked.tokens), _ends(hashes))
-    for mask, name in zip(held, names, strict=True):
+        held = np.split(held_out(*every, seed=seed, documents=asked.documents, tokens=asked.tokens), _ends(stores))
+    for mask, name in zip(held, names_of([store.place for store in stores]), strict=True):
         if len(mask) and mask.all():
             what = f"{options.holdout} holds out all {len(mask):,} documents of {name}"
             raise UsageError("nothing-chosen", what, remedy="hold out less", where="--holdout")
     return held
 
 
-def _ends(parts: Sequence[npt.NDArray[Any]]) -> I64:
-    return np.cumsum([len(part) for part in parts])[:-1]
+def _ends(stores: Sequence[TokenStore]) -> I64:
+    """Return where the documents of each store but the last end among those of all stores."""
+    return np.cumsum([store.documents for store in stores])[:-1]

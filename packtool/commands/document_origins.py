@@ -1,9 +1,9 @@
-"""Trace documents of a packed dataset to their origin, through the stores it was packed from."""
+"""Trace documents of a packed dataset to their origin, and find documents by it: by id, or by input file and line."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from packtool.errors import UsageError
+from packtool.errors import DataError, UsageError
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.typed import Typed, places_of
@@ -76,11 +76,73 @@ def require_same_stores(dataset: PackedDataset, stores: Sequence[Typed]) -> None
         raise UsageError("other-stores", f"packed from other stores ({names})", remedy=remedy, where="--store")
 
 
+def file_and_line(text: str) -> tuple[str, int] | None:
+    """Parse FILE:LINE; None for anything else.
+
+    >>> file_and_line("web/a.jsonl:17"), file_and_line("web/a.jsonl")
+    (('web/a.jsonl', 17), None)
+    """
+    file, _, line = text.rpartition(":")
+    return (file, int(line)) if file and line.isdecimal() and len(line) < 20 and int(line) < 1 << 63 else None
+
+
+def listed_documents(
+    stores: Sequence[TokenStore], origins: Sequence[npt.NDArray[Any]], listed: bytes, where: str
+) -> list[npt.NDArray[np.bool_]]:
+    """Mark the documents of each store that a list names, each by its id or by FILE:LINE.
+
+    Args:
+        origins: of the documents of each store, as `TokenStore.origins` has them.
+        listed: contents of the list.
+        where: the list lies, for messages.
+
+    Raises:
+        DataError: it names a document that no store has.
+    """
+    marked = [np.zeros(store.documents, np.bool_) for store in stores]
+    lines = {line.strip(): n for n, line in enumerate(listed.decode("utf-8", "replace").splitlines(), 1)}
+    lines.pop("", None)
+    ids: set[str] = set()
+    for store, mask in zip(stores, marked, strict=True):
+        if store.id_field is not None:
+            documents = store.with_ids(list(lines))
+            mask[documents] = True
+            ids |= set(store.column(store.id_field).take(documents).to_pylist())
+    wanted: dict[str, dict[int, int]] = {}  # file: record: line of the list
+    for entry, line in lines.items():
+        if entry in ids:
+            continue
+        if (parsed := file_and_line(entry)) is None:
+            remedy = "name each document by its id, or by its input file and line, such as web/a.jsonl:17"
+            raise DataError("bad-list", f"{entry!r} is not a document", remedy=remedy, where=f"{where}:{line}")
+        file, record = parsed
+        wanted.setdefault(file, {}).setdefault(record, line)
+    for file, records in wanted.items():
+        found: set[int] = set()
+        for store, origin, mask in zip(stores, origins, marked, strict=True):
+            documents = _from_records(store, origin, file, records)
+            mask[documents] = True
+            found |= set(origin["record"][documents].tolist())
+        for record, line in records.items():
+            if record not in found:
+                what = f"no store has a document {file}:{record}"
+                remedy = "take it out of the list, or check the name: it is relative to the input of tokenize"
+                raise DataError("bad-list", what, remedy=remedy, where=f"{where}:{line}")
+    return marked
+
+
+def _from_records(store: TokenStore, origins: npt.NDArray[Any], file: str, records: Collection[int]) -> I64:
+    """Find the documents of a store that came from these records of a file."""
+    numbers = [number for number, entry in enumerate(store.manifest.inputs) if entry.name == file]
+    documents = np.flatnonzero(np.isin(origins["file"], numbers)) if numbers else np.empty(0, np.int64)
+    found: I64 = documents[np.isin(origins["record"][documents], np.array(list(records), np.uint64))]
+    return found
+
+
 class Origins:
     """File and record of each document of a packed dataset.
 
     Args:
-        dataset: the dataset.
         stores: those that it was packed from, in the same order.
 
     Raises:
@@ -119,16 +181,39 @@ class Origins:
         identifier: str | None = self._ids[source][stored].as_py()
         return identifier
 
-    def with_id(self, wanted: str) -> I64 | None:
-        """Find the documents of the dataset with this id: none, one, or several; None if no store has it."""
-        stored = [store.with_ids([wanted]) for store in self._stores]
-        if not sum(map(len, stored)):
-            return None
+    def documents(self, record: str) -> I64:
+        """Find the documents of the dataset with this id, else those from this FILE:LINE.
+
+        Returns:
+            Their numbers: none where it was left out, several after several passes.
+
+        Raises:
+            UsageError: no store has the id or the file, or it is not FILE:LINE.
+        """
+        stored = [store.with_ids([record]) for store in self._stores]
+        if not any(map(len, stored)):
+            stored = self._at(record)
         return np.concatenate([self._packed(source, each) for source, each in enumerate(stored)])
 
-    def has_ids(self) -> bool:
-        """Return whether a store has kept ids."""
-        return any(store.id_field is not None for store in self._stores)
+    def _at(self, record: str) -> list[I64]:
+        """Find the documents of each store that came from FILE:LINE."""
+        parsed = file_and_line(record)
+        if parsed is None or not parsed[1]:
+            if any(store.id_field is not None for store in self._stores):
+                what = f"no store has a document with the id {record!r}"
+                remedy = "check it, or give FILE:LINE, such as web/a.jsonl:17"
+                raise UsageError("unknown-id", what, remedy=remedy, where="ID")
+            remedy = "write it like web/a.jsonl:17; stores made with --id-field can be asked for ids, too"
+            raise UsageError("bad-record", f"{record!r} is not FILE:LINE", remedy=remedy, where="FILE:LINE")
+        file, line = parsed
+        stored = [
+            _from_records(store, origins, file, [line])
+            for store, origins in zip(self._stores, self._origins, strict=True)
+        ]
+        if not any(entry.name == file for store in self._stores for entry in store.manifest.inputs):
+            remedy = "name it as the manifest of the store does, relative to the input of tokenize"
+            raise UsageError("unknown-file", f"no store has an input {file!r}", remedy=remedy, where="FILE:LINE")
+        return stored
 
     def _stored(self, document: int) -> tuple[int, int]:
         """Store and number in it of a document of the dataset."""
@@ -139,24 +224,5 @@ class Origins:
     def _packed(self, source: int, stored: I64) -> I64:
         """Return the numbers in the dataset of a store's documents, once for each time they were packed."""
         here = stored if self._chosen is None else np.flatnonzero(np.isin(self._chosen[source], stored))
-        numbers: I64 = (here + self._firsts[source]).astype(np.int64)
+        numbers: I64 = here + self._firsts[source]
         return numbers
-
-    def documents(self, file: str, record: int) -> I64:
-        """Find the documents of the dataset that came from a record: none, one, or several after several passes.
-
-        Raises:
-            UsageError: no store has the file.
-        """
-        documents = [np.empty(0, np.int64)]
-        known = False
-        for source, (store, origins) in enumerate(zip(self._stores, self._origins, strict=True)):
-            for number, entry in enumerate(store.manifest.inputs):
-                if entry.name == file:
-                    known = True
-                    stored = np.flatnonzero((origins["file"] == number) & (origins["record"] == record))
-                    documents.append(self._packed(source, stored))
-        if not known:
-            remedy = "name it as the manifest of the store does, relative to the input of tokenize"
-            raise UsageError("unknown-file", f"no store has an input {file!r}", remedy=remedy, where="FILE:LINE")
-        return np.concatenate(documents).astype(np.int64)

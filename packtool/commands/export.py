@@ -11,7 +11,7 @@ from msgspec import UNSET
 from packtool.clock import Clock
 from packtool.commands.document_choice import Chosen, check_choice, choose
 from packtool.commands.places import fetch_inputs, places_to_write_from
-from packtool.commands.result import Result, previewed
+from packtool.commands.result import Result
 from packtool.engines import Processes, Worker
 from packtool.errors import DataError
 from packtool.exchange import format_named
@@ -25,14 +25,13 @@ from packtool.options.exchange import ExportArguments
 from packtool.options.names import EXPORTS
 from packtool.options.signature import takes
 from packtool.places.place import Place
-from packtool.places.typed import Typed
 from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import claim, key_of
 from packtool.storage.output import Output
 from packtool.storage.pieces import Pieces
-from packtool.storage.schema import ExportManifest, PackedManifest, StoreManifest
+from packtool.storage.schema import Choice, ExportManifest, PackedManifest, StoreManifest
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer
 from packtool.writing.input_check import InputCheck
@@ -69,35 +68,35 @@ def export(options: ExportArguments) -> ExportResult:
 
 def _export(source: Place, stores: Sequence[Place], options: ExportArguments) -> ExportResult:
     clock = Clock()
-    chosen = format_named(options.format, EXPORTS)
-    choice = _choice(source, options)
-    contents = contents_of(source, None if choice is None else choice.passes[0].documents(), stores)
-    chosen.check(contents)
-    asked = [] if choice is None else [choice.choice.options]
-    key = key_of("export", chosen.name, manifests.input_entry(source), *asked)
+    format = format_named(options.format, EXPORTS)
+    chosen = _choose(source, options)
+    documents = None if chosen.passes is None else chosen.passes[0].documents()
+    contents = contents_of(source, documents, stores)
+    format.check(contents)
+    key = key_of("export", format.name, manifests.input_entry(source), *chosen.options)
     if options.dry_run:
-        each = chosen.dtype(contents).itemsize if chosen.bytes_per_token is None else chosen.bytes_per_token(contents)
+        each = format.dtype(contents).itemsize if format.bytes_per_token is None else format.bytes_per_token(contents)
         kept = manifests.read(source).tokenizer_files  # type: ignore[union-attr]
         size = round(contents.tokens * each) + 8 * contents.sequences + sum(entry.bytes for entry in kept)
         figures = {contents.kind: contents.sequences, "tokens": contents.tokens, "bytes": size}
-        return ExportResult(**previewed("export", options, options.output, key, figures))
-    with claim(options.output, "export", options, key=key, inputs=[str(source)]) as place:
-        if place.finished:
-            manifest = manifests.read(place.place)
+        return ExportResult.previewed("export", options, options.output, key, figures)
+    with claim(options.output, "export", options, key=key, inputs=[str(source)]) as output:
+        if output.finished:
+            manifest = manifests.read(output.place)
             assert isinstance(manifest, ExportManifest)
-            return ExportResult(path=place.shown, manifest=manifest, run=manifests.read_run(place.place), kept=True)
+            return ExportResult(path=output.shown, manifest=manifest, run=manifests.read_run(output.place), kept=True)
         fetch_inputs([source], quiet=options.quiet)
         with InputCheck(dict(enumerate(contents.files() if options.check_input else ()))) as check:
-            files = _write(place, chosen, contents, check, quiet=options.quiet)
+            files = _write(output, format, contents, check, quiet=options.quiet)
             check.require_sound()
-        manifest = _manifest(source, chosen, contents, files, place.staged, choice)
+        manifest = _manifest(source, format, contents, files, output.staged, chosen.choice)
         run = {"inputs": [source.name], "written": clock.seconds()}
-        place.finish(manifest, run)
-        return ExportResult(path=place.shown, manifest=manifest, run=run)
+        output.finish(manifest, run)
+        return ExportResult(path=output.shown, manifest=manifest, run=run)
 
 
-def _choice(source: Typed, options: ExportArguments) -> Chosen | None:
-    """Choose documents of a store; None for all of them, and for rows.
+def _choose(source: Place, options: ExportArguments) -> Chosen:
+    """Choose documents of a store.
 
     Raises:
         UsageError: documents of a packed dataset are chosen, which are packed already.
@@ -107,19 +106,19 @@ def _choice(source: Typed, options: ExportArguments) -> Chosen | None:
         return choose(Corpus([source]), options)
     what, remedy = "only documents of a token store can be chosen", "choose them when they are packed"
     refuse(options, declared(DocumentOptions), what, remedy)
-    return None
+    return Chosen()
 
 
-def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck, *, quiet: bool) -> list[Written]:
+def _write(output: Output, format: Format, contents: Contents, check: InputCheck, *, quiet: bool) -> list[Written]:
     """Write all files, and keep the parts that an earlier run finished if they are still intact."""
-    assert chosen.part is not None
-    write, directory = chosen.part, ExportDirectory(output.staged)
-    itemsize = chosen.dtype(contents).itemsize
+    assert format.part is not None
+    write, directory = format.part, ExportDirectory(output.staged)
+    itemsize = format.dtype(contents).itemsize
     parts = {part.number: part for part in contents.parts}
-    pieces = Pieces(output, "part", list[Written], lambda _, done: (output.staged, () if chosen.shared else done))
+    pieces = Pieces(output, "part", list[Written], lambda _, done: (output.staged, () if format.shared else done))
 
     def held(part: Part, done: list[Written]) -> bool:
-        if not chosen.shared:
+        if not format.shared:
             return all(directory.holds(file, None) or output.holds(output.staged, file) for file in done)
         return all(directory.holds(file, part.first_token * itemsize) for file in done)
 
@@ -135,30 +134,30 @@ def _write(output: Output, chosen: Format, contents: Contents, check: InputCheck
             by_part[number] = done
             bar.advance(parts[number].tokens * itemsize)
     files = [file for number in sorted(by_part) for file in by_part[number]]
-    last = chosen.finish(directory, contents, files) if chosen.finish else []
-    return last if chosen.shared else files + last
+    last = format.finish(directory, contents, files) if format.finish else []
+    return last if format.shared else files + last
 
 
 def _manifest(
-    source: Typed, chosen: Format, contents: Contents, files: list[Written], staged: Path, choice: Chosen | None
+    source: Place, format: Format, contents: Contents, files: list[Written], staged: Path, choice: Choice | None
 ) -> ExportManifest:
     """Make the manifest, once the files hold all of the source."""
     _require_counts(files, contents, str(source))
     base = manifests.read(source)
     assert isinstance(base, StoreManifest | PackedManifest)
     return ExportManifest(
-        exported_as=chosen.name,
+        exported_as=format.name,
         input=manifests.input_entry(source),
         tokenizer=base.tokenizer,
-        dtype=chosen.dtype(contents).str,
+        dtype=format.dtype(contents).str,
         sequence_lengths=contents.row_lengths,
         sequences=contents.sequences,
         tokens=contents.tokens,
         padding=contents.padding,
-        lost=chosen.lost(contents),
+        lost=format.lost(contents),
         files=files,
         tokenizer_files=copy_tokenizer(source, base.tokenizer_files, staged),
-        choice=UNSET if choice is None else choice.choice,
+        choice=UNSET if choice is None else choice,
     )
 
 

@@ -10,10 +10,8 @@ import numpy as np
 
 from packtool.commands.document_origins import Origins, stores_of
 from packtool.commands.places import places_to_read, result_path
-from packtool.errors import UsageError
 from packtool.options.inspecting import FindArguments
 from packtool.options.signature import takes
-from packtool.plan import I64
 from packtool.storage.packed import PackedDataset
 
 
@@ -64,24 +62,8 @@ def find(options: FindArguments) -> FindResult:
     """
     with places_to_read(options.path) as [place], places_to_read(options.store) as given:
         dataset = PackedDataset(place)
-        documents = _documents(Origins(dataset, given or stores_of(dataset, ())), options.record)
-        segments = _segments(dataset, documents.tolist())
-    return FindResult(result_path(options.path), options.record, documents.tolist(), segments)
-
-
-def _documents(origins: Origins, record: str) -> I64:
-    """Find the documents with this id, else those of this file and line."""
-    documents = origins.with_id(record)
-    if documents is not None:
-        return documents
-    file, _, line = record.rpartition(":")
-    if file and line.isdecimal() and 0 < int(line) < 1 << 63:
-        return origins.documents(file, int(line))
-    if origins.has_ids():
-        remedy = "check it, or give FILE:LINE, such as web/a.jsonl:17"
-        raise UsageError("unknown-id", f"no store has a document with the id {record!r}", remedy=remedy, where="ID")
-    remedy = "write it like web/a.jsonl:17; stores made with --id-field can be asked for ids, too"
-    raise UsageError("bad-record", f"{record!r} is not FILE:LINE", remedy=remedy, where="FILE:LINE")
+        documents = Origins(dataset, given or stores_of(dataset, ())).documents(options.record).tolist()
+        return FindResult(result_path(options.path), options.record, documents, _segments(dataset, documents))
 
 
 def _segments(dataset: PackedDataset, documents: Sequence[int]) -> list[FoundSegment]:

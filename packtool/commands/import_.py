@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec import UNSET
 
 from packtool.clock import Clock
-from packtool.commands.result import StoreResult, previewed
+from packtool.commands.result import StoreResult
 from packtool.engines import Threads
 from packtool.errors import DataError, UsageError
 from packtool.exchange import format_named
@@ -63,13 +62,14 @@ def import_(options: ImportArguments) -> ImportResult:
     clock = Clock()
     chosen = format_named(options.format, IMPORTS)
     inputs = [options.inputs] if isinstance(options.inputs, str | Path) else list(options.inputs)
-    files = [file for each in inputs for file in _files(Path(each), chosen)]
+    paths = list(map(Path, inputs))
+    files = [file for path in paths for file in _files(path, chosen)]
     if not options.ids_only:
-        _require_documents([Path(each) for each in inputs])
-    info, tokenizer = _tokenizer([Path(each) for each in inputs], options)
-    says_loss = chosen.says_loss
+        _require_documents(paths)
+    info, tokenizer = _tokenizer(paths, options)
     dtype = np.dtype(options.dtype or token_dtype(info.vocab_size))
     read = ReadOptions(dtype.newbyteorder("<"), options.field, options.ids_only)
+    says_loss = chosen.says_loss
     with_loss = says_loss is not None and any(says_loss(file, read) for file in files)
     recorded: dict[str, Any] = {"format": chosen.name, "dtype": read.dtype.str, "field": read.field}
     recorded["ids_only"] = read.ids_only or None
@@ -77,13 +77,12 @@ def import_(options: ImportArguments) -> ImportResult:
     identity = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in every]
     key = key_of("import", recorded, info, identity)
     if options.dry_run:
-        figures = {"files": len(files), "input_bytes": sum(size for _, size, _ in identity)}
-        documents, figures["tokens"] = estimate(files, chosen, read, info.eos_id, info.vocab_size)
-        figures["bytes"] = figures["tokens"] * token_dtype(info.vocab_size).itemsize
-        figures["bytes"] += figures["tokens"] * with_loss
-        figures["bytes"] += documents * OFFSET.itemsize + sum(map(len, tokenizer.values()))
-        figures["bytes"] += 2 * HEADER_BYTES * (len(files) + figures["tokens"] // SHARD_TOKENS)
-        return ImportResult(**previewed("import", options, options.output, key, figures, ("tokens", "bytes")))
+        documents, tokens = estimate(files, chosen, read, info.eos_id, info.vocab_size)
+        size = tokens * (token_dtype(info.vocab_size).itemsize + with_loss) + documents * OFFSET.itemsize
+        size += 2 * HEADER_BYTES * (len(files) + tokens // SHARD_TOKENS) + sum(map(len, tokenizer.values()))
+        read_bytes = sum(size for _, size, _ in identity)
+        figures = {"files": len(files), "input_bytes": read_bytes, "tokens": tokens, "bytes": size}
+        return ImportResult.previewed("import", options, options.output, key, figures, ("tokens", "bytes"))
     with claim(options.output, "import", options, key=key, inputs=[*inputs, *every]) as place:
         if place.finished:
             counts = manifests.read_as(place.place, StoreManifest).counts
@@ -94,9 +93,7 @@ def import_(options: ImportArguments) -> ImportResult:
             if not Pieces(place, "file", ImportedFile).numbers():
                 place.discard()  # nothing that a resumed run could use
             raise
-        manifest = msgspec.structs.replace(
-            _manifest(every, done, info, recorded), tokenizer_files=write_tokenizer(place.staged, tokenizer)
-        )
+        manifest = _manifest(every, done, info, recorded, write_tokenizer(place.staged, tokenizer))
         run = {"written": clock.seconds()}
         place.finish(manifest, run)
         return ImportResult(path=place.shown, counts=manifest.counts, run=run)
@@ -133,7 +130,11 @@ def _read_all(
 
 
 def _manifest(
-    files: list[Path], done: list[ImportedFile], info: TokenizerInfo, recorded: dict[str, Any]
+    files: list[Path],
+    done: list[ImportedFile],
+    info: TokenizerInfo,
+    recorded: dict[str, Any],
+    tokenizer_files: list[InputEntry],
 ) -> StoreManifest:
     shards: list[TokenShard] = []
     first = 0
@@ -159,6 +160,7 @@ def _manifest(
         dtype=token_dtype(info.vocab_size).str,
         counts=counts,
         shards=shards,
+        tokenizer_files=tokenizer_files,
     )
 
 

@@ -5,23 +5,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
-from packtool.commands.dataset_job import DatasetResult, dataset_job
-from packtool.commands.document_choice import choosing, require_distinct
-from packtool.commands.pack_options import check_options, conversations_whole, describe, padding_id
-from packtool.commands.staging_limit import warn_of_scatter
-from packtool.commands.write_corpus import write_corpus
+from packtool import packing
+from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job, figures_of, write_corpus
+from packtool.commands.document_choice import check_choice, choose, require_distinct
+from packtool.commands.places import warn_of_scatter
 from packtool.engines import Threads
+from packtool.errors import DataError, UsageError
+from packtool.options.declare import names_recorded
 from packtool.options.pack import PackArguments
 from packtool.options.signature import takes
+from packtool.packing import Strategy
+from packtool.packing.bins.optimize import load_solver
+from packtool.packing.strategy import check, mixes
 from packtool.selecting.mixture import Passes
 from packtool.shuffling.atom import atom_shuffles
-from packtool.storage.schema import Shuffle
+from packtool.sizes import plural
+from packtool.storage.schema import Options, Shuffle, TokenizerInfo
 from packtool.storage.token_store import Corpus
 from packtool.temporary import temporary_directory
-from packtool.writing.memory import Budget
-from packtool.writing.planning import bytes_of_plans, planned
+from packtool.writing.planning import planned
 
 log = logging.getLogger(__name__)
 
@@ -36,71 +41,149 @@ def pack(options: PackArguments) -> DatasetResult:
     """
     from importlib.metadata import version  # reads mail headers, which takes long to load
 
-    chosen = check_options(options)
-    strategy = options.strategy
+    strategy = check_options(options)
     with dataset_job("pack", options, options.stores) as job:
         require_distinct(job.inputs)
         corpus = Corpus(job.inputs)
-        described = describe(chosen, options, padding_id(options.pad_token, corpus.tokenizer))
-        record = (
-            Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=options.epoch)
-            if options.shuffle
-            else None
-        )
-        longest = options.sequence_length or max(options.buckets)
-        whole = conversations_whole(corpus, options, chosen)
-        with choosing(corpus, options, longest, job.budget, whole) as documents:
-            choice = None if documents is None else documents.choice
-            passes = None if documents is None else documents.passes
-            place = job.begin(
-                strategy,
+        described = _describe(strategy, options, padding_id(options.pad_token, corpus.tokenizer))
+        order = None
+        if options.shuffle:
+            order = Shuffle(method="atom", atom_size=options.atom_size, seed=options.seed, epoch=options.epoch)
+        whole = _most_of_conversation(corpus, options, strategy)
+        row_length = options.sequence_length or max(options.buckets)
+        with temporary_directory() as work, job.budget.arrays_for(corpus.documents, work) as arrays:
+            chosen = choose(corpus, options, row_length, arrays, whole)
+            output = job.begin(
+                strategy.name,
                 described,
-                record,
+                order,
                 version("scipy") if options.optimize else None,
-                *([] if choice is None else [choice.options]),
-                figures=lambda: _figures(corpus, strategy, options, job.budget, passes),
+                *chosen.options,
+                figures=lambda: _figures(job, corpus, options, chosen.passes),
             )
-            if isinstance(place, DatasetResult):
-                return place
-            with planned(strategy, corpus, options, job.budget, place.scratch, passes, options.epoch) as plans:
+            if isinstance(output, DatasetResult):
+                return output
+            with planned(
+                strategy.name, corpus, options, job.budget, output.scratch, chosen.passes, options.epoch
+            ) as plans:
                 if job.budget.in_order and not options.index_only:
                     warn_of_scatter(corpus, plans)
-                facts: dict[str, Any] = {"planned": job.clock.seconds()}
-                log.info("%s: %d documents planned in %.1f s", strategy, corpus.documents, facts["planned"]["wall"])
+                seconds = job.clock.seconds()
+                log.info("%s: %d documents planned in %.1f s", strategy.name, corpus.documents, seconds["wall"])
+                facts: dict[str, Any] = {"planned": seconds}
                 if proven := [plan.least_rows for plan in plans if plan.least_rows is not None]:
                     facts["least_rows"] = sum(proven)
                 return write_corpus(
                     job,
-                    place,
+                    output,
                     corpus,
                     plans,
-                    atom_shuffles(plans, seed=options.seed, epoch=options.epoch)
-                    if options.shuffle
-                    else [None] * len(plans),
-                    strategy=strategy,
-                    multi_bucket=chosen.multi_bucket,
+                    atom_shuffles(plans, seed=options.seed, epoch=options.epoch) if order else [None] * len(plans),
+                    strategy=strategy.name,
                     options=described,
-                    record=record,
+                    order=order,
+                    choice=chosen.choice,
                     facts=facts,
-                    choice=choice,
                 )
 
 
 def _figures(
-    corpus: Corpus, strategy: str, options: PackArguments, budget: Budget, passes: Sequence[Passes] | None
+    job: DatasetJob, corpus: Corpus, options: PackArguments, passes: Sequence[Passes] | None
 ) -> dict[str, int]:
-    """Return what would be written, for a dry run."""
-    kept, itemsize = corpus.stores[0].manifest.tokenizer_files, corpus.dtype.itemsize + corpus.has_loss
-    budget = replace(budget, engine=Threads(budget.engine.workers))
+    """Return what would be written, for a dry run, which starts no cluster."""
+    budget = replace(job.budget, engine=Threads(job.budget.engine.workers))
     with (
         temporary_directory() as work,
-        planned(strategy, corpus, options, budget, work, passes, options.epoch) as plans,
+        planned(options.strategy, corpus, options, budget, work, passes, options.epoch) as plans,
     ):
-        return {
-            "documents": corpus.documents,
-            "rows": sum(plan.rows for plan in plans),
-            "tokens": sum(plan.rows * plan.sequence_length for plan in plans),
-            "bytes": bytes_of_plans(
-                plans, 0 if options.index_only else itemsize, corpus.documents, kept, segments=options.segments
-            ),
-        }
+        figures = figures_of(corpus, plans, index_only=options.index_only, segments=options.segments)
+        return {"documents": corpus.documents, **figures}
+
+
+def check_options(options: PackArguments) -> Strategy:
+    """Check that options fit together; return the strategy.
+
+    Raises:
+        UsageError: they make no sense, do not fit together, or need a package that is not installed.
+    """
+    strategy = packing.strategy(options.strategy)
+    check(strategy, options)
+    check_choice(options)
+    if options.index_only and not options.segments:
+        what, remedy = "a dataset without tokens is its segment table", "leave one of the two out"
+        raise UsageError("bad-option", what, remedy=remedy, where="--index-only")
+    if options.optimize:
+        load_solver()
+    return strategy
+
+
+def _most_of_conversation(corpus: Corpus, options: PackArguments, strategy: Strategy) -> int | None:
+    """Return the length in tokens above which conversations are dropped; None to drop none.
+
+    Raises:
+        UsageError: the strategy would cut conversations, and that was not asked for; or there are none.
+        DataError: one is too long for a row, and nothing says what to do with it.
+    """
+    stores = [store for store in corpus.stores if store.manifest.conversations]
+    if not stores and options.too_long != "error":
+        remedy = "leave it out; --max-tokens leaves out texts"
+        raise UsageError("bad-option", "no store holds conversations", remedy=remedy, where="--too-long")
+    if not stores or options.too_long == "cut":
+        return None
+    if not strategy.whole:
+        what = f"{strategy.name} cuts documents that would fit a row, and {stores[0].place} holds conversations"
+        remedy = "give bfd, ffd, first-fit-shuffle or padding, or --too-long cut"
+        raise UsageError("conversations-cut", what, remedy=remedy, where="--strategy")
+    row = min(options.atom, options.row_length)
+    if options.too_long == "drop":
+        return row
+    for store in stores:
+        lengths = store.lengths()
+        longer = lengths > row
+        if options.max_tokens is not None:
+            longer &= lengths <= options.max_tokens
+        if longer.any():
+            count = plural(int(longer.sum()), "conversation")
+            what = f"{count} of {store.documents:,} do not fit a row of {row:,} tokens"
+            remedy = f"give --too-long drop or cut, or longer rows: the longest has {int(lengths.max()):,} tokens"
+            raise DataError("conversations-too-long", what, remedy=remedy, where=str(store.place))
+    return None
+
+
+def padding_id(token: str | int | None, tokenizer: TokenizerInfo) -> int:
+    """Return the id of the padding token: EOS unless another is given by id, or by the text of an added token."""
+    if token is None:
+        return tokenizer.eos_id
+    if isinstance(token, str) and token in tokenizer.added_tokens:
+        return tokenizer.added_tokens[token]
+    if str(token).isdecimal():
+        number = int(token)
+        if number < tokenizer.vocab_size:
+            return number
+        remedy = f"give an id below {tokenizer.vocab_size}"
+        raise UsageError("bad-option", f"{number} is out of range", remedy=remedy, where="--pad-token")
+    known = ", ".join(tokenizer.added_tokens) or "none"
+    what = f"{token!r} is not an added token of the tokenizer (it has: {known})"
+    raise UsageError("unknown-token", what, remedy="give one of them, or an id", where="--pad-token")
+
+
+def _describe(strategy: Strategy, options: PackArguments, pad_id: int) -> Options:
+    """Describe the options that the output depends on for the manifest, in full, so that no default is left to guess.
+
+    An atom size that was not given is left out: atoms are rows.
+    """
+    described: Options = {}
+    for name in names_recorded(PackArguments, strategy.name):
+        value = mixes(strategy, options) if name == "mix_rows" else options.in_effect(name)
+        if name == "pad_token":
+            described["pad_id"] = pad_id
+        elif name in ("mix_rows", "even_cost"):
+            if value:  # not mentioned otherwise, as in datasets written before there was a choice
+                described[name] = True
+        elif value is not None and (name != "window_tokens" or strategy.windowed):
+            described[name] = str(value) if isinstance(value, Fraction) else value
+    if options.epoch:
+        described["epoch"] = options.epoch
+    if strategy.random or "mix_rows" in described or options.epoch:
+        described["seed"] = options.seed
+    return described

@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+import numpy as np
 import xxhash
 
-from packtool.commands.staging_limit import limit_of
 from packtool.engines import available_cpus
-from packtool.options.shared import MovingRows
+from packtool.errors import UsageError
+from packtool.options.exchange import ExportArguments
+from packtool.options.pack import PackArguments
+from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
 from packtool.places.cached import Cache, CachedPlace, fetch_all
 from packtool.places.local import LocalPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
 from packtool.places.typed import Typed, cache_directory, place_of, places_of
+from packtool.plan import Plan
+from packtool.sizes import free_bytes, parse_bytes, show_bytes
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import not_shared
 from packtool.storage.names import UNFINISHED
 from packtool.storage.schema import InputEntry, listed
+from packtool.storage.token_store import Corpus
 from packtool.temporary import temporary_directory
+from packtool.warnings import warn
 
-if TYPE_CHECKING:
-    from packtool.options.exchange import ExportArguments
-    from packtool.options.pack import PackArguments
-    from packtool.options.shuffle import MaterializeArguments, ShuffleArguments
-
-Written: TypeAlias = "PackArguments | ShuffleArguments | MaterializeArguments | ExportArguments"
-"""What commands take that make a dataset of others."""
+Writing: TypeAlias = PackArguments | ShuffleArguments | MaterializeArguments | ExportArguments
+"""The arguments of commands that make a dataset of others."""
 READ_BYTES = 4 << 30
-"""Arrays that a command keeps on disk that reads a dataset of a store and writes none, beside those it has open."""
+"""Most bytes of arrays to keep on disk for a command that only reads a dataset of a store, beside those it has open."""
+_SAMPLE = 256
+"""Consecutive units that are looked at together."""
+_SHARD_FILE = re.compile(r"(.*?)[a-z_]+(-\d+)\.npy")
 
 
 @contextmanager
@@ -53,7 +60,7 @@ def places_to_read(given: Typed | Sequence[Typed], *, ranged: Sequence[str] = ()
 
 
 @contextmanager
-def places_to_write_from(options: Written, *given: Typed | Sequence[Typed]) -> Iterator[list[list[Place]]]:
+def places_to_write_from(options: Writing, *given: Typed | Sequence[Typed]) -> Iterator[list[list[Place]]]:
     """Yield the places of datasets that a command makes another one of, group by group.
 
     What lies in stores is copied to the staging directory, and stays there after a failure from which the output can be
@@ -67,7 +74,7 @@ def places_to_write_from(options: Written, *given: Typed | Sequence[Typed]) -> I
     if not stores:
         yield groups
         return
-    if isinstance(options, MovingRows) and options.task is not None:
+    if not isinstance(options, ExportArguments) and options.task is not None:
         raise not_shared()
     cache = _staging_cache(options, stores)
     cache.recheck()
@@ -81,16 +88,48 @@ def places_to_write_from(options: Written, *given: Typed | Sequence[Typed]) -> I
     cache.remove()
 
 
-def _staging_cache(options: Written, stores: Sequence[Place]) -> Cache:
+def _staging_cache(options: Writing, stores: Sequence[Place]) -> Cache:
     """Make the directory that a command's inputs are copied to, until it ends."""
     root = cache_directory() if options.staging is None else Path(options.staging)
     directory = root / "inputs" / xxhash.xxh3_64_hexdigest("\n".join(sorted(map(str, stores))).encode())
-    if not isinstance(options, MovingRows):
+    if isinstance(options, ExportArguments):
         return Cache(directory)
     cluster = options.scheduler is not None
     workers = options.workers or available_cpus()
     limit = limit_of(stores, root, options.staging_limit, workers, shared=cluster)
     return Cache(directory, limit, uuid.uuid4().hex if cluster else "")
+
+
+def limit_of(places: Sequence[Place], root: Path, given: str | int | None, workers: int, *, shared: bool) -> int | None:
+    """Decide how much of a command's inputs to keep at a time; None for all of them, which are fetched whole.
+
+    Args:
+        places: of the inputs.
+        root: the staging directory.
+        given: bytes for them; None for half of what is free there.
+        workers: that read at the same time.
+        shared: workers are processes of a cluster, each with an equal part of it, and fetch for themselves.
+
+    Raises:
+        UsageError: that is too little for as many shards as are read at the same time.
+    """
+    limit = free_bytes(root) // 2 if given is None else parse_bytes(given)
+    sizes = {(str(place), each.name): each.bytes for place in places for each in listed(manifests.read(place))}
+    if sum(sizes.values()) <= limit and not shared:
+        return None
+    shards: Counter[tuple[str, ...]] = Counter()
+    for (url, name), size in sizes.items():
+        if (match := _SHARD_FILE.fullmatch(name)) is not None:
+            shards[url, *match.groups()] += size
+    needed = workers * max(shards.values(), default=0)
+    if needed > limit:
+        raise UsageError(
+            "staging-too-small",
+            f"{show_bytes(limit)} are too little for {workers} workers that read a shard each",
+            remedy=f"give at least {show_bytes(needed)}, on a disk with as much room, or fewer --workers",
+            where="--staging-limit",
+        )
+    return limit // workers if shared else limit
 
 
 def _copied(place: Place, cache: Cache, ranged: Sequence[str] = ()) -> Place:
@@ -118,3 +157,29 @@ def result_path(typed: Typed) -> Path | str:
     """Return the path or URL by which a result names its dataset."""
     place = place_of(typed)
     return place.path if isinstance(place, LocalPlace) else str(place)
+
+
+def warn_of_scatter(corpus: Corpus, plans: Sequence[Plan]) -> None:
+    """Warn if consecutive rows hold documents from so many shards that shards will be fetched again and again."""
+    places = [store.place for store in corpus.stores]
+    limits = [place.cache.limit for place in places if isinstance(place, CachedPlace)]
+    limit = min((each for each in limits if each is not None), default=None)
+    spread = max((_spread(corpus, plan) for plan in plans), default=0) * corpus.dtype.itemsize
+    if limit is not None and spread > limit:
+        warn(
+            "shards-fetched-again",
+            f"rows that follow each other hold documents from {show_bytes(spread)} of tokens, of which "
+            f"{show_bytes(limit)} may lie here, so shards are fetched again and again",
+            remedy="allow more, or plan less together with --window-tokens, which changes the rows",
+            where="--staging-limit",
+        )
+
+
+def _spread(corpus: Corpus, plan: Plan) -> int:
+    """Measure how far apart the documents of consecutive units lie, in tokens: the largest distance in some samples."""
+    most = 0
+    for first in np.linspace(0, max(0, plan.units - _SAMPLE), 8).astype(np.int64).tolist():
+        document = plan.segments(np.arange(first, min(first + _SAMPLE, plan.units))).document
+        if (document >= 0).any():
+            most = max(most, int(np.ptp(corpus.locate(document[document >= 0]))))
+    return most

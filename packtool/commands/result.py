@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from packtool.commands.part import Part
 from packtool.commands.places import result_path
@@ -92,6 +92,29 @@ class Result:
     kept: bool = False
     part: Part | None = None
 
+    @classmethod
+    def previewed(
+        cls,
+        command: str,
+        options: Writing,
+        output: Typed,
+        key: str,
+        figures: dict[str, int],
+        estimated: Sequence[str] = ("bytes",),
+        files: Sequence[SeenFile] = (),
+    ) -> Self:
+        """Return the result of a dry run.
+
+        Args:
+            key: of the options and inputs, to tell whether work of the same kind lies at the output.
+            figures, estimated, files: as `Preview` has them.
+        """
+        path, found = result_path(output), lies_at(place_of(output), command, key)
+        preview = Preview(
+            command, path, found, figures, tuple(estimated), list(files), options.staging, options.overwrite
+        )
+        return cls(path=path, preview=preview)
+
     def held(self) -> object:
         """Summarise an output in a few words."""
         return ""
@@ -113,29 +136,3 @@ class StoreResult(Result):
 
     def held(self) -> object:
         return ", ".join(plural(self.counts[name], name[:-1]) for name in ("documents", "tokens") if self.counts)
-
-
-def previewed(
-    command: str,
-    options: Writing,
-    output: Typed,
-    key: str,
-    figures: dict[str, int],
-    estimated: Sequence[str] = ("bytes",),
-    files: Sequence[SeenFile] = (),
-) -> dict[str, Any]:
-    """Return path and preview of the result of a dry run.
-
-    Args:
-        key: of what the output depends on; tells whether work of the same kind lies there.
-        figures: what would be written.
-        estimated: names of the figures that are estimates.
-        files: that would be read.
-    """
-    path, status = result_path(output), lies_at(place_of(output), command, key)
-    return {
-        "path": path,
-        "preview": Preview(
-            command, path, status, figures, tuple(estimated), list(files), options.staging, options.overwrite
-        ),
-    }

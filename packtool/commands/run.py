@@ -6,6 +6,7 @@ import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from packtool import config, packing, shuffling
 from packtool.clock import Clock
 from packtool.commands import pipeline
 from packtool.commands.document_choice import names_of, require_distinct
-from packtool.commands.pack_options import check_options, padding_id
+from packtool.commands.pack import check_options, padding_id
 from packtool.commands.pipeline import Stage
 from packtool.commands.result import Preview
 from packtool.engines import available_cpus
@@ -35,8 +36,6 @@ from packtool.tokenizing.load import load
 from packtool.warnings import PacktoolWarning
 
 log = logging.getLogger(__name__)
-
-DIFFERS = ("resume-differs", "nothing-to-resume")
 
 
 @dataclass(frozen=True)
@@ -174,35 +173,32 @@ def _tokenizer(store: str, stage: Stage | None) -> TokenizerInfo:
 
 def _do(stage: Stage, options: dict[str, Any], overwrite: bool) -> StageResult:
     clock = Clock()
-    function = _function(stage.name)
+    function = partial(_function(stage.name), *stage.arguments(), **options)
     if stage.output is None:
         for name in pipeline.REPORT_FILES:
             if name in options:
                 Path(options[name]).parent.mkdir(parents=True, exist_ok=True)
-        return StageResult(stage, "done", result=function(*stage.arguments(), **options), seconds=_wall(clock))
+        result = function()
+        return StageResult(stage, "done", clock.seconds()["wall"], result)
     try:
-        result = function(*stage.arguments(), **options, resume=True)
+        result = function(resume=True)
     except UsageError as error:
-        if error.code not in DIFFERS:
+        if error.code not in ("resume-differs", "nothing-to-resume"):
             raise
         if not overwrite:
             remedy = "give --overwrite to make it anew, or another --output"
             raise UsageError(error.code, error.what, remedy=remedy, where=error.where) from None
-        result = function(*stage.arguments(), **options, overwrite=True)
-    state = "kept" if result.kept else "done"
-    log.info("%s: %s in %.1f s", stage.output, state, _wall(clock))
-    return StageResult(stage, state, _wall(clock), result)
-
-
-def _wall(clock: Clock) -> float:
-    return clock.seconds()["wall"]
+        result = function(overwrite=True)
+    state, seconds = "kept" if result.kept else "done", clock.seconds()["wall"]
+    log.info("%s: %s in %.1f s", stage.output, state, seconds)
+    return StageResult(stage, state, seconds, result)
 
 
 def _preview(stage: Stage, options: dict[str, Any], before: Sequence[StageResult], overwrite: bool) -> StageResult:
     """Preview a stage, as far as that is possible before the stages it needs have run."""
-    changing = [r.stage.output for r in before if r.state != "would keep"]
     if stage.output is None:
         return StageResult(stage, "would do")
+    changing = [result.stage.output for result in before if result.state != "would keep"]
     if any(path in changing for path in stage.needs):
         occupied = look(place_of(stage.output)).names
         sizes = [_bytes(result) for result in before if result.stage.output in stage.needs]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ from packtool.writing.stored_tokens import open_packed
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+Decode: TypeAlias = Callable[[list[int]], str | None]
+
 
 @takes(ShowArguments)
 def show(options: ShowArguments) -> Row:
@@ -37,21 +39,16 @@ def show(options: ShowArguments) -> Row:
         DataError: the dataset is missing or damaged.
     """
     with places_to_read(options.path) as [place], places_to_read(options.store) as stores:
-        return _row(open_packed(place, stores), stores, options)
-
-
-def _row(dataset: PackedDataset, stores: Sequence[Place], options: ShowArguments) -> Row:
-    chosen = _bucket(dataset, options.bucket)
-    row = options.row
-    number = row + chosen.rows if row < 0 else row
-    if not 0 <= number < chosen.rows:
-        raise UsageError(
-            "bad-row", f"{row} is not among its {chosen.rows:,} rows", remedy="give a number from 0", where="--row"
-        )
-    decode = _Decoder(_tokenizer(dataset, options.tokenizer))
-    origins, missing = _origins(dataset, stores)
-    segments = _segments(dataset, chosen, number, decode, origins)
-    return Row(result_path(options.path), number, chosen.rows, chosen.sequence_length, segments, missing)
+        dataset = open_packed(place, stores)
+        bucket = _bucket(dataset, options.bucket)
+        row = options.row + bucket.rows if options.row < 0 else options.row
+        if not 0 <= row < bucket.rows:
+            what = f"{options.row} is not among its {bucket.rows:,} rows"
+            raise UsageError("bad-row", what, remedy="give a number from 0", where="--row")
+        decode = _decoder(dataset, options.tokenizer)
+        origins, missing = _origins(dataset, stores)
+        segments = _segments(dataset, bucket, row, decode, origins)
+        return Row(result_path(options.path), row, bucket.rows, bucket.sequence_length, segments, missing)
 
 
 def _origins(dataset: PackedDataset, stores: Sequence[Place]) -> tuple[Origins | None, list[str]]:
@@ -76,6 +73,14 @@ def _bucket(dataset: PackedDataset, wanted: int | None) -> PackedBucket:
     return by_length[wanted]
 
 
+def _decoder(dataset: PackedDataset, source: str | Path | None) -> Decode:
+    """Return what decodes ids to text, special tokens included; to None where there is no tokenizer."""
+    tokenizer = _tokenizer(dataset, source)
+    if tokenizer is None:
+        return lambda ids: None
+    return lambda ids: str(tokenizer.decode(ids, skip_special_tokens=False))
+
+
 def _tokenizer(dataset: PackedDataset, source: str | Path | None) -> Tokenizer | None:
     from packtool.tokenizing.encoders import reference_tokenizer
     from packtool.tokenizing.load import load
@@ -96,18 +101,8 @@ def _tokenizer(dataset: PackedDataset, source: str | Path | None) -> Tokenizer |
     )
 
 
-class _Decoder:
-    """Ids to text, special tokens included; None without a tokenizer."""
-
-    def __init__(self, tokenizer: Tokenizer | None) -> None:
-        self._tokenizer = tokenizer
-
-    def __call__(self, ids: list[int]) -> str | None:
-        return None if self._tokenizer is None else str(self._tokenizer.decode(ids, skip_special_tokens=False))
-
-
 def _segments(
-    dataset: PackedDataset, bucket: PackedBucket, row: int, decode: _Decoder, origins: Origins | None
+    dataset: PackedDataset, bucket: PackedBucket, row: int, decode: Decode, origins: Origins | None
 ) -> list[RowSegment]:
     tokens: list[int] = bucket.tokens(row, row + 1)[0].tolist()
     loss = None if bucket.loss is None else bucket.loss.tokens(row, row + 1)[0]
@@ -152,7 +147,7 @@ def _segments(
     return out
 
 
-def _runs(tokens: list[int], loss: npt.NDArray[np.uint8] | None, decode: _Decoder) -> list[Run]:
+def _runs(tokens: list[int], loss: npt.NDArray[np.uint8] | None, decode: Decode) -> list[Run]:
     """Return the runs of tokens that train and that do not, in turn; none if all train."""
     if loss is None:
         return []

@@ -1,23 +1,64 @@
-"""`shuffle`: reorder a packed dataset, or apply the partial shuffle to a token store."""
+"""`shuffle`: reorder the rows of a packed dataset, or write those of a token store in the order of the partial shuffle.
+
+The atoms of a packed dataset are permuted, and its rows are written, or the order alone. The partial shuffle cuts the
+stream of a store into lanes and rotates each of them; an order of its rows says how far.
+"""
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from packtool import shuffling
-from packtool.commands.dataset_job import DatasetJob, DatasetResult, dataset_job
-from packtool.commands.shuffle_packed import require_atoms, with_batches, write_order, write_rows
-from packtool.commands.shuffle_store import write_partial, write_rotation
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from packtool import __version__, shuffling
+from packtool.arrays import IN_MEMORY, Arrays
+from packtool.commands.count_rows import source_mix
+from packtool.commands.dataset_job import (
+    DatasetJob,
+    DatasetResult,
+    dataset_job,
+    figures_of,
+    index_fields,
+    with_documents,
+    write_corpus,
+)
+from packtool.commands.document_origins import stores_of
 from packtool.errors import UsageError
+from packtool.metrics.ledger import require_counted
+from packtool.metrics.mixing import BatchMix
+from packtool.metrics.tally import Tally
 from packtool.options.check import check_ranks, check_taken
+from packtool.options.pack import PackArguments
 from packtool.options.shared import DEFAULT_SEED
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
-from packtool.shuffling import Method
+from packtool.packing.strategy import require_fit
+from packtool.report.packed import read_report, report_of_rows
+from packtool.report.schema import PackedReport
+from packtool.shuffling import Method, partial
+from packtool.shuffling.atom import AtomShuffle, atom_shuffles
+from packtool.shuffling.balance import dealt_order, pairs_of
+from packtool.shuffling.bucket import batches
 from packtool.storage import manifest as manifests
+from packtool.storage.files import NpyWriter, write_array
+from packtool.storage.names import BATCHES, LENGTHS, ORDER_FILE
 from packtool.storage.packed import PackedDataset
-from packtool.storage.schema import Manifest, PackedManifest, Shuffle, StoreManifest
+from packtool.storage.schema import Manifest, OrderManifest, PackedManifest, Shuffle, StoreManifest, listed
+from packtool.storage.segment_table import no_segments
+from packtool.storage.token_store import Corpus
+from packtool.storage.tokenizer_files import copy_tokenizer
+from packtool.writing.input_check import InputCheck
+from packtool.writing.planning import ORDER_REST_BYTES, REST_BYTES
+from packtool.writing.shards import BucketJob, ShardForm
+from packtool.writing.source import PackedSource
+from packtool.writing.stored_plan import StoredPlan, lane_of, stored_atom_size, stored_plans
 from packtool.writing.stored_tokens import open_packed
+from packtool.writing.two_passes import order_parts
 
 
 @takes(ShuffleArguments)
@@ -31,46 +72,42 @@ def shuffle(options: ShuffleArguments) -> DatasetResult:
         UsageError: options that make no sense, or that this dataset can't do.
         DataError: the source is missing, unfinished or damaged, or the disk is full.
     """
-    chosen = shuffling.method(options.method)
-    check_taken(options, "--method", chosen.name)
-    with dataset_job("shuffle", options, options.source, options.store) as job:
-        return _shuffled(job, chosen, options)
-
-
-def _shuffled(job: DatasetJob, chosen: Method, options: ShuffleArguments) -> DatasetResult:
-    [source] = job.inputs
-    manifest = manifests.read(source)
-    _require_kind(chosen, manifest, str(source), order_only=options.order_only)
-    record = Shuffle(
-        method=chosen.name,
-        atom_size=options.atom_size,
-        seed=_seed(options.seed, manifest),
-        epoch=options.epoch,
-        batch_size=options.batch_size,
-        ranks=options.ranks,
-        global_batch=options.global_batch,
-    )
+    method = shuffling.method(options.method)
+    check_taken(options, "--method", method.name)
     if not options.order_only and (options.ranks, options.global_batch) != (None, None):
         what, remedy = "only an order is dealt to ranks", 'add --order-only, or read with Loader(balance="step")'
         raise UsageError("option-not-taken", what, remedy=remedy, where="--ranks")
     check_ranks(options.ranks, options.global_batch, "deal rows to ranks")
-    if chosen.source == "store":
-        assert options.sequence_length is not None
+    with dataset_job("shuffle", options, options.source, options.store) as job:
+        [source] = job.inputs
+        manifest = manifests.read(source)
+        _require_kind(method, manifest, str(source), order_only=options.order_only)
+        record = Shuffle(
+            method=method.name,
+            atom_size=options.atom_size,
+            seed=_seed(options.seed, manifest),
+            epoch=options.epoch,
+            batch_size=options.batch_size,
+            ranks=options.ranks,
+            global_batch=options.global_batch,
+        )
+        if method.source == "store":
+            assert options.sequence_length is not None
+            if options.order_only:
+                return _write_rotations(job, PackedDataset(source), record, options.sequence_length)
+            return _write_partial(job, record, options.sequence_length, options.remainder or "drop")
+        dataset = PackedDataset(source)
+        if not options.order_only and (dataset.manifest.index_only or options.index_only):
+            dataset = open_packed(source, job.stores)
+        _require_atoms(dataset, options.atom_size)
+        if options.atom_size is None:
+            record = msgspec.structs.replace(record, atom_size=dataset.manifest.options.get("atom_size"))
+        table = None
+        if options.batch_tokens is not None:
+            record, table = _with_batches(dataset, record, options.batch_tokens, keep_rest=options.remainder != "drop")
         if options.order_only:
-            return write_rotation(job, PackedDataset(source), record, options.sequence_length)
-        return write_partial(job, record, options.sequence_length, options.remainder or "drop")
-    dataset = PackedDataset(source)
-    if not options.order_only and (dataset.manifest.index_only or options.index_only):
-        dataset = open_packed(source, job.stores)
-    require_atoms(dataset, options.atom_size)
-    if options.atom_size is None:
-        record = msgspec.structs.replace(record, atom_size=dataset.manifest.options.get("atom_size"))
-    table = None
-    if options.batch_tokens is not None:
-        record, table = with_batches(dataset, record, options.batch_tokens, keep_rest=options.remainder != "drop")
-    if options.order_only:
-        return write_order(job, dataset, record, table)
-    return write_rows(job, dataset, record, table)
+            return _write_order(job, dataset, record, table)
+        return write_rows(job, dataset, record, table)
 
 
 def _seed(given: int | None, manifest: Manifest) -> int:
@@ -106,3 +143,288 @@ def _require_kind(chosen: Method, manifest: Manifest, where: str, *, order_only:
             remedy="give what packtool pack wrote (it shuffles too); a token store takes --method partial",
             where=where,
         )
+
+
+def _require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:
+    """Make sure that the dataset still has its atoms, or can have others.
+
+    Raises:
+        UsageError: naming the command that can do it.
+    """
+    manifest, where = dataset.manifest, str(dataset.place)
+    if manifest.shuffle is not None and manifest.shuffle.method == "partial":
+        raise UsageError(
+            "partial-shuffled",
+            "made by the partial shuffle: its rows continue each other from batch to batch, which no other order keeps",
+            remedy="make another epoch from the token store, with packtool shuffle STORE --method partial --epoch N",
+            where=where,
+        )
+    stored = stored_atom_size(dataset)
+    if atom_size is None or atom_size == stored:
+        return
+    if stored is None:
+        what = "rows of several lengths move one by one"
+        raise UsageError("atoms-fixed", what, remedy="leave --atom-size out", where="--atom-size")
+    if manifest.strategy != "concat":
+        raise UsageError(
+            "atoms-fixed",
+            f"packed with --strategy {manifest.strategy} in atoms of {stored} tokens, which are whole pieces of text",
+            remedy="leave --atom-size out, or pack again with packtool pack --atom-size",
+            where="--atom-size",
+        )
+    require_fit(atom_size, dataset.buckets[0].sequence_length)
+    if manifest.shuffle is not None:
+        raise UsageError(
+            "atoms-fixed",
+            f"shuffled already in atoms of {stored} tokens; others need the stream in corpus order",
+            remedy="shuffle what packtool pack --no-shuffle writes, or pack again with packtool pack --atom-size",
+            where="--atom-size",
+        )
+
+
+def _with_batches(
+    dataset: PackedDataset, record: Shuffle, batch_tokens: int, *, keep_rest: bool
+) -> tuple[Shuffle, npt.NDArray[Any]]:
+    """Make the batches of the bucket shuffle, and add the rows they leave out to its record."""
+    if stored_atom_size(dataset) is not None:
+        raise UsageError(
+            "one-bucket",
+            "all its rows have one length, so every batch has the same number of tokens anyway",
+            remedy="give --method atom",
+            where=str(dataset.place),
+        )
+    sizes = [(bucket.sequence_length, bucket.rows) for bucket in dataset.buckets]
+    table = batches(sizes, batch_tokens, keep_rest=keep_rest, seed=record.seed, epoch=record.epoch)
+    record = msgspec.structs.replace(record, batch_tokens=batch_tokens)
+    if not keep_rest:
+        rows = sum(rows for _, rows in sizes) - int(table["rows"].sum())
+        tokens = sum(length * rows for length, rows in sizes) - int((table["rows"] * table["bucket"]).sum())
+        record = msgspec.structs.replace(record, unbatched_rows=rows, unbatched_tokens=tokens)
+    return record, table
+
+
+def _shuffles(plans: Sequence[StoredPlan], before: Shuffle | None, after: Shuffle) -> list[AtomShuffle]:
+    """List the shuffles of each bucket, beginning with the order that it is stored in."""
+    wanted = atom_shuffles(plans, seed=after.seed, epoch=after.epoch)
+    if before is None:
+        return wanted
+    stored = atom_shuffles(plans, seed=before.seed, epoch=before.epoch)
+    return [replace(new, stored=old) for new, old in zip(wanted, stored, strict=True)]
+
+
+def _write_order(
+    job: DatasetJob, dataset: PackedDataset, record: Shuffle, table: npt.NDArray[Any] | None
+) -> DatasetResult:
+    """Write the order of each bucket."""
+    plans = stored_plans(dataset, record.atom_size)
+    if record.ranks is not None:
+        _require_rows(dataset, plans)
+    atoms = sum(plan.movable_atoms for plan in plans)
+    output = job.begin(record, "order", figures=lambda: {"atoms": atoms, "bytes": 8 * atoms + ORDER_REST_BYTES})
+    if isinstance(output, DatasetResult):
+        return output
+    entries = []
+    for plan, shuffle in zip(plans, _shuffles(plans, dataset.manifest.shuffle, record), strict=True):
+        directory = plan.bucket.entry.directory
+        (output.staged / directory).mkdir(exist_ok=True)
+        with NpyWriter(output.staged / directory / ORDER_FILE, "<i8", (shuffle.atoms,)) as out:
+            parts = order_parts(shuffle, job.budget.memory, output.scratch)
+            if record.ranks is not None and record.global_batch is not None:
+                segments = plan.segments
+                parts = dealt_order(parts, lambda rows: pairs_of(segments(rows)), record.ranks, record.global_batch)  # noqa: B023
+            for part in parts:
+                out.write(part)
+            entry = out.close()
+            entries.append(msgspec.structs.replace(entry, name=str(Path(directory, entry.name))))
+    if job.options.check_input:  # beside the numbers in the manifest, an order is made of the lists of atoms alone
+        with InputCheck(dict(enumerate(dataset.atom_files()))) as check:
+            check.require_sound()
+    manifest = OrderManifest(
+        base=manifests.input_entry(dataset.place),
+        shuffle=record,
+        orders=entries,
+        batches=None if table is None else write_array(output.staged / BATCHES, table),
+    )
+    return job.finish(output, manifest, facts=_counted(table))
+
+
+def _require_rows(dataset: PackedDataset, plans: Sequence[StoredPlan]) -> None:
+    """Require whole rows that move one by one, since only these can be dealt, and segments, which tell their cost."""
+    where = str(dataset.place)
+    if len(plans) > 1 or any(plan.unit != plan.sequence_length or plan.movable_atoms < plan.rows - 1 for plan in plans):
+        what = "its rows do not move one by one, so an order can't deal them to ranks"
+        raise UsageError("atoms-fixed", what, remedy='read it with Loader(balance="step")', where=where)
+    if not dataset.has_segments:
+        raise no_segments(dataset.place)
+
+
+def write_rows(
+    job: DatasetJob,
+    dataset: PackedDataset,
+    record: Shuffle | None,
+    table: npt.NDArray[Any] | None,
+    *,
+    reorder: bool = True,
+) -> DatasetResult:
+    """Write the rows of each bucket, and all that goes with them.
+
+    Args:
+        record: how they come into their order, which they have already without `reorder`.
+        table: of batches.
+        reorder: put them into the order of `record`.
+    """
+    base, index_only = dataset.manifest, job.options.index_only
+    index_of = stores_of(dataset, job.stores) if index_only else None  # where the tokens are that are not written
+    if index_only and not dataset.has_segments:
+        raise no_segments(dataset.place)
+    output = job.begin(record, figures=lambda: _figures(dataset, index_only=index_only))
+    if isinstance(output, DatasetResult):
+        return output
+    atom_size = record.atom_size if reorder and record is not None else None
+    plans = stored_plans(dataset, atom_size)
+    shuffles = _shuffles(plans, base.shuffle, record) if reorder and record is not None else [None] * len(plans)
+    lengths = dataset.lengths() if dataset.has_segments else None
+    written = job.write(
+        output,
+        ShardForm(lengths, base.options["shard_tokens"], lengths is not None, with_tokens=not index_only),
+        [
+            BucketJob(plan.bucket.entry.directory, PackedSource(plan, base.pad_id), shuffle)
+            for plan, shuffle in zip(plans, shuffles, strict=True)
+        ],
+        (file for file in dataset.files() if not index_only or not file.entry.name.startswith(("tokens", "loss"))),
+    )
+    if isinstance(written, DatasetResult):
+        return written
+    buckets, tallies = written.buckets, written.tallies
+    if tallies:  # a shuffle moves tokens, and changes none of their accounts
+        remedy, where = "run packtool verify on it, and make it again", str(dataset.place)
+        has_loss = any(tally.trained for tally in tallies)  # what trains is not counted where no tokens are written
+        require_counted(base.ledger, tallies, has_loss=has_loss, remedy=remedy, where=where)
+    options = base.options if atom_size is None else {**base.options, "atom_size": atom_size}
+    manifest = msgspec.structs.replace(base, packtool_version=__version__, options=options, shuffle=record)
+    mix = source_mix(output, buckets, dataset.dtype, base.store_documents, record)
+    report = _report(dataset, manifest, plans, tallies, mix)
+    chosen = dataset.chosen()
+    manifest = msgspec.structs.replace(
+        manifest,
+        lengths=None if lengths is None else write_array(output.staged / LENGTHS, np.asarray(lengths)),
+        choice=with_documents(base.choice, None if chosen is None else np.concatenate(chosen), output),
+        report=manifests.write_report(output.staged, report),
+        buckets=buckets,
+        batches=None if table is None else write_array(output.staged / BATCHES, table),
+        tokenizer_files=copy_tokenizer(dataset.place, base.tokenizer_files, output.staged),
+        **index_fields(index_of, output, has_loss=base.has_loss),
+    )
+    stores = manifests.input_names(dataset.place, base.inputs)  # as in the manifest
+    return job.finish(output, manifest, report, {"inputs": stores, **_counted(table)})
+
+
+def _figures(dataset: PackedDataset, *, index_only: bool) -> dict[str, int]:
+    """Return what the rows of a dataset would take, for a dry run."""
+    size = sum(file.bytes for file in listed(dataset.manifest)) + REST_BYTES
+    shards = [shard for bucket in dataset.buckets for shard in bucket.entry.shards]
+    size -= sum(entry.bytes for shard in shards for entry in (shard.tokens, shard.loss) if entry)
+    tokens = sum(bucket.rows * bucket.sequence_length for bucket in dataset.buckets)
+    if not index_only:
+        size += tokens * (dataset.dtype.itemsize + dataset.manifest.has_loss)
+    return {"rows": dataset.manifest.ledger.rows, "tokens": tokens, "bytes": size}
+
+
+def _counted(table: npt.NDArray[Any] | None) -> dict[str, int]:
+    """Count the batches, if there are any."""
+    return {} if table is None else {"batches": len(table)}
+
+
+def _report(
+    dataset: PackedDataset,
+    manifest: PackedManifest,
+    plans: Sequence[StoredPlan],
+    tallies: Sequence[Tally],
+    mix: Sequence[BatchMix],
+) -> PackedReport:
+    """Make the report of the shuffled rows.
+
+    Without segments nothing can be counted anew, but where whole rows moved the counts are what they were.
+    """
+    before = read_report(dataset.place, manifest)  # the manifest still has the one of the source
+    if not tallies and all(plan.unit == plan.sequence_length for plan in plans):
+        return msgspec.structs.replace(before, options=msgspec.to_builtins(manifest.options), shuffle=manifest.shuffle)
+    return report_of_rows(
+        tallies,
+        manifest.ledger,
+        strategy=manifest.strategy,
+        options=manifest.options,
+        shuffle=manifest.shuffle,
+        sources=before.sources,
+        source_mix=mix,
+    )
+
+
+def _write_partial(job: DatasetJob, record: Shuffle, sequence_length: int, remainder: str) -> DatasetResult:
+    """Write the rows of one epoch.
+
+    Raises:
+        UsageError: there are too few tokens for one batch.
+    """
+    assert record.batch_size is not None
+    corpus, short_rows, lanes = Corpus(job.inputs), remainder == "pad", record.batch_size
+    partial.lane_tokens(corpus.tokens, lanes, 1 if short_rows else sequence_length)  # raises what the plan would
+    options = {
+        "sequence_length": sequence_length,
+        "remainder": remainder,
+        "pad_id": corpus.tokenizer.eos_id,
+        "shard_tokens": PackArguments.shard_tokens,
+        "segments": True,
+    }
+
+    def plan(arrays: Arrays = IN_MEMORY) -> partial.PartialPlan:
+        return partial.plan(
+            corpus.lengths(),
+            sequence_length=sequence_length,
+            batch_size=lanes,
+            seed=record.seed,
+            epoch=record.epoch,
+            short_rows=short_rows,
+            arrays=arrays,
+        )
+
+    index_only = job.options.index_only
+    output = job.begin(
+        record, options, figures=lambda: figures_of(corpus, [plan()], index_only=index_only, segments=True)
+    )
+    if isinstance(output, DatasetResult):
+        return output
+    with job.budget.arrays_for(corpus.documents, output.scratch) as arrays:
+        corpus.work_in(arrays)
+        return write_corpus(
+            job, output, corpus, [plan(arrays)], [None], strategy="concat", options=options, order=record
+        )
+
+
+def _write_rotations(job: DatasetJob, dataset: PackedDataset, record: Shuffle, sequence_length: int) -> DatasetResult:
+    """Write how one epoch rotates the lanes of a dataset that this shuffle made: a number for each.
+
+    Raises:
+        UsageError: the dataset has other rows or batches.
+    """
+    stored, rows = dataset.manifest.shuffle, dataset.buckets[0].sequence_length
+    assert stored is not None
+    assert record.batch_size is not None
+    lanes = record.batch_size
+    for recorded, given, where in (
+        (stored.batch_size, lanes, "--batch-size"),
+        (rows, sequence_length, "--sequence-length"),
+    ):
+        if recorded != given:
+            what = f"{given}, but the dataset was made with {recorded}"
+            raise UsageError("bad-option", what, remedy="give the same, or shuffle the token store anew", where=where)
+    output = job.begin(record, "order", figures=lambda: {"lanes": lanes, "bytes": 8 * lanes})
+    if isinstance(output, DatasetResult):
+        return output
+    drawn = partial.rotations(lanes, lane_of(dataset.manifest), seed=record.seed, epoch=record.epoch)
+    manifest = OrderManifest(
+        base=manifests.input_entry(dataset.place),
+        shuffle=record,
+        orders=[write_array(output.staged / ORDER_FILE, drawn.astype(np.dtype("<i8")))],
+    )
+    return job.finish(output, manifest)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from packtool.commands.document_choice import Chosen, check_choice, choose, require_distinct
+from packtool.commands.document_choice import check_choice, choose, require_distinct
 from packtool.commands.places import places_to_read
 from packtool.commands.stats_corpus import corpus_lengths
 from packtool.commands.stats_packed import packed_report
@@ -41,12 +41,11 @@ from packtool.report.page import page
 from packtool.report.schema import (
     Comparison,
     CorpusReport,
-    MeasuredReport,
     Report,
     StoredSourceFigures,
     StoreReport,
 )
-from packtool.selecting.mixture import by_pass
+from packtool.selecting.mixture import Passes, by_pass
 from packtool.selecting.subsets import first_of_each
 from packtool.shuffling.balance import token_cost
 from packtool.storage import manifest as manifests
@@ -70,7 +69,6 @@ _GRID = (
 """Options of plans whose values are tried in every combination, beside the sequence length."""
 _TEXT = ("tokenizer", "eos_token", "text_field", "format")
 """Options that say how to read text files."""
-_NO_ROWS = "documents are on no rank before they are packed", "add --compare all, or give a packed dataset"
 _STORE = "tokens"
 """The store of text files that are not tokenized yet."""
 _CHOICE = tuple(name for name in declared(DocumentOptions) if name != "seed")
@@ -105,49 +103,47 @@ def stats(options: StatsArguments) -> Report:
 
 
 def _report(paths: Sequence[Typed], tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> Report:
-    if any(map(_is_dataset, paths)):
-        refuse(options, _TEXT, "only text files take this option", "leave it out: this directory holds tokens already")
-        with places_to_read(paths) as places:
-            return _measure(places, tried, options, engine)
+    """Report on text files, token stores, or a packed dataset: whatever lies there."""
+    if not any(map(_is_dataset, paths)):
+        _refuse_of_rows(options, tried)
+        _require_one(paths, "PATH")
+        report_of = _chosen_of_corpus if given(options, _CHOICE) else _corpus_report
+        return report_of(str(paths[0]), tried, options, engine)
+    refuse(options, _TEXT, "only text files take this option", "leave it out: this directory holds tokens already")
+    with places_to_read(paths) as places:
+        kinds = {place: manifests.read(place) for place in places}
+        others = [place for place, manifest in kinds.items() if not isinstance(manifest, StoreManifest)]
+        for place in others:
+            if isinstance(kinds[place], OrderManifest):
+                raise UsageError(
+                    "not-a-dataset",
+                    "an order, which has no rows of its own",
+                    remedy=f"give the packed dataset it orders, with --order {place}",
+                    where=str(place),
+                )
+        if not others:
+            check_choice(options)
+            _refuse_of_rows(options, tried)
+            return _store_report(places, tried, options, engine)
+        _require_one(places, str(others[0]))
+        refuse(options, _CHOICE, "only token stores take this option", "leave it out: this dataset is packed already")
+        if tried:
+            raise UsageError(
+                "not-a-store",
+                "a packed dataset, where strategies are compared on documents",
+                remedy="give the token store it was packed from, or leave --compare out",
+                where=str(places[0]),
+            )
+        with places_to_read(() if options.order is None else options.order) as orders:
+            return packed_report(places[0], orders[0] if orders else None, options, engine)
+
+
+def _refuse_of_rows(options: StatsArguments, tried: Sequence[Candidate]) -> None:
+    """Refuse options that are for rows, where there are documents."""
     refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
     if not tried:
-        refuse(options, ("ranks",), *_NO_ROWS)
-    _require_one(paths, "PATH")
-    if given(options, _CHOICE):
-        return _chosen_of_corpus(str(paths[0]), tried, options, engine)
-    return _corpus_report(str(paths[0]), tried, options, engine)
-
-
-def _measure(
-    places: Sequence[Place], tried: Sequence[Candidate], options: StatsArguments, engine: Engine
-) -> StoreReport | MeasuredReport:
-    manifests_read = [manifests.read(place) for place in places]
-    for place, manifest in zip(places, manifests_read, strict=True):
-        if isinstance(manifest, OrderManifest):
-            raise UsageError(
-                "not-a-dataset",
-                "an order, which has no rows of its own",
-                remedy=f"give the packed dataset it orders, with --order {place}",
-                where=str(place),
-            )
-    if all(isinstance(manifest, StoreManifest) for manifest in manifests_read):
-        check_choice(options)
-        if not tried:
-            refuse(options, ("ranks",), *_NO_ROWS)
-        refuse(options, ("order",), "only packed datasets take an order", "give it with the dataset that it orders")
-        return _store_report(places, tried, options, engine)
-    others = [place for place, each in zip(places, manifests_read, strict=True) if not isinstance(each, StoreManifest)]
-    _require_one(places, str(others[0]))
-    refuse(options, _CHOICE, "only token stores take this option", "leave it out: this dataset is packed already")
-    if tried:
-        raise UsageError(
-            "not-a-store",
-            "a packed dataset, where strategies are compared on documents",
-            remedy="give the token store it was packed from, or leave --compare out",
-            where=str(places[0]),
-        )
-    with places_to_read(() if options.order is None else options.order) as orders:
-        return packed_report(places[0], orders[0] if orders else None, options, engine)
+        what, remedy = "documents are on no rank before they are packed", "add --compare all, or give a packed dataset"
+        refuse(options, ("ranks",), what, remedy)
 
 
 def _corpus_report(location: str, tried: Sequence[Candidate], options: StatsArguments, engine: Engine) -> CorpusReport:
@@ -210,7 +206,7 @@ def _store_report(
         known.update(store.manifest.counts)
     rows = {each.options.sequence_length or max(each.options.buckets) for each in tried}
     chosen = choose(corpus, options, rows.pop() if len(rows) == 1 else None)
-    if chosen is not None:
+    if chosen.passes is not None:
         corpus.choose([each.documents() for each in chosen.passes])
         known.update(documents=corpus.documents - known["documents"], tokens=corpus.tokens - known["tokens"])
     lengths = corpus.lengths()
@@ -225,15 +221,15 @@ def _store_report(
         sources=_stored_sources(corpus, counts),
         batch_size=options.batch_size,
         lengths=lengths_of(counts, "tokens"),
-        comparison=_comparison(lengths, counts, tried, command, options, engine, _pass_by_pass(lengths, chosen)),
+        comparison=_comparison(lengths, counts, tried, command, options, engine, _pass_by_pass(lengths, chosen.passes)),
     )
 
 
-def _pass_by_pass(lengths: Ints, chosen: Chosen | None) -> PassByPass | None:
+def _pass_by_pass(lengths: Ints, passes: Sequence[Passes] | None) -> PassByPass | None:
     """Return the documents in the order in which `pack` plans them, if some come several times."""
-    if chosen is None or all(each.number < 2 for each in chosen.passes):
+    if passes is None or all(each.number < 2 for each in passes):
         return None
-    order, ends = by_pass(chosen.passes)
+    order, ends = by_pass(passes)
     return PassByPass(lengths[order], ends)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -116,14 +117,12 @@ def _run(
 ) -> list[_Measured]:
     plan = blocks.plan(files)
     tasks = [Task(n, block, tuple(files[span.file] for span in block)) for n, block in enumerate(plan)]
-    measured: dict[int, _Measured] = {}
     function = functools.partial(_measure, context)
     with (
         Progress(sum(file.bytes for file in files), "stats", quiet=quiet) as progress,
         closing(engine.run(function, tasks, shared=folder / _SHARED, on_advance=progress.advance)) as results,
     ):
-        for number, result in results:
-            measured[number] = result
+        measured = dict(results)
     return [measured[number] for number in range(len(tasks))]
 
 
@@ -135,7 +134,7 @@ def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
     words: list[int] = []
     characters: list[int] = []
     tokens: list[int] = []
-    rejected: dict[str, int] = {}
+    rejected: Counter[str] = Counter()
     for span, file in zip(task.spans, task.files, strict=True):
         for batch in SpanReader(file, span, Fields(context.text_field)):
             sizes = [size(document) for document in batch.documents]
@@ -144,8 +143,7 @@ def _measure(context: _Context, task: Task, worker: Worker) -> _Measured:
             if encoder is not None:
                 utf8 = utf8_of(batch.documents, ids=False)
                 tokens += joined(encoded(batch.documents, utf8, encoder)).lengths.tolist()
-            for reject in batch.rejects:
-                rejected[reject.code] = rejected.get(reject.code, 0) + 1
+            rejected.update(reject.code for reject in batch.rejects)
             worker.advance(batch.progress)
     return _Measured(np.array(words, np.int64), np.array(characters, np.int64), np.array(tokens, np.int64), rejected)
 
@@ -164,11 +162,10 @@ def _join(
     characters = column("characters")
     tokens = None if info is None else column("tokens")
     empty = int(np.count_nonzero((characters if tokens is None else tokens) == 0))
-    rejected: dict[str, int] = {}
+    rejected: Counter[str] = Counter()
     for part in measured:
-        for code, times in part.rejected.items():
-            rejected[code] = rejected.get(code, 0) + times
-    total = sum(rejected.values())
+        rejected.update(part.rejected)
+    total = rejected.total()
     if total:
         remedy = "packtool tokenize tells where the first one is"
         warn("records-rejected", f"{total:,} records can't be used and are left out", remedy=remedy, where=location)

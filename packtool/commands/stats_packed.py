@@ -56,7 +56,7 @@ def packed_report(place: Place, order: Place | None, options: StatsArguments, en
                 size = bucket.sequence_length
                 tally = Tally(lengths, size)
                 mixed = Mixing(manifest.store_documents, size, max(1, tokens // size))
-                count_rows(rows, tally, mixed, progress.advance, engine)
+                count_rows(rows, tally, mixed, engine, progress.advance)
                 tallies.append(tally)
                 mixing.append(mixed.result())
     report = report_of_rows(

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import xxhash
+
 from packtool import __version__
-from packtool.commands.conversations import AUTO, chat_of, check_conversations, recorded_of
-from packtool.commands.inputs import find_files
-from packtool.conversations.chat import Chat
+from packtool.commands.inputs import find_files, read_file
+from packtool.conversations.chat import DEFAULT, WITH_TOOLS, Chat, special_tokens_of, templates_of
+from packtool.conversations.record import ConversationError
 from packtool.corpus.discover import STDIN
 from packtool.corpus.filters import Filters
 from packtool.corpus.first import begin_with_conversation, begins_with_conversation
 from packtool.corpus.records import CorpusFile, Fields
-from packtool.errors import UsageError
+from packtool.errors import DataError, UsageError
+from packtool.installing import how_to_install
 from packtool.options.check import given, refuse
-from packtool.options.declare import flag, names_recorded
-from packtool.options.tokenize import TokenizeArguments
+from packtool.options.declare import declared, flag, names_recorded
+from packtool.options.tokenize import ConversationOptions, TokenizeArguments
 from packtool.storage.claim import key_of
+from packtool.storage.names import CHAT_TEMPLATES
 from packtool.tokenizing import findings, load
 from packtool.tokenizing.encoder_choice import EncoderRecipe, settle
+
+_AUTO = "auto"
+"""The field of conversations, where it is one of the usual names."""
 
 
 @dataclass(frozen=True)
@@ -70,24 +79,24 @@ class Source:
 
 
 def resolve(options: TokenizeArguments, records: Any) -> Source:
-    """Find the files, the tokenizer and the encoder that options stand for.
+    """Check options, and find the files, the tokenizer and the encoder that they stand for.
 
     Args:
-        options: checked.
         records: of a program, in place of standard input; None where it has none.
 
     Raises:
         UsageError: options that make no sense, or do not fit together.
         DataError: a file or tokenizer is not there, or can't be read.
     """
-    inputs = _inputs(options)
+    inputs = [str(each) for each in ([options.inputs] if isinstance(options.inputs, str | Path) else options.inputs)]
+    _check_options(options, inputs, "standard input" if records is None else "what a program yields")
     filters = Filters(options.min_words, options.min_chars, options.max_chars, options.min_tokens, options.max_tokens)
     by_input = [
         None if each == STDIN else find_files(each, options.format, options.include, options.exclude) for each in inputs
     ]
     files = [file for each in by_input for file in each or ()]
     chats, records = _hold_conversations(options, files, records)
-    check_conversations(options, chats=chats)
+    _check_conversations(options, chats=chats)
     kept = findings.directory()
     tokenizer = load.load(
         options.tokenizer,
@@ -103,26 +112,14 @@ def resolve(options: TokenizeArguments, records: Any) -> Source:
     recorded = {name: getattr(options, name) for name in names_recorded(TokenizeArguments)}
     chat = None
     if chats:
-        chat, tokenizer = chat_of(options, tokenizer)
-        recorded |= recorded_of(options, chat)
+        chat, tokenizer = _chat_of(options, tokenizer)
+        recorded |= _recorded_of(options, chat)
     fields = _fields(options, chats=chats)
     return Source(inputs, by_input, records, fields, filters, chat, tokenizer, encoder, recorded)
 
 
-def _inputs(options: TokenizeArguments) -> list[str]:
-    return [str(each) for each in ([options.inputs] if isinstance(options.inputs, str | Path) else options.inputs)]
-
-
-def check_options(options: TokenizeArguments, stream: str) -> None:
-    """Check that options fit together.
-
-    Args:
-        stream: what is read in place of a file, for messages.
-
-    Raises:
-        UsageError: they make no sense, or do not fit together.
-    """
-    inputs = _inputs(options)
+def _check_options(options: TokenizeArguments, inputs: Sequence[str], stream: str) -> None:
+    """Check that options fit together; `stream` is what messages call the standard input."""
     if options.max_errors is not None and options.on_error == "fail":
         remedy = "give --on-error skip or quarantine with it"
         raise UsageError("bad-option", "has no effect while --on-error is fail", remedy=remedy, where="--max-errors")
@@ -166,5 +163,118 @@ def _fields(options: TokenizeArguments, *, chats: bool) -> Fields:
     columns = dict.fromkeys([*([options.id_field] if options.id_field else []), *options.columns])
     text = options.ids_field or options.text_field
     if chats:
-        text = options.conversations if options.conversations not in (None, AUTO) else ""
+        text = options.conversations if options.conversations not in (None, _AUTO) else ""
     return Fields(text, options.ids_field is not None, tuple(columns), options.id_field or "", chats)
+
+
+def _check_conversations(options: TokenizeArguments, *, chats: bool) -> None:
+    """Refuse options of conversations where there are none, and what makes no sense with them.
+
+    Args:
+        chats: the input holds conversations.
+
+    Raises:
+        UsageError: naming the option.
+    """
+    if not chats:
+        for each in given(options, declared(ConversationOptions)):
+            what, remedy = "has no effect on texts", "name the field of conversations with --conversations"
+            raise UsageError("bad-option", what, remedy=remedy, where=each.flag)
+        return
+    template = "the chat template says what begins a conversation"
+    against = (
+        ("ids_field", options.ids_field is not None, "ids are no conversations", "leave one of the two out"),
+        ("bos", options.bos or options.bos_token is not None, template, "leave it out"),
+        (
+            "special_tokens",
+            options.special_tokens != "token",
+            "conversations are made of special tokens, which their chat template writes as text",
+            "leave it out",
+        ),
+        (
+            "reasoning",
+            options.train_on == "all" and "mask" in (options.reasoning, options.tool_calls),
+            "nothing is masked with --train-on all",
+            "give --train-on assistant",
+        ),
+    )
+    for name, wrong, what, remedy in against:
+        if wrong:
+            raise UsageError("bad-option", what, remedy=remedy, where=flag(name))
+
+
+def _chat_of(options: TokenizeArguments, loaded: load.LoadedTokenizer) -> tuple[Chat, load.LoadedTokenizer]:
+    """Settle how conversations become text; return that, and the tokenizer with the template among its files.
+
+    Raises:
+        UsageError: there is no template, or it is not one; jinja2 is not installed.
+        DataError: the template can't be read.
+    """
+    try:
+        from packtool.conversations.template import ChatTemplate
+    except ImportError:
+        what, remedy = "conversations need the package jinja2", how_to_install("jinja2")
+        raise UsageError("missing-extra", what, remedy=remedy, where="--conversations") from None
+    where = str(options.tokenizer or "the default tokenizer")
+    date = _date(options.template_date)
+    try:
+        templates = templates_of(loaded.files)
+        if options.chat_template is not None:
+            where = str(options.chat_template)
+            templates = {DEFAULT: templates.get(where) or _read(options.chat_template, templates)}
+            kept = {name: data for name, data in loaded.files.items() if name not in CHAT_TEMPLATES}
+            loaded = replace(loaded, files={**kept, CHAT_TEMPLATES[0]: templates[DEFAULT].encode()})
+        if DEFAULT not in templates:
+            known = f": there are {', '.join(sorted(templates))}" if templates else ""
+            what = f"the tokenizer has no {'default ' * bool(templates)}chat template{known}"
+            raise UsageError("no-chat-template", what, remedy="give one with --chat-template", where=where)
+        used = {name: source for name, source in templates.items() if name in (DEFAULT, WITH_TOOLS)}
+        tokens = special_tokens_of(loaded.files)
+        for source in used.values():
+            ChatTemplate(source, tokens, now=datetime.fromisoformat(date) if date else None)
+    except ConversationError as error:
+        remedy = "give another with --chat-template"
+        raise UsageError("bad-chat-template", str(error), remedy=remedy, where=where) from None
+    return (
+        Chat(
+            templates=tuple(sorted(used.items())),
+            tokens=tuple(sorted(tokens.items())),
+            special=loaded.special,
+            train_on=options.train_on,
+            reasoning=options.reasoning,
+            tool_calls=options.tool_calls,
+            date=date,
+        ),
+        loaded,
+    )
+
+
+def _recorded_of(options: TokenizeArguments, chat: Chat) -> dict[str, str]:
+    """Return what the manifest records about how conversations became text."""
+    return {
+        "conversations": options.conversations or _AUTO,
+        "chat_template_xxh3_128": xxhash.xxh3_128_hexdigest(msgspec.json.encode(chat.templates)),
+        "train_on": chat.train_on,
+        "reasoning": chat.reasoning,
+        "tool_calls": chat.tool_calls,
+        **({"template_date": chat.date} if chat.date else {}),
+    }
+
+
+def _read(path: Path | str, templates: Mapping[str, str]) -> str:
+    known = f", or one of {', '.join(sorted(templates))}" if templates else ""
+    try:
+        return read_file(path, f"give a file{known}").decode()
+    except UnicodeDecodeError:
+        remedy = "give a Jinja template"
+        raise DataError("bad-chat-template", "not valid UTF-8", remedy=remedy, where=str(path)) from None
+
+
+def _date(given: str | None) -> str:
+    if given is None:
+        return ""
+    try:
+        return datetime.fromisoformat(given).isoformat()
+    except ValueError:
+        what, remedy = f"{given!r} is no date", "give one such as 2026-07-01"
+        raise UsageError("bad-option", what, remedy=remedy, where="--template-date") from None

@@ -9,7 +9,7 @@ import pytest
 
 import packtool
 from packtool.commands import count_rows
-from packtool.engines import Engine, Processes, Worker
+from packtool.engines import Engine, Processes, Threads, Worker
 from packtool.metrics.mixing import Mixing
 from packtool.metrics.tally import Tally
 from packtool.storage.packed import PackedDataset
@@ -34,11 +34,14 @@ def test_parts_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ste
     monkeypatch.setattr(count_rows, "STEPS", steps)
     monkeypatch.setattr(count_rows, "BATCH_TOKENS", 1)
 
-    def counted(engine: Engine | None) -> tuple[Any, Any]:
+    def counted(engine: Engine) -> tuple[Any, Any]:
         tally = Tally(dataset.lengths(), 32)
         mixing = Mixing(dataset.manifest.store_documents, 32, 4)
-        count_rows.count_rows(bucket, tally, mixing, engine=engine)
+        advanced: list[int] = []
+        count_rows.count_rows(bucket, tally, mixing, engine, advanced.append)
+        assert sum(advanced) == (0 if tasks_sent else bucket.rows)  # those workers report to nobody
         return tally.counts(), mixing.result()
 
-    assert counted(Backwards(2)) == counted(None)
+    expected = counted(Threads(1))
+    assert counted(Backwards(2)) == expected
     assert tasks_sent == [-(-bucket.rows // (4 * steps))]

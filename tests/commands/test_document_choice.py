@@ -24,7 +24,7 @@ from rich.console import Console
 
 import packtool
 from packtool import arrays
-from packtool.commands.document_choice import choose, choosing
+from packtool.commands.document_choice import choose
 from packtool.engines import Threads
 from packtool.errors import PacktoolError, UsageError
 from packtool.options.pack import PackArguments
@@ -152,8 +152,9 @@ def test_no_more_in_memory_than_a_part_of_a_mixture(
         options = PackArguments(store, "nowhere", strategy="concat", sequence_length=64, mix=mix, max_tokens=85)
         gc.collect()
         tracemalloc.start()
-        with choosing(corpus, options, 16, budget) as chosen:
-            assert chosen is not None
+        with budget.arrays_for(corpus.documents, tmp_path) as made:
+            chosen = choose(corpus, options, 16, made)
+            assert chosen.passes is not None
             with planning.planned("concat", corpus, options, budget, tmp_path, chosen.passes):
                 found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
@@ -273,7 +274,7 @@ def test_laws_of_random_mixtures(pool: list[Path], weights: list[int], budget: i
             pool, "nowhere", strategy="bfd", sequence_length=64, mix=mix, tokens=budget, max_epochs=10**6
         )
         chosen = choose(Corpus(pool), options)
-        assert chosen is not None
+        assert chosen.choice is not None
         return chosen.choice.sources
 
     shares = [Fraction(weight, sum(weights)) for weight in weights]
@@ -303,7 +304,7 @@ def test_a_list_that_is_edited_meanwhile_is_recorded_as_it_was_used(stores: list
 
     threading.Thread(target=edited, daemon=True).start()
     chosen = choose(Corpus(stores), PackArguments(stores, "nowhere", strategy="bfd", sequence_length=64, exclude=pipe))
-    assert chosen is not None
+    assert chosen.choice is not None
     assert chosen.choice.options["exclude_xxh3_128"] == xxhash.xxh3_128_hexdigest(versions[0].encode())
     left = chosen.passes[0].documents(arrays.IN_MEMORY).tolist()
     assert [document for document in range(4) if document not in left] == [2]

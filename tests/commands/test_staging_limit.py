@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from packtool.commands.places import in_part
-from packtool.commands.staging_limit import limit_of
+from packtool.commands.places import in_part, limit_of
 from packtool.errors import UsageError
 from packtool.places.cached import Cache, CachedPlace
 from packtool.places.place import Place

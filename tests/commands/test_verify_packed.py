@@ -9,9 +9,7 @@ import pytest
 
 import packtool
 from packtool.cli import run
-from packtool.commands.verify_packed import check_packed
-from packtool.errors import DataError
-from packtool.storage.packed import PackedDataset
+from packtool.commands import verify
 from tests.stores import rewrite, write_store
 
 LENGTHS = [5, 17, 2, 40, 9, 33, 8, 3, 12]
@@ -49,14 +47,14 @@ def test_a_repeat_of_what_is_nowhere_is_found(tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 1 << 20])
-def test_stretches_do_not_change_the_verdict(tmp_path: Path, at_once: int) -> None:
+def test_stretches_do_not_change_the_verdict(tmp_path: Path, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "SEGMENTS", at_once)
     store = write_store(tmp_path / "store", [40, 41, 90, 33, 1, 1, 70])
     for strategy in ("concat", "seamless", "bfd-extra", "padding"):
         packtool.pack(store, tmp_path / strategy, strategy=strategy, sequence_length=16)
-        check_packed(PackedDataset(tmp_path / strategy), [store], at_once)
+        assert packtool.verify(tmp_path / strategy, store=store).problems == []
     rewrite(tmp_path / "concat", "segments-00000.npy", lambda t: t.__setitem__(3, t[5]))
-    with pytest.raises(DataError):
-        check_packed(PackedDataset(tmp_path / "concat"), [], at_once)
+    assert packtool.verify(tmp_path / "concat").problems
 
 
 def test_rows_are_compared_with_the_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
