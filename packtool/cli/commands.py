@@ -54,7 +54,7 @@ def tokenize(values: Values, terminal: Terminal) -> None:
     """Tokenize text files into a token store: every document's tokens, each document ended by EOS.
 
     Reads JSON Lines, Parquet and plain text, also compressed (gz, zst, bz2, xz). Tens of MB of text per CPU second
-    for byte-level BPE tokenizers. Memory: up to a gigabyte or two a worker, however large the corpus.
+    for byte-level BPE tokenizers. Memory: at most a gigabyte or two per worker, however large the corpus.
 
     \b
     Examples:
@@ -70,7 +70,7 @@ def pack(values: Values, terminal: Terminal) -> None:
     """Pack token stores into rows of equal length, shuffled, with every token accounted for.
 
     Plans from document lengths alone (seconds for 100 million documents), then moves each token once.
-    Memory: 8 to 20 bytes a document, on disk beyond --memory, and a few megabytes a worker.
+    Memory: 8 to 20 bytes per document, on disk beyond --memory, and a few megabytes per worker.
 
     \b
     Examples:
@@ -86,8 +86,8 @@ def pack(values: Values, terminal: Terminal) -> None:
 def shuffle(values: Values, terminal: Terminal) -> None:
     """Write the rows of a packed dataset in another order: exact, reproducible, within --memory.
 
-    The rows depend on the corpus, on seed and epoch only, not on the order they had before. Moves each token once, or
-    twice where the dataset is larger than --memory.
+    The rows depend only on the corpus, the seed and the epoch, not on the order they had before. Moves each token once,
+    or twice where the dataset is larger than --memory.
 
     \b
     Examples:
@@ -103,7 +103,7 @@ def shuffle(values: Values, terminal: Terminal) -> None:
 def materialize(values: Values, terminal: Terminal) -> None:
     """Write the tokens of a dataset that was packed with --index-only: the same files as without it.
 
-    With --index-only the reverse: write a dataset without its tokens, to be gathered from its token stores.
+    With --index-only the reverse: write a dataset without its tokens, which readers gather from its token stores.
 
     \b
     Examples:
@@ -116,7 +116,7 @@ def materialize(values: Values, terminal: Terminal) -> None:
 
 @_command("Merge what tasks (--task) wrote into one dataset.", "run:MergeArguments", _LONG)
 def merge(values: Values, terminal: Terminal) -> None:
-    """Assemble the work of the tasks of tokenize, pack or shuffle: the same bytes as one run.
+    """Assemble what the tasks of tokenize, pack or shuffle wrote: the same bytes as one run.
 
     Checks every piece by its checksum. Where one is missing or damaged it says which tasks to run again, and writes
     nothing.
@@ -141,7 +141,7 @@ def merge(values: Values, terminal: Terminal) -> None:
 def export(values: Values, terminal: Terminal) -> None:
     """Write a token store or a packed dataset in the format of another trainer.
 
-    Every token, in the stored order; what the format can't keep beside them is said.
+    Writes every token, in the stored order, and says what else the format can't keep.
 
     \b
     Examples:
@@ -162,7 +162,7 @@ def export(values: Values, terminal: Terminal) -> None:
 def import_(values: Values, terminal: Terminal) -> None:
     """Make a token store of token ids that another tool has written.
 
-    Checks every id against the tokenizer. Documents without EOS at their end get one, counted; in files without
+    Checks every id against the tokenizer. Documents that do not end with EOS get one, and are counted; in files without
     boundaries, each EOS ends a document.
 
     \b
@@ -183,7 +183,7 @@ def import_(values: Values, terminal: Terminal) -> None:
 def stats(values: Values, terminal: Terminal) -> None:
     """Measure a corpus, a token store or a packed dataset; compare strategies before anything is written.
 
-    Of stores and datasets it reads lengths and segment tables, no tokens. Of text files it reads everything.
+    Reads only lengths and segment tables of stores and datasets, no tokens. Reads all of text files.
 
     \b
     Examples:
@@ -258,8 +258,8 @@ def find(values: Values, terminal: Terminal) -> None:
 def run(values: Values, terminal: Terminal) -> None:
     """Run the stages of a configuration file: tokenize, pack, shuffle, export, stats.
 
-    What is finished and unchanged is kept, what was interrupted goes on, so running it twice does no harm. Several
-    [[pack]] tables try several packings on one tokenization.
+    Stages that are finished and unchanged are kept, and interrupted ones go on, so running it twice does no harm.
+    Several [[pack]] tables try several packings of one tokenization.
 
     \b
     Examples:
@@ -297,8 +297,9 @@ def info(values: Values, terminal: Terminal) -> None:
 def verify(values: Values, terminal: Terminal) -> None:
     """Check a dataset against its manifest: files, sizes, checksums, ids, segments and ledger.
 
-    Of a packed dataset also that no token is placed twice. Reads every byte twice. Exit code 1 when anything is wrong.
-    With --store, once for each store in the order that pack was given, all rows are compared with the stores' tokens.
+    Checks of a packed dataset also that no token is placed twice. Reads every byte twice. Exit code 1 when anything is
+    wrong. With --store, given once for each store in the order in which they were packed, it also compares all rows
+    with the stores' tokens.
 
     \b
     Examples:

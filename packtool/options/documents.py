@@ -36,7 +36,7 @@ class DocumentOptions:
         Sequence[str] | Mapping[str, str | float],
         _choosing(
             WEIGHTS,
-            "Take each store so many times, such as web=1,wiki=3,code=0.4; with --tokens, its share of them, such as "
+            "How often to take each store, such as web=1,wiki=3,code=0.4; with --tokens, its share of them, such as "
             "web=70%,wiki=30%.",
             metavar="STORE=WEIGHT,...",
             default="each once",
@@ -44,14 +44,16 @@ class DocumentOptions:
     ] = ()
     tokens: Annotated[
         int | str | None,
-        _choosing(AMOUNT, "Take so many tokens in all, such as 300B, divided by --mix or --temperature."),
+        _choosing(
+            AMOUNT, "Take this many tokens in all, such as 300B, divided among stores by --mix or --temperature."
+        ),
     ] = None
     temperature: Annotated[
         Decimal | str | float | None,
         _choosing(
             TEMPERATURE,
-            "Divide --tokens in proportion to each store's tokens to the power of 1/T: 1 is as they are, more favours "
-            "small stores.",
+            "Divide --tokens in proportion to each store's tokens to the power of 1/T: 1 keeps their proportions, more "
+            "favours small stores.",
         ),
     ] = None
     max_epochs: Annotated[
@@ -63,9 +65,7 @@ class DocumentOptions:
             PART, "Hold out documents by the hash of their text: 0.5%, or 1000 documents or 2M tokens of all stores."
         ),
     ] = None
-    part: Annotated[Literal["train", "holdout"], _choosing(TEXT, "Take the train side or the holdout itself.")] = (
-        "train"
-    )
+    part: Annotated[Literal["train", "holdout"], _choosing(TEXT, "Take the train part or the holdout.")] = "train"
     holdout_seed: Annotated[
         int,
         Option(
@@ -79,7 +79,7 @@ class DocumentOptions:
     shard_of: Annotated[
         str | None, _choosing(SHARD, "Take one of several equal parts by the hash of the text, such as 1/8.")
     ] = None
-    drop_duplicates: Annotated[bool, _choosing(FLAG, "Take each text once, the first of its copies.")] = False
+    drop_duplicates: Annotated[bool, _choosing(FLAG, "Take each text once: the first of its copies.")] = False
     min_tokens: Annotated[
         int | None, _choosing(COUNT, "Leave out documents of fewer tokens, EOS included.", unit="tokens", low=1)
     ] = None

@@ -37,7 +37,7 @@ class ImportArguments(Writing):
         Literal["uint16", "uint32"] | None,
         Option(
             TEXT,
-            "Type of bare ids where files do not say it: uint16 or uint32.",
+            "Type of the ids in files that do not state it: uint16 or uint32.",
             default="the smallest that holds the vocabulary",
         ),
     ] = None
@@ -49,7 +49,7 @@ class ImportArguments(Writing):
         bool,
         Option(
             FLAG,
-            "Import the ids alone: leave out which tokens train, and take packed rows for documents.",
+            "Import the ids alone: ignore which tokens train, and treat packed rows as documents.",
         ),
     ] = False
 

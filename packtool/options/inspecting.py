@@ -37,7 +37,7 @@ class ShowArguments:
         Many,
         Option(
             PLACES,
-            "Name file and line of each segment, by the stores that were packed.",
+            "The stores it was packed from, to name file and line of each segment.",
             metavar="STORE",
             default="found by their digests, beside the dataset or in the working directory",
         ),
@@ -93,7 +93,7 @@ class DoctorArguments:
         str | Path | None,
         Option(
             TEXT,
-            "Look at this tokenizer: which encoder it gets and why, its EOS, the speed of each.",
+            "Examine this tokenizer: which encoder it gets and why, its EOS, the speed of each encoder.",
             metavar="FILE|DIR|HUB_ID",
         ),
     ] = None

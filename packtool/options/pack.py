@@ -176,7 +176,7 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
         Option(
             TEXT,
             "What to do with conversations longer than a row: stop with an error, drop and count them, or cut them; "
-            "strategies that cut what would fit need cut.",
+            "strategies that also cut shorter ones need cut.",
             "Rows",
         ),
     ] = "error"
@@ -204,7 +204,7 @@ class PackArguments(DocumentOptions, PackOptions, MovingRows):
         int,
         Option(
             NUMBER,
-            "Draw documents into the order of this epoch before packing, so that rows have other neighbours.",
+            "Shuffle documents into the order of this epoch before packing, so that they get other neighbours.",
             "Order",
             low=0,
             high=(1 << 32) - 1,

@@ -28,7 +28,7 @@ class RunArguments(Working):
         Path | str | None,
         Option(
             PLACE,
-            "Directory or URL that the stages' outputs lie in.",
+            "Directory or URL for the outputs of all stages.",
             "Output",
             short="-o",
             metavar="DIR",

@@ -24,7 +24,7 @@ Staging = Annotated[
     Path | str | None,
     Option(
         PATH,
-        "Local directory for what is fetched from URLs, and written until it is uploaded.",
+        "Local directory for files fetched from URLs, and for files until they are uploaded.",
         "Rarely needed",
         metavar="DIR",
         default="in the user's cache",
@@ -34,7 +34,7 @@ StagingLimit = Annotated[
     str | int | None,
     Option(
         SIZE,
-        "Most disk to use for inputs at URLs; larger ones are fetched shard by shard, and rows move twice.",
+        "Disk space to use at most for inputs at URLs; larger ones are fetched shard by shard, and rows move twice.",
         "Rarely needed",
         default="half of what is free there",
     ),
@@ -55,7 +55,7 @@ Workers = Annotated[
 Quiet = Annotated[bool, Option(FLAG, "Show no progress bar.", "General", in_file=False, python_only=True)]
 IndexOnly = Annotated[
     bool,
-    Option(FLAG, "Write which document lies where, without tokens; readers gather them from the stores.", "Output"),
+    Option(FLAG, "Write where each document lies, but no tokens; readers gather them from the stores.", "Output"),
 ]
 StoresMoved = Annotated[
     Many,
@@ -132,7 +132,7 @@ class Sharing(Working):
         str | None,
         Option(
             TEXT,
-            "Do one of several shares of the work, such as 3/8, and no more; once all are done, packtool merge OUTPUT.",
+            "Do one share of the work, such as 3/8, and no more; once all are done, run packtool merge OUTPUT.",
             "Resources",
             metavar="I/N",
             default="all of it",

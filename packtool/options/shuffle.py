@@ -22,7 +22,7 @@ class ShuffleArguments(MovingRows):
         Path | str,
         Option(
             PLACE,
-            "A packed dataset; for --method partial a token store, or with --order-only what it made of one.",
+            "A packed dataset; for --method partial a token store, or with --order-only the dataset it made of one.",
             metavar="SOURCE",
             positional=True,
         ),
@@ -34,7 +34,12 @@ class ShuffleArguments(MovingRows):
     ] = "atom"
     atom_size: Annotated[
         int | None,
-        _tokens("Tokens that move together; for concat, other than when packed.", short="-A", taken_by=("atom",)),
+        _tokens(
+            "Tokens that move together; only a dataset of concat takes another number than the default.",
+            short="-A",
+            default="as it was packed",
+            taken_by=("atom",),
+        ),
     ] = None
     batch_size: Annotated[
         int | None,
@@ -74,7 +79,7 @@ class ShuffleArguments(MovingRows):
         int,
         Option(
             NUMBER,
-            "Number of the order; each is independent of the others of its seed.",
+            "Number of the order; the orders of a seed are independent of each other.",
             "Order",
             low=0,
             high=(1 << 32) - 1,
@@ -93,7 +98,7 @@ class ShuffleArguments(MovingRows):
     ] = None
     order_only: Annotated[
         bool,
-        Option(FLAG, "Write the order alone, for packtool.open(SOURCE, order=OUTPUT).", "Output"),
+        Option(FLAG, "Write only the order, for packtool.open(SOURCE, order=OUTPUT).", "Output"),
     ] = False
     index_only: IndexOnly = False
     store: StoresMoved = ()
@@ -106,7 +111,10 @@ class MaterializeArguments(MovingRows):
     source: Annotated[
         Path | str,
         Option(
-            PLACE, "A packed dataset: without tokens; for --index-only with them.", metavar="SOURCE", positional=True
+            PLACE,
+            "A packed dataset without tokens; for --index-only, one with them.",
+            metavar="SOURCE",
+            positional=True,
         ),
     ]
     output: Output

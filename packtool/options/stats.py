@@ -94,7 +94,7 @@ class StatsArguments(DocumentOptions, Working):
     ranks: Annotated[
         int | None,
         _count(
-            "Work out how long this many ranks wait for the slowest, as rows are dealt and with rows dealt evenly.",
+            "Estimate how long this many ranks wait for the slowest, with rows as they are dealt and dealt evenly.",
             unit="ranks",
         ),
     ] = None
@@ -105,14 +105,14 @@ class StatsArguments(DocumentOptions, Working):
     hidden_size: Annotated[
         int | None,
         _count(
-            "Hidden size of the model, for --ranks: tokens then cost a linear part too; else attention alone counts.",
+            "Hidden size of the model, for --ranks: adds the linear cost of tokens; else attention alone counts.",
             unit="channels",
         ),
     ] = None
     token_cost: Annotated[
         int | None,
         _count(
-            "What the linear part of a token costs, in query-key pairs, as measured: instead of --hidden-size.",
+            "Measured linear cost of a token in query-key pairs, instead of --hidden-size.",
             unit="pairs",
         ),
     ] = None

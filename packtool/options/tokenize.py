@@ -54,7 +54,7 @@ class ConversationOptions:
     template_date: Annotated[
         str | None,
         _conversation(
-            "What a chat template that asks for the date gets, such as 2026-07-01.",
+            "Date for a chat template that asks for it, such as 2026-07-01.",
             metavar="DATE",
             default="none: such a template is refused",
         ),
@@ -83,7 +83,7 @@ class TokenizeArguments(ConversationOptions, Writing, Sharing):
     _: KW_ONLY
     tokenizer: Tokenizer = None
     revision: Revision = None
-    text_field: Annotated[str, _field("Field or column with the text; a.b goes down into objects.")] = "text"
+    text_field: Annotated[str, _field("Field or column with the text; a.b is the field b of an object a.")] = "text"
     ids_field: Annotated[str | None, _field("Field or column with lists of token ids, to store as they are.")] = None
     id_field: Annotated[str | None, _field("Field with the id of each document, to find it by.")] = None
     columns: Annotated[
@@ -108,7 +108,9 @@ class TokenizeArguments(ConversationOptions, Writing, Sharing):
     )
     special_tokens: Annotated[
         Literal["token", "text"],
-        Option(TEXT, "Encode special tokens that occur in a text as token, or as plain text.", "Tokens", recorded=True),
+        Option(
+            TEXT, "Encode special tokens that occur in a text as one token, or as plain text.", "Tokens", recorded=True
+        ),
     ] = "token"
     min_words: Annotated[int | None, _left_out("fewer words", "words")] = None
     min_chars: Annotated[int | None, _left_out("fewer characters", "characters")] = None
@@ -127,7 +129,7 @@ class TokenizeArguments(ConversationOptions, Writing, Sharing):
     ] = "fail"
     max_errors: Annotated[
         int | None,
-        Option(NUMBER, "Stop after so many records that can't be used.", "Rarely needed", unit="records", low=0),
+        Option(NUMBER, "Stop after this many records that can't be used.", "Rarely needed", unit="records", low=0),
     ] = None
     max_record_bytes: Annotated[
         int | str,
