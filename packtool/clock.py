@@ -1,4 +1,4 @@
-"""Measure how long a run took, for `run.json` and the summary; never for anything the output depends on."""
+"""Measure how long a run took, for `run.json` and the summary; output never depends on it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from packtool.options.run import STAGES
 from packtool.options.shared import Terminal
 
 INPUT = "input"
-"""Key for what a command takes without an option name: corpus files, stores, a dataset."""
+"""Key of positional arguments: corpus files, stores, a dataset."""
 _ENDS = ("]", "}", '"""', "'''")
 """One of these is in the last line of a value of several lines."""
 
@@ -41,8 +41,8 @@ class Table:
         file: the file.
         stage: the command it is for.
         line: where the table begins.
-        values: option names as the functions have them (`sequence_length`) to values.
-        lines: the same names to their lines.
+        values: by option names as the functions have them (`sequence_length`).
+        lines: of the values, by the same names.
     """
 
     file: Path

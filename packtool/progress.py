@@ -1,6 +1,6 @@
-"""Show progress on standard error: a bar on a terminal, a line now and then in a log. Only the parent draws.
+"""Show progress on standard error: a bar on a terminal, a line now and then in a log. Only the parent process does.
 
-The environment variable PACKTOOL_PROGRESS says otherwise: bar, log or none. The option --progress sets it.
+The environment variable PACKTOOL_PROGRESS overrides this: bar, log or none. The option --progress sets it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Progress:
         total: amount of work.
         label: what is being done.
         unit: of the work; "B" for bytes.
-        initial: amount done already, by an earlier run; it does not count for the rate.
-        tokens: tokens that all the work moves, where that is known; else `add_tokens` counts them.
+        initial: amount done already, by an earlier run; it does not count toward the rate.
+        tokens: number of tokens that all the work moves, where it is known; else `add_tokens` counts them.
         quiet: show nothing.
     """
 

@@ -29,13 +29,13 @@ def parse_bytes(text: str | int, option: str = "--memory") -> int:
 
 
 def machine_memory(process: Path = Path("/proc/self/cgroup"), groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return the bytes of memory this process may hope for: the machine's, or the least limit of a control group.
+    """Return the bytes of memory this process can use: the machine's, or the lowest limit of a control group.
 
     Containers, Slurm and systemd limit memory by control groups, of version 1 or 2; each limits those within it.
 
     Args:
         process: says which groups the process is in.
-        groups: where they are. In a container its own may lie at the top, whatever path the process has.
+        groups: where they are. A container may see its own group at the top, whatever path the process has.
     """
     least = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:

@@ -36,13 +36,13 @@ app = Commands(
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and end the process, whoever started it; `run` returns."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start threads for algebra that nobody does here
-    os.environ.setdefault("MIMALLOC_PURGE_DELAY", "1000")  # Arrow would give back, and clear anew, room for each batch
-    gc.set_threshold(100_000, 20, 20)  # modules make many objects that stay, and are looked through again and again
+    """Run the command line and end the process; `run` returns instead."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # else NumPy starts threads for linear algebra, unused here
+    os.environ.setdefault("MIMALLOC_PURGE_DELAY", "1000")  # else Arrow returns and clears memory for each batch
+    gc.set_threshold(100_000, 20, 20)  # imports make many objects that stay, for each collection to visit
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed by the caller: say it to nobody, and keep its number from data files
+        if stream is None:  # closed by the caller: discard output, and keep the descriptor from data files
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character is no reason to stop
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     interrupts.guard()
     status = run(arguments, interrupts)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # reported already, as far as anybody can be told
+        with suppress(OSError, ValueError):  # reported already, if there was a way to
             stream.flush()
     os._exit(status)  # else the interpreter would free all objects one by one: a twentieth of what a small run takes
 

@@ -1,4 +1,4 @@
-"""The options of the command line itself: their effect before a command runs, and until it ends."""
+"""What the options of the command line itself do, before a command runs and until it ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Session:
 
     Attributes:
         table: of a configuration file that gave options; None where there was none.
-        context: of the command that was given it.
+        context: of the command with that file.
     """
 
     table: Table | None = None

@@ -77,11 +77,10 @@ def check_taken(arguments: object, chooser: str, chosen: str) -> None:
     options = declared(type(arguments))
     given = {name: getattr(arguments, name) for name in options}
     for name, each in options.items():
-        if each.taken(chosen) or given[name] == each.default or given[name] == _same_as(each, given):
+        is_row = name == "atom_size" and given[name] == given["sequence_length"]  # as in effect without atoms
+        if each.taken(chosen) or given[name] == each.default or is_row:
             continue
-        remedy = each.option.instead
-        if not remedy:
-            remedy = f"leave it out, or use {chooser} {listed(each.option.taken_by)}"
+        remedy = each.option.instead or f"leave it out, or use {chooser} {listed(each.option.taken_by)}"
         what = f"{chooser} {chosen} does not take this option"
         raise UsageError("option-not-taken", what, remedy=remedy, where=each.flag)
     missing = [each for each in options.values() if each.option.required and each.taken(chosen)]
@@ -173,8 +172,3 @@ def _round(high: int) -> str:
     """
     exponent = (high + 1).bit_length() - 1
     return f"2^{exponent} - 1" if exponent > 30 and high + 1 == 1 << exponent else str(high)
-
-
-def _same_as(each: Declared, given: dict[str, Any]) -> Any:
-    """Give strategies without atoms the atoms they have in effect: one row each."""
-    return given["sequence_length"] if each.name == "atom_size" else each.default

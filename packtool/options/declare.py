@@ -29,12 +29,12 @@ Group = Literal[
     "Tuning of strategies",
     "Rarely needed",
 ]
-"""What an option is about; in this order they are listed by `--help` and in docs/cli.md."""
+"""What an option is about, in the order of `--help` and docs/cli.md."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """What there is to know of an option beside its name, type and default.
+    """An option, apart from the name, type and default that its field has.
 
     Attributes:
         kind: how its value is written.
@@ -42,13 +42,13 @@ class Option:
         group: what it is about.
         short: its short flag.
         unit: of the value.
-        metavar: what stands for the value in help, where the kind's does not say enough.
-        low, high: the least and the greatest value allowed.
+        metavar: placeholder of the value in help, where the kind's does not say enough.
+        low, high: the smallest and the largest value allowed.
         default: the default in words, where it is not the value alone.
         taken_by: the strategies or methods that take it; all when empty.
         not_taken_by: the few that do not take it.
-        instead: what to do where it is not taken; else to use one that takes it.
-        required: whoever takes it needs it.
+        instead: what to do where it is not taken; by default, to choose a strategy or method that takes it.
+        required: strategies and methods that take it need it.
         positional: without a name on the command line, and `input` in a file.
         in_file: may stand in a TOML file: it is about the work, not about one call.
         recorded: the output depends on it, so the manifest records it.
@@ -81,10 +81,10 @@ class Declared:
     """An option with the name, type and default that its field gives it.
 
     Attributes:
-        name: as Python has it.
+        name: in Python.
         type: of the value, for Python.
         default: the value when it is not given; `MISSING` where there is none.
-        option: the rest.
+        option: everything else.
     """
 
     name: str
@@ -94,22 +94,22 @@ class Declared:
 
     @property
     def flag(self) -> str:
-        """As the command line has it, or the metavar of an argument."""
+        """Its spelling on the command line; the metavar of an argument."""
         return self.metavar if self.option.positional else flag(self.name)
 
     @property
     def key(self) -> str:
-        """As a TOML file has it."""
+        """Its key in a TOML file, with underscores."""
         return "input" if self.option.positional else self.name
 
     @property
     def required(self) -> bool:
-        """There is no default."""
+        """Whether it has no default."""
         return self.default is MISSING
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """All values there are, where they are few and fixed; else nothing."""
+        """All possible values, where they are few and fixed; else none."""
         members = [self.type, *typing.get_args(self.type)]
         literals = [each for each in members if typing.get_origin(each) is typing.Literal]
         return tuple(str(value) for each in literals for value in typing.get_args(each))

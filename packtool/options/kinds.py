@@ -30,12 +30,12 @@ class Kind:
 
     Attributes:
         words: what it takes, as in "give a whole number".
-        metavar: what stands for the value in help.
+        metavar: placeholder of the value in help.
         in_file: the type that a value must have in a TOML file.
-        parse: from what was written to what the function works with; raises `ValueError`,
-            or `UsageError` where there is more to say.
-        many: several values, divided by commas on the command line.
-        repeated: several values, each with the option's name on the command line.
+        parse: turns what was written into what the function works with; raises `ValueError`, or `UsageError` where
+            there is more to say.
+        many: several values, separated by commas on the command line.
+        repeated: several values, each after the option's name on the command line.
     """
 
     words: str

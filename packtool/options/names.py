@@ -21,9 +21,9 @@ STRATEGIES = (
 METHODS = ("atom", "partial", "bucket")
 """Every shuffle."""
 EXPORTS = ("megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow", "megatron-bridge", "mds", "litdata")
-"""Every format of another tool that is written; `mds` is the file `packtool/exchange/formats/mds.py`."""
+"""Every format that `export` writes; `mds` is the file `packtool/exchange/formats/mds.py`."""
 IMPORTS = ("megatron", "nanogpt", "llmc", "olmo", "datatrove", "parquet", "arrow", "jsonl")
-"""Every format that is read."""
+"""Every format that `import` reads."""
 
 
 OTHER_OPTIONS = {

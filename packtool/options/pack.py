@@ -119,7 +119,7 @@ class PackOptions:
 
     def __post_init__(self) -> None:
         given: object = self.buckets
-        if not isinstance(given, str):  # else what is said of it must show it as it is
+        if not isinstance(given, str):  # a string is left as it is, for an error message to show
             object.__setattr__(self, "buckets", tuple(sorted(self.buckets)))
 
     @property

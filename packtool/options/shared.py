@@ -109,7 +109,7 @@ EosToken = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Working:
-    """What does the work."""
+    """Who does the work."""
 
     workers: Workers = None
     scheduler: Annotated[
@@ -126,7 +126,7 @@ class Working:
 
 @dataclass(frozen=True, kw_only=True)
 class Sharing(Working):
-    """Work that several tasks can share."""
+    """Options of work that several tasks can share."""
 
     task: Annotated[
         str | None,
@@ -143,7 +143,7 @@ class Sharing(Working):
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """How an output is written."""
+    """Options of how an output is written."""
 
     staging: Staging = None
     overwrite: Annotated[
@@ -168,7 +168,7 @@ class Copying(Writing):
 
 @dataclass(frozen=True, kw_only=True)
 class MovingRows(Copying, Sharing):
-    """Rows are written, of tokens that may exceed the memory granted."""
+    """Options of commands that write rows, whose tokens may exceed the memory granted."""
 
     memory: Annotated[
         str | int | None,
