@@ -16,29 +16,11 @@ from packtool.errors import DataError
 from packtool.options.declare import declared
 from packtool.places.npy import HEADER_BYTES, FileEntry
 from packtool.plan import BATCH
-from packtool.storage.names import (
-    BATCHES,
-    CHOSEN,
-    LENGTHS,
-    LOSS,
-    ORDER_FILE,
-    ORIGIN,
-    REJECTED,
-    REPORT_FILE,
-    SEGMENT,
-    TOKENIZER,
-    TOKENIZER_FILES,
-    bucket_directory,
-    columns_file,
-    is_exported,
-    shard_file,
-    token_dtype,
-)
+from packtool.storage import names
 from packtool.storage.schema import (
     FORMAT_VERSION,
     LOSS_VERSION,
     Bucket,
-    ChosenSource,
     ExportManifest,
     InputEntry,
     Manifest,
@@ -70,7 +52,7 @@ def contradictions(manifest: Manifest) -> Iterator[str]:
     if isinstance(manifest, StoreManifest | PackedManifest):
         yield from _tokenizer(manifest.tokenizer, manifest.dtype)
     if isinstance(manifest, PackedManifest | OrderManifest) and manifest.batches is not None:
-        yield from _file("batches", manifest.batches, BATCHES, BATCH)
+        yield from _file("batches", manifest.batches, names.BATCHES, BATCH)
     match manifest:
         case StoreManifest():
             yield from _store(manifest)
@@ -90,13 +72,14 @@ def _tokenizer(info: TokenizerInfo, dtype: str) -> Iterator[str]:
             yield f"the id of {name!r} is {value}, but vocab_size is {size}"
     if info.added_tokens.get(info.eos_token, info.eos_id) != info.eos_id:
         yield f"eos_id is {info.eos_id}, but added_tokens says {info.added_tokens[info.eos_token]}"
-    yield from _same("dtype", dtype, token_dtype(size).str)
+    yield from _same("dtype", dtype, names.token_dtype(size).str)
 
 
 def _tokenizer_files(entries: Sequence[InputEntry]) -> Iterator[str]:
-    names = [entry.name for entry in entries]
-    if names and (names[0] != TOKENIZER or len(set(names)) < len(names) or not set(names) <= set(TOKENIZER_FILES)):
-        yield f"its tokenizer_files are {names}"
+    found = [entry.name for entry in entries]
+    known = len(set(found) & set(names.TOKENIZER_FILES))
+    if found and (found[0] != names.TOKENIZER or known < len(found)):
+        yield f"its tokenizer_files are {found}"
 
 
 def _store(manifest: StoreManifest) -> Iterator[str]:
@@ -113,15 +96,15 @@ def _store(manifest: StoreManifest) -> Iterator[str]:
             return
         files: _Files = {
             "tokens": (shard.tokens, np.dtype(manifest.dtype), held, True),
-            "offsets": (shard.offsets, np.dtype("<i8"), ends, True),
-            "documents": (shard.documents, ORIGIN, (ends[0] - 1,), manifest.shards[0].documents is not None),
-            "loss": (shard.loss or None, LOSS, held, manifest.has_loss),
+            "offsets": (shard.offsets, names.OFFSET, ends, True),
+            "documents": (shard.documents, names.ORIGIN, (ends[0] - 1,), manifest.shards[0].documents is not None),
+            "loss": (shard.loss or None, names.LOSS, held, manifest.has_loss),
         }
         yield from _files(place, number, files)
         if (shard.columns is None) != (manifest.shards[0].columns is None):
             yield f"{place}.columns is {'missing' if shard.columns is None else 'there'}"
         if shard.columns is not None:
-            yield from _same(f"{place}.columns.name", shard.columns.name, columns_file(number))
+            yield from _same(f"{place}.columns.name", shard.columns.name, names.columns_file(number))
         documents += ends[0] - 1
         tokens += held[0]
     yield from _same("format_version", manifest.format_version, LOSS_VERSION if manifest.has_loss else FORMAT_VERSION)
@@ -132,7 +115,7 @@ def _store(manifest: StoreManifest) -> Iterator[str]:
     rejected = sum(count for name, count in counts.items() if name.startswith("rejected_"))
     yield from _same("counts.rejected", counts.get("rejected", 0), rejected)
     if manifest.rejected is not None:
-        yield from _same("rejected.name", manifest.rejected.name, REJECTED)
+        yield from _same("rejected.name", manifest.rejected.name, names.REJECTED)
         if not rejected:
             yield "it names a file of rejected records, but counts none"
 
@@ -145,14 +128,14 @@ def _packed(manifest: PackedManifest) -> Iterator[str]:
     yield from _same("options.segments", options.get("segments"), manifest.lengths is not None)
     yield from _same("documents", manifest.documents, sum(manifest.store_documents))
     yield from _same("store_documents", len(manifest.store_documents), len(manifest.inputs))
-    yield from _same("report.name", manifest.report.name, REPORT_FILE)
+    yield from _same("report.name", manifest.report.name, names.REPORT)
     version = packed_version(index_only=manifest.index_only, has_loss=manifest.has_loss)
     yield from _same("format_version", manifest.format_version, version)
     if isinstance(manifest.stores, list):
         yield from _same("the number of stores", len(manifest.stores), len(manifest.inputs))
         yield from _same("options.segments", options.get("segments"), True)
     if manifest.lengths is not None:
-        yield from _file("lengths", manifest.lengths, LENGTHS, np.dtype("<u4"), (manifest.documents,))
+        yield from _file("lengths", manifest.lengths, names.LENGTHS, np.dtype("<u4"), (manifest.documents,))
     yield from _choice(manifest)
     if isinstance(ledger.trained_stored, list):
         yield from _same("ledger.trained_stored", len(ledger.trained_stored), len(manifest.inputs))
@@ -177,7 +160,7 @@ def _packed(manifest: PackedManifest) -> Iterator[str]:
         return
     for number, bucket in enumerate(buckets):
         place = f"buckets[{number}]"
-        directory = "" if alone else bucket_directory(bucket.sequence_length)
+        directory = "" if alone else names.bucket_directory(bucket.sequence_length)
         yield from _same(f"{place}.directory", bucket.directory, directory)
         yield from _bucket(place, bucket, manifest, max(1, options["shard_tokens"] // bucket.sequence_length))
 
@@ -190,20 +173,16 @@ def _choice(manifest: PackedManifest) -> Iterator[str]:
     yield from _same("choice.sources", [each.chosen_documents for each in choice.sources], manifest.store_documents)
     yield from _same("choice.documents", choice.documents is not None, manifest.lengths is not None)
     if choice.documents is not None:
-        yield from _file("choice.documents", choice.documents, CHOSEN, np.dtype("<i8"), (manifest.documents,))
+        yield from _file("choice.documents", choice.documents, names.CHOSEN, names.OFFSET, (manifest.documents,))
     for number, source in enumerate(choice.sources):
-        yield from _source(f"choice.sources[{number}]", source)
+        for what in ("documents", "tokens"):
+            left_out = sum(getattr(each, what) for each in source.left_out.values())
+            once = getattr(source, f"chosen_{what}") - getattr(source, f"repeated_{what}")
+            yield from _same(f"choice.sources[{number}].{what}", getattr(source, what), left_out + once)
     text = sum(each.chosen_tokens for each in choice.sources) - manifest.documents
     yield from _same("choice.chosen_tokens", text, ledger.input)
     for name, value in choice.text()._asdict().items():
         yield from _same(f"ledger.{name}", getattr(ledger, name), value)
-
-
-def _source(place: str, source: ChosenSource) -> Iterator[str]:
-    for name in ("documents", "tokens"):
-        left_out = sum(getattr(each, name) for each in source.left_out.values())
-        once = getattr(source, f"chosen_{name}") - getattr(source, f"repeated_{name}")
-        yield from _same(f"{place}.{name}", getattr(source, name), left_out + once)
 
 
 def _bucket(place: str, bucket: Bucket, manifest: PackedManifest, rows_in_shard: int) -> Iterator[str]:
@@ -216,26 +195,28 @@ def _bucket(place: str, bucket: Bucket, manifest: PackedManifest, rows_in_shard:
     for number, (shard, rows) in enumerate(zip(bucket.shards, sizes, strict=False)):
         files: _Files = {
             "tokens": (shard.tokens, np.dtype(manifest.dtype), (rows, length), not manifest.index_only),
-            "loss": (shard.loss or None, LOSS, (rows, length), manifest.has_loss and not manifest.index_only),
-            "segments": (shard.segments, SEGMENT, None, manifest.lengths is not None),
-            "segment_offsets": (shard.segment_offsets, np.dtype("<i8"), (rows + 1,), manifest.lengths is not None),
-            "atoms": (shard.atoms, np.dtype("<i8"), None, bucket.atom_units == 0),
+            "loss": (shard.loss or None, names.LOSS, (rows, length), manifest.has_loss and not manifest.index_only),
+            "segments": (shard.segments, names.SEGMENT, None, manifest.lengths is not None),
+            "segment_offsets": (shard.segment_offsets, names.OFFSET, (rows + 1,), manifest.lengths is not None),
+            "atoms": (shard.atoms, names.OFFSET, None, bucket.atom_units == 0),
         }
         yield from _files(f"{place}.shards[{number}]", number, files)
 
 
 def _order(manifest: OrderManifest) -> Iterator[str]:
-    names = [entry.name for entry in manifest.orders]
-    if not names or len(set(names)) < len(names):
-        yield f"its orders are {names}"
+    found = [entry.name for entry in manifest.orders]
+    if not found or len(set(found)) < len(found):
+        yield f"its orders are {found}"
     for number, entry in enumerate(manifest.orders):
         directory = entry.name.rpartition("/")[0]
-        name = f"{directory}/{ORDER_FILE}" if directory else ORDER_FILE
-        yield from _file(f"orders[{number}]", entry, name, np.dtype("<i8"))
+        name = f"{directory}/{names.ORDER_FILE}" if directory else names.ORDER_FILE
+        yield from _file(f"orders[{number}]", entry, name, names.OFFSET)
 
 
 def _export(manifest: ExportManifest) -> Iterator[str]:
-    yield from (f"{file.name!r} is not a file of an export" for file in manifest.files if not is_exported(file.name))
+    yield from (
+        f"{file.name!r} is not a file of an export" for file in manifest.files if not names.is_exported(file.name)
+    )
     for name in ("sequences", "tokens"):
         yield from _same(name, getattr(manifest, name), sum(getattr(file, name) for file in manifest.files))
 
@@ -249,7 +230,7 @@ def _files(place: str, shard: int, files: _Files) -> Iterator[str]:
         if (entry is not None) != expected:
             yield f"{place}.{name} is {'there' if entry else 'missing'}"
         elif entry is not None:
-            yield from _file(f"{place}.{name}", entry, shard_file(name, shard), dtype, shape)
+            yield from _file(f"{place}.{name}", entry, names.shard_file(name, shard), dtype, shape)
 
 
 def _file(

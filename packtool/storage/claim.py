@@ -285,9 +285,7 @@ class _StoreClaim(_Claim):
         work = [name for name in contents.names if name.startswith(f"{UNFINISHED}/")]
         replacing = contents.whole or (resumed and any(name.startswith(f"{UNFINISHED}/{STAGED}/") for name in work))
         there = contents.names if resumed else {}
-        output = UploadedOutput(
-            place, path, self.state, there, replacing=replacing, resumed=resumed, quiet=options.quiet
-        )
+        output = UploadedOutput(place, path, self.state, resumed, there=there, replacing=replacing, quiet=options.quiet)
         try:
             with _writable(output):
                 output.lock = lock.take(output.work, self.state.command)

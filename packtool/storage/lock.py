@@ -20,7 +20,7 @@ from packtool.storage.manifest import decode
 from packtool.warnings import warn
 
 LOCK = "lock"
-_OF_TASK = "task-{:05d}.lock"
+"""Beside it lie ``task-00001.lock`` and so on, of the tasks that share it."""
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ def take(directory: Path, command: str, task: int = 0) -> Lock:
         return Lock([(_sign(_take(path, fcntl.LOCK_EX), command), path)])
     shared = _take(path, fcntl.LOCK_SH)
     try:
-        own = directory / _OF_TASK.format(task)
+        own = directory / f"task-{task:05d}.lock"
         return Lock([(shared, None), (_sign(_take(own, fcntl.LOCK_EX), command), own)])
     except BaseException:
         os.close(shared)
@@ -95,8 +95,9 @@ def _take(path: Path, kind: int) -> int:
         except BaseException:
             os.close(handle)
             raise
-        if _still_there(handle, path):
-            return handle
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                return handle
         os.close(handle)  # its holder ended just now, and removed it
 
 
@@ -135,13 +136,14 @@ def _in_use(handle: int, path: Path, kind: int) -> DataError:
 def _tasks_at_work(directory: Path) -> list[Holder]:
     """List the tasks that share the lock of a directory."""
     holders = []
-    for path in sorted(directory.glob(_OF_TASK.format(0).replace("00000", "*"))):
+    for path in sorted(directory.glob("task-*.lock")):
         with suppress(OSError):
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                holders += [holder for holder in [_holder(handle)] if holder is not None]
+                if (holder := _holder(handle)) is not None:
+                    holders.append(holder)
             finally:
                 os.close(handle)
     return holders
@@ -155,17 +157,9 @@ def _holder(handle: int) -> Holder | None:
 
 
 def _lives(process: int) -> bool:
+    """Return whether another process with this number runs."""
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
     return process != os.getpid()
-
-
-def _still_there(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False

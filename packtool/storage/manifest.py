@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import xxhash
@@ -21,7 +21,7 @@ from packtool.places.place import Place
 from packtool.places.typed import Typed, place_of
 from packtool.storage.check_manifest import require_consistent
 from packtool.storage.files import write_bytes
-from packtool.storage.names import UNFINISHED
+from packtool.storage.names import REPORT, UNFINISHED
 from packtool.storage.schema import (
     EXPORT,
     FORMAT_VERSION,
@@ -41,19 +41,21 @@ from packtool.storage.schema import (
 
 MANIFEST = "manifest.json"
 RUN = "run.json"
-REPORT = "report.json"
 
-_TYPES: dict[str, type[Manifest]] = {
-    TOKEN_STORE: StoreManifest,
-    PACKED: PackedManifest,
-    ORDER: OrderManifest,
-    EXPORT: ExportManifest,
+
+class _Format(NamedTuple):
+    kind: type[Manifest]
+    described: str
+    versions: tuple[int, ...]
+
+
+_FORMATS = {
+    TOKEN_STORE: _Format(StoreManifest, "a token store", (FORMAT_VERSION, LOSS_VERSION)),
+    PACKED: _Format(PackedManifest, "a packed dataset", (FORMAT_VERSION, INDEX_VERSION, LOSS_VERSION)),
+    ORDER: _Format(OrderManifest, "an order", (FORMAT_VERSION,)),
+    EXPORT: _Format(ExportManifest, "an export", (FORMAT_VERSION,)),
 }
-_VERSIONS = dict.fromkeys(_TYPES, (FORMAT_VERSION,)) | {
-    TOKEN_STORE: (FORMAT_VERSION, LOSS_VERSION),
-    PACKED: (FORMAT_VERSION, INDEX_VERSION, LOSS_VERSION),
-}
-_DESCRIPTIONS = {TOKEN_STORE: "a token store", PACKED: "a packed dataset", ORDER: "an order", EXPORT: "an export"}
+"""What this version reads."""
 _ASKED_FOR: dict[type[Manifest], tuple[str, str, str]] = {
     StoreManifest: ("not-a-store", TOKEN_STORE, "the output of packtool tokenize"),
     PackedManifest: ("not-packed", PACKED, "what packtool pack or packtool shuffle wrote"),
@@ -108,7 +110,7 @@ def sealed(manifest: Manifest | dict[str, Any]) -> bytes:
 
 def describe(manifest: Manifest) -> str:
     """Describe a directory with this manifest in one sentence."""
-    return _DESCRIPTIONS[manifest.format]
+    return _FORMATS[manifest.format].described
 
 
 def write(directory: Path, manifest: Manifest, name: str = MANIFEST) -> None:
@@ -196,20 +198,21 @@ def read(place: Typed, name: str = MANIFEST) -> Manifest:
     except FileNotFoundError:
         raise _no_manifest(place) from None
     kind = _parse(raw, _Kind, where)
-    if kind.format_version not in _VERSIONS.get(kind.format, ()):
+    known_format = _FORMATS.get(kind.format)
+    if known_format is None or kind.format_version not in known_format.versions:
         known = _VERSION.fullmatch(kind.packtool_version)
         raise DataError(
             "unknown-format",
             f"format {kind.format[:40]!r} version {kind.format_version} can't be read by this version",
             remedy="make it again with this version"
-            if kind.format_version < FORMAT_VERSION and kind.format in _TYPES
+            if kind.format_version < FORMAT_VERSION and known_format is not None
             else f"use packtool {kind.packtool_version if known else ''} or later".replace("  ", " "),
             where=where,
         )
     match = _SEALED.fullmatch(raw)
     if match is None or xxhash.xxh3_128_hexdigest(match[1]).encode() != match[2]:
         raise _bad(where, "changed since it was written: its own checksum differs")
-    manifest = _parse(match[1] + b"\n}", _TYPES[kind.format], where)
+    manifest = _parse(match[1] + b"\n}", known_format.kind, where)
     require_consistent(manifest, where)
     return manifest
 
@@ -224,7 +227,7 @@ def read_as(place: Typed, kind: type[_Kinds]) -> _Kinds:
     if isinstance(manifest, kind):
         return manifest
     code, wanted, give = _ASKED_FOR[kind]
-    what = f"{describe(manifest)}, where {_DESCRIPTIONS[wanted]} is needed"
+    what = f"{describe(manifest)}, where {_FORMATS[wanted].described} is needed"
     raise UsageError(code, what, remedy=f"give {give}", where=str(place))
 
 

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -30,16 +30,6 @@ Done = TypeVar("Done")
 Task = TypeVar("Task")
 
 
-def nothing(number: int, done: Any) -> tuple[Path, Sequence[Entry]]:
-    """Name no files: for pieces that leave only a record."""
-    return Path(), ()
-
-
-def at_once(action: Callable[[], object]) -> None:
-    """Record a piece as soon as it is done."""
-    action()
-
-
 @dataclass(frozen=True)
 class Pieces(Generic[Done]):
     """The pieces of one kind of an output.
@@ -48,13 +38,13 @@ class Pieces(Generic[Done]):
         output: whose they are.
         kind: names the directory of the records.
         type: of what is recorded of a piece.
-        files: directory and files of a piece, of its number and record.
+        files: directory and files of a piece, of its number and record; left out where a piece leaves only a record.
     """
 
     output: Output
     kind: str
     type: type[Done]
-    files: Callable[[int, Done], tuple[Path, Sequence[Entry]]] = nothing
+    files: Callable[[int, Done], tuple[Path, Sequence[Entry]]] = lambda number, done: (Path(), ())
 
     def run(
         self,
@@ -63,7 +53,7 @@ class Pieces(Generic[Done]):
         engine: Engine,
         *,
         done: Mapping[int, Done] | None = None,
-        keep: Callable[[Callable[[], object]], None] = at_once,
+        keep: Callable[[Callable[[], object]], object] = lambda write: write(),
         then: Callable[[int], object] | None = None,
         on_advance: Advance | None = None,
         prepare: Callable[[], object] | None = None,
@@ -75,7 +65,7 @@ class Pieces(Generic[Done]):
             function, on_advance, prepare, shared: as of `Engine.run`.
             tasks: what is to be done, by the numbers of the pieces.
             done: what `found` found of them; None to look.
-            keep: calls what writes a record, at once or when it may be written.
+            keep: calls what writes a record, when it may be written; left out for at once.
             then: called with the number of a piece once its record is there.
         """
         done = self.found(tasks, engine) if done is None else done

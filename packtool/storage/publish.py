@@ -20,7 +20,7 @@ from packtool.places.local import PARTIAL, LocalPlace, sync_directory
 from packtool.places.place import Place
 from packtool.storage import manifest as manifests
 from packtool.storage.lock import LOCK
-from packtool.storage.names import COLUMNS, EXPORTED, REJECTED, TOKENIZER_FILES, UNFINISHED
+from packtool.storage.names import COLUMNS, EXPORTED, REJECTED, REPORT, TOKENIZER_FILES, UNFINISHED
 from packtool.storage.schema import listed
 
 STAGED = "dataset"
@@ -32,9 +32,7 @@ _REPLACED = "replaced.json"
 _ARRAY = r"[a-z_]+(-\d{5,})?\.npy"
 _BUCKET = r"(bucket-\d{5,}/)?"
 _TOKENIZER = "|".join(map(re.escape, TOKENIZER_FILES))
-DATASET_FILE = (
-    rf"({_BUCKET}{_ARRAY}|{EXPORTED}|{COLUMNS}|{_TOKENIZER}|{manifests.RUN}|{manifests.REPORT}|{re.escape(REJECTED)})"
-)
+DATASET_FILE = rf"({_BUCKET}{_ARRAY}|{EXPORTED}|{COLUMNS}|{_TOKENIZER}|{manifests.RUN}|{REPORT}|{re.escape(REJECTED)})"
 """What the files of datasets are called."""
 RECORDS = "pieces"
 """Directory in `unfinished/` for the records of finished pieces."""
@@ -66,22 +64,25 @@ def publish(path: Path) -> None:
     """
     work = path / UNFINISHED
     staged = work / STAGED
-    new = files_of(work, WHOLE)
+    new = _files_of(work, WHOLE)
     if (path / manifests.MANIFEST).exists():
-        require_only(path, {*files_of(path), manifests.MANIFEST})
+        _require_only(path, _files_of(path))
         for directory in (*_directories(staged, new), work):
             sync_directory(directory)
         (path / manifests.MANIFEST).replace(work / _REPLACED)
         sync_directory(path)
     elif not (work / _REPLACED).exists():
-        require_only(path, {name for name in new if not (staged / name).exists()})
-    old = files_of(work, _REPLACED) if (work / _REPLACED).exists() else []
+        _require_only(path, {name for name in new if not (staged / name).exists()})
+    old = _files_of(work, _REPLACED) if (work / _REPLACED).exists() else []
     for name in new:
         if (staged / name).exists():
             (path / name).parent.mkdir(exist_ok=True)
             (staged / name).replace(path / name)
     for name in set(old) - set(new):
-        remove(path, name)
+        (path / name).unlink(missing_ok=True)
+        if "/" in name:
+            with suppress(OSError):
+                (path / name).parent.rmdir()  # if it was the last file of its bucket
     for directory in _directories(path, new):
         sync_directory(directory)
     (work / WHOLE).replace(path / manifests.MANIFEST)
@@ -94,34 +95,16 @@ def is_staged(path: Path) -> bool:
     return (path / UNFINISHED / WHOLE).exists()
 
 
-def files_of(directory: Path, manifest: str = manifests.MANIFEST) -> list[str]:
-    """List the files of a finished dataset, except its manifest.
-
-    Raises:
-        DataError: its manifest is damaged.
-    """
+def _files_of(directory: Path, manifest: str = manifests.MANIFEST) -> list[str]:
+    """List the files of a finished dataset, except its manifest."""
     return [each.name for each in listed(manifests.read(directory, manifest))] + [manifests.RUN]
 
 
-def remove(path: Path, name: str) -> None:
-    """Remove one file of a dataset, and its bucket's directory if it was the last one there."""
-    with suppress(FileNotFoundError):
-        (path / name).unlink()
-    if "/" in name:
-        with suppress(OSError):
-            (path / name).parent.rmdir()
-
-
-def require_only(path: Path, ours: Iterable[str]) -> None:
-    """Refuse a directory that holds other files than these, except in `unfinished/`.
-
-    Raises:
-        UsageError: naming the first one.
-    """
-    known = set(ours)
+def _require_only(path: Path, ours: Iterable[str]) -> None:
+    """Refuse a directory that holds other files than a manifest, these, and those of unfinished work."""
+    known = {manifests.MANIFEST, *ours}
     for name in _walk(path):
-        scratch = name.removeprefix(f"{UNFINISHED}/")
-        if not (name in known if scratch == name else _OF_WORK.fullmatch(scratch)):
+        if name not in known and not (name.startswith(f"{UNFINISHED}/") and is_ours(name)):
             raise other_files(name, path)
 
 
@@ -141,7 +124,7 @@ def require_removable(path: Path) -> None:
     ours: list[str] = []
     if (path / manifests.MANIFEST).exists():
         try:
-            ours = [*files_of(path), manifests.MANIFEST]
+            ours = _files_of(path)
         except PacktoolError as error:
             raise UsageError(
                 "output-has-other-files",
@@ -149,7 +132,7 @@ def require_removable(path: Path) -> None:
                 remedy="remove the directory yourself, or choose another output",
                 where=str(path),
             ) from None
-    require_only(path, ours)
+    _require_only(path, ours)
 
 
 def require_no_links(path: Path) -> None:

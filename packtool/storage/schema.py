@@ -351,12 +351,9 @@ class OrderManifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     batches: FileEntry | None = None
 
 
-class ExportedFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """One file in the format of another tool: name, bytes, xxh3-128 (hex), and the sequences and tokens in it."""
+class ExportedFile(InputEntry, frozen=True, forbid_unknown_fields=True):
+    """One file in the format of another tool, and the sequences and tokens in it."""
 
-    name: str
-    bytes: Count
-    xxh3_128: Digest
     sequences: Count = 0
     tokens: Count = 0
 
@@ -402,7 +399,7 @@ Manifest = StoreManifest | PackedManifest | OrderManifest | ExportManifest
 
 def listed(manifest: Manifest) -> Iterator[InputEntry]:
     """Yield every file that a manifest lists, by its name relative to the manifest."""
-    beside: list[FileEntry | InputEntry | ExportedFile | None]
+    beside: list[FileEntry | InputEntry | None]
     if isinstance(manifest, StoreManifest):
         beside = [file for shard in manifest.shards for file in shard.files]
         beside += [manifest.rejected, *manifest.tokenizer_files]

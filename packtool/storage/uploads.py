@@ -19,7 +19,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Semaphore
 from typing import ClassVar
@@ -34,7 +34,7 @@ from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes
 from packtool.storage.names import UNFINISHED
-from packtool.storage.output import Delivery, Output, State
+from packtool.storage.output import Delivery, Output
 from packtool.storage.publish import DATASET_FILE, RECORDS, STAGED, STATE
 from packtool.storage.schema import InputEntry, Manifest, listed
 from packtool.temporary import own_directory
@@ -74,7 +74,7 @@ class ToStore(Delivery):
 
     def name(self, file: Path) -> str:
         """Return the name in the store of a file in the local directory."""
-        name = file.relative_to(self.work).as_posix()
+        name = file.absolute().relative_to(self.work).as_posix()
         if name.startswith(f"{STAGED}/") and not self.replacing:
             return name.removeprefix(f"{STAGED}/")
         return f"{UNFINISHED}/{name}"
@@ -96,37 +96,27 @@ class ToStore(Delivery):
         """Leave them: they go with all unfinished work in the store."""
 
 
+@dataclass
 class UploadedOutput(Output):
-    """Upload finished pieces in the background, each file whole or not at all. Uploaded files stay readable.
+    """Uploads finished pieces in the background, each file whole or not at all. Uploaded files stay readable.
 
-    Args:
+    Attributes:
         place: of the dataset.
         path: the local directory that stands for it.
-        state: command and key.
         there: the files of this work in the store, with their bytes. Only those that a record names are believed.
         replacing: another dataset lies at the place until this one is whole.
-        resumed: an earlier run left them.
         quiet: no progress bar.
     """
 
     place: StorePlace
+    there: Mapping[str, int] = field(default_factory=dict)
+    replacing: bool = False
+    quiet: bool = True
 
-    def __init__(
-        self,
-        place: StorePlace,
-        path: Path,
-        state: State,
-        there: Mapping[str, int],
-        *,
-        replacing: bool,
-        resumed: bool,
-        quiet: bool,
-    ) -> None:
-        super().__init__(place, path, state, resumed)
-        self._store = ToStore(place, self.work.absolute(), replacing)
-        self._there = there
-        self._quiet = quiet
-        self._done: dict[str, int] = {}
+    def __post_init__(self) -> None:
+        self._store = ToStore(self.place, self.work.absolute(), self.replacing)
+        self._name = self._store.name
+        self._done: set[str] = set()
         self._sent: dict[str, Future[None]] = {}
         self._renamed: dict[str, str] = {}
         self._pool = ThreadPoolExecutor(UPLOADS, thread_name_prefix="packtool-upload")
@@ -134,9 +124,6 @@ class UploadedOutput(Output):
         self._stop = Event()
         self._failure: PacktoolError | None = None
         self._begun = b""
-
-    def _name(self, file: Path) -> str:
-        return self._store.name(file.absolute())
 
     def take(self, begun: bytes, *, anew: bool) -> None:
         """Mark the output in the store as being written.
@@ -155,11 +142,7 @@ class UploadedOutput(Output):
             raise self._taken()
 
     def _require_mine(self) -> None:
-        """Stop where another run has begun to write since, which nobody could keep from doing so.
-
-        Raises:
-            DataError: one has.
-        """
+        """Stop where another run has begun to write since: nobody could keep it from doing so."""
         try:
             state = self.place.read(_STATE)
         except FileNotFoundError:
@@ -168,10 +151,9 @@ class UploadedOutput(Output):
             raise self._taken()
 
     def _taken(self) -> DataError:
+        what = "another run of packtool is writing here"
         remedy = "let one of them end, then run it again with --resume, or choose another output"
-        return DataError(
-            "output-in-use", "another run of packtool is writing here", remedy=remedy, where=str(self.place)
-        )
+        return DataError("output-in-use", what, remedy=remedy, where=str(self.place))
 
     def delivery(self, engine: Engine, *, far: bool = False) -> Delivery:
         if engine.shares_directories and not far:
@@ -180,15 +162,13 @@ class UploadedOutput(Output):
 
     def sound(self, files: Mapping[int, tuple[Path, Sequence[Entry]]], engine: Engine) -> set[int]:
         return {
-            number
-            for number, (directory, entries) in files.items()
-            if all(self.holds(directory, entry) for entry in entries)
+            number for number, (place, entries) in files.items() if all(self.holds(place, each) for each in entries)
         }
 
     def holds(self, directory: Path, entry: Entry) -> bool:
         name = self._name(directory / entry.name)
-        if self._there.get(name) == entry.bytes:
-            self._done[name] = entry.bytes
+        if self.there.get(name) == entry.bytes:
+            self._done.add(name)
         return name in self._done or super().holds(directory, entry)
 
     def send(self, directory: Path, entries: Sequence[Entry]) -> None:
@@ -208,7 +188,7 @@ class UploadedOutput(Output):
                 name = self._name(directory / entry.name)
                 if name not in self._done:
                     self.place.put(name, directory / entry.name, entry.xxh3_128, self._stop)
-                    self._done[name] = entry.bytes
+                    self._done.add(name)
                 (directory / entry.name).unlink(missing_ok=True)
 
     @contextmanager
@@ -229,7 +209,7 @@ class UploadedOutput(Output):
             raise CancelledError
 
     def arrived(self, directory: Path, entries: Sequence[Entry]) -> None:
-        self._done.update({self._name(directory / entry.name): entry.bytes for entry in entries})
+        self._done.update(self._name(directory / entry.name) for entry in entries)
 
     def have(self, directory: Path, entries: Sequence[Entry]) -> None:
         for entry in entries:
@@ -277,7 +257,7 @@ class UploadedOutput(Output):
     def pull(self) -> None:
         """Fetch the records that an earlier run left in the store."""
         start = f"{UNFINISHED}/{RECORDS}/"
-        files = {name: self.path / name for name in self._there if name.startswith(start) and name.endswith(".json")}
+        files = {name: self.path / name for name in self.there if name.startswith(start) and name.endswith(".json")}
         with ThreadPoolExecutor(REQUESTS) as pool:
             todo = [name for name, file in files.items() if not file.exists()]
             list(pool.map(lambda name: fetch(self.place, name, files[name]), todo))
@@ -285,8 +265,8 @@ class UploadedOutput(Output):
     def publish(self, manifest: Manifest) -> None:
         """Upload the rest, have the store rename files by copying, then write the manifest."""
         files = {self._name(self.staged / each.name): each for each in listed(manifest)}
-        known = self._done.keys() | self._sent.keys()
-        with Progress(sum(each.bytes for each in files.values()), "upload", quiet=self._quiet) as bar:
+        known = self._done | self._sent.keys()
+        with Progress(sum(each.bytes for each in files.values()), "upload", quiet=self.quiet) as bar:
             for name, each in files.items():
                 if self._renamed.get(name, name) not in known:
                     self.send(self.staged, [each])
@@ -295,10 +275,10 @@ class UploadedOutput(Output):
             copies = {
                 each: source
                 for name, each in files.items()
-                if (source := self._renamed.get(name, name)) != name or self._store.replacing
+                if (source := self._renamed.get(name, name)) != name or self.replacing
             }
             bar.advance(sum(each.bytes for each in files.values() if each not in copies))
-            if self._store.replacing:
+            if self.replacing:
                 self.place.remove([manifests.MANIFEST])  # of the older dataset
 
             def copy(each: InputEntry) -> int:
@@ -315,17 +295,13 @@ class UploadedOutput(Output):
         tidy(self.place, manifest)
 
     def _require_whole(self, files: Sequence[InputEntry]) -> None:
-        """Refuse to write a manifest while files are missing from the store.
-
-        Raises:
-            DataError: naming the first object.
-        """
+        """Refuse to write a manifest while files are missing from the store."""
         there = self.place.names()
         for each in files:
             if (size := there.get(each.name)) != each.bytes:
                 what = "is not in the store" if size is None else f"has {size} bytes in the store, not {each.bytes}"
-                where, remedy = self.place.where(each.name), "run the command again with --resume"
-                raise DataError("store-unreachable", what, remedy=remedy, where=where)
+                remedy = "run the command again with --resume"
+                raise DataError("store-unreachable", what, remedy=remedy, where=self.place.where(each.name))
 
     def release(self) -> None:
         self._stop.set()

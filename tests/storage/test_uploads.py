@@ -189,9 +189,7 @@ def test_a_run_without_the_staging_directory_goes_on_with_what_the_store_has(buc
     assert record(again, 0).read_bytes() == b"{}"
     assert all(again.holds(again.staged, entry) for entry in first)
     shorter = msgspec.structs.replace(first[0], bytes=first[0].bytes - 2)
-    other = UploadedOutput(
-        again.place, again.path, again.state, look(again.place).names, replacing=False, resumed=True, quiet=True
-    )  # type: ignore[arg-type]
+    other = UploadedOutput(again.place, again.path, again.state, there=look(again.place).names)  # type: ignore[arg-type]
     assert not other.holds(again.staged, shorter)
     again.finish(manifest_of(first, piece(again, 1)))
     assert bucket.names("set") == FILES
