@@ -42,7 +42,7 @@ class OnDemand(Sequence[_Content]):
         number = range(len(self))[number]
         if isinstance(number, range):
             return [self[each] for each in number]
-        if number in self._made:
+        if number in self._made:  # it was asked for from the end
             return self._made[number]
         made = self._make(number)
         if self.keep != 0:
@@ -60,17 +60,23 @@ class OnDemand(Sequence[_Content]):
 def open_all(
     sizes: Sequence[int], open_one: Callable[[int], _Content], place: Place, keep: int | None = None
 ) -> Sequence[_Content]:
-    """Open arrays of a dataset: all now, so that errors show at once, or one by one where opening is costly.
+    """Open what lies at a place: all now, so that errors show at once, or one by one where opening is costly.
 
     Args:
         sizes: of each one, as `len` says it.
-        place: where they lie.
         keep: how many a reader wants to keep open; None for all that the place allows.
     """
     if place.near and keep is None:
         return [open_one(number) for number in range(len(sizes))]
     limits = [each for each in (keep, place.arrays) if each is not None]
     return OnDemand(sizes, open_one, keep=min(limits, default=None))
+
+
+def open_arrays(
+    place: Place, entries: Sequence[FileEntry], dtype: np.dtype[Any], keep: int | None = None
+) -> Sequence[npt.NDArray[Any]]:
+    """Open array files of a dataset as `open_all` does."""
+    return open_all([entry.shape[0] for entry in entries], lambda n: place.array(entries[n], dtype), place, keep)
 
 
 def joined(parts: Sequence[Sequence[_Content]]) -> Sequence[_Content]:

@@ -21,6 +21,7 @@ from msgspec import UNSET
 
 from packtool.errors import DataError
 from packtool.places.maps import release
+from packtool.places.npy import FileEntry
 from packtool.places.place import MappedFile, Place
 from packtool.places.slices import SliceReader
 from packtool.places.typed import Typed, place_of
@@ -28,7 +29,7 @@ from packtool.plan import I64, Ints, Segments, offsets_of, ranges
 from packtool.storage import manifest as manifests
 from packtool.storage.files import NpyWriter, write_array
 from packtool.storage.names import LOSS, OFFSET, SEGMENT, shard_file
-from packtool.storage.on_demand import held, open_all, slice_reader
+from packtool.storage.on_demand import held, open_all, open_arrays, slice_reader
 from packtool.storage.order import read_batches
 from packtool.storage.schema import Bucket, PackedManifest, PackedShard, listed
 from packtool.storage.segment_table import (
@@ -76,8 +77,6 @@ class PackedBucket:
 
     Attributes:
         place: where the bucket lies.
-        sequence_length: tokens in a row.
-        dtype: of the tokens.
         shards: one (rows, sequence_length) array for each shard; none where rows are gathered.
         index_only: its rows are gathered from token stores.
         gather: what gathers them, where rows are to be read.
@@ -103,16 +102,11 @@ class PackedBucket:
         self.rows = entry.rows
         self._keep = keep
         self._column = column
-        held = [entry_of_shard for shard in entry.shards if (entry_of_shard := getattr(shard, column))]
+        held: list[FileEntry] = [file for shard in entry.shards if (file := getattr(shard, column))]
         self._files = [(self.place, file) for file in held]
         self.index_only = len(held) < len(entry.shards)
         self.gather: Gather | None = None
-        self.shards = open_all(
-            [tokens.shape[0] for tokens in held],
-            lambda number: self.place.array(held[number], dtype),
-            self.place,
-            keep,
-        )
+        self.shards = open_arrays(self.place, held, dtype, keep)
         self.first_rows = offsets_of(np.array([shard.rows for shard in entry.shards], np.int64))
         self.loss = PackedBucket(dataset, entry, LOSS, lengths, keep, "loss") if has_loss else None
         self._lengths = lengths
@@ -297,8 +291,7 @@ class PackedBucket:
         """Yield the files of the bucket that list atoms."""
         for entry in self.entry.shards:
             if entry.atoms is not None:
-                atoms = self.place.array(entry.atoms, OFFSET)
-                yield MappedFile(self.place, entry.atoms, atoms)
+                yield MappedFile.opened(self.place, entry.atoms, OFFSET)
 
     def tables(self) -> Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
         """Segment table and row offsets of each shard, memory-mapped.
@@ -314,10 +307,9 @@ class PackedBucket:
 
     def _table(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         shard = self.entry.shards[number]
-        if shard.segments is None or shard.segment_offsets is None:
-            raise no_segments(self.place)
-        table = self.place.array(shard.segments, SEGMENT)
-        return table, self.place.array(shard.segment_offsets, OFFSET)
+        assert shard.segments is not None
+        assert shard.segment_offsets is not None
+        return self.place.array(shard.segments, SEGMENT), self.place.array(shard.segment_offsets, OFFSET)
 
     def _ranges(self, first: int, last: int) -> list[tuple[int, int, int]]:
         """List (shard, first, last row in it) of the shards that rows ``first:last`` touch."""
@@ -403,12 +395,10 @@ class PackedDataset:
             if gather is not None:
                 yield from gather.files()
         if self.manifest.lengths is not None:
-            entry = self.manifest.lengths
-            yield MappedFile(self.place, entry, np.asarray(self.lengths()))
+            yield MappedFile(self.place, self.manifest.lengths, np.asarray(self.lengths()))
         choice = self.manifest.choice
         if choice is not None and choice.documents is not None:
-            entry = choice.documents
-            yield MappedFile(self.place, entry, self.place.array(entry, OFFSET))
+            yield MappedFile.opened(self.place, choice.documents, OFFSET)
 
     def atom_files(self) -> Iterator[MappedFile]:
         """Yield the files that list atoms."""

@@ -28,7 +28,7 @@ from packtool.storage import manifest as manifests
 from packtool.storage.files import NpyWriter, write_array, write_bytes
 from packtool.storage.manifest import require_unchanged, seal_of
 from packtool.storage.names import LOSS, OFFSET, ORIGIN, shard_file, token_dtype
-from packtool.storage.on_demand import held, joined, open_all
+from packtool.storage.on_demand import held, joined, open_arrays
 from packtool.storage.schema import InputEntry, StoreManifest
 
 LONGEST_DOCUMENT = (1 << 32) - 1
@@ -176,26 +176,11 @@ class TokenStore:
         self.documents = manifest.counts["documents"]
         self.tokens = manifest.counts["tokens"]
         self.first_documents = np.array([s.first_document for s in manifest.shards] + [self.documents], np.int64)
-        shards = manifest.shards
-        self.shards = open_all(
-            [shard.tokens.shape[0] for shard in shards],
-            lambda number: self.place.array(shards[number].tokens, self.dtype),
-            self.place,
-        )
         self._origins: list[MappedFile] = []
-        self.offsets = open_all(
-            [shard.offsets.shape[0] for shard in shards],
-            lambda number: self.place.array(shards[number].offsets, OFFSET),
-            self.place,
-        )
-        masks = [shard.loss for shard in shards if shard.loss is not UNSET]
-        self.loss: Sequence[np.ndarray[Any, Any]] | None = None
-        if masks:
-            self.loss = open_all(
-                [mask.shape[0] for mask in masks],
-                lambda number: self.place.array(masks[number], LOSS),
-                self.place,
-            )
+        self.shards = open_arrays(self.place, [shard.tokens for shard in manifest.shards], self.dtype)
+        self.offsets = open_arrays(self.place, [shard.offsets for shard in manifest.shards], OFFSET)
+        masks = [shard.loss for shard in manifest.shards if shard.loss is not UNSET]
+        self.loss = open_arrays(self.place, masks, LOSS) if masks else None
 
     def lengths(self, arrays: Arrays = IN_MEMORY) -> Ints:
         """Return the length of each document with its EOS, in tokens: uint32, in document order.
@@ -205,11 +190,9 @@ class TokenStore:
         """
         out: Ints = arrays.empty(self.documents, np.uint32)
         for shard, first in enumerate(self.first_documents[:-1]):
-            offsets = self.offsets[shard]
-            out[first : first + len(offsets) - 1] = document_lengths(
-                offsets, self.manifest.shards[shard].tokens.shape[0], self._at(shard)
-            )
-            release([offsets])  # twice as much memory as the lengths, in all
+            lengths = self._lengths(shard)
+            out[first : first + len(lengths)] = lengths
+            release([self.offsets[shard]])  # twice as much memory as the lengths, in all
         return out
 
     def origins(self, arrays: Arrays = IN_MEMORY) -> np.ndarray[Any, Any]:
@@ -290,7 +273,13 @@ class TokenStore:
         hits = pc.is_in(self.column(self.id_field), value_set=pa.array(list(ids), pa.string()))
         return np.flatnonzero(hits.to_numpy()).astype(np.int64)
 
-    def _at(self, shard: int) -> str:
+    def _lengths(self, shard: int) -> I64:
+        """Return the length of each document of a shard."""
+        return document_lengths(
+            self.offsets[shard], self.manifest.shards[shard].tokens.shape[0], self._offsets_file(shard)
+        )
+
+    def _offsets_file(self, shard: int) -> str:
         return self.place.where(self.manifest.shards[shard].offsets.name)
 
     def files(self) -> Iterator[MappedFile]:
@@ -317,10 +306,9 @@ class TokenStore:
         trained = 0
         times = np.bincount(documents, minlength=self.documents)
         for shard, first in enumerate(self.first_documents[:-1]):
-            offsets = self.offsets[shard]
-            lengths = document_lengths(offsets, self.manifest.shards[shard].tokens.shape[0], self._at(shard))
+            lengths = self._lengths(shard)
             if self.loss is not None:
-                lengths = np.add.reduceat(self.loss[shard], offsets[:-1], dtype=np.int64)
+                lengths = np.add.reduceat(self.loss[shard], self.offsets[shard][:-1], dtype=np.int64)
                 release([self.loss[shard]])
             trained += int(lengths @ times[first : first + len(lengths)])
         return trained
@@ -333,7 +321,7 @@ class TokenStore:
         """Return the tokens of one document, EOS last."""
         shard = int(np.searchsorted(self.first_documents, number, side="right")) - 1
         a, b = self.offsets[shard][number - self.first_documents[shard] :][:2].tolist()
-        document_lengths(np.array([0, b - a]), min(b, len(self.shards[shard])) - max(a, 0), self._at(shard))
+        document_lengths(np.array([0, b - a]), min(b, len(self.shards[shard])) - max(a, 0), self._offsets_file(shard))
         return self.shards[shard][a:b]
 
 
