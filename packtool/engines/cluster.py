@@ -104,11 +104,7 @@ class Cluster(Engine):
                 ) from None
 
     def _connected(self) -> Client:
-        """Connect to the scheduler when it is first needed.
-
-        Raises:
-            PacktoolError: `no-cluster`.
-        """
+        """Connect to the scheduler when it is first needed."""
         from distributed import Client
 
         with self._connecting:
@@ -170,11 +166,7 @@ def on_worker(
 
 @contextmanager
 def started(scheduler: str, workers: int) -> Iterator[str]:
-    """Yield the address of a scheduler; with `LOCAL`, start one that runs as long as the block.
-
-    Raises:
-        UsageError: `missing-extra`.
-    """
+    """Yield the address of a scheduler; with `LOCAL`, start one that runs as long as the block."""
     for name in ("distributed", "distributed.client", "distributed.comm", "tornado", "tornado.application", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is raised
     if scheduler != LOCAL:

@@ -104,11 +104,7 @@ class Worker:
         self._give_way = give_way
 
     def advance(self, amount: int) -> None:
-        """Report progress.
-
-        Raises:
-            CancelledError: the task is to be given up.
-        """
+        """Report progress; raise a CancelledError where the task is to be given up."""
         if self._stopped is not None and self._stopped.is_set():
             raise CancelledError
         if self._on_advance is not None and amount:
@@ -123,12 +119,9 @@ class Worker:
 class Engine(ABC):
     """Runs a function over tasks. The results do not depend on which engine it is.
 
-    Args:
+    Attributes:
         workers: tasks that run at the same time.
         share: of the pieces that this run does, where others do the rest; None for all.
-
-    Attributes:
-        workers, share: as given.
         shares_memory: tasks see the memory of this process; if not, what a function needs is sent to them.
         shares_directories: tasks see the directories of this machine; if not, perhaps some of them.
     """
@@ -191,11 +184,7 @@ class Engine(ABC):
 def submit(
     begin: Callable[[Task], Future[Result]], tasks: Iterable[Task], at_once: int
 ) -> Iterator[tuple[int, Result]]:
-    """Begin tasks in a pool, a limited number at a time; yield (number, result) as they finish. See `Engine.run`.
-
-    Args:
-        begin: submits one task to the pool.
-    """
+    """Begin tasks in a pool, a limited number at a time; yield (number, result) as they finish. See `Engine.run`."""
     running: dict[Future[Result], int] = {}
     failed: dict[int, BaseException] = {}
     finished: SimpleQueue[Future[Result]] = SimpleQueue()

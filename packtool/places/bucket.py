@@ -69,11 +69,7 @@ class Bucket(ABC):
 
     @abstractmethod
     def put(self, key: str, blocks: Iterator[bytes], size: int) -> bool:
-        """Make an object of blocks of `PART_BYTES`, the last one shorter.
-
-        Returns:
-            Whether the store has said that it got what was sent.
-        """
+        """Make an object of blocks of `PART_BYTES`, the last one shorter; return whether the store confirms them."""
 
     @abstractmethod
     def create(self, key: str, data: bytes) -> bool:
@@ -89,10 +85,7 @@ class Bucket(ABC):
 
 
 class S3Bucket(Bucket):
-    """One bucket.
-
-    Credentials, region and endpoint come from the environment and the AWS files only.
-    """
+    """A bucket of S3. Credentials, region and endpoint come from the environment and the AWS files only."""
 
     def __init__(self, bucket: str) -> None:
         import obstore
@@ -197,12 +190,7 @@ def _obstore_errors() -> Iterator[None]:
 
 
 class ArrowBucket(Bucket):
-    """One bucket of Google's store, or a repository of the Hub.
-
-    Args:
-        scheme: such as `gs` or `hf`.
-        bucket: what keys are relative to.
-    """
+    """One bucket of a store that `pyarrow.fs` reads, by its scheme, such as `gs`; or a repository of the Hub, `hf`."""
 
     def __init__(self, scheme: str, bucket: str) -> None:
         from pyarrow import fs
@@ -315,11 +303,7 @@ def s3_location() -> tuple[str | None, str | None]:
 
 
 def credentials() -> dict[str, Any]:
-    """Return the settings that `obstore` does not find by itself: those of a profile in the AWS files.
-
-    Raises:
-        UsageError: the profile asks for what only `boto3` can do, which is not installed.
-    """
+    """Return the settings that `obstore` does not find by itself: those of a profile in the AWS files."""
     if os.environ.get("AWS_ACCESS_KEY_ID") and not os.environ.get("AWS_PROFILE"):
         return {}
     names = ("access_key_id", "secret_access_key", "session_token")
@@ -342,12 +326,7 @@ def credentials() -> dict[str, Any]:
 
 
 def setting(name: str, *variables: str) -> str | None:
-    """Return a setting from the environment, else from the profile in the AWS files.
-
-    Args:
-        name: of the setting in the files.
-        variables: of the environment, the first that is set counts.
-    """
+    """Return a setting from the first environment variable that is set, else from the profile in the AWS files."""
     import configparser  # only object stores need it
 
     for variable in variables:

@@ -62,11 +62,7 @@ class Cache:
         return self._directory
 
     def fetch(self, place: Place, entry: Entry, stop: Event | None = None) -> Path:
-        """Return the copy of a file, after making it if need be.
-
-        Raises:
-            DataError: the file is missing or not what its manifest says; the store refuses it.
-        """
+        """Return the copy of a file, after making it if need be. Errors are those of `Place.checked`."""
         file = self.directory / entry.xxh3_128
         with suppress(FileNotFoundError):
             os.utime(file)
@@ -243,11 +239,7 @@ class CachedPlace(Place):
 
 
 def fetch_all(wanted: Sequence[tuple[CachedPlace, Entry]], *, quiet: bool) -> None:
-    """Fetch files ahead, several at once.
-
-    Raises:
-        DataError: one is missing, or not what its manifest says; there is no room; the store refuses it.
-    """
+    """Fetch files ahead, several at once, if there is room for all. Errors are those of `Cache.fetch`."""
     wanted = [(place, entry) for place, entry in wanted if not (place.cache.directory / entry.xxh3_128).exists()]
     if not wanted:
         return

@@ -30,14 +30,7 @@ READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class LocalPlace(Place):
-    """A directory, which need not exist before something is written to it.
-
-    Args:
-        path: of the directory.
-
-    Attributes:
-        path: as given.
-    """
+    """A directory, which need not exist before something is written to it."""
 
     near = True
 
@@ -116,11 +109,7 @@ class LocalPlace(Place):
         return map_array(self.open(entry.name), entry, dtype, self)
 
     def open(self, name: str) -> int:
-        """Return a file descriptor of a file, to read from.
-
-        Raises:
-            DataError: there is none, or something else.
-        """
+        """Return a file descriptor of a file, to read from; raise a DataError where there is none."""
         try:
             return open_inside(self.path, name)
         except FileNotFoundError:
@@ -168,14 +157,7 @@ class LocalPlace(Place):
 
 
 def map_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: Place) -> Array:
-    """Map an open file, which is closed, after holding its header against its entry.
-
-    Args:
-        place: where it came from, for messages.
-
-    Raises:
-        DataError: it is another array.
-    """
+    """Map an open file, which is closed, after `require_array`. `place`: where it came from, for messages."""
     try:
         size = require_array(handle, entry, dtype, place)
         if size == HEADER_BYTES:
@@ -186,11 +168,7 @@ def map_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: 
 
 
 def require_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, place: Place) -> int:
-    """Check the header of an open file against its entry, and return the bytes of the file.
-
-    Raises:
-        DataError: it is another array.
-    """
+    """Raise a DataError unless an open file is the array that its entry promises; return the bytes of the file."""
     size = os.fstat(handle).st_size
     if problem := header_problem(os.pread(handle, HEADER_BYTES, 0), size, np.dtype(dtype), entry.shape):
         raise place.damaged(entry.name, problem)
@@ -198,11 +176,7 @@ def require_array(handle: int, entry: FileEntry, dtype: np.dtype[Any] | str, pla
 
 
 def open_inside(directory: Path, name: str) -> int:
-    """Return a file descriptor of a regular file in a directory, to read from.
-
-    Args:
-        directory: a dataset, or one of its buckets.
-        name: relative to it.
+    """Return a file descriptor of a regular file in a dataset or bucket, to read from.
 
     Raises:
         DataError: it is something else than a file, or a symbolic link that leads out of the directory.
@@ -228,11 +202,7 @@ def open_inside(directory: Path, name: str) -> int:
 
 
 def require_inside(directory: Path, path: Path) -> None:
-    """Refuse a path that leads out of a directory.
-
-    Raises:
-        DataError: it does.
-    """
+    """Raise a DataError where a path leads out of a directory."""
     target = os.path.realpath(path)  # unlike Path.resolve, it does not raise for a link to itself
     if not Path(target).is_relative_to(os.path.realpath(directory)):
         raise DataError(

@@ -72,11 +72,7 @@ class Place(ABC):
 
     @abstractmethod
     def below(self, name: str) -> Place:
-        """Return a place inside this one; this one for an empty name.
-
-        Raises:
-            DataError: a link leads out of it.
-        """
+        """Return a place inside this one, which no link may leave; this one for an empty name."""
 
     @property
     @abstractmethod
@@ -110,19 +106,11 @@ class Place(ABC):
 
     @abstractmethod
     def array(self, entry: FileEntry, dtype: np.dtype[Any] | str) -> Array:
-        """Return an array file, read-only, after holding its header against its entry and type.
-
-        Raises:
-            DataError: it is missing, or another array.
-        """
+        """Return an array file, read-only; raise a DataError where its header is not that of its entry and type."""
 
     @abstractmethod
     def ranges(self, name: str, first: I64, count: I64) -> list[memoryview]:
-        """Return ranges of a file. Neighbours are read together, and many at once.
-
-        Args:
-            first: byte that each begins with, ascending.
-            count: bytes of each.
+        """Return ranges of a file, by their first bytes, ascending, and sizes; read neighbours together, many at once.
 
         Raises:
             DataError: the file is gone, or too short.
@@ -159,11 +147,7 @@ class Place(ABC):
         return hashed.hexdigest()
 
     def checked(self, entry: Entry) -> bytes:
-        """Return all of a small file that a manifest lists.
-
-        Raises:
-            DataError: it is missing, or not what was written.
-        """
+        """Return all of a small file that a manifest lists; raise a DataError where it is not what was written."""
         try:
             data = self.read(entry.name)
         except FileNotFoundError:
@@ -174,20 +158,12 @@ class Place(ABC):
         return data
 
     def require(self, entries: Sequence[Entry]) -> None:
-        """Make sure that files are there and as long as a manifest says; their contents are read when needed.
-
-        Raises:
-            DataError: naming the first that is not.
-        """
+        """Raise a DataError for the first file that is missing or not as long as a manifest says; read none."""
         for entry in entries:
             self.require_size(entry, self.size(entry.name))
 
     def require_size(self, entry: Entry, size: int | None) -> None:
-        """Refuse a file that is not there (None), or was cut or written to.
-
-        Raises:
-            DataError: it is not as long as its manifest says.
-        """
+        """Raise a DataError for a file that is not there (None), or not as long as its manifest says."""
         if size is None:
             raise self.missing(entry.name)
         if size != entry.bytes:
@@ -239,10 +215,6 @@ class MappedFile:
         return self.array.reshape(-1).view(np.uint8).data
 
     def require(self, digest: str) -> None:
-        """Compare a checksum with the manifest's.
-
-        Raises:
-            DataError: they differ.
-        """
+        """Raise a DataError where a checksum is not the manifest's."""
         if digest != self.entry.xxh3_128:
             raise self.place.changed(self.entry.name)

@@ -39,11 +39,7 @@ Result = TypeVar("Result")
 
 
 class StorePlace(Place):
-    """A prefix of a bucket.
-
-    Args:
-        url: such as ``s3://bucket/name``.
-    """
+    """A prefix of a bucket, by its URL, such as ``s3://bucket/name``."""
 
     arrays = 12
 
@@ -212,11 +208,7 @@ class StorePlace(Place):
         raise problem
 
     def copy(self, source: str, target: str) -> None:
-        """Give a file a second name; what had that name is replaced.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-        """
+        """Give a file a second name; what had that name is replaced."""
         size = self._existing(source)
         if size > COPY_BYTES:
             self._send(target, lambda: self._blocks(source, size), size, self.digest(source))
@@ -239,12 +231,7 @@ class StorePlace(Place):
         return self._ask(lambda bucket: bucket.about(self._key(name)), name)
 
     def _ask(self, request: Callable[[Bucket], Result], name: str = "") -> Result:
-        """Make a request, and let errors say where.
-
-        Raises:
-            DataError: the store refuses, or failed too often.
-            FileNotFoundError: there is no such object.
-        """
+        """Make a request, and let errors say where; FileNotFoundError passes."""
         try:
             return request(self._bucket())
         except DeniedError as error:
@@ -267,11 +254,6 @@ class RangedArray:
     """What readers ask of an array: its length, slices and items of its first axis, and another shape.
 
     Each of these is a copy, and costs requests: ask for many items at once.
-
-    Args:
-        place, name: of the file.
-        dtype: of the items.
-        shape: of the array.
     """
 
     def __init__(self, place: Place, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:

@@ -32,11 +32,7 @@ def as_typed(location: object) -> str:
 
 
 def require_no_secret(url: str) -> None:
-    """Refuse credentials in a URL: they would be found again in logs and messages.
-
-    Raises:
-        UsageError: they are there; without repeating them.
-    """
+    """Refuse credentials in a URL, without repeating them: they would be found again in logs and messages."""
     scheme, _, rest = url.partition("://")
     user, at, host = rest.partition("/")[0].rpartition("@")
     if at and (scheme == "s3" or ":" in user):

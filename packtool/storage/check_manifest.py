@@ -33,11 +33,7 @@ from packtool.storage.schema import (
 
 
 def require_consistent(manifest: Manifest, where: str) -> None:
-    """Refuse a manifest that contradicts itself.
-
-    Raises:
-        DataError: naming the first contradiction.
-    """
+    """Raise a DataError that names the first contradiction in a manifest, where there is one."""
     if isinstance(manifest, PackedManifest) and (what := manifest.ledger.unbalanced(manifest.documents)):
         raise DataError("ledger-unbalanced", what, remedy="do not use this dataset; make it again", where=where)
     for what in contradictions(manifest):

@@ -213,11 +213,7 @@ class _Claim:
         return self.options.resume or self.share is not None
 
     def decide(self, contents: Found) -> tuple[bool, bool]:
-        """Decide whether the run resumes an earlier one; return that, and whether the earlier one had finished.
-
-        Raises:
-            PacktoolError: it may not write there at all.
-        """
+        """Return whether the run resumes an earlier one, and whether that had finished; refuse what it may not do."""
         if not contents.names:
             return False, False
         if self.resumes:
@@ -395,11 +391,7 @@ class _DirectoryClaim(_Claim):
 
 @contextmanager
 def _writable(output: Output) -> Iterator[None]:
-    """Report a directory that can't be written to in one clear error.
-
-    Raises:
-        DataError: `output-not-writable`.
-    """
+    """Report a directory that can't be written to in one clear error, `output-not-writable`."""
     try:
         yield
     except OSError as error:

@@ -38,10 +38,8 @@ class Holder(msgspec.Struct, frozen=True):
 class Lock:
     """A lock, held until `release` or the end of the process.
 
-    Args:
-        held: open files that hold it, and those of their paths that go with it.
-
     Attributes:
+        held: open files that hold it, and those of their paths that go with it.
         shared: others may hold it, too.
     """
 
@@ -61,14 +59,11 @@ class Lock:
 
 
 def take(directory: Path, command: str, task: int = 0) -> Lock:
-    """Acquire the lock of a directory, which is created if need be.
+    """Acquire the lock of a directory, which is created if need be; raise a DataError where another run holds it.
 
     Args:
         command: for the message to those who would, too.
         task: of several that write there together; 0 for a run that writes alone.
-
-    Raises:
-        DataError: another run holds it.
     """
     path = directory / LOCK
     if not task:

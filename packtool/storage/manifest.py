@@ -80,11 +80,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(raw: bytes, kind: type[_Content]) -> _Content:
-    """Decode a value from JSON.
-
-    Raises:
-        ValueError: it is not JSON, not UTF-8, nested too deeply, or of another type; with the reason.
-    """
+    """Decode a value from JSON; raise a ValueError with the reason where it is not JSON, or of another type."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except UnicodeDecodeError:
@@ -126,16 +122,7 @@ def write_report(directory: Path, report: msgspec.Struct) -> InputEntry:
 
 
 def read_report(place: Typed, entry: InputEntry, kind: type[_Content]) -> _Content:
-    """Return the contents of a finished output's `report.json`, of this type.
-
-    Args:
-        place: of the dataset.
-        entry: of the report in its manifest.
-        kind: what the report is.
-
-    Raises:
-        DataError: it is missing, or not what was written.
-    """
+    """Return the contents of a finished output's `report.json`, of this type, after checking them against its entry."""
     place = place_of(place)
     return _facts(place.checked(entry), kind, place.where(entry.name))
 
@@ -182,10 +169,6 @@ def kind_at(place: Place) -> str:
 def read(place: Typed, name: str = MANIFEST) -> Manifest:
     """Return the manifest of whatever packtool wrote: sealed, complete, and free of contradictions.
 
-    Args:
-        place: of the dataset.
-        name: of the manifest's file.
-
     Raises:
         DataError: nothing is there, no manifest, or one that is damaged or that this version can't read.
     """
@@ -218,11 +201,7 @@ def read(place: Typed, name: str = MANIFEST) -> Manifest:
 
 
 def read_as(place: Typed, kind: type[_Kinds]) -> _Kinds:
-    """Return the manifest of a dataset that must be of one kind. Other errors are those of `read`.
-
-    Raises:
-        UsageError: it is of another kind.
-    """
+    """Return the manifest as `read` does; raise a UsageError where it is that of another kind of dataset."""
     manifest = read(place)
     if isinstance(manifest, kind):
         return manifest
@@ -261,11 +240,7 @@ def seal_of(manifest: Manifest) -> str:
 
 
 def require_unchanged(place: Place, manifest: Manifest, seal: str) -> None:
-    """Make sure that a dataset is the one that another process opened.
-
-    Raises:
-        DataError: it has been replaced.
-    """
+    """Raise a DataError where a dataset has been replaced since another process opened it."""
     if seal_of(manifest) != seal:
         what = "has been replaced since the command began"
         raise DataError("wrong-checksum", what, remedy="run the command again", where=str(place))

@@ -46,21 +46,13 @@ def read_order(place: Typed, base: Typed) -> tuple[OrderManifest, list[I64]]:
 
 
 def require_orders(place: Place, manifest: OrderManifest, orders: Sequence[I64], plans: Sequence[Plan]) -> None:
-    """Make sure that each order names every movable atom of its plan once.
-
-    Raises:
-        DataError: one does not.
-    """
+    """Raise a DataError where an order does not name every movable atom of its plan once."""
     for entry, order, plan in zip(manifest.orders, orders, plans, strict=True):
         require_order(order, plan.movable_atoms, place.where(entry.name))
 
 
 def require_order(order: npt.NDArray[np.int64], atoms: int, where: str) -> None:
-    """Check that an order names every atom once.
-
-    Raises:
-        DataError: naming an atom that it does not.
-    """
+    """Raise a DataError that names an atom which is not in an order, or if it has another length."""
     if len(order) != atoms:
         what = f"orders {len(order)} atoms, but its base has {atoms}"
         raise DataError("bad-order", what, remedy=_AGAIN, where=where)

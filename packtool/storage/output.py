@@ -82,13 +82,7 @@ class Delivery:
         return own_directory(beside, prefix)
 
     def deliver(self, attempt: Path, entries: Sequence[Entry], directory: Path, *, durable: bool = True) -> None:
-        """Move finished files to the directory they belong in.
-
-        Args:
-            attempt: directory that they lie in.
-            entries: their names, sizes and checksums.
-            durable: they are to outlive a crash of the machine.
-        """
+        """Move finished files from an attempt to where they belong; `durable`: they are to outlive a crash."""
         directory.mkdir(exist_ok=True)
         for entry in entries:
             (attempt / entry.name).replace(directory / entry.name)
@@ -153,11 +147,7 @@ class Output:
             directory.mkdir(parents=True, exist_ok=True)
 
     def delivery(self, engine: Engine, *, far: bool = False) -> Delivery:
-        """Return how the workers of an engine deliver the files they finish.
-
-        Args:
-            far: what they finish is not to stay on local disks, where it need not.
-        """
+        """Return how the workers of an engine deliver files; `far`: not to local disks, where that can be avoided."""
         return Delivery()
 
     def holds(self, directory: Path, entry: Entry) -> bool:
@@ -165,12 +155,7 @@ class Output:
         return LocalPlace(directory).problem(entry) is None
 
     def sound(self, files: Mapping[int, tuple[Path, Sequence[Entry]]], engine: Engine) -> set[int]:
-        """Return the pieces whose files are all as they were written.
-
-        Args:
-            files: of each piece, with their directory.
-            engine: looks at them.
-        """
+        """Have an engine look which pieces, by their directories and files, are as they were written; return those."""
         todo = [number for number, (_, entries) in files.items() if entries]
         tasks = [(str(directory.absolute()), list(entries)) for directory, entries in map(files.__getitem__, todo)]
         shared = None if engine.shares_directories else self.work.absolute() / STATE

@@ -65,6 +65,9 @@ class Gather(Protocol):
 class PackedBucket:
     """Rows of one length, in shards.
 
+    What needs segments raises a UsageError where the dataset was written with ``--no-segments``, and a DataError where
+    a segment lies outside its document.
+
     Args:
         dataset: where the dataset lies.
         entry: of the bucket, from its manifest.
@@ -165,32 +168,20 @@ class PackedBucket:
         return out
 
     def gathered(self, segments: Segments, unit: int | None = None) -> npt.NDArray[Any]:
-        """Gather the tokens of segments that fill whole rows, (rows, sequence_length), or units of another length.
-
-        Raises:
-            DataError: nobody said where the token stores are; a segment lies outside its document.
-        """
+        """Gather the tokens of segments that fill whole rows, (rows, sequence_length), or units of another length."""
         if self.gather is None:
             what = "its rows have to be gathered from token stores, which were not opened"
             raise DataError("store-missing", what, remedy="open it with its stores", where=str(self.place))
         return self.gather(segments).reshape(-1, unit or self.sequence_length)
 
     def table(self, row: int) -> npt.NDArray[Any]:
-        """Return the segments of one row as stored: a view of the segment table.
-
-        Raises:
-            UsageError: the dataset was written with ``--no-segments``.
-        """
+        """Return the segments of one row as stored: a view of the segment table."""
         ((number, first, last),) = self._ranges(row, row + 1)
         table, offsets = self.tables()[number]
         return self._segments(number, first, table, offsets[first : last + 1])
 
     def segments_of(self, rows: I64) -> Segments:
-        """Return the segments of these rows, in the order given.
-
-        Raises:
-            UsageError: the dataset was written with ``--no-segments``.
-        """
+        """Return the segments of these rows, in the order given."""
         order, groups = self._by_shard(rows)
         tables = [self.tables()[shard] for shard, _, _ in groups]
         first, last, sizes = (np.empty(len(rows), np.int64) for _ in range(3))
@@ -218,11 +209,7 @@ class PackedBucket:
         return from_table(out, begins)
 
     def segments(self, first: int, last: int) -> Segments:
-        """Return the segments of rows ``first:last``.
-
-        Raises:
-            UsageError: the dataset was written with ``--no-segments``.
-        """
+        """Return the segments of rows ``first:last``."""
         tables = self.tables()
         parts, counts = [np.empty(0, SEGMENT)], [np.empty(0, np.int64)]
         for number, a, b in self._ranges(first, last):
@@ -233,7 +220,7 @@ class PackedBucket:
         return from_table(np.concatenate(parts), offsets_of(np.concatenate(counts)))
 
     def checked_tables(self) -> Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-        """Segment table and row offsets of each shard, all of them checked."""
+        """Return segment table and row offsets of each shard, all of them checked."""
         for number, (table, offsets) in enumerate(self.tables()):
             if len(offsets) and (offsets[0] != 0 or offsets[-1] != len(table)):
                 what = f"row {int(self.first_rows[number])}: the segment table begins or ends outside its rows"
@@ -294,11 +281,7 @@ class PackedBucket:
                 yield MappedFile.opened(self.place, entry.atoms, OFFSET)
 
     def tables(self) -> Sequence[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-        """Segment table and row offsets of each shard, memory-mapped.
-
-        Raises:
-            UsageError: the dataset was written with ``--no-segments``.
-        """
+        """Return segment table and row offsets of each shard, memory-mapped."""
         if self._tables is None:
             if not self.has_segments:
                 raise no_segments(self.place)
@@ -344,9 +327,6 @@ class PackedDataset:
         keep: as of `PackedBucket`. Where it is given, opening looks at the sizes of files only, and segments are not
             held against the lengths of documents.
 
-    Attributes:
-        place: as given.
-
     Raises:
         DataError: missing, unfinished or damaged.
         UsageError: a token store rather than a packed dataset.
@@ -374,11 +354,7 @@ class PackedDataset:
         return self.manifest.lengths is not None
 
     def lengths(self) -> Ints:
-        """Return the length of each document of the corpus in tokens, EOS included.
-
-        Raises:
-            UsageError: the dataset was written with ``--no-segments``.
-        """
+        """Return the length of each document of the corpus in tokens, EOS included."""
         if self.manifest.lengths is None:
             raise no_segments(self.place)
         if self._lengths is None:
@@ -434,7 +410,6 @@ class PackedShardWriter:
 
     Args:
         directory: of the bucket.
-        number: of the shard.
         dtype: of the tokens, or of records of `token` and `loss`.
         rows, sequence_length: shape of the shard.
         with_segments: also write the segment table.

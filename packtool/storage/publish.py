@@ -116,11 +116,7 @@ def other_files(name: str, where: Path | Place) -> UsageError:
 
 
 def require_removable(path: Path) -> None:
-    """Refuse a directory that holds anything but one dataset and the remains of an unfinished run.
-
-    Raises:
-        UsageError: it holds something else, or a manifest that can't be read, so that nobody knows what belongs to it.
-    """
+    """Refuse a directory that holds anything but one readable dataset and the remains of an unfinished run."""
     ours: list[str] = []
     if (path / manifests.MANIFEST).exists():
         try:
@@ -136,11 +132,7 @@ def require_removable(path: Path) -> None:
 
 
 def require_no_links(path: Path) -> None:
-    """Refuse an unfinished output with symbolic links in it, which packtool never makes: it would write through them.
-
-    Raises:
-        DataError: naming the first one.
-    """
+    """Refuse an unfinished output with symbolic links, which packtool never makes: it would write through them."""
     work = path / UNFINISHED
     links = [UNFINISHED] if work.is_symlink() else [name for name in _walk(path) if (path / name).is_symlink()]
     for name in links:

@@ -49,11 +49,7 @@ def no_segments(place: Place) -> UsageError:
 
 
 def require_rows(offsets: npt.NDArray[np.int64], segments: int, first_row: int, where: str) -> None:
-    """Check the offsets of rows of a segment table: ascending, no row empty, none beyond `segments`.
-
-    Raises:
-        DataError: naming the row.
-    """
+    """Raise a DataError that names the first row whose segments are none, or outside a table of `segments`."""
     if not len(offsets):
         return
     if not (offsets[0] >= 0 and offsets[-1] <= segments and (np.diff(offsets) > 0).all()):
@@ -69,16 +65,13 @@ def require_segments(
     first_row: int | Ints,
     where: str,
 ) -> None:
-    """Check the segments of rows: inside their documents, and each row full.
+    """Raise a DataError that names the first row with a segment outside its document, or that is not full.
 
     Args:
         table: of `SEGMENT`, the segments of these rows.
         offsets: rows + 1, relative to the table's first; already checked.
         lengths: of every document, EOS included; None where segments are not looked up in their documents.
         first_row: number of the first row, or of each row, for messages.
-
-    Raises:
-        DataError: naming the first row that is wrong.
     """
     if not len(table):
         return
@@ -108,11 +101,7 @@ def _number(first_row: int | Ints, row: int) -> int:
 
 
 def require_atoms(begins: npt.NDArray[np.int64], rows: int, where: str) -> None:
-    """Check the rows of a shard at which an atom begins: ascending, and inside the shard.
-
-    Raises:
-        DataError: they are not.
-    """
+    """Raise a DataError unless the rows of a shard at which an atom begins are ascending, and inside the shard."""
     if len(begins) and not (begins[0] >= 0 and begins[-1] < rows and (np.diff(begins) > 0).all()):
         raise DataError("bad-segments", f"its atoms do not lie in its {rows} rows", remedy=_AGAIN, where=where)
 

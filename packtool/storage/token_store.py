@@ -69,11 +69,7 @@ def write_shard(
 
 
 def write_loss(directory: Path, number: int, parts: Sequence[np.ndarray[Any, Any]]) -> FileEntry:
-    """Write which tokens of shard `number` train, and return its entry.
-
-    Args:
-        parts: 0 or 1 for each token of the shard, EOS included, in several arrays of `LOSS`.
-    """
+    """Write which tokens of shard `number` train, several arrays of `LOSS` with 0 or 1 for each; return its entry."""
     with NpyWriter(directory / shard_file("loss", number), LOSS, [sum(map(len, parts))]) as out:
         for part in parts:
             out.write(part)
@@ -94,11 +90,7 @@ def write_columns(path: Path, names: Sequence[str], columns: Sequence[Sequence[s
 
 
 def document_lengths(offsets: npt.NDArray[np.int64], tokens: int, where: str) -> I64:
-    """Compute the length of each document, in tokens, from the offsets of a shard of a token store.
-
-    Args:
-        offsets: documents + 1.
-        tokens: in the shard.
+    """Compute the length of each document, in tokens, from the documents + 1 offsets of a shard of `tokens` tokens.
 
     Raises:
         DataError: the documents do not cover all tokens without gaps, or one of them is empty or too long.
@@ -117,13 +109,7 @@ def document_lengths(offsets: npt.NDArray[np.int64], tokens: int, where: str) ->
 
 
 def count_trained(loss: npt.NDArray[np.uint8], where: str) -> int:
-    """Count the tokens that train.
-
-    Args:
-        loss: of any tokens, 0 or 1 for each.
-
-    Raises:
-        DataError: it is something else for one of them.
+    """Count the tokens that train; raise a DataError where the loss of one is neither 0 nor 1.
 
     >>> count_trained(np.array([0, 1, 1], np.uint8), "loss-00000.npy")
     2
@@ -135,11 +121,7 @@ def count_trained(loss: npt.NDArray[np.uint8], where: str) -> int:
 
 
 def read_column(place: Place, entry: InputEntry, name: str) -> Any:
-    """Read one column of a shard as a `pyarrow.ChunkedArray` of strings.
-
-    Raises:
-        DataError: the file is missing, or not what was written.
-    """
+    """Read one column of a shard as a `pyarrow.ChunkedArray` of strings; raise a DataError where it is not there."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -156,11 +138,10 @@ def read_column(place: Place, entry: InputEntry, name: str) -> Any:
 class TokenStore:
     """Read access to a token store.
 
-    Args:
-        place: where it lies.
+    Where documents came from is told by a store that was not made with ``--no-provenance``; others raise a UsageError.
 
     Attributes:
-        place: as given.
+        place: where it lies.
         loss: for each shard, whether each token trains, as long as its tokens; None where all of them do.
 
     Raises:
@@ -183,11 +164,7 @@ class TokenStore:
         self.loss = open_arrays(self.place, masks, LOSS) if masks else None
 
     def lengths(self, arrays: Arrays = IN_MEMORY) -> Ints:
-        """Return the length of each document with its EOS, in tokens: uint32, in document order.
-
-        Raises:
-            DataError: the offsets of a shard do not divide its tokens into documents.
-        """
+        """Return the checked length of each document with its EOS, in tokens: uint32, in document order."""
         out: Ints = arrays.empty(self.documents, np.uint32)
         for shard, first in enumerate(self.first_documents[:-1]):
             lengths = self._lengths(shard)
@@ -196,11 +173,7 @@ class TokenStore:
         return out
 
     def origins(self, arrays: Arrays = IN_MEMORY) -> np.ndarray[Any, Any]:
-        """Return where each document came from: of `ORIGIN`, `record` counted in the whole file, in document order.
-
-        Raises:
-            UsageError: the store was made with `--no-provenance`.
-        """
+        """Return where each document came from: of `ORIGIN`, `record` counted in the whole file, in document order."""
         out = arrays.empty(self.documents, ORIGIN)
         self._origins.clear()
         for shard, first in zip(self.manifest.shards, self.first_documents, strict=False):
@@ -220,11 +193,7 @@ class TokenStore:
         return all(shard.documents is not None for shard in self.manifest.shards)
 
     def origin(self, number: int) -> str:
-        """Return `file:record` of one document.
-
-        Raises:
-            UsageError: the store was made with `--no-provenance`.
-        """
+        """Return `file:record` of one document."""
         place = int(np.searchsorted(self.first_documents, number, side="right")) - 1
         shard = self.manifest.shards[place]
         if shard.documents is None:
@@ -249,11 +218,7 @@ class TokenStore:
         return [str(name) for name in dict.fromkeys([options.get("id_field"), *options.get("columns", ())]) if name]
 
     def column(self, name: str) -> Any:
-        """Return a field that was kept beside the tokens: a `pyarrow.ChunkedArray` of strings, one for each document.
-
-        Raises:
-            DataError: it was not kept, or is damaged.
-        """
+        """Return a field that was kept beside the tokens: a `pyarrow.ChunkedArray` of strings, one a document."""
         import pyarrow as pa
 
         parts = [read_column(self.place, s.columns, name) for s in self.manifest.shards if s.columns is not None]
@@ -296,11 +261,7 @@ class TokenStore:
             yield MappedFile(self.place, entry.loss, loss)
 
     def trained(self, documents: I64 | None = None) -> int:
-        """Count the tokens that train, EOS included.
-
-        Args:
-            documents: to count in, as often as they are named; None for all of them.
-        """
+        """Count the tokens that train, EOS included; in `documents`, as often as they are named, or in all."""
         if documents is None:
             return int(self.manifest.counts.get("trained_tokens", self.tokens))
         trained = 0

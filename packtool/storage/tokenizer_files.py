@@ -35,11 +35,7 @@ def write_tokenizer(directory: Path, files: Mapping[str, bytes]) -> list[InputEn
 
 
 def read_tokenizer(place: Typed, entries: Sequence[InputEntry]) -> dict[str, bytes]:
-    """Return the files of a dataset's tokenizer, by name; none where it has none.
-
-    Raises:
-        DataError: one is missing, or not what was written.
-    """
+    """Return the files of a dataset's tokenizer, by name, after checking them; none where it has none."""
     place = place_of(place)
     return {entry.name: place.checked(entry) for entry in entries}
 
@@ -50,11 +46,7 @@ def copy_tokenizer(source: Typed, entries: Sequence[InputEntry], directory: Path
 
 
 def require_tokenizer(place: Typed, entries: Sequence[InputEntry], sha256: str) -> None:
-    """Check that the tokenizer of a dataset is the one that made its tokens.
-
-    Raises:
-        DataError: it is another one.
-    """
+    """Raise a DataError unless the tokenizer of a dataset is the one that made its tokens."""
     data = read_tokenizer(place, entries).get(TOKENIZER)
     if data is not None and (digest := hashlib.sha256(data).hexdigest()) != sha256:
         what = f"its sha256 is {digest[:12]}…, but the manifest says {sha256[:12]}…"

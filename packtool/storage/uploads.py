@@ -126,14 +126,11 @@ class UploadedOutput(Output):
         self._begun = b""
 
     def take(self, begun: bytes, *, anew: bool) -> None:
-        """Mark the output in the store as being written.
+        """Mark the output in the store as being written, unless another run has done so.
 
         Args:
             begun: tells this run from all others.
             anew: nothing is there: of several runs that begin at the same time, one goes on.
-
-        Raises:
-            DataError: another run does.
         """
         self._begun = begun
         if not anew:
@@ -312,14 +309,7 @@ class UploadedOutput(Output):
 
 
 def fetch(place: StorePlace, name: str, file: Path, digest: str | None = None) -> None:
-    """Copy a file of a store to a local one.
-
-    Args:
-        digest: its checksum, where it is known.
-
-    Raises:
-        DataError: it has another.
-    """
+    """Copy a file of a store to a local one; raise a DataError where its checksum is known and another."""
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f"{file.name}.fetched")
     with partial.open("wb") as out:
