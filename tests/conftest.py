@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from packtool.tokenizing import encoder_choice as choose
+from packtool.tokenizing import encoders
 
 # A busy machine is no reason for a test to fail.
 settings.register_profile("packtool", deadline=None)
@@ -30,8 +30,8 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def small_input(monkeypatch: pytest.MonkeyPatch) -> float:
     """Test corpora are small; nevertheless the fast encoder encodes them, except where a test puts this limit back."""
-    limit = choose.SMALL_INPUT
-    monkeypatch.setattr(choose, "SMALL_INPUT", 0)
+    limit = encoders.SMALL_INPUT
+    monkeypatch.setattr(encoders, "SMALL_INPUT", 0)
     return limit
 
 

@@ -21,7 +21,7 @@ from packtool.errors import PacktoolError
 from packtool.installing import how_to_install
 
 if TYPE_CHECKING:
-    from packtool.tokenizing.encoder_choice import EncoderRecipe
+    from packtool.tokenizing.encoders import EncoderRecipe
 
 REQUIRED = {
     "msgspec": "reads JSONL, reads and writes manifests",

@@ -28,8 +28,8 @@ from packtool.storage.schema import TokenizerInfo
 from packtool.temporary import temporary_directory
 from packtool.tokenizing.block import Task
 from packtool.tokenizing.encode import encoded, joined, utf8_of
-from packtool.tokenizing.encoder_choice import EncoderRecipe, choose, load_encoder
-from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError
+from packtool.tokenizing.encoder_choice import choose, load_encoder
+from packtool.tokenizing.encoders import EncoderMismatchError, EncoderRecipe, EncoderUnsuitableError
 from packtool.tokenizing.load import load
 from packtool.tokenizing.verify import Verified
 from packtool.warnings import warn

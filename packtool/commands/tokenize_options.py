@@ -27,7 +27,8 @@ from packtool.options.tokenize import ConversationOptions, TokenizeArguments
 from packtool.storage.claim import key_of
 from packtool.storage.names import CHAT_TEMPLATES
 from packtool.tokenizing import findings, load
-from packtool.tokenizing.encoder_choice import EncoderRecipe, settle
+from packtool.tokenizing.encoder_choice import settle
+from packtool.tokenizing.encoders import EncoderRecipe
 
 _AUTO = "auto"
 """The field of conversations, where it is one of the usual names."""

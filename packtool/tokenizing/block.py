@@ -28,7 +28,8 @@ from packtool.storage.output import Delivery
 from packtool.storage.schema import InputEntry, TokenizerInfo, TokenShard
 from packtool.tokenizing.counts import SpanCounts
 from packtool.tokenizing.encode import Parts, encoded, joined, require_ids, stored, utf8_of
-from packtool.tokenizing.encoder_choice import EncoderRecipe, load_encoder
+from packtool.tokenizing.encoder_choice import load_encoder
+from packtool.tokenizing.encoders import EncoderRecipe
 from packtool.tokenizing.rejects import RejectLog
 from packtool.tokenizing.store_writer import ShardWriter
 from packtool.tokenizing.verify import Verified

@@ -3,68 +3,45 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from packtool.errors import UsageError
-from packtool.tokenizing import families, fastokens, findings, gigatoken, merges, splintr
-from packtool.tokenizing.encoders import Encoder, ReferenceEncoder, unsuitable_error
+from packtool.tokenizing import families, fastokens, findings, gigatoken, splintr
+from packtool.tokenizing.encoders import Encoder, EncoderRecipe, ReferenceEncoder, unsuitable_error
 from packtool.tokenizing.families import Shape
 from packtool.tokenizing.load import LoadedTokenizer
 from packtool.tokenizing.long_texts import cut_of
 from packtool.tokenizing.verify import Verified, probes
 
-SMALL_INPUT = 0.125
-"""Bytes of input, for each byte of the tokenizer.json, that the reference encodes in less time than it takes to load
-another encoder beside it: that time grows with the vocabulary."""
-_FAST = {
-    "gigatoken": (("BPE",), families.shape),
-    "fastokens": (("BPE",), fastokens.shape),
-    "splintr": (("Unigram", "WordPiece"), splintr.shape),
-}
-"""Models, and what tells how the encoder encodes one of them; the best encoder first."""
-ENCODERS = ("auto", "tokenizers", *_FAST)
 
-
-class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
-    """The chosen encoder, why it was chosen, and what a worker needs to load it besides the tokenizer.json.
+class Fast(NamedTuple):
+    """A fast encoder.
 
     Attributes:
-        encoder: one of `ENCODERS`, but not ``auto``.
-        why: it was chosen.
-        shape: of the tokenizer.
-        cut: how long texts may be cut (see long_texts.py).
-        added_tokens: texts of its added tokens.
-        vocab_size: one more than the largest id.
-        special_as_text: encode special tokens that occur in a text as plain text.
-        applied: the merges that apply, where they were looked for (see merges.py).
-        verified: file that tells of an earlier run which found it right (see findings.py); empty to keep and use none.
+        models: that it encodes.
+        shape: tells how it encodes a parsed tokenizer.json, or why it does not.
+        prepared: returns the tokenizer.json that it is loaded from.
+        load: loads it from that.
     """
 
-    encoder: str
-    why: str
-    shape: Shape
-    cut: str
-    added_tokens: tuple[str, ...]
-    vocab_size: int
-    special_as_text: bool
-    applied: bytes = b""
-    verified: str = ""
+    models: tuple[str, ...]
+    shape: Callable[[Mapping[str, Any]], Shape | str]
+    prepared: Callable[[bytes, EncoderRecipe], bytes]
+    load: Callable[[bytes, EncoderRecipe, ReferenceEncoder], Encoder]
 
-    def instead(self, why: str) -> EncoderRecipe:
-        """Return the recipe of the reference in place of this encoder."""
-        return msgspec.structs.replace(self, encoder="tokenizers", why=why)
 
-    def if_small(self, size: int, tokenizer: int) -> EncoderRecipe:
-        """Return the recipe of the reference if so many bytes of input do not pay for loading another encoder, for a
-        tokenizer.json of so many bytes; else this one."""
-        if self.encoder == "tokenizers" or size > SMALL_INPUT * tokenizer:
-            return self
-        return self.instead(f"the input is so small that loading {self.encoder} would take longer")
+FAST = {
+    "gigatoken": Fast(("BPE",), families.shape, gigatoken.prepared, gigatoken.GigatokenEncoder),
+    "fastokens": Fast(("BPE",), fastokens.shape, fastokens.prepared, fastokens.FastokensEncoder),
+    "splintr": Fast(("Unigram", "WordPiece"), splintr.shape, splintr.prepared, splintr.SplintrEncoder),
+}
+"""The best encoder first."""
+ENCODERS = ("auto", "tokenizers", *FAST)
 
 
 def choose(
@@ -93,7 +70,7 @@ def choose(
     if wanted == "tokenizers":
         return recipe(encoder=wanted, why="asked for", shape=Shape())
     reasons = []
-    for name in [wanted] if wanted != "auto" else [name for name, (kinds, _) in _FAST.items() if kind in kinds]:
+    for name in [wanted] if wanted != "auto" else [name for name, fast in FAST.items() if kind in fast.models]:
         shape = _shape(name, spec)
         if isinstance(shape, Shape):
             why = f"the tokenizer is one that {name} encodes exactly, verified as it runs"
@@ -110,13 +87,13 @@ def installed(encoder: str) -> bool:
     return importlib.util.find_spec(encoder) is not None
 
 
-def _shape(fast: str, spec: Mapping[str, Any]) -> Shape | str:
+def _shape(name: str, spec: Mapping[str, Any]) -> Shape | str:
     """Return how a fast encoder encodes a tokenizer, or say why it can't be used."""
-    if not installed(fast):
-        return f"{fast} is not installed"
-    (kinds, shape), kind = _FAST[fast], spec["model"].get("type")
-    result = shape(spec) if kind in kinds else f"its model is {kind}, not {' or '.join(kinds)}"
-    return result if isinstance(result, Shape) else f"{fast} does not support this tokenizer: {result}"
+    if not installed(name):
+        return f"{name} is not installed"
+    fast, kind = FAST[name], spec["model"].get("type")
+    result = fast.shape(spec) if kind in fast.models else f"its model is {kind}, not {' or '.join(fast.models)}"
+    return result if isinstance(result, Shape) else f"{name} does not support this tokenizer: {result}"
 
 
 def settle(
@@ -136,15 +113,16 @@ def settle(
     asked = findings.finding(kept, "recipe", data, wanted, special_as_text)
     choice = partial(choose, vocab_size=vocab_size, special_as_text=special_as_text)
     made = findings.found(asked, EncoderRecipe, lambda: choice(tokenizer.found.spec, wanted))
-    applied = None
-    if made.encoder == "gigatoken":
-        asked = findings.finding(kept, "merges", data)
-        applied = findings.earlier(asked, bytes)
-        if applied is None and size > _WORTH_LOOKING * len(tokenizer.data):
-            applied = merges.found(tokenizer.data)
-            findings.keep(asked, applied)
-    verified = findings.finding(kept, "verified", data, made.encoder, special_as_text, bool(applied))
-    return msgspec.structs.replace(made, applied=applied or b"", verified=str(verified or ""))
+    lean = made.encoder == "gigatoken" and size > _WORTH_LOOKING * len(tokenizer.data)
+    prepared = findings.finding(kept, "prepared", data, made.encoder, special_as_text)
+    return msgspec.structs.replace(made, lean=lean, kept=str(prepared or ""))
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """What an encoder was loaded from that was found right, and whether it lacks merges that never apply."""
+
+    prepared: bytes
+    lean: bool
 
 
 def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
@@ -158,29 +136,23 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
     if recipe.encoder == "tokenizers":
         reference.load()  # before others are forked from this process, which then share it
         return Verified(reference, reference, cut=recipe.cut, vocab_size=recipe.vocab_size)
-    as_text, size = recipe.special_as_text, recipe.vocab_size
-    fast: Encoder
-    if recipe.encoder == "splintr":
-        fast = splintr.SplintrEncoder(data, special_as_text=as_text)
-    elif recipe.encoder == "fastokens":
-        fast = fastokens.FastokensEncoder(data, size, special_as_text=as_text)
-    else:
-        spell, shape, applied = reference.spell, recipe.shape, recipe.applied
-        fast = gigatoken.GigatokenEncoder(data, shape, size, spell=spell, applied=applied, special_as_text=as_text)
-    verified = Path(recipe.verified) if recipe.verified else None
-    known = verified is not None and verified.is_file()
+    fast, path = FAST[recipe.encoder], Path(recipe.kept) if recipe.kept else None
+    kept = findings.earlier(path, _Kept)
+    known = kept is not None and kept.lean >= recipe.lean
+    if kept is None or not known:
+        kept = _Kept(fast.prepared(data, recipe), recipe.lean)
     encoder = Verified(
-        fast,
+        fast.load(kept.prepared, recipe, reference),
         reference,
         cut=recipe.cut,
-        vocab_size=size,
+        vocab_size=recipe.vocab_size,
         newer=recipe.shape.newer,
-        verified=verified,
+        kept=path,
         patience=_WORTH_LOADING * len(data) if known else 0,
     )
     if not known:
         encoder.require(probes(recipe.added_tokens))
-        findings.keep(verified)
+        findings.keep(path, kept)
     return encoder
 
 

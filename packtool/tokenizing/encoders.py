@@ -11,15 +11,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
 import numpy as np
 
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.plan import I64
+from packtool.tokenizing.families import Shape
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 U32 = np.ndarray[Any, np.dtype[np.uint32]]
+
+SMALL_INPUT = 0.125
+"""Bytes of input, for each byte of the tokenizer.json, that the reference encodes in less time than it takes to load
+another encoder beside it: that time grows with the vocabulary."""
 
 
 class Encoder(Protocol):
@@ -30,6 +36,43 @@ class Encoder(Protocol):
     def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         """Return all ids, one text after another, and the number of ids of each text; `utf8` has the texts as bytes."""
         ...
+
+
+class EncoderRecipe(msgspec.Struct, frozen=True, kw_only=True):
+    """The chosen encoder, why it was chosen, and what a worker needs to load it besides the tokenizer.json.
+
+    Attributes:
+        encoder: one of `encoder_choice.ENCODERS`, but not ``auto``.
+        why: it was chosen.
+        shape: of the tokenizer.
+        cut: how long texts may be cut (see long_texts.py).
+        added_tokens: texts of its added tokens.
+        vocab_size: one more than the largest id.
+        special_as_text: encode special tokens that occur in a text as plain text.
+        lean: leave out merges that never apply (see merges.py): the input is large enough to pay for the search.
+        kept: file for what the encoder was loaded from, once it was found right; empty to keep and use none.
+    """
+
+    encoder: str
+    why: str
+    shape: Shape
+    cut: str
+    added_tokens: tuple[str, ...]
+    vocab_size: int
+    special_as_text: bool
+    lean: bool = False
+    kept: str = ""
+
+    def instead(self, why: str) -> EncoderRecipe:
+        """Return the recipe of the reference in place of this encoder."""
+        return msgspec.structs.replace(self, encoder="tokenizers", why=why)
+
+    def if_small(self, size: int, tokenizer: int) -> EncoderRecipe:
+        """Return the recipe of the reference if so many bytes of input do not pay for loading another encoder, for a
+        tokenizer.json of so many bytes; else this one."""
+        if self.encoder == "tokenizers" or size > SMALL_INPUT * tokenizer:
+            return self
+        return self.instead(f"the input is so small that loading {self.encoder} would take longer")
 
 
 class EncoderMismatchError(PacktoolError):

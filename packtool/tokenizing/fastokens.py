@@ -15,7 +15,7 @@ import numpy as np
 
 from packtool.plan import I64
 from packtool.tokenizing import unicode
-from packtool.tokenizing.encoders import U32, guarded
+from packtool.tokenizing.encoders import U32, EncoderRecipe, ReferenceEncoder, guarded
 from packtool.tokenizing.families import BYTE_CHARACTERS, Shape, kinds, steps, unlike_added
 from packtool.tokenizing.spec import for_encoding
 
@@ -57,13 +57,32 @@ def _unlike_steps(spec: Mapping[str, Any]) -> str | None:
     return None
 
 
+def prepared(data: bytes, recipe: EncoderRecipe) -> bytes:
+    """Return the tokenizer.json that fastokens is loaded from, with an entry for every byte and every id, and none that
+    is empty.
+
+    A byte without an entry gets an id above all others: `tokenizers` leaves it out and joins its neighbours, so texts
+    with one must go to it.
+    """
+    entries = for_encoding(data)
+    vocab = msgspec.json.decode(entries["model"]["vocab"], type=dict[str, int])
+    whole = {text: number for text, number in vocab.items() if text}
+    whole |= {text: recipe.vocab_size + number for number, text in enumerate(sorted(BYTE_CHARACTERS - vocab.keys()))}
+    if max(whole.values(), default=-1) >= len(whole):
+        tokens = msgspec.json.decode(entries.get("added_tokens", b"[]")) or ()
+        whole = {token["content"]: token["id"] for token in tokens} | whole
+        gaps = set(range(max(whole.values()))) - set(whole.values())
+        whole |= {f"\0{number}": number for number in gaps}  # what no bytes can become
+    entries["model"]["vocab"] = whole
+    return msgspec.json.encode(entries)
+
+
 class FastokensEncoder:
     """fastokens, on one thread.
 
     Args:
-        data: a tokenizer.json that has a `shape`.
-        vocab_size: one more than its largest id. A byte without an entry gets an id from there on: `tokenizers` leaves
-            it out and joins its neighbours, so texts with one must go to it.
+        prepared: by the function of this name.
+        recipe: for which it was.
 
     Raises:
         EncoderUnsuitableError: fastokens does not support it after all.
@@ -71,13 +90,10 @@ class FastokensEncoder:
 
     name = "fastokens"
 
-    def __init__(self, data: bytes, vocab_size: int, *, special_as_text: bool = False) -> None:
-        entries = for_encoding(data)
-        vocab = msgspec.json.decode(entries["model"]["vocab"], type=dict[str, int])
-        tokens = msgspec.json.decode(entries.get("added_tokens", b"[]"))
-        entries["model"]["vocab"] = _whole(vocab, tokens or (), vocab_size)
-        self._special_as_text = special_as_text
-        self._backend = guarded("fastokens", _load, msgspec.json.encode(entries).decode(), loads=True)
+    def __init__(self, prepared: bytes, recipe: EncoderRecipe, reference: ReferenceEncoder) -> None:
+        del reference
+        self._special_as_text = recipe.special_as_text
+        self._backend = guarded("fastokens", _load, prepared.decode(), loads=True)
 
     def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         """See `Encoder.encode`."""
@@ -86,17 +102,6 @@ class FastokensEncoder:
         ids, offsets = guarded("fastokens", encode, list(texts), split_special_tokens=self._special_as_text)
         ends: I64 = np.frombuffer(offsets, np.uint64).astype(np.int64)
         return np.frombuffer(ids, np.uint32), ends[1:] - ends[:-1]
-
-
-def _whole(vocab: Mapping[str, int], tokens: Sequence[Mapping[str, Any]], vocab_size: int) -> dict[str, int]:
-    """Return a vocabulary as fastokens takes it: an entry for every byte and every id, and none that is empty."""
-    entries = {text: number for text, number in vocab.items() if text}
-    entries |= {text: vocab_size + number for number, text in enumerate(sorted(BYTE_CHARACTERS - vocab.keys()))}
-    if max(entries.values(), default=-1) >= len(entries):
-        entries = {token["content"]: token["id"] for token in tokens} | entries
-        gaps = set(range(max(entries.values()))) - set(entries.values())
-        entries |= {f"\0{number}": number for number in gaps}  # what no bytes can become
-    return entries
 
 
 def _load(tokenizer: str) -> Any:

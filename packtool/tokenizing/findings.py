@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import xxhash
 
 from packtool.storage.files import write_bytes
 
 _T = TypeVar("_T")
 _PACKAGES = ("tokenizers-", "gigatoken-", "fastokens-", "splintr_rs-")
+_DIGEST = 16
+"""Bytes at the beginning of a file: a digest of what made the finding, and of the finding itself."""
 
 
 def directory() -> Path:
@@ -35,22 +38,7 @@ def finding(kept: Path | None, *asked: object) -> Path | None:
         kept: where findings are; None to keep none.
         asked: what it is of, digests of files included.
     """
-    if kept is None:
-        return None
-    key = repr((asked, _decides()))
-    return kept / hashlib.sha256(key.encode()).hexdigest()
-
-
-@functools.cache
-def _decides() -> list[object]:
-    """List what decides beside the question: the modules here, so that another state of a checkout finds anew, and the
-    encoders' versions; `importlib.metadata` takes longer to import than all else here."""
-    modules = ((path.name, path.stat()) for path in Path(__file__).parent.glob("*.py"))
-    packages = (each.name for place in sys.path for each in Path(place).glob("*.dist-info"))
-    return [
-        sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in modules),
-        sorted(name for name in packages if name.startswith(_PACKAGES)),
-    ]
+    return None if kept is None else kept / hashlib.sha256(repr(asked).encode()).hexdigest()
 
 
 def found(path: Path | None, kind: type[_T], find: Callable[[], _T]) -> _T:
@@ -63,18 +51,42 @@ def found(path: Path | None, kind: type[_T], find: Callable[[], _T]) -> _T:
 
 
 def earlier(path: Path | None, kind: type[_T]) -> _T | None:
-    """Return an earlier run's finding; None if there is none, or it is damaged."""
+    """Return an earlier run's finding; None if there is none, it is damaged, or other code or encoders made it."""
     try:
-        return None if path is None else msgspec.json.decode(path.read_bytes(), type=kind)
-    except (OSError, msgspec.MsgspecError):
+        data = None if path is None else path.read_bytes()
+    except OSError:
+        data = None
+    if data is None or data[:_DIGEST] != _digest(content := memoryview(data)[_DIGEST:]):
         return None
+    return msgspec.msgpack.decode(content, type=kind)
 
 
-def keep(path: Path | None, result: Any = True) -> None:
-    """Store a finding if possible; otherwise the next run makes it again."""
+def keep(path: Path | None, result: Any) -> None:
+    """Store a finding if possible, in place of an older one; otherwise the next run makes it again."""
     if path is not None:
+        content = msgspec.msgpack.encode(result)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_bytes(path, msgspec.json.encode(result))
+            write_bytes(path, _digest(content) + content)
         except OSError:
             return
+
+
+def _digest(content: bytes | memoryview) -> bytes:
+    digest = xxhash.xxh3_128(_decides())
+    digest.update(content)
+    return digest.digest()
+
+
+@functools.cache
+def _decides() -> bytes:
+    """List what decides beside the question: the modules here, so that another state of a checkout finds anew, and the
+    encoders' versions; `importlib.metadata` takes longer to import than all else here."""
+    modules = ((path.name, path.stat()) for path in Path(__file__).parent.glob("*.py"))
+    packages = (each.name for place in sys.path for each in Path(place).glob("*.dist-info"))
+    return repr(
+        (
+            sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in modules),
+            sorted(name for name in packages if name.startswith(_PACKAGES)),
+        )
+    ).encode()

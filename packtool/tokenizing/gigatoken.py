@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import resource
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from packtool.plan import I64
 from packtool.tokenizing import merges
-from packtool.tokenizing.encoders import U32, guarded, unsuitable_error
-from packtool.tokenizing.families import BYTE_CHARACTERS, Shape
+from packtool.tokenizing.encoders import U32, EncoderRecipe, ReferenceEncoder, guarded, unsuitable_error
+from packtool.tokenizing.families import BYTE_CHARACTERS
 from packtool.tokenizing.spec import for_encoding
 from packtool.tokenizing.unicode import table
 
@@ -25,16 +25,53 @@ SEPARATOR = "\U0010fffepacktool\U0010fffe"
 """Stands between the texts of a batch, as a special token of its own, which no pre-token crosses."""
 
 
+def prepared(data: bytes, recipe: EncoderRecipe) -> bytes:
+    """Return the tokenizer.json that gigatoken is loaded from: the plainest form that means the same."""
+    entries, shape = for_encoding(data), recipe.shape
+    model = entries["model"] = merges.without_idle(entries["model"]) if recipe.lean else entries["model"]
+    tokens: list[dict[str, Any]] = msgspec.json.decode(entries.get("added_tokens", b"[]")) or []
+    tokens = [token for token in tokens if not (recipe.special_as_text and token.get("special"))]
+    known = {token["content"] for token in tokens}
+    vocab = msgspec.json.decode(model["vocab"], type=dict[str, int]) if shape.foreign or shape.digits else {}
+    if shape.foreign:
+        vocab = {text: n for text, n in vocab.items() if text in known or BYTE_CHARACTERS.issuperset(text)}
+        model["vocab"] = vocab
+    if shape.digits:
+        tokens += digit_tokens(vocab, recipe.vocab_size + 1, known)
+    if shape.joined:
+        tokens.append({"id": recipe.vocab_size, "content": SEPARATOR, **FLAGS})
+    entries |= {name: msgspec.Raw(value.encode()) for name, value in shape.rewritten}
+    return msgspec.json.format(msgspec.json.encode({**entries, "added_tokens": tokens}), indent=-1)
+
+
+def digit_tokens(vocab: Mapping[str, int], first: int, taken: Collection[str]) -> list[dict[str, Any]]:
+    """List added tokens that make every numeric character a pre-token of its own, which gigatoken has no pattern for.
+
+    An added token splits a text where it stands, as the pre-tokenizer does before a digit and after it. So every
+    numeric character becomes one: those of ASCII with the id they have, since they are entries of their own; the
+    others, which may take several ids, with a placeholder above all ids, which is replaced afterwards.
+
+    Args:
+        vocab: of the model.
+        first: the first placeholder; above all ids.
+        taken: texts of the tokenizer's own added tokens, which keep their ids.
+    """
+    numeric = [chr(code) for code in np.flatnonzero(table("numeric")) if chr(code) not in taken]
+    kept = {each: vocab[each] for each in numeric if each.isascii() and each in vocab}
+    others = [each for each in numeric if each not in kept]
+    ids = kept | {each: first + number for number, each in enumerate(others)}
+    return [{"id": number, "content": each, **FLAGS} for each, number in ids.items()]
+
+
 class GigatokenEncoder:
     """gigatoken, on one thread.
 
     A batch is encoded as one text with separators: gigatoken's own batches need a whole library for nested arrays.
 
     Args:
-        data: a tokenizer.json.
-        shape, vocab_size, special_as_text: as the recipe has them (see encoder_choice.py).
-        spell: the ids of one character alone, by the reference.
-        applied: the merges that apply (see merges.py).
+        prepared: by the function of this name.
+        recipe: for which it was.
+        reference: encodes single characters and what gigatoken can't.
 
     Raises:
         EncoderUnsuitableError: gigatoken does not support it after all.
@@ -42,39 +79,20 @@ class GigatokenEncoder:
 
     name = "gigatoken"
 
-    def __init__(
-        self,
-        data: bytes,
-        shape: Shape,
-        vocab_size: int,
-        *,
-        spell: Callable[[str], U32],
-        applied: bytes = b"",
-        special_as_text: bool = False,
-    ) -> None:
-        entries = for_encoding(data)
-        entries["model"] = merges.without_others(entries["model"], applied)
-        tokens = msgspec.json.decode(entries.get("added_tokens", b"[]"))
-        tokens = [token for token in tokens or () if not (special_as_text and token.get("special"))]
-        entries |= {name: msgspec.Raw(value.encode()) for name, value in shape.rewritten}
-        known = frozenset(token["content"] for token in tokens)
-        self._digits = None
-        if shape.foreign or shape.digits:
-            vocab = msgspec.json.decode(entries["model"]["vocab"], type=dict[str, int])
-            if shape.foreign:
-                vocab = {text: n for text, n in vocab.items() if text in known or BYTE_CHARACTERS.issuperset(text)}
-                entries["model"]["vocab"] = vocab
-            if shape.digits:
-                self._digits = Digits(vocab, vocab_size + 1, spell, known)
-                tokens += self._digits.tokens
-        self._entries, self._tokens = entries, tokens
-        self._separator = vocab_size
-        self._joined = shape.joined
+    def __init__(self, prepared: bytes, recipe: EncoderRecipe, reference: ReferenceEncoder) -> None:
+        self._prepared = prepared
+        self._reference = reference
+        self._separator = recipe.vocab_size
+        self._joined = recipe.shape.joined
+        self._placeholders: list[str] = []
+        if recipe.shape.digits:
+            added = msgspec.json.decode(prepared, type=_Prepared).added_tokens
+            self._placeholders = [token.content for token in added if token.id > self._separator]
+        self._spell = functools.cache(reference.spell)
         self._load()
 
     def _load(self) -> None:
-        separators = [{"id": self._separator, "content": SEPARATOR, **FLAGS}] if self._joined else []
-        self._backend = _load(self._entries, [*self._tokens, *separators])
+        self._backend = _load(self._prepared)
         self._at_first = _own_memory()
 
     def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
@@ -84,65 +102,42 @@ class GigatokenEncoder:
         if _own_memory() > self._at_first + _MAX_CACHE:
             self._backend = None
             self._load()
+        utf8 = utf8 or [text.encode() for text in texts]
         if not self._joined:
-            return self._encode_singly(self._backend, texts)
-        joined = SEPARATOR.encode().join(utf8 or [text.encode() for text in texts])
-        ids = self._expanded(np.asarray(guarded("gigatoken", self._backend.encode, joined)))
+            parts = list(map(self._encode, utf8))
+            return np.concatenate(parts), np.array([len(part) for part in parts], np.int64)
+        ids = self._encode(SEPARATOR.encode().join(utf8))
         between = ids == self._separator
         ends = np.flatnonzero(between)
         if len(ends) != len(texts) - 1:  # the one batch in the world with our separator in a text
-            return self._encode_singly(_load(self._entries, self._tokens), texts)
+            return self._reference.encode(texts)
         lengths = np.diff(ends, prepend=-1, append=len(ids)) - 1
         return ids[~between], lengths
 
-    def _encode_singly(self, backend: Any, texts: Sequence[str]) -> tuple[U32, I64]:
-        ids = [self._expanded(np.asarray(guarded("gigatoken", backend.encode, text.encode()))) for text in texts]
-        return np.concatenate(ids), np.array([len(each) for each in ids], np.int64)
-
-    def _expanded(self, ids: U32) -> U32:
-        return ids if self._digits is None else self._digits.expand(ids)
-
-
-class Digits:
-    """Every numeric character as a pre-token of its own, which gigatoken has no pattern for.
-
-    An added token splits a text where it stands, as the pre-tokenizer does before a digit and after it. So every
-    numeric character becomes one: those of ASCII with the id they have, since they are entries of their own; the
-    others, which may take several ids, with a placeholder above all ids, which is replaced afterwards.
-
-    Args:
-        vocab: of the model.
-        first: the first placeholder; above all ids.
-        spell: the ids of one character alone.
-        taken: texts of the tokenizer's own added tokens, which keep their ids.
-    """
-
-    def __init__(
-        self, vocab: Mapping[str, int], first: int, spell: Callable[[str], U32], taken: frozenset[str]
-    ) -> None:
-        numeric = [chr(code) for code in np.flatnonzero(table("numeric")) if chr(code) not in taken]
-        kept = {each: vocab[each] for each in numeric if each.isascii() and each in vocab}
-        self._first = first
-        self._characters = [each for each in numeric if each not in kept]
-        self._spell = functools.cache(spell)
-        ids = kept | {each: first + number for number, each in enumerate(self._characters)}
-        self.tokens: list[dict[str, Any]] = [{"id": number, "content": each, **FLAGS} for each, number in ids.items()]
-
-    def expand(self, ids: U32) -> U32:
-        """Replace every placeholder among ids by the ids it stands for."""
-        places = np.flatnonzero(ids >= self._first)
+    def _encode(self, text: bytes) -> U32:
+        """Return the ids of a text, each placeholder replaced by the ids of the character it stands for."""
+        ids: U32 = np.asarray(guarded("gigatoken", self._backend.encode, text))
+        places = np.flatnonzero(ids > self._separator) if self._placeholders else ()
         if not len(places):
             return ids
         before, *others = np.split(ids, places)
-        spelled = [self._spell(self._characters[part[0] - self._first]) for part in others]
+        spelled = [self._spell(self._placeholders[part[0] - self._separator - 1]) for part in others]
         return np.concatenate([before, *chain.from_iterable(zip(spelled, (part[1:] for part in others), strict=True))])
 
 
-def _load(entries: Mapping[str, Any], tokens: list[dict[str, Any]]) -> Any:
-    """Load gigatoken for a tokenizer.json with these added tokens; all else is copied, not parsed."""
+class _AddedToken(msgspec.Struct):
+    id: int
+    content: str
+
+
+class _Prepared(msgspec.Struct):
+    added_tokens: list[_AddedToken]
+
+
+def _load(prepared: bytes) -> Any:
     from gigatoken.gigatoken_rs import BPETokenizer, SentencePieceTokenizer, load_hf_json
 
-    backend = guarded("gigatoken", load_hf_json, msgspec.json.encode({**entries, "added_tokens": tokens}), loads=True)
+    backend = guarded("gigatoken", load_hf_json, prepared, loads=True)
     if not isinstance(backend, BPETokenizer | SentencePieceTokenizer):
         raise unsuitable_error("gigatoken takes this tokenizer for one of another kind")
     return backend

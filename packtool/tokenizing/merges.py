@@ -7,15 +7,13 @@ nothing was merged over its bounds before.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-
-from packtool.tokenizing.spec import for_encoding
 
 _Merges = list[str | tuple[str, str]]
 _BYTE = "<0x"
@@ -24,45 +22,35 @@ _LONGEST = 1 << 10
 """Characters of an entry, above which its merges are kept unseen: each takes a step."""
 
 
-def without_others(model: Mapping[str, msgspec.Raw], applied: bytes) -> dict[str, Any]:
-    """Return a model with those merges alone that `found` found; all of them where it found nothing."""
-    if not applied:
-        return dict(model)
-    merges = msgspec.json.decode(model["merges"], type=list[msgspec.Raw])
-    return {**model, "merges": list(compress(merges, np.unpackbits(np.frombuffer(applied, np.uint8)).tolist()))}
-
-
-def found(data: bytes) -> bytes:
-    """Find the merges of a tokenizer.json with a BPE that may apply.
-
-    Returns:
-        A bit for each; nothing where an encoder is as quick to load with all of them.
-    """
-    model = for_encoding(data)["model"]
+def without_idle(model: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
+    """Return a BPE with those of its merges alone that may apply, as pairs, which are read faster; all of them, as they
+    are, where it has no more than entries."""
     try:
         vocab = msgspec.json.decode(model["vocab"], type=dict[str, int])
         merges = msgspec.json.decode(model["merges"], type=_Merges)
-        return np.packbits(applying(vocab, merges)).tobytes() if len(merges) > len(vocab) else b""
+        if len(merges) <= len(vocab):
+            return dict(model)
+        pairs = [tuple(merge.split(" ")) if isinstance(merge, str) else merge for merge in merges]
+        return {**model, "merges": list(compress(pairs, applying(vocab, pairs).tolist()))}
     except (KeyError, ValueError, msgspec.MsgspecError):  # an odd file, which the encoder may refuse
-        return b""
+        return dict(model)
 
 
-def applying(vocab: Collection[str], merges: _Merges) -> npt.NDArray[np.bool_]:
+def applying(vocab: Collection[str], pairs: Sequence[tuple[str, ...]]) -> npt.NDArray[np.bool_]:
     """Mark the merges that may apply to a text.
 
     Args:
         vocab: all entries.
-        merges: best first; pairs, or with a space between.
+        pairs: the merges, best first.
 
     Raises:
         KeyError: a part, what a merge makes of two, or one of its characters is no entry.
         ValueError: a merge has another number of parts.
 
-    >>> applying(["a", "b", "c", "ab", "bc", "abc"], ["a b", "b c", "a bc", "ab c"]).tolist()
+    >>> applying(["a", "b", "c", "ab", "bc", "abc"], [("a", "b"), ("b", "c"), ("a", "bc"), ("ab", "c")]).tolist()
     [True, True, False, True]
     """
     number = {text: place for place, text in enumerate(vocab)}.__getitem__
-    pairs = [tuple(merge.split(" ")) if isinstance(merge, str) else merge for merge in merges]
     texts = ["".join(pair) for pair in pairs]
     left, right = np.array([(number(first), number(second)) for first, second in pairs], np.int64).T
     made = np.fromiter(map(number, texts), np.int64, len(texts))

@@ -11,7 +11,7 @@ import numpy as np
 
 from packtool.plan import I64
 from packtool.tokenizing import unicode
-from packtool.tokenizing.encoders import U32, guarded, unsuitable_error
+from packtool.tokenizing.encoders import U32, EncoderRecipe, ReferenceEncoder, guarded, unsuitable_error
 from packtool.tokenizing.families import Shape, kinds, steps, unlike_added
 from packtool.tokenizing.spec import for_encoding
 
@@ -70,21 +70,34 @@ def _marks_words(step: Mapping[str, Any]) -> bool:
     )
 
 
-class SplintrEncoder:
-    """splintr, on one thread, for a tokenizer.json that has a `shape`.
+def prepared(data: bytes, recipe: EncoderRecipe) -> bytes:
+    """Return the tokenizer.json that splintr is loaded from.
 
     Raises:
-        EncoderUnsuitableError: splintr does not support it after all; never does it encode special tokens as text.
+        EncoderUnsuitableError: special tokens are to be encoded as text.
+    """
+    if recipe.special_as_text:
+        raise unsuitable_error("splintr does not encode special tokens as text")
+    return msgspec.json.encode(for_encoding(data))
+
+
+class SplintrEncoder:
+    """splintr, on one thread.
+
+    Args:
+        prepared: by the function of this name.
+
+    Raises:
+        EncoderUnsuitableError: splintr does not support it after all.
     """
 
     name = "splintr"
 
-    def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
-        if special_as_text:
-            raise unsuitable_error("splintr does not encode special tokens as text")
+    def __init__(self, prepared: bytes, recipe: EncoderRecipe, reference: ReferenceEncoder) -> None:
+        del recipe, reference
         from splintr import from_json_bytes
 
-        self._backend = guarded("splintr", from_json_bytes, msgspec.json.encode(for_encoding(data)), loads=True)
+        self._backend = guarded("splintr", from_json_bytes, prepared, loads=True)
 
     def encode(self, texts: Sequence[str], utf8: Sequence[bytes] | None = None) -> tuple[U32, I64]:
         """See `Encoder.encode`."""

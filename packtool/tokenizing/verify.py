@@ -63,7 +63,7 @@ class Verified:
         vocab_size: one more than the largest id: texts to which the encoder gives others go to the reference.
         newer: names of the sets of characters with which texts go to the reference (see unicode.py).
         sample: one text in so many is checked.
-        verified: file that tells later runs that the encoder was found right; removed with the first difference.
+        kept: file that tells later runs that the encoder was found right; removed with the first difference.
         patience: characters that are encoded before the reference is loaded, since an earlier run found the encoder
             right. The sample is drawn from the first text on, and what it holds by then is checked then.
 
@@ -80,7 +80,7 @@ class Verified:
         vocab_size: int = 1 << 32,
         newer: Sequence[str] = (),
         sample: int = SAMPLE,
-        verified: Path | None = None,
+        kept: Path | None = None,
         patience: int = 0,
     ) -> None:
         self.name = encoder.name
@@ -90,7 +90,7 @@ class Verified:
         self._newer = table(*newer) if newer else None
         self._vocab_size = vocab_size
         self._sample_of = sample
-        self._verified = verified
+        self._kept = kept
         self._patience = patience
         self._held: list[tuple[str, U32]] = []
         self._chance = random.Random(0)
@@ -161,8 +161,8 @@ class Verified:
         self.checked += 1
         if np.array_equal(ids, self.reference.spell(text)):
             return
-        if self._verified is not None:
-            self._verified.unlink(missing_ok=True)
+        if self._kept is not None:
+            self._kept.unlink(missing_ok=True)
         what = f"{self.name} and tokenizers give different ids for a text with this tokenizer"
         raise mismatch_error(what, f"--encoder {self.name}")
 

@@ -9,7 +9,9 @@ import numpy as np
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
-from packtool.tokenizing.encoder_choice import choose, load_encoder
+from packtool.tokenizing.encoder_choice import FAST, choose, load_encoder
+from packtool.tokenizing.encoders import Encoder, EncoderRecipe, ReferenceEncoder
+from packtool.tokenizing.families import Shape
 from packtool.tokenizing.load import FoundTokenizer
 from packtool.tokenizing.verify import Verified
 
@@ -18,6 +20,22 @@ def build(data: bytes, encoder: str, special_as_text: bool = False) -> Verified:
     found = FoundTokenizer({"tokenizer.json": data}, "t")
     recipe = choose(found.spec, encoder, vocab_size=found.vocab_size, special_as_text=special_as_text)
     return load_encoder(recipe, data)
+
+
+def alone(spec: dict[str, Any], encoder: str, shape: Shape | None = None) -> Encoder:
+    """The encoder that would be verified, whether or not the tokenizer has such a shape."""
+    data = json.dumps(spec).encode()
+    recipe = EncoderRecipe(
+        encoder=encoder,
+        why="",
+        shape=shape or Shape(),
+        cut="",
+        added_tokens=(),
+        vocab_size=1 << 20,
+        special_as_text=False,
+    )
+    fast = FAST[encoder]
+    return fast.load(fast.prepared(data, recipe), recipe, ReferenceEncoder(data))
 
 
 def ids(encoder: Any, texts: list[str]) -> list[list[int]]:

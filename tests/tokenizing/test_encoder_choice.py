@@ -9,7 +9,7 @@ import pytest
 
 from packtool.errors import UsageError
 from packtool.tokenizing import encoder_choice as module
-from packtool.tokenizing import families, load
+from packtool.tokenizing import encoders, families, load
 from packtool.tokenizing.encoder_choice import choose, installed
 from packtool.tokenizing.encoders import EncoderUnsuitableError
 from tests.stores import contents
@@ -20,7 +20,7 @@ from tests.tokenizing.runs import jsonl, run
 def test_a_small_input_spares_the_second_encoder(
     tmp_path: Path, small_input: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SMALL_INPUT", small_input)
+    monkeypatch.setattr(encoders, "SMALL_INPUT", small_input)
     text = jsonl(["A plain text."] * 10)
     most = int(small_input * len(load.load().data))
     sizes = {"small": 10 * text, "large": text * (most // len(text) + 1)}

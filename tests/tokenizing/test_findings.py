@@ -42,7 +42,7 @@ def test_another_question_has_another_answer(tmp_path: Path) -> None:
     assert asked.info.eos_id == 1
     plain, as_text = (settle(asked, "auto", special_as_text=each, kept=kept) for each in (False, True))
     assert (plain.special_as_text, as_text.special_as_text) == (False, True)
-    assert plain.verified != as_text.verified
+    assert plain.kept != as_text.kept
 
 
 def test_a_change_beside_the_file_is_seen(tmp_path: Path) -> None:

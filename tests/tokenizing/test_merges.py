@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from packtool.tokenizing.encoder_choice import installed, load_encoder, settle
-from packtool.tokenizing.encoders import EncoderMismatchError
+from packtool.tokenizing import merges
+from packtool.tokenizing.encoder_choice import FAST, installed, load_encoder, settle
+from packtool.tokenizing.encoders import EncoderMismatchError, EncoderRecipe
 from packtool.tokenizing.load import load
-from packtool.tokenizing.merges import applying, found, without_others
+from packtool.tokenizing.merges import applying, without_idle
+from packtool.tokenizing.verify import Verified
 from tests.tokenizing import fuzz, shapes
 from tests.tokenizing.encoding import expected, ids
 
@@ -66,9 +69,19 @@ def test_ids_are_those_of_all_merges(model: tuple[list[str], list[Pair]], texts:
         assert made.count("".join(pair)) == 1 or encoded("".join(pair), merges)[1][-1:] == [pair]
 
 
+ENTRIES = ["a", "b", "ab", "ba", "aba", "bab", "abab"]
+SPLITS = [(text[:at], text[at:]) for text in ENTRIES for at in range(1, len(text))]
+
+
+def model_of(vocab: list[str], merges: list[Any]) -> dict[str, msgspec.Raw]:
+    model = {"vocab": {text: number for number, text in enumerate(vocab)}, "merges": merges}
+    return {name: msgspec.Raw(json.dumps(value).encode()) for name, value in model.items()}
+
+
 def test_what_is_written_with_a_space_is_a_pair() -> None:
-    entries, merges = ["a", "b", "ab", "aba", "ba"], [("a", "b"), ("b", "a"), ("a", "ba"), ("ab", "a")]
-    assert applying(entries, [" ".join(pair) for pair in merges]).tolist() == applying(entries, merges).tolist()
+    left = without_idle(model_of(ENTRIES, SPLITS))["merges"]
+    assert len(left) < len(SPLITS)
+    assert without_idle(model_of(ENTRIES, [" ".join(pair) for pair in SPLITS]))["merges"] == left
 
 
 def test_entries_that_stand_for_bytes_keep_their_merges() -> None:
@@ -87,20 +100,15 @@ def test_entries_of_any_length_take_little_time() -> None:
     assert applying(entries, merges).tolist() == [True, True, False, True, True]
 
 
-def file_of(vocab: list[str], merges: list[Any]) -> bytes:
-    model = {"type": "BPE", "vocab": {text: number for number, text in enumerate(vocab)}, "merges": merges}
-    return json.dumps({"model": model}).encode()
-
-
 def test_nothing_is_left_out_of_an_odd_file() -> None:
-    entries, merges = ["a", "b", "ab", "ba", "aba"], [("a", "b"), ("b", "a"), ("a", "ba"), ("ab", "a"), ("b", "ab")]
-    assert found(file_of([*entries, "bab"], [*merges, ("ba", "b")])) == b""  # no more merges than entries
-    assert found(file_of(entries, [*merges, ("ba", "b")])) == b""  # "bab" is missing
-    for wrong in ["a b c"], ["ab"], [1], [["a", "b", "c"]]:
-        assert found(file_of(entries, [*map(" ".join, merges), *wrong])) == b""
-    assert found(b'{"model": {"type": "BPE", "vocab": {}}}') == b""
-    model = {"merges": msgspec.Raw(json.dumps(merges).encode())}
-    assert without_others(model, b"") == model
+    written = [" ".join(pair) for pair in SPLITS]
+    odd = [
+        model_of(ENTRIES, SPLITS[: len(ENTRIES)]),  # no more merges than entries
+        model_of([*ENTRIES[:-2], "x", "y"], SPLITS),  # "bab" is missing
+        *(model_of(ENTRIES, [*written, wrong]) for wrong in ("a b a", "ab", 1, ["a", "b", "a"])),
+        {"vocab": msgspec.Raw(b"{}")},
+    ]
+    assert [without_idle(model) for model in odd] == odd
 
 
 def all_splits() -> bytes:
@@ -122,23 +130,43 @@ def test_a_run_of_much_text_looks_for_them_and_later_ones_know(tmp_path: Path) -
     path, kept = tmp_path / "tokenizer.json", tmp_path / "kept"
     path.write_bytes(all_splits())
     loaded = load(path, eos_token=0, kept=kept)
-    little, much = 1 << 10, 1 << 30
     settled = partial(settle, loaded, "gigatoken", special_as_text=False)
-    assert settled(kept=kept, size=little).applied == b""
-    recipe = settled(kept=kept, size=much)
-    assert recipe.applied == settled(kept=kept, size=little).applied != b""
-    assert settled(kept=None, size=little).applied == b""
-
+    little, much = (settled(kept=kept, size=size) for size in (1 << 10, 1 << 30))
+    assert (little.lean, much.lean) == (False, True)
     spec = msgspec.json.decode(loaded.data)
-    merges = spec["model"]["merges"]
-    left = without_others({"merges": msgspec.Raw(msgspec.json.encode(merges))}, recipe.applied)["merges"]
-    assert len(left) < len(spec["model"]["vocab"]) < len(merges)
-    texts = [*shapes.texts(200, seed=1), *fuzz.texts(spec, 400, seed=1)]
-    for _ in "probed", "found right before":
-        assert ids(load_encoder(recipe, loaded.data), texts) == expected(spec, texts)
 
-    none = msgspec.structs.replace(recipe, applied=bytes(len(recipe.applied)))
-    encoder = load_encoder(none, loaded.data)
+    def merges_of(recipe: EncoderRecipe) -> int:
+        return len(msgspec.json.decode(FAST["gigatoken"].prepared(loaded.data, recipe))["model"]["merges"])
+
+    assert merges_of(much) < len(spec["model"]["vocab"]) < merges_of(little) == len(spec["model"]["merges"])
+    texts = [*shapes.texts(200, seed=1), *fuzz.texts(spec, 400, seed=1)]
+    assert load_encoder(little, loaded.data).checked > 0, "probed"
+    whole = Path(little.kept).stat().st_size
+    assert load_encoder(much, loaded.data).checked > 0, "probed, since less is loaded"
+    assert Path(little.kept).stat().st_size < whole
+    for recipe in little, much:
+        encoder = load_encoder(recipe, loaded.data)
+        assert encoder.checked == 0, "found right before"
+        assert ids(encoder, texts) == expected(spec, texts)
+
+
+@pytest.mark.skipif(not installed("gigatoken"), reason="there is no gigatoken for this platform")
+def test_what_was_kept_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, kept = tmp_path / "tokenizer.json", tmp_path / "kept"
+    path.write_bytes(all_splits())
+    loaded = load(path, eos_token=0, kept=kept)
+    recipe = settle(loaded, "gigatoken", special_as_text=False, kept=kept, size=1 << 30)
+    with monkeypatch.context() as wrong:
+        wrong.setattr(Verified, "require", lambda *_: None)
+        wrong.setattr(merges, "applying", lambda vocab, pairs: np.zeros(len(pairs), np.bool_))
+        load_encoder(recipe, loaded.data)
+    encoder = load_encoder(recipe, loaded.data)
     encoder.encode(["The quick brown fox"] * (len(loaded.data) // 8))
     with pytest.raises(EncoderMismatchError, match="gigatoken and tokenizers give different ids"):
         encoder.encode(["The quick brown fox"])
+    assert not Path(recipe.kept).exists()
+    load_encoder(recipe, loaded.data)
+    damaged = bytearray(Path(recipe.kept).read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    Path(recipe.kept).write_bytes(damaged)
+    assert load_encoder(recipe, loaded.data).checked > 0, "prepared and probed again"

@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from packtool.tokenizing import merges
 from packtool.tokenizing.encoder_choice import choose, installed, load_encoder
 from packtool.tokenizing.encoders import ReferenceEncoder
 from packtool.tokenizing.load import FoundTokenizer
@@ -61,8 +60,7 @@ def test_ids_of_real_tokenizers(name: str, real: list[str], capsys: pytest.Captu
     if spec["model"]["type"] != "BPE" and not installed("splintr"):
         pytest.skip("splintr is not installed")
     assert chosen.encoder != "tokenizers", chosen.why
-    applied = merges.found(data) if chosen.encoder == "gigatoken" else b""
-    encoder = load_encoder(msgspec.structs.replace(chosen, applied=applied), data)
+    encoder = load_encoder(msgspec.structs.replace(chosen, lean=True), data)
     library = ReferenceEncoder(data)
     codes = table(*chosen.shape.newer) if chosen.shape.newer else None
     source = fuzz.texts(spec, TEXTS, seed=1, real=real)

@@ -18,7 +18,7 @@ from packtool.tokenizing.encoder_choice import choose, installed
 from packtool.tokenizing.encoders import EncoderMismatchError, EncoderUnsuitableError
 from tests.stores import contents
 from tests.tokenizing import fuzz, shapes
-from tests.tokenizing.encoding import build, expected, ids
+from tests.tokenizing.encoding import alone, build, expected, ids
 from tests.tokenizing.runs import jsonl, special_texts
 
 needs_splintr = pytest.mark.skipif(not installed("splintr"), reason="splintr is not installed")
@@ -135,12 +135,12 @@ def test_special_tokens_as_text_go_to_the_reference() -> None:
 @needs_splintr
 def test_what_it_cannot_load_is_no_mismatch() -> None:
     with pytest.raises(EncoderUnsuitableError, match="splintr failed"):
-        splintr.SplintrEncoder(b'{"model": {"type": "Unigram"}}')
+        alone({"model": {"type": "Unigram"}}, "splintr")
 
 
 @needs_splintr
 def test_a_failure_names_the_way_out() -> None:
-    encoder = splintr.SplintrEncoder(shapes.data(LISTED["marks"]))
+    encoder = alone(LISTED["marks"], "splintr")
     with pytest.raises(EncoderMismatchError, match=r"splintr failed .* Give --encoder tokenizers"):
         encoder.encode([b"no text"])  # type: ignore[list-item]
 
@@ -196,8 +196,7 @@ def test_bert_reads_all_code_points(flags: dict[str, Any]) -> None:
 def test_without_routing_new_marks_would_go_wrong() -> None:
     text = "a\U0001e2ec"  # a mark of Unicode 12, which the library does not know as one
     spec = visible([ord(text[1])])
-    alone = ids(splintr.SplintrEncoder(shapes.data(spec)), [text])
-    assert alone != expected(spec, [text])
+    assert ids(alone(spec, "splintr"), [text]) != expected(spec, [text])
     assert ids(build(shapes.data(spec), "splintr"), [text]) == expected(spec, [text])
 
 
