@@ -117,7 +117,7 @@ def _encoders() -> Check:
 
         tokenizer = find()
         recipe = choose(tokenizer.spec, vocab_size=tokenizer.vocab_size)
-        load_encoder(recipe, tokenizer.data)
+        load_encoder(recipe, lambda: tokenizer.data)
     except (ImportError, PacktoolError) as error:
         return Check("encoders", "broken", str(error), "install packtool and what it needs again")
     if recipe.encoder == "tokenizers":
@@ -183,7 +183,7 @@ def _measured(data: bytes, recipe: EncoderRecipe) -> tuple[list[Check], str]:
     texts = _megabyte()
     amount = sum(len(text.encode()) for text in texts) / 1e6
     began = time.process_time()
-    reference = ReferenceEncoder(data)
+    reference = ReferenceEncoder(lambda: data)
     reference.load()
     loaded = time.process_time()
     expected, lengths = reference.encode(texts)
@@ -195,7 +195,7 @@ def _measured(data: bytes, recipe: EncoderRecipe) -> tuple[list[Check], str]:
     remedy = "tokenizers is used instead, which is only slower"
     try:
         began = time.process_time()
-        fast = load_encoder(recipe, data)
+        fast = load_encoder(recipe, lambda: data)
         loaded = time.process_time()
         ids, each = fast.encode(texts)
         rate = amount / (time.process_time() - loaded)

@@ -178,7 +178,7 @@ def prepare(context: Context) -> tuple[Verified | None, Conversations | None]:
 @functools.lru_cache(maxsize=1)
 def _encoder(place: Place, name: str, sha256: str, recipe: EncoderRecipe) -> Verified:
     del sha256  # part of the cache's key: another run in this process may use the same path
-    return load_encoder(recipe, place.read(name))
+    return load_encoder(recipe, functools.partial(place.read, name))
 
 
 @functools.lru_cache(maxsize=1)

@@ -125,14 +125,17 @@ class _Kept(msgspec.Struct, frozen=True):
     lean: bool
 
 
-def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
+def load_encoder(recipe: EncoderRecipe, read: Callable[[], bytes]) -> Verified:
     """Load an encoder for a tokenizer.json; the fast one is probed first, unless an earlier run found it right.
+
+    Args:
+        read: returns the tokenizer.json, where it is needed.
 
     Raises:
         EncoderUnsuitableError: the fast encoder does not support the tokenizer after all.
         EncoderMismatchError: it differs from the reference on a probe.
     """
-    reference = ReferenceEncoder(data, special_as_text=recipe.special_as_text)
+    reference = ReferenceEncoder(read, special_as_text=recipe.special_as_text)
     if recipe.encoder == "tokenizers":
         reference.load()  # before others are forked from this process, which then share it
         return Verified(reference, reference, cut=recipe.cut, vocab_size=recipe.vocab_size)
@@ -140,7 +143,7 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
     kept = findings.earlier(path, _Kept)
     known = kept is not None and kept.lean >= recipe.lean
     if kept is None or not known:
-        kept = _Kept(fast.prepared(data, recipe), recipe.lean)
+        kept = _Kept(fast.prepared(read(), recipe), recipe.lean)
     encoder = Verified(
         fast.load(kept.prepared, recipe, reference),
         reference,
@@ -148,7 +151,7 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
         vocab_size=recipe.vocab_size,
         newer=recipe.shape.newer,
         kept=path,
-        patience=_WORTH_LOADING * len(data) if known else 0,
+        patience=_WORTH_LOADING * len(kept.prepared) if known else 0,
     )
     if not known:
         encoder.require(probes(recipe.added_tokens))
@@ -159,6 +162,6 @@ def load_encoder(recipe: EncoderRecipe, data: bytes) -> Verified:
 _WORTH_LOOKING = 64
 """Bytes of input, for each byte of a tokenizer.json, from which on the merges that apply are looked for: that takes a
 twentieth of such a run, once, and each later one is loaded sooner."""
-_WORTH_LOADING = 2
-"""Characters, for each byte of a tokenizer.json that an earlier run found to be encoded right, that are encoded before
+_WORTH_LOADING = 4
+"""Characters, for each byte of what an encoder is loaded from that an earlier run found right, that are encoded before
 the reference is loaded for the running check. They take about half as long as loading it."""

@@ -137,21 +137,21 @@ class ReferenceEncoder:
     """The `tokenizers` library, on one thread, and text by text: its encodings take some hundred bytes for each token.
 
     Args:
-        data: a tokenizer.json.
+        read: returns the tokenizer.json.
         special_as_text: encode special tokens that occur in a text as plain text.
     """
 
     name = "tokenizers"
 
-    def __init__(self, data: bytes, *, special_as_text: bool = False) -> None:
-        self._data = data
+    def __init__(self, read: Callable[[], bytes], *, special_as_text: bool = False) -> None:
+        self._read = read
         self._special_as_text = special_as_text
         self._loaded: Tokenizer | None = None
 
     def load(self) -> Tokenizer:
         """Load the library's tokenizer, unless it is loaded: a run may never need it."""
         if self._loaded is None:
-            self._loaded = reference_tokenizer(self._data)
+            self._loaded = reference_tokenizer(self._read())
             self._loaded.encode_special_tokens = self._special_as_text
         return self._loaded
 

@@ -19,7 +19,7 @@ from packtool.tokenizing.verify import Verified
 def build(data: bytes, encoder: str, special_as_text: bool = False) -> Verified:
     found = FoundTokenizer({"tokenizer.json": data}, "t")
     recipe = choose(found.spec, encoder, vocab_size=found.vocab_size, special_as_text=special_as_text)
-    return load_encoder(recipe, data)
+    return load_encoder(recipe, lambda: data)
 
 
 def alone(spec: dict[str, Any], encoder: str, shape: Shape | None = None) -> Encoder:
@@ -35,7 +35,7 @@ def alone(spec: dict[str, Any], encoder: str, shape: Shape | None = None) -> Enc
         special_as_text=False,
     )
     fast = FAST[encoder]
-    return fast.load(fast.prepared(data, recipe), recipe, ReferenceEncoder(data))
+    return fast.load(fast.prepared(data, recipe), recipe, ReferenceEncoder(lambda: data))
 
 
 def ids(encoder: Any, texts: list[str]) -> list[list[int]]:

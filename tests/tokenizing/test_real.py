@@ -60,8 +60,8 @@ def test_ids_of_real_tokenizers(name: str, real: list[str], capsys: pytest.Captu
     if spec["model"]["type"] != "BPE" and not installed("splintr"):
         pytest.skip("splintr is not installed")
     assert chosen.encoder != "tokenizers", chosen.why
-    encoder = load_encoder(msgspec.structs.replace(chosen, lean=True), data)
-    library = ReferenceEncoder(data)
+    encoder = load_encoder(msgspec.structs.replace(chosen, lean=True), lambda: data)
+    library = ReferenceEncoder(lambda: data)
     codes = table(*chosen.shape.newer) if chosen.shape.newer else None
     source = fuzz.texts(spec, TEXTS, seed=1, real=real)
     done = routed = 0
@@ -87,7 +87,7 @@ def test_pieces_of_real_tokenizers(name: str, real: list[str], monkeypatch: pyte
     cut = cut_of(spec)
     assert cut or name in SLOW or spec["model"]["type"] == "Unigram" or choose(spec).encoder == "fastokens"
     monkeypatch.setattr("packtool.tokenizing.long_texts.PIECE", 40)
-    library = ReferenceEncoder(data)
+    library = ReferenceEncoder(lambda: data)
     for text in islice(fuzz.texts(spec, TEXTS // 20, seed=2, real=real), TEXTS // 20):
         parts = list(pieces(text, cut))
         assert (" " if cut == AT else "").join(parts) == text

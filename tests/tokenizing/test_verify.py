@@ -22,7 +22,7 @@ class Lying(ReferenceEncoder):
     name = "gigatoken"
 
     def __init__(self, change: Callable[[str, Any], Any]) -> None:
-        super().__init__(shapes.data(shapes.spec()))
+        super().__init__(lambda: shapes.data(shapes.spec()))
         self._change = change
 
     def encode(self, texts: Any, utf8: Any = None) -> Any:
@@ -31,7 +31,7 @@ class Lying(ReferenceEncoder):
 
 
 def verified(change: Callable[[str, Any], Any], sample: int = 16) -> Verified:
-    return Verified(Lying(change), ReferenceEncoder(shapes.data(shapes.spec())), cut=BEFORE, sample=sample)
+    return Verified(Lying(change), ReferenceEncoder(lambda: shapes.data(shapes.spec())), cut=BEFORE, sample=sample)
 
 
 def without_z(text: str, ids: Any) -> Any:
@@ -81,7 +81,7 @@ def test_a_cut_is_checked_with_both_of_its_sides() -> None:
 
 def test_what_is_encoded_before_the_reference_is_loaded_is_checked_then() -> None:
     """A wrong id among the first texts is found once patience ends, and the reference is not loaded before."""
-    reference = ReferenceEncoder(shapes.data(shapes.spec()))
+    reference = ReferenceEncoder(lambda: shapes.data(shapes.spec()))
     encoder = Verified(Lying(without_z), reference, cut=BEFORE, sample=1, patience=12)
     encoder.encode(["a Z"] * 2)
     assert encoder.checked == 0
