@@ -1,36 +1,44 @@
-"""Compare strategies on document lengths alone, before anything is written. No token is touched.
+"""Compare what strategies would make of documents, from their lengths alone. No token is touched.
 
-names, options ─candidates─▶ Candidates ─compare─▶ Outcomes: ledger and tallies of the dataset `pack` would write
+names, options ─candidates─▶ Candidates ─compare─▶ Comparison: figures of the datasets that `pack` would write
 
 A candidate's strategy counts its rows where it can; otherwise they are planned, listed and counted.
 
-lengths ─┬─Strategy.count───────────────────────────┬▶ Counted: tallies, and what is left out ─balance─▶ Outcome
+lengths ─┬─Strategy.count───────────────────────────┬▶ Counted: tallies, and what is left out ─▶ Trial
          └─Strategy.plan─▶ Layout─▶ rows ─Tally.add─┘
 """
 
 from __future__ import annotations
 
 import itertools
+import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from packtool import packing
 from packtool.engines import Engine, Worker
 from packtool.errors import UsageError
-from packtool.metrics.ledger import Ledger, balance
-from packtool.metrics.tally import Tally, TallyCounts
+from packtool.metrics.ledger import balance
+from packtool.metrics.lengths import LengthCounts, unpacked
+from packtool.metrics.ratios import ratio
+from packtool.metrics.sliding import sliding
+from packtool.metrics.summary import measure, training_cost
+from packtool.metrics.tally import Tally
 from packtool.options.declare import flag
 from packtool.options.names import meant_strategy
 from packtool.options.shared import DEFAULT_SEED
 from packtool.packing import STRATEGIES, Counted, PackOptions
 from packtool.packing.strategy import check, mixes
 from packtool.plan import Ints, Plan, Segments, distinct
+from packtool.report import packed
+from packtool.report.schema import Comparison, Options, SlidingForecast, Timing, Trial
+from packtool.report.verdict import advise, verdicts
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.shuffling.balance import Waiting, waiting_of
 from packtool.temporary import temporary_directory
@@ -44,6 +52,10 @@ SAMPLE = 20_000
 """Documents that are packed for a picture."""
 PICTURED = 6
 """Rows of a picture."""
+MIXING_BATCH = 64
+"""Rows in a batch where figures of batches are wanted without a batch size."""
+REPETITIONS = [Fraction(i, 20) for i in range(1, 11)]
+"""Maximum repetition ratios for which sliding is foreseen: those of the paper's Figure 3."""
 _SEGMENTS = 1 << 16  # that are listed at a time, about: few enough for the cache
 _WAITING_DOCUMENTS = 200_000  # that are planned to tell how long ranks wait: hundreds of rows even of the longest
 _SHORT = {
@@ -178,32 +190,6 @@ def _written(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The outcome of trying a candidate on a corpus.
-
-    Attributes:
-        candidate: what was tried.
-        tallies: one for each row length.
-        ledger: where every token goes.
-        sample: a few rows of the first documents, packed alone.
-        sampled: the first so many documents alone tell how rows are mixed: how alike their segments are and how many
-            documents each holds; None where all do.
-        planning_seconds: CPU seconds from lengths to plans, or to counts without them.
-        seconds: CPU seconds from lengths to figures.
-        waiting: how long ranks wait for each other, for each row length; empty where that was not worked out.
-    """
-
-    candidate: Candidate
-    tallies: list[Tally]
-    ledger: Ledger
-    sample: Segments
-    sampled: int | None
-    planning_seconds: float
-    seconds: float
-    waiting: Sequence[Waiting] = ()
-
-
-@dataclass(frozen=True)
 class PassByPass:
     """Documents of which some come several times, in the order in which passes over them are planned apart.
 
@@ -216,61 +202,170 @@ class PassByPass:
     ends: Sequence[int]
 
 
+class Ranks(NamedTuple):
+    """Who trains on the rows.
+
+    Attributes:
+        ranks: how many.
+        global_batch: rows of the longest in a step of all; of shorter ones as many as have as many tokens.
+        token_cost: of a token, in query-key pairs, beside its attention.
+    """
+
+    ranks: int
+    global_batch: int
+    token_cost: int
+
+
 def compare(
     lengths: Ints,
     tried: Sequence[Candidate],
+    counts: LengthCounts | None = None,
+    batch_size: int | None = None,
+    *,
+    command: str = "packtool pack store -o packed",
+    parameters: int | None = None,
+    ranks: Ranks | None = None,
+    left_out: Sequence[str] = (),
+    passes: PassByPass | None = None,
     advance: Callable[[int], object] = lambda done: None,
     engine: Engine | None = None,
-    passes: PassByPass | None = None,
-) -> Iterator[Outcome]:
+) -> Comparison:
     """Try each candidate on documents of these lengths, EOS included; where memory is not shared, each is a task.
-
-    Args:
-        lengths: in corpus order.
-        advance: called with 1 after each candidate.
-        passes: the same documents for strategies that plan each pass apart; None where each document comes once.
 
     The figures are those that packing and then measuring gives, for any seed where atoms are rows or hold whole rows: a
     shuffle then changes the order of rows but no row. Of smaller atoms, they are those of the default seed.
 
-    >>> [outcome] = compare(np.array([5, 4]), candidates(["concat"], [4]))
-    >>> outcome.ledger.rows, outcome.ledger.padding
+    Args:
+        lengths: in corpus order.
+        counts: of these lengths, where they are known.
+        batch_size: rows in a batch, for steps per epoch (with several buckets: of the longest rows).
+        command: packs these documents, but for the strategy and its options.
+        parameters: of the model whose training cost is estimated.
+        ranks: whose waiting is predicted.
+        left_out: strategies that were meant but are not tried.
+        passes: the same documents for strategies that plan each pass apart; None where each document comes once.
+        advance: called with 1 after each candidate.
+
+    >>> comparison = compare(np.array([5, 4]), candidates(["concat"], [4]))
+    >>> comparison.entries[0].ledger.rows, comparison.entries[0].ledger.padding
     (3, 3)
     """
+    counts = LengthCounts.of(lengths) if counts is None else counts
+    sizes = sorted({size for each in tried if (size := each.options.sequence_length) is not None})
+    # Attention is given relative to the shortest row length asked for, else to the longest bucket.
+    base = sizes[0] if sizes else max(max(each.options.buckets) for each in tried)
+    attempt = partial(
+        _try,
+        lengths=lengths,
+        passes=passes,
+        batch_size=batch_size,
+        baseline_pairs=-(-counts.tokens // base) * (base * (base + 1) // 2),
+        command=command,
+        parameters=parameters,
+        ranks=ranks,
+    )
+    trials: dict[int, tuple[Trial, Timing]] = {}
     if engine is None or engine.shares_memory:
-        for candidate in tried:
-            yield _try(lengths, candidate, passes)
+        for number, candidate in enumerate(tried):
+            trials[number] = attempt(candidate, Worker())
             advance(1)
-        return
-    with temporary_directory() as folder:
-        task = save(partial(_on_worker, lengths, passes), folder)
-        sent = {}
-        for number, result in engine.run(task, tried, shared=task.file):
-            sent[number] = result
-            advance(1)
-    for number in range(len(tried)):
-        outcome, counts = sent[number]
-        for sequence_length, counted in counts:
-            tally = Tally(lengths, sequence_length)
-            tally.include(counted)
-            outcome.tallies.append(tally)
-        yield outcome
+    else:
+        with temporary_directory() as folder:
+            task = save(attempt, folder)
+            for number, trial in engine.run(task, tried, shared=task.file):
+                trials[number] = trial
+                advance(1)
+    entries = [trials[number][0] for number in range(len(tried))]
+    return Comparison(
+        verdicts=verdicts(entries, counts),
+        attention_baseline=base,
+        entries=entries,
+        sliding=[
+            SlidingForecast(
+                sequence_length=size,
+                longer_texts=counts.documents - counts.at_most(size),
+                longer_tokens=counts.tokens_over(size),
+                steps=[sliding(counts, size, share) for share in REPETITIONS],
+            )
+            for size in sizes
+        ],
+        advice=advise(counts, entries),
+        left_out=list(left_out),
+        unpacked=unpacked(counts, batch_size or MIXING_BATCH),
+        timings=[trials[number][1] for number in range(len(tried))],
+    )
 
 
-def _on_worker(
-    lengths: Ints, passes: PassByPass | None, candidate: Candidate, worker: Worker
-) -> tuple[Outcome, list[tuple[int, TallyCounts]]]:
-    """Try a candidate; return its outcome with the counts of each row length instead of tallies, which hold lengths."""
-    outcome = _try(lengths, candidate, passes)
-    return replace(outcome, tallies=[]), [(tally.sequence_length, tally.counts()) for tally in outcome.tallies]
-
-
-def _try(lengths: Ints, candidate: Candidate, passes: PassByPass | None = None) -> Outcome:
+def _try(
+    candidate: Candidate,
+    worker: Worker,
+    *,
+    lengths: Ints,
+    passes: PassByPass | None,
+    batch_size: int | None,
+    baseline_pairs: int,
+    command: str,
+    parameters: int | None,
+    ranks: Ranks | None,
+) -> tuple[Trial, Timing]:
     begin = time.process_time()
+    documents = PassByPass(lengths, ())
+    if passes is not None and STRATEGIES[candidate.strategy].windowed:
+        documents = passes
+    counted, sampled, planned = count_rows(documents.lengths, candidate, documents.ends)
+    tallies = [each.tally for each in counted]
+    ledger = balance(int(lengths.sum(dtype=np.int64)), len(lengths), counted, tallies)
+    timing = Timing(planning_seconds=round(planned - begin, 3), seconds=round(time.process_time() - begin, 3))
+    metrics = measure(tallies, batch_size)
+    trial = Trial(
+        strategy=candidate.strategy,
+        label=candidate.label,
+        command=f"{command} {shlex.join(candidate.arguments())}",
+        sequence_length=candidate.options.sequence_length,
+        options=_options(candidate),
+        ledger=ledger,
+        metrics=metrics,
+        attention=ratio(metrics.attention_full, baseline_pairs),
+        attention_masked=ratio(metrics.attention_masked, baseline_pairs),
+        buckets=packed.bucket_figures(tallies),
+        documents_per_row=packed.documents_per_row(tallies),
+        context=packed.available_context(tallies),
+        sampled_documents=sampled,
+        training=None if parameters is None else training_cost(metrics, ledger.output, parameters),
+        waiting=[] if ranks is None else _expected_waiting(lengths, candidate, ranks),
+        sample_rows=packed.sample_rows(sample_rows(documents.lengths, candidate), documents.lengths),
+    )
+    return trial, timing
+
+
+def _options(candidate: Candidate) -> Options:
+    """Return the strategy's options as tried, defaults included."""
+    strategy, given = STRATEGIES[candidate.strategy], candidate.options
+    settled: dict[str, Callable[[], Any]] = {
+        "atom_size": lambda: given.atom,
+        "buckets": lambda: list(given.buckets),
+        "extra_capacity": lambda: given.extra,
+        "mix_rows": lambda: mixes(strategy, given),
+    }
+    names = [field.name for field in fields(given) if field.name in strategy.accepts]
+    names += ["window_tokens"] if strategy.windowed else []
+    values = {name: settled[name]() if name in settled else getattr(given, name) for name in names}
+    return {name: float(value) if isinstance(value, Fraction) else value for name, value in values.items()}
+
+
+def count_rows(
+    lengths: Ints, candidate: Candidate, ends: Sequence[int] = ()
+) -> tuple[list[Counted], int | None, float]:
+    """Count the rows that a candidate would make.
+
+    Args:
+        ends: the number of documents up to the end of each pass that is planned apart.
+
+    Returns:
+        The counts of each row length; the first so many documents whose rows alone tell how documents are mixed, None
+        where those of all do; and the CPU time of the process when planning was done.
+    """
     strategy, options = STRATEGIES[candidate.strategy], candidate.options
-    ends: Sequence[int] = ()
-    if passes is not None and strategy.windowed:
-        lengths, ends = passes.lengths, passes.ends
     mixed, sampled, counts = mixes(strategy, options), None, None
     if not mixed or len(lengths) > MIXED_EXACTLY:
         counts = packing.count(strategy.name, lengths, options, ends)
@@ -286,11 +381,7 @@ def _try(lengths: Ints, candidate: Candidate, passes: PassByPass | None = None) 
             for whole, part in zip(counts, listed(some, packing.plan(strategy.name, some, options)), strict=True):
                 whole.tally.homogeneity = part.tally.homogeneity
                 whole.tally.documents_in_row = part.tally.documents_in_row
-    tokens = int(lengths.sum(dtype=np.int64))
-    tallies = [each.tally for each in counts]
-    ledger = balance(tokens, len(lengths), counts, tallies)
-    seconds = time.process_time() - begin
-    return Outcome(candidate, tallies, ledger, sample_rows(lengths, candidate), sampled, planned - begin, seconds)
+    return counts, sampled, planned
 
 
 def affordable(candidate: Candidate, documents: int) -> bool:
@@ -321,26 +412,20 @@ def listed(lengths: Ints, plans: Sequence[Plan]) -> list[Counted]:
     return counts
 
 
-def expected_waiting(
-    lengths: Ints, candidate: Candidate, ranks: int, global_batch: int, token_cost: int
-) -> list[Waiting]:
+def _expected_waiting(lengths: Ints, candidate: Candidate, ranks: Ranks) -> list[Waiting]:
     """Predict how long ranks wait in the order of the default seed, for each row length that fills a global batch.
 
     A plan of the first documents alone tells it.
-
-    Args:
-        lengths: of documents, EOS included.
-        global_batch: rows of the longest; of shorter ones as many as have as many tokens.
     """
     plans = packing.plan(candidate.strategy, lengths[:_WAITING_DOCUMENTS], candidate.options)
     longest = max(plan.sequence_length for plan in plans)
     waiting = []
     for plan, shuffle in zip(plans, atom_shuffles(plans, seed=DEFAULT_SEED), strict=True):
         size = plan.sequence_length
-        rows = global_batch * longest // size // ranks * ranks
+        rows = ranks.global_batch * longest // size // ranks.ranks * ranks.ranks
         if plan.rows >= rows:
             layout = Layout(plan, shuffle.order())
-            waiting.append(waiting_of(layout.segments, plan.rows, size, ranks, rows, token_cost))
+            waiting.append(waiting_of(layout.segments, plan.rows, size, ranks.ranks, rows, ranks.token_cost))
     return waiting
 
 

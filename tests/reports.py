@@ -12,7 +12,6 @@ from packtool.metrics.ledger import Ledger
 from packtool.metrics.lengths import LengthCounts
 from packtool.metrics.mixing import Mixed
 from packtool.plan import Ints
-from packtool.report.compared import comparison_of
 from packtool.report.packed import lengths_of
 from packtool.report.schema import MeasuredReport, PackedReport, StoreReport
 from tests.stores import TOKENIZER
@@ -39,7 +38,7 @@ def store_report(
 ) -> StoreReport:
     """The report of a store of such documents, with these strategies compared."""
     counts = LengthCounts.of(np.asarray(lengths))
-    outcomes = list(compare(lengths, candidates(names, sizes, {"buckets": [tuple(buckets)]} if buckets else None)))
+    tried = candidates(names, sizes, {"buckets": [tuple(buckets)]} if buckets else None)
     return StoreReport(
         path="<store> & more",
         tokenizer=TOKENIZER,
@@ -48,7 +47,7 @@ def store_report(
         sources=[],
         batch_size=4,
         lengths=lengths_of(counts, "tokens"),
-        comparison=comparison_of(outcomes, counts, 4) if names else None,
+        comparison=compare(lengths, tried, counts, 4) if names else None,
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 import packtool
 from packtool import comparing
 from packtool.commands.pack import check_options
-from packtool.comparing import PICTURED, Candidate, candidates, compare, sample_rows, spread_rows
+from packtool.comparing import PICTURED, Candidate, PassByPass, candidates, compare, sample_rows, spread_rows
 from packtool.engines import Processes, Worker
 from packtool.errors import UsageError
 from packtool.options.check import checked
@@ -32,15 +32,15 @@ LENGTHS = np.random.default_rng(3).lognormal(3, 1, 600).astype(np.int64) + 2
 
 def test_mixed_rows_of_a_large_corpus_are_estimated_and_all_else_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     (tried,) = candidates(["bfd"], [64])
-    (exact,) = compare(LENGTHS, [tried])
-    assert exact.sampled is None
+    (exact,), sampled, _ = comparing.count_rows(LENGTHS, tried)
+    assert sampled is None
     monkeypatch.setattr(comparing, "MIXED_EXACTLY", 200)
-    (estimated,) = compare(LENGTHS, [tried])
-    assert estimated.sampled == 200
-    assert estimated.ledger == exact.ledger
+    (estimated,), sampled, _ = comparing.count_rows(LENGTHS, tried)
+    assert sampled == 200
     (sample,) = comparing.listed(LENGTHS[:200], plan("bfd", LENGTHS[:200], tried.options))
-    assert estimated.tallies[0].homogeneity.result() == sample.tally.homogeneity.result()
-    assert estimated.tallies[0].piece_lengths.tolist() == exact.tallies[0].piece_lengths.tolist()
+    assert estimated.tally.homogeneity.result() == sample.tally.homogeneity.result()
+    assert estimated.tally.piece_lengths.tolist() == exact.tally.piece_lengths.tolist()
+    assert (estimated.rows, estimated.tally.padding) == (exact.rows, exact.tally.padding)
     comparison = store_report(LENGTHS, ["concat", "bfd"], [64]).comparison
     assert comparison is not None
     assert [entry.sampled_documents for entry in comparison.entries] == [None, 200]
@@ -71,16 +71,12 @@ def test_all_leaves_out_what_takes_long_on_a_large_corpus_and_says_so(
 
 def test_atoms_below_a_row_are_in_the_order_of_pack() -> None:
     (tried,) = candidates(["concat"], [64], grid={"atom_size": [16]})
-    (found,) = compare(LENGTHS, [tried])
+    (found,), _, _ = comparing.count_rows(LENGTHS, tried)
     (listed,) = comparing.listed(LENGTHS, plan("concat", LENGTHS, tried.options))
-    assert found.tallies[0].documents_in_row.tolist() == listed.tally.documents_in_row.tolist()
-    assert found.tallies[0].documents_in_row @ np.arange(65) > compare_whole()
-
-
-def compare_whole() -> int:
-    """Documents in rows, summed, where atoms are rows: fewer than where short atoms of many documents are joined."""
-    (whole,) = compare(LENGTHS, candidates(["concat"], [64]))
-    return int(whole.tallies[0].documents_in_row @ np.arange(65))
+    assert found.tally.documents_in_row.tolist() == listed.tally.documents_in_row.tolist()
+    (whole,), _, _ = comparing.count_rows(LENGTHS, *candidates(["concat"], [64]))
+    # Short atoms of many documents are joined, so rows hold more of them.
+    assert found.tally.documents_in_row @ np.arange(65) > whole.tally.documents_in_row @ np.arange(65)
 
 
 def test_what_a_worker_sends_is_what_is_found_here() -> None:
@@ -94,11 +90,12 @@ def test_what_a_worker_sends_is_what_is_found_here() -> None:
                 assert len(sent) < 60_000, "the lengths stay where they are"
                 yield number, pickle.loads(sent)
 
-    found = compare(lengths, tried, engine=Elsewhere(2))
-    for here, there in zip(compare(lengths, tried), found, strict=True):
-        assert there.candidate == here.candidate
-        assert (there.ledger, there.sampled) == (here.ledger, here.sampled)
-        assert [tally.counts() for tally in there.tallies] == [tally.counts() for tally in here.tallies]
+    twice = np.concatenate([lengths, lengths[1000:]])
+    passes = PassByPass(twice, [len(lengths), len(twice)])
+    for documents, each in ((lengths, None), (np.sort(twice), passes)):
+        here = compare(documents, tried, passes=each)
+        there = compare(documents, tried, passes=each, engine=Elsewhere(2))
+        assert msgspec.structs.replace(here, timings=[]) == msgspec.structs.replace(there, timings=[])
 
 
 def test_every_combination_of_what_a_strategy_takes() -> None:
@@ -182,3 +179,46 @@ def test_of_several_row_lengths_the_one_with_most_tokens() -> None:
     rows = sample_rows(lengths, Candidate("buckets", PackOptions(buckets=(8, 32), padding_threshold=Fraction(1, 2))))
     assert rows.groups == PICTURED
     assert rows.tokens().tolist() == [32] * PICTURED
+
+
+FEW = np.array([3, 9, 40, 17, 5, 64, 2, 30] * 20)
+
+
+def comparison(names: list[str], sizes: list[int], parameters: int | None = None) -> Comparison:
+    tried = candidates(names, sizes, {"buckets": [(16, 64)]} if "buckets" in names else None)
+    return compare(FEW, tried, batch_size=4, parameters=parameters)
+
+
+def test_entries_say_what_was_tried_and_how_to_pack_it() -> None:
+    found = comparison(["concat", "seamless", "buckets"], [32, 64])
+    assert [(entry.strategy, entry.sequence_length) for entry in found.entries] == [
+        ("concat", 32),
+        ("concat", 64),
+        ("seamless", 32),
+        ("seamless", 64),
+        ("buckets", None),
+    ]
+    seamless = found.entries[3]
+    assert seamless.options["max_repetition"] == 0.3
+    assert seamless.options["extra_capacity"] == 50
+    assert found.entries[4].options["buckets"] == [16, 64]
+    assert found.entries[0].command == "packtool pack store -o packed --strategy concat --sequence-length 32"
+    assert len(found.timings) == len(found.entries)
+
+
+def test_attention_is_a_share_of_that_of_the_joined_stream() -> None:
+    found = comparison(["concat"], [32, 64])
+    base = found.attention_baseline
+    tokens = int(FEW.sum())
+    for entry in found.entries:
+        assert entry.sequence_length is not None
+        rows = -(-tokens // entry.sequence_length)
+        pairs = rows * entry.sequence_length * (entry.sequence_length + 1) // 2
+        assert entry.attention == pytest.approx(pairs / (-(-tokens // base) * base * (base + 1) // 2))
+        assert entry.training is None
+
+
+def test_longer_documents_are_foreseen_for_each_row_length() -> None:
+    found = comparison(["concat", "bfd"], [64, 32])
+    assert [(each.sequence_length, each.longer_texts) for each in found.sliding] == [(32, 40), (64, 0)]
+    assert comparison(["concat"], [32], parameters=10**9).entries[0].training is not None

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from packtool.comparing import MIXING_BATCH
 from packtool.engines import Engine, Worker
 from packtool.metrics.mixing import BatchMix, Mixing, RowsMix, SourceMixing
 from packtool.metrics.tally import Tally, TallyCounts
 from packtool.places.local import LocalPlace
 from packtool.plan import Segments
-from packtool.report.compared import MIXING_BATCH
 from packtool.storage.output import Output
 from packtool.storage.packed import PackedBucket
 from packtool.storage.schema import Bucket, Shuffle

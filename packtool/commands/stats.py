@@ -17,7 +17,7 @@ from packtool.commands.places import places_to_read
 from packtool.commands.stats_corpus import corpus_lengths
 from packtool.commands.stats_packed import packed_report
 from packtool.commands.tokenize import tokenize
-from packtool.comparing import Candidate, PassByPass, affordable, candidates, compare, expected_waiting
+from packtool.comparing import Candidate, PassByPass, Ranks, affordable, candidates, compare
 from packtool.engines import Engine, engine_for
 from packtool.errors import UsageError
 from packtool.metrics.lengths import LengthCounts
@@ -35,7 +35,6 @@ from packtool.places.typed import Typed, place_of
 from packtool.places.url import as_typed, is_remote
 from packtool.plan import Ints
 from packtool.progress import Progress
-from packtool.report.compared import comparison_of
 from packtool.report.packed import lengths_of
 from packtool.report.page import page
 from packtool.report.schema import (
@@ -274,17 +273,24 @@ def _comparison(
         return None
     left_out = [each.strategy for each in tried if not affordable(each, len(lengths))]
     tried = [each for each in tried if affordable(each, len(lengths))]
-    with Progress(len(tried), "compare", unit=" plans", quiet=options.quiet) as progress:
-        outcomes = list(compare(lengths, tried, progress.advance, engine, passes))
-    ranks, batch = options.ranks, options.global_batch
-    if ranks is not None and batch is not None:
+    ranks = None
+    if options.ranks is not None and options.global_batch is not None:
         cost = token_cost(options.hidden_size, options.token_cost)
-        outcomes = [
-            replace(each, waiting=expected_waiting(lengths, each.candidate, ranks, batch, cost)) for each in outcomes
-        ]
-    left = list(dict.fromkeys(left_out))
-    parameters = None if options.parameters is None else parse_amount(options.parameters)
-    return comparison_of(outcomes, counts, options.batch_size, command, parameters, left)
+        ranks = Ranks(options.ranks, options.global_batch, cost)
+    with Progress(len(tried), "compare", unit=" plans", quiet=options.quiet) as progress:
+        return compare(
+            lengths,
+            tried,
+            counts,
+            options.batch_size,
+            command=command,
+            parameters=None if options.parameters is None else parse_amount(options.parameters),
+            ranks=ranks,
+            left_out=list(dict.fromkeys(left_out)),
+            passes=passes,
+            advance=progress.advance,
+            engine=engine,
+        )
 
 
 def _candidates(options: StatsArguments) -> list[Candidate]:

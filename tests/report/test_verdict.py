@@ -9,13 +9,11 @@ import pytest
 
 import packtool
 from packtool.comparing import candidates, compare
-from packtool.metrics.lengths import LengthCounts
 from packtool.plan import I64
-from packtool.report.compared import comparison_of
 from packtool.report.packed import report_of_rows
 from packtool.report.schema import Comparison, Verdict
 from packtool.report.tables import strategies_table
-from packtool.report.verdict import NOTABLE, WASTE, Advice, advise, avoidably_cut, degenerate, judge, waste
+from packtool.report.verdict import NOTABLE, WASTE, Advice, avoidably_cut, degenerate, judge, waste
 from tests.reports import NOTHING, store_report
 from tests.stores import write_store
 
@@ -194,10 +192,7 @@ def test_the_command_is_there_to_paste() -> None:
 
 
 def advice_for(lengths: list[int], sizes: list[int], names: list[str] | None = None) -> list[Advice]:
-    array = np.array(lengths, np.int64)
-    counts = LengthCounts.of(array)
-    outcomes = list(compare(array, candidates(names or ["all"], sizes)))
-    return advise(counts, comparison_of(outcomes, counts, None).entries)
+    return compare(np.array(lengths, np.int64), candidates(names or ["all"], sizes)).advice
 
 
 def said(advice: list[Advice]) -> str:
@@ -236,8 +231,7 @@ def test_no_documents_no_advice() -> None:
 
 def test_rows_of_equal_lengths_are_named() -> None:
     array = np.array([10] * 4000 + [20] * 4000, np.int64)
-    outcomes = list(compare(array, candidates(["bfd"], [512], grid={"mix_rows": [True, False]})))
-    text = said(advise(LengthCounts.of(array), comparison_of(outcomes, LengthCounts.of(array), None).entries))
+    text = said(compare(array, candidates(["bfd"], [512], grid={"mix_rows": [True, False]})).advice)
     assert "Mix the rows of bfd unmixed: --mix-rows." in text
     assert "hold equal lengths but for one" in text
 
