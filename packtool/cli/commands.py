@@ -256,7 +256,7 @@ def find(values: Values, terminal: Terminal) -> None:
 
 @_command("Run all stages of one TOML file, where needed.", "run:RunArguments", (*_LONG, "full"))
 def run(values: Values, terminal: Terminal) -> None:
-    """Run the stages of a configuration file: tokenize, pack, shuffle, export, stats.
+    """Run the stages of a configuration file: tokenize, pack, shuffle, materialize, export, stats.
 
     Stages that are finished and unchanged are kept, and interrupted ones go on, so running it twice does no harm.
     Several [[pack]] tables try several packings of one tokenization.
