@@ -29,8 +29,7 @@ from packtool.progress import Progress
 from packtool.sizes import plural
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import claim, key_of
-from packtool.storage.output import Output
-from packtool.storage.pieces import Pieces
+from packtool.storage.output import Output, Pieces
 from packtool.storage.schema import Choice, ExportManifest, PackedManifest, StoreManifest
 from packtool.storage.token_store import Corpus
 from packtool.storage.tokenizer_files import copy_tokenizer

@@ -27,8 +27,7 @@ from packtool.progress import Progress
 from packtool.storage import manifest as manifests
 from packtool.storage.claim import claim, key_of
 from packtool.storage.names import OFFSET, token_dtype
-from packtool.storage.output import Output
-from packtool.storage.pieces import Pieces
+from packtool.storage.output import Output, Pieces
 from packtool.storage.schema import (
     FORMAT_VERSION,
     LOSS_VERSION,

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 from packtool.config import INPUT, Table
 from packtool.errors import UsageError
-from packtool.places.url import as_typed, dataset_url, is_remote
+from packtool.places.typed import as_typed, dataset_url, is_remote
 
 DEFAULT_OUTPUT = {
     "tokenize": "tokens",

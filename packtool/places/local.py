@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from packtool.errors import DataError
-from packtool.places.maps import mapped
-from packtool.places.npy import HEADER_BYTES, FileEntry, header_problem
+from packtool.places.npy import HEADER_BYTES, FileEntry, header_problem, mapped
 from packtool.places.place import AGAIN, I64, LARGEST_JSON, Array, Place
 
 BLOCK_BYTES = 1 << 22

@@ -28,8 +28,7 @@ from packtool.options.shared import Writing
 from packtool.places.local import PARTIAL, LocalPlace
 from packtool.places.place import Place
 from packtool.places.store import StorePlace
-from packtool.places.typed import Typed, cache_directory, place_of
-from packtool.places.url import is_remote
+from packtool.places.typed import Typed, cache_directory, is_remote, place_of
 from packtool.storage import lock
 from packtool.storage import manifest as manifests
 from packtool.storage.files import write_bytes

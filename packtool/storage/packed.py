@@ -20,8 +20,7 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from packtool.errors import DataError
-from packtool.places.maps import release
-from packtool.places.npy import FileEntry
+from packtool.places.npy import FileEntry, release
 from packtool.places.place import MappedFile, Place
 from packtool.places.slices import SliceReader
 from packtool.places.typed import Typed, place_of

@@ -19,8 +19,7 @@ from msgspec import UNSET
 
 from packtool.arrays import IN_MEMORY, Arrays
 from packtool.errors import DataError, UsageError
-from packtool.places.maps import release
-from packtool.places.npy import FileEntry
+from packtool.places.npy import FileEntry, release
 from packtool.places.place import MappedFile, Place
 from packtool.places.typed import Typed, place_of
 from packtool.plan import I64, Ints, offsets_of

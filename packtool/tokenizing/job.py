@@ -15,8 +15,7 @@ from packtool.engines import Engine
 from packtool.places.npy import FileEntry
 from packtool.progress import Progress
 from packtool.storage.names import TOKENIZER
-from packtool.storage.output import Output
-from packtool.storage.pieces import Pieces
+from packtool.storage.output import Output, Pieces
 from packtool.storage.schema import InputEntry
 from packtool.tokenizing import block as tasks
 

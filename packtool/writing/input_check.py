@@ -14,7 +14,7 @@ import msgspec
 from packtool.engines import Engine, Threads, Worker
 from packtool.errors import DataError
 from packtool.places.place import MappedFile
-from packtool.storage.pieces import Pieces
+from packtool.storage.output import Pieces
 
 _BLOCK_BYTES = 1 << 24
 

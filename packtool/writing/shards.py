@@ -24,9 +24,8 @@ from packtool.places.place import MappedFile
 from packtool.plan import Ints, Segments
 from packtool.progress import Progress
 from packtool.shuffling.atom import AtomShuffle
-from packtool.storage.output import Delivery, Output
+from packtool.storage.output import Delivery, Output, Pieces
 from packtool.storage.packed import PackedShardWriter
-from packtool.storage.pieces import Pieces
 from packtool.storage.publish import STATE
 from packtool.storage.schema import Bucket, PackedShard
 from packtool.writing.input_check import Checked, InputCheck, unchecked

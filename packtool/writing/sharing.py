@@ -20,7 +20,7 @@ import numpy as np
 from packtool.arrays import Arrays
 from packtool.engines import Engine, Worker
 from packtool.errors import DataError
-from packtool.places.maps import mapped
+from packtool.places.npy import mapped
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -28,8 +28,7 @@ from packtool.plan import I64, Plan, offsets_of, ranges
 from packtool.shuffling.atom import AtomShuffle, Keys
 from packtool.shuffling.permutation import order_by
 from packtool.storage.names import SEGMENT
-from packtool.storage.output import Delivery
-from packtool.storage.pieces import Pieces
+from packtool.storage.output import Delivery, Pieces
 from packtool.storage.schema import InputEntry
 from packtool.storage.segment_table import from_table, to_table
 from packtool.writing import scratch

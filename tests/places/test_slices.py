@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from packtool.errors import DataError
 from packtool.places.local import LocalPlace
-from packtool.places.maps import mapped
-from packtool.places.npy import HEADER_BYTES, FileEntry
+from packtool.places.npy import HEADER_BYTES, FileEntry, mapped
 from packtool.places.slices import SliceReader
 from packtool.storage.files import write_array
 

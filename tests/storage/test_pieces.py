@@ -17,8 +17,7 @@ from packtool.errors import DataError
 from packtool.places.local import LocalPlace
 from packtool.places.npy import FileEntry
 from packtool.storage.files import write_array
-from packtool.storage.output import Output, State
-from packtool.storage.pieces import Pieces
+from packtool.storage.output import Output, Pieces, State
 from tests.interrupting import DAMAGES
 
 COUNT = 7

@@ -20,8 +20,7 @@ from packtool.places.typed import place_of
 from packtool.storage import claim
 from packtool.storage.claim import lies_at, look
 from packtool.storage.files import write_array
-from packtool.storage.output import Output
-from packtool.storage.pieces import Pieces
+from packtool.storage.output import Output, Pieces
 from packtool.storage.schema import TokenShard
 from packtool.storage.uploads import UPLOADS, UploadedOutput
 from tests.places.s3_server import Bucket

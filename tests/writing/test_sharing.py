@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from packtool.errors import DataError
-from packtool.places.maps import release
+from packtool.places.npy import release
 from packtool.writing import sharing
 from packtool.writing.sharing import ArrayFile, FileArrays, load, save, temporary_arrays
 

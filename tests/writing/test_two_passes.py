@@ -15,9 +15,8 @@ from packtool.places.local import LocalPlace
 from packtool.shuffling import atom
 from packtool.shuffling.atom import AtomShuffle, atom_shuffles
 from packtool.shuffling.permutation import keys
-from packtool.storage.output import Delivery, Output, State
+from packtool.storage.output import Delivery, Output, Pieces, State
 from packtool.storage.packed import PackedDataset
-from packtool.storage.pieces import Pieces
 from packtool.writing import memory, two_passes
 from packtool.writing.input_check import InputCheck
 from packtool.writing.source import PackedSource
