@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from packtool.commands.export import ExportResult
     from packtool.commands.import_ import ImportResult
     from packtool.commands.info import Info
-    from packtool.commands.pipeline import Stage
     from packtool.commands.result import Preview, Result, SeenFile
-    from packtool.commands.run import StageResult
+    from packtool.commands.run import Stage, StageResult
     from packtool.commands.tokenize import TokenizeResult
     from packtool.metrics.summary import Metrics
     from packtool.options.shared import Terminal

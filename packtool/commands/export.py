@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,37 +60,36 @@ def export(options: ExportArguments) -> ExportResult:
         UsageError: the format can't hold this; options that make no sense.
         DataError: the source is missing, unfinished or damaged.
     """
-    with places_to_write_from(options, options.source, options.store) as ([source], stores):
-        return _export(source, stores, options)
-
-
-def _export(source: Place, stores: Sequence[Place], options: ExportArguments) -> ExportResult:
     clock = Clock()
     format = format_named(options.format, EXPORTS)
-    chosen = _choose(source, options)
-    documents = None if chosen.passes is None else chosen.passes[0].documents()
-    contents = contents_of(source, documents, stores)
-    format.check(contents)
-    key = key_of("export", format.name, manifests.input_entry(source), *chosen.options)
-    if options.dry_run:
-        each = format.dtype(contents).itemsize if format.bytes_per_token is None else format.bytes_per_token(contents)
-        kept = manifests.read(source).tokenizer_files  # type: ignore[union-attr]
-        size = round(contents.tokens * each) + 8 * contents.sequences + sum(entry.bytes for entry in kept)
-        figures = {contents.kind: contents.sequences, "tokens": contents.tokens, "bytes": size}
-        return ExportResult.previewed("export", options, options.output, key, figures)
-    with claim(options.output, "export", options, key=key, inputs=[str(source)]) as output:
-        if output.finished:
-            manifest = manifests.read(output.place)
-            assert isinstance(manifest, ExportManifest)
-            return ExportResult(path=output.shown, manifest=manifest, run=manifests.read_run(output.place), kept=True)
-        fetch_inputs([source], quiet=options.quiet)
-        with InputCheck(dict(enumerate(contents.files() if options.check_input else ()))) as check:
-            files = _write(output, format, contents, check, quiet=options.quiet)
-            check.require_sound()
-        manifest = _manifest(source, format, contents, files, output.staged, chosen.choice)
-        run = {"inputs": [source.name], "written": clock.seconds()}
-        output.finish(manifest, run)
-        return ExportResult(path=output.shown, manifest=manifest, run=run)
+    with places_to_write_from(options, options.source, options.store) as ([source], stores):
+        chosen = _choose(source, options)
+        documents = None if chosen.passes is None else chosen.passes[0].documents()
+        contents = contents_of(source, documents, stores)
+        format.check(contents)
+        base = manifests.read(source)
+        assert isinstance(base, StoreManifest | PackedManifest)
+        key = key_of("export", format.name, manifests.input_entry(source), *chosen.options)
+        if options.dry_run:
+            per_token = format.bytes_per_token
+            size = 8 * contents.sequences
+            size += round(contents.tokens * (per_token(contents) if per_token else format.dtype(contents).itemsize))
+            size += sum(entry.bytes for entry in base.tokenizer_files)
+            figures = {contents.kind: contents.sequences, "tokens": contents.tokens, "bytes": size}
+            return ExportResult.previewed("export", options, options.output, key, figures)
+        with claim(options.output, "export", options, key=key, inputs=[str(source)]) as output:
+            if output.finished:
+                made, run = manifests.read(output.place), manifests.read_run(output.place)
+                assert isinstance(made, ExportManifest)
+                return ExportResult(path=output.shown, manifest=made, run=run, kept=True)
+            fetch_inputs([source], quiet=options.quiet)
+            with InputCheck(dict(enumerate(contents.files() if options.check_input else ()))) as check:
+                files = _write(output, format, contents, check, quiet=options.quiet)
+                check.require_sound()
+            manifest = _manifest(source, base, format, contents, files, output.staged, chosen.choice)
+            run = {"inputs": [source.name], "written": clock.seconds()}
+            output.finish(manifest, run)
+            return ExportResult(path=output.shown, manifest=manifest, run=run)
 
 
 def _choose(source: Place, options: ExportArguments) -> Chosen:
@@ -138,12 +136,16 @@ def _write(output: Output, format: Format, contents: Contents, check: InputCheck
 
 
 def _manifest(
-    source: Place, format: Format, contents: Contents, files: list[Written], staged: Path, choice: Choice | None
+    source: Place,
+    base: StoreManifest | PackedManifest,
+    format: Format,
+    contents: Contents,
+    files: list[Written],
+    staged: Path,
+    choice: Choice | None,
 ) -> ExportManifest:
     """Make the manifest, once the files hold all of the source."""
     _require_counts(files, contents, str(source))
-    base = manifests.read(source)
-    assert isinstance(base, StoreManifest | PackedManifest)
     return ExportManifest(
         exported_as=format.name,
         input=manifests.input_entry(source),

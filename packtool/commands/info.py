@@ -34,7 +34,7 @@ from packtool.sizes import plural, show_bytes
 from packtool.storage import manifest as manifests
 from packtool.storage.manifest import decode
 from packtool.storage.names import UNFINISHED
-from packtool.storage.output import Begun, State
+from packtool.storage.output import Begun
 from packtool.storage.publish import STATE
 from packtool.storage.schema import (
     ExportManifest,
@@ -194,13 +194,10 @@ def _trained(trained: int | UnsetType | None, tokens: int) -> str | None:
 
 def _begun(place: Place) -> Begun | None:
     """Describe the unfinished work at a place; None if there is none, or its state can't be read."""
-    for kind in (Begun, State):
-        try:
-            state = decode(place.read(f"{UNFINISHED}/{STATE}"), kind)
-        except (OSError, ValueError, DataError):
-            continue
-        return state if isinstance(state, Begun) else Begun(state.command, state.key)
-    return None
+    try:
+        return decode(place.read(f"{UNFINISHED}/{STATE}"), Begun)
+    except (OSError, ValueError, DataError):
+        return None
 
 
 def _order_of(shuffle: Shuffle) -> str:

@@ -89,47 +89,33 @@ def places_to_write_from(options: Writing, *given: Typed | Sequence[Typed]) -> I
 
 
 def _staging_cache(options: Writing, stores: Sequence[Place]) -> Cache:
-    """Make the directory that a command's inputs are copied to, until it ends."""
+    """Make the directory that inputs are copied to until a command ends: all where they fit, else some at a time.
+
+    Raises:
+        UsageError: there is too little room for as many shards as are read at the same time.
+    """
     root = cache_directory() if options.staging is None else Path(options.staging)
     directory = root / "inputs" / xxhash.xxh3_64_hexdigest("\n".join(sorted(map(str, stores))).encode())
     if isinstance(options, ExportArguments):
         return Cache(directory)
+    limit = free_bytes(root) // 2 if options.staging_limit is None else parse_bytes(options.staging_limit)
+    sizes = {(str(place), each.name): each.bytes for place in stores for each in listed(manifests.read(place))}
     cluster = options.scheduler is not None
-    workers = options.workers or available_cpus()
-    limit = limit_of(stores, root, options.staging_limit, workers, shared=cluster)
-    return Cache(directory, limit, uuid.uuid4().hex if cluster else "")
-
-
-def limit_of(places: Sequence[Place], root: Path, given: str | int | None, workers: int, *, shared: bool) -> int | None:
-    """Decide how much of a command's inputs to keep at a time; None for all of them, which are fetched whole.
-
-    Args:
-        places: of the inputs.
-        root: the staging directory.
-        given: bytes for them; None for half of what is free there.
-        workers: that read at the same time.
-        shared: workers are processes of a cluster, each with an equal part of it, and fetch for themselves.
-
-    Raises:
-        UsageError: that is too little for as many shards as are read at the same time.
-    """
-    limit = free_bytes(root) // 2 if given is None else parse_bytes(given)
-    sizes = {(str(place), each.name): each.bytes for place in places for each in listed(manifests.read(place))}
-    if sum(sizes.values()) <= limit and not shared:
-        return None
+    if sum(sizes.values()) <= limit and not cluster:
+        return Cache(directory)
     shards: Counter[tuple[str, ...]] = Counter()
     for (url, name), size in sizes.items():
         if (match := _SHARD_FILE.fullmatch(name)) is not None:
             shards[url, *match.groups()] += size
+    workers = options.workers or available_cpus()
     needed = workers * max(shards.values(), default=0)
     if needed > limit:
-        raise UsageError(
-            "staging-too-small",
-            f"{show_bytes(limit)} are too little for {workers} workers that read a shard each",
-            remedy=f"give at least {show_bytes(needed)}, on a disk with as much room, or fewer --workers",
-            where="--staging-limit",
-        )
-    return limit // workers if shared else limit
+        what = f"{show_bytes(limit)} are too little for {workers} workers that read a shard each"
+        remedy = f"give at least {show_bytes(needed)}, on a disk with as much room, or fewer --workers"
+        raise UsageError("staging-too-small", what, remedy=remedy, where="--staging-limit")
+    if cluster:  # each worker fetches for itself, and has an equal part of the limit
+        return Cache(directory, limit // workers, uuid.uuid4().hex)
+    return Cache(directory, limit)
 
 
 def _copied(place: Place, cache: Cache, ranged: Sequence[str] = ()) -> Place:

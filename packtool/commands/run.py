@@ -1,23 +1,35 @@
-"""`run`: run a pipeline from one file. Finished, unchanged stages are kept; interrupted ones resume."""
+"""`run`: run a pipeline from one file. Finished, unchanged stages are kept; interrupted ones resume.
+
+The tables of the file are the stages, in the order they run:
+
+    [tokenize]       input: --input, or its own                 output: tokens
+    [[pack]]         input: every token store made before       output: packed
+    [[shuffle]]      input: the dataset (or store) made before  output: shuffled
+    [[materialize]]  input: the dataset made before             output: materialized
+    [[export]]       input: the dataset made last               output: exported
+    [[stats]]        input: the dataset made last
+
+A stage may name its input: the `output` of an earlier table, or any other path. Outputs lie under `--output`, which may
+be a URL.
+"""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from packtool import config, packing, shuffling
+from packtool import packing, shuffling
 from packtool.clock import Clock
-from packtool.commands import pipeline
 from packtool.commands.document_choice import names_of, require_distinct
 from packtool.commands.pack import check_options, padding_id
-from packtool.commands.pipeline import Stage
 from packtool.commands.result import Preview
+from packtool.config import INPUT, Table, read
 from packtool.engines import available_cpus
 from packtool.engines.cluster import started
 from packtool.errors import PacktoolError, UsageError
@@ -27,7 +39,7 @@ from packtool.options.pack import PackArguments
 from packtool.options.run import STAGES, RunArguments
 from packtool.options.shuffle import ShuffleArguments
 from packtool.options.signature import takes
-from packtool.places.typed import place_of, places_of
+from packtool.places.typed import as_typed, dataset_url, is_remote, place_of, places_of
 from packtool.selecting.mixture import weights_of
 from packtool.storage.claim import look
 from packtool.storage.schema import TokenizerInfo
@@ -35,7 +47,44 @@ from packtool.storage.token_store import TokenStore
 from packtool.tokenizing.load import load
 from packtool.warnings import PacktoolWarning
 
+DEFAULT_OUTPUT = {
+    "tokenize": "tokens",
+    "pack": "packed",
+    "shuffle": "shuffled",
+    "materialize": "materialized",
+    "export": "exported",
+}
+Place: TypeAlias = Path | str
+"""A directory, or the URL of one."""
+
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a pipeline.
+
+    Attributes:
+        name: the command.
+        table: where it is configured.
+        inputs: what it reads.
+        output: directory or URL it writes; None for `stats`.
+        options: the other arguments of the command's function.
+        needs: outputs of earlier stages among its inputs.
+    """
+
+    name: str
+    table: Table
+    inputs: tuple[str, ...]
+    output: Place | None
+    options: dict[str, Any]
+    needs: tuple[Place, ...]
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Return the positional arguments of the command's function."""
+        many = self.name in ("tokenize", "pack")
+        source = list(self.inputs) if many else self.inputs[0]
+        return (source,) if self.output is None else (source, self.output)
 
 
 @dataclass(frozen=True)
@@ -69,34 +118,33 @@ def run(options: RunArguments) -> list[StageResult]:
         UsageError: the file makes no sense, or an output holds something else.
         DataError: whatever a stage finds wrong with its input.
     """
-    tables = config.read(options.configuration)
+    tables = read(options.configuration)
     given = [str(each) for each in ([options.input] if isinstance(options.input, str | Path) else options.input)]
     name = Path(options.configuration).stem
-    planned = pipeline.stages(tables, given, options.output or (name if name != "-" else "run"))
+    planned = stages(tables, given, options.output or (name if name != "-" else "run"))
     for stage in planned:
         _check(stage, {str(made.output): made for made in planned if made.name == "tokenize"})
     if options.scheduler is None or options.dry_run:
-        return _stages(planned, options, options.scheduler)
+        return _stages(planned, options)
     with started(options.scheduler, options.workers or available_cpus()) as scheduler:
-        return _stages(planned, options, scheduler)
+        return _stages(planned, replace(options, scheduler=scheduler))
 
 
-def _stages(planned: Sequence[Stage], options: RunArguments, scheduler: str | None) -> list[StageResult]:
+def _stages(planned: Sequence[Stage], options: RunArguments) -> list[StageResult]:
     """Run each stage; all of them use the same scheduler."""
-    given = replace(options, scheduler=scheduler)
     results: list[StageResult] = []
     for number, stage in enumerate(planned, 1):
-        if given.announce is not None:
-            given.announce(number, len(planned), stage)
-        values = {"quiet": given.quiet, **stage.options}
+        if options.announce is not None:
+            options.announce(number, len(planned), stage)
+        values = {"quiet": options.quiet, **stage.options}
         for name in ("workers", "scheduler", "staging", "staging_limit"):
-            if getattr(given, name) is not None and name in declared(STAGES[stage.name]):
-                values.setdefault(name, getattr(given, name))
+            if getattr(options, name) is not None and name in declared(STAGES[stage.name]):
+                values.setdefault(name, getattr(options, name))
         try:
-            if given.dry_run:
-                results.append(_preview(stage, values, results, given.overwrite))
+            if options.dry_run:
+                results.append(_preview(stage, values, results, options.overwrite))
             else:
-                results.append(_do(stage, values, given.overwrite))
+                results.append(_do(stage, values, options.overwrite))
         except PacktoolError as error:
             raise stage.table.locate(error) from None
     return results
@@ -118,7 +166,7 @@ def _check(stage: Stage, stores: Mapping[str, Stage]) -> None:
             "stdin-no-resume",
             "standard input can't be read twice, so a run could not go on",
             remedy="write it to a file first, or use packtool tokenize -",
-            where=stage.table.place(config.INPUT),
+            where=stage.table.place(INPUT),
         )
     try:
         if stage.name == "pack" and "strategy" not in stage.options:
@@ -175,9 +223,8 @@ def _do(stage: Stage, options: dict[str, Any], overwrite: bool) -> StageResult:
     clock = Clock()
     function = partial(_function(stage.name), *stage.arguments(), **options)
     if stage.output is None:
-        for name in pipeline.REPORT_FILES:
-            if name in options:
-                Path(options[name]).parent.mkdir(parents=True, exist_ok=True)
+        if "html" in options:
+            Path(options["html"]).parent.mkdir(parents=True, exist_ok=True)
         result = function()
         return StageResult(stage, "done", clock.seconds()["wall"], result)
     try:
@@ -212,3 +259,123 @@ def _preview(stage: Stage, options: dict[str, Any], before: Sequence[StageResult
 
 def _bytes(result: StageResult) -> int | None:
     return result.about_bytes if result.preview is None else result.preview.figures.get("bytes")
+
+
+def stages(tables: Sequence[Table], inputs: Sequence[str] = (), root: Place = ".") -> list[Stage]:
+    """Settle what each stage reads and writes.
+
+    Args:
+        tables: from `packtool.config.read`, in order.
+        inputs: corpus for `tokenize`; without such a table, token stores (or a dataset) for what comes first.
+        root: directory or URL that relative outputs lie in; pages lie beside it only in a directory.
+
+    Raises:
+        UsageError: an input is unknown or ambiguous, two outputs are the same, or there is nothing to do.
+    """
+    done: list[Stage] = []
+    pages = Path() if is_remote(as_typed(root)) else Path(root)
+    for table in tables:
+        alone = sum(other.stage == table.stage for other in tables) == 1
+        output = _output(table, alone, root)
+        paths = _inputs(table, inputs, done, alone, root)
+        if table.stage not in ("tokenize", "pack") and len(paths) > 1:
+            raise _ambiguous(table, "takes one input", "name one of them")
+        options = {name: value for name, value in table.values.items() if name not in (INPUT, "output")}
+        if "html" in options:
+            options["html"] = str(pages / options["html"])
+        needs = tuple(stage.output for stage in done if stage.output is not None and str(stage.output) in paths)
+        stage = Stage(table.stage, table, tuple(paths), output, options, needs)
+        _require_apart(stage, done)
+        done.append(stage)
+    if not done:
+        raise UsageError(
+            "nothing-to-do",
+            "the file has no table",
+            remedy="write [tokenize], [pack], [shuffle], [materialize], [export] or [stats]",
+        )
+    return done
+
+
+def place_in(root: Place, name: str) -> Place:
+    """Resolve a name in a directory, or below a URL.
+
+    >>> place_in("s3://bucket/run", "packed"), place_in("data", "packed"), place_in("data", "s3://bucket/packed")
+    ('s3://bucket/run/packed', PosixPath('data/packed'), 's3://bucket/packed')
+    """
+    if is_remote(as_typed(name)):
+        return dataset_url(as_typed(name))
+    if is_remote(as_typed(root)):
+        return dataset_url(f"{as_typed(root).rstrip('/')}/{name}")
+    return Path(root) / name
+
+
+def _output(table: Table, alone: bool, root: Place) -> Place | None:
+    if table.stage not in DEFAULT_OUTPUT:
+        return None
+    if "output" not in table.values and not alone:
+        raise UsageError(
+            "missing-option",
+            f"one of several [[{table.stage}]] tables without an output of its own",
+            remedy='give each a name, such as output = "concat-2048"',
+            where=table.place(),
+        )
+    return place_in(root, str(table.values.get("output", DEFAULT_OUTPUT[table.stage])))
+
+
+def _inputs(table: Table, given: Sequence[str], done: Sequence[Stage], alone: bool, root: Place) -> list[str]:
+    """List the inputs of a stage: those it names, else the outputs of earlier stages, else the command line's."""
+    if table.stage == "tokenize" and given:
+        if not alone:
+            raise _ambiguous(table, "one of several [[tokenize]] tables", "leave --input out, and name it in each")
+        return list(given)
+    if INPUT in table.values:
+        named = table.values[INPUT]
+        made = {str(stage.output) for stage in done}
+        return [_input(name, made, root) for name in ([named] if isinstance(named, str) else named)]
+    outputs = [str(stage.output) for stage in _before(table, done)]
+    if not outputs:
+        if given and not any(stage.name == "tokenize" for stage in done):
+            return list(given)
+        remedy = "give --input, or name it in the table"
+        raise UsageError("missing-input", f"{table.stage} has no input", remedy=remedy, where=table.place())
+    if len(outputs) > 1 and table.stage != "pack":
+        raise _ambiguous(table, f"could read {', '.join(outputs)}", "name one of them: input = ...")
+    return outputs
+
+
+def _input(name: str, made: Container[str], root: Place) -> str:
+    """Resolve the name of an output that an earlier table makes; anything else stays as given."""
+    try:
+        output = str(place_in(root, name))
+    except UsageError:  # a URL of another kind
+        return name
+    return output if output in made else name
+
+
+def _before(table: Table, done: Sequence[Stage]) -> Iterator[Stage]:
+    """List the stages whose outputs a table reads unless it says otherwise."""
+    made = {name: [stage for stage in done if stage.name == name] for name in DEFAULT_OUTPUT}
+    reads_store = table.values.get("method") == "partial" or "compare" in table.values
+    if table.stage == "pack" or reads_store:
+        yield from made["tokenize"]
+    elif table.stage == "shuffle":
+        yield from made["pack"]
+    elif table.stage == "materialize":
+        yield from made["shuffle"] or made["pack"]
+    else:
+        yield from made["materialize"] or made["shuffle"] or made["pack"] or made["tokenize"]
+
+
+def _ambiguous(table: Table, what: str, remedy: str) -> UsageError:
+    return UsageError("ambiguous-input", f"{table.stage}: {what}", remedy=remedy, where=table.place())
+
+
+def _require_apart(stage: Stage, done: Sequence[Stage]) -> None:
+    for other in done:
+        if stage.output is None or other.output is None:
+            continue
+        one, two = (each if isinstance(each, str) else str(each.resolve()) for each in (stage.output, other.output))
+        if one == two or one.startswith(f"{two}/") or two.startswith(f"{one}/"):
+            where = stage.table.place("output")
+            what = f"writes {stage.output}, where {other.table.place()} writes {other.output}"
+            raise UsageError("same-output", what, remedy="give each an output of its own", where=where)

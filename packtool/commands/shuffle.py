@@ -7,7 +7,6 @@ stream of a store into lanes and rotates each of them; an order of its rows says
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ from packtool.packing.strategy import require_fit
 from packtool.report.packed import read_report, report_of_rows
 from packtool.report.schema import PackedReport
 from packtool.shuffling import Method, partial
-from packtool.shuffling.atom import AtomShuffle, atom_shuffles
+from packtool.shuffling.atom import AtomShuffle
 from packtool.shuffling.balance import dealt_order, pairs_of
 from packtool.shuffling.bucket import batches
 from packtool.storage import manifest as manifests
@@ -56,7 +55,7 @@ from packtool.writing.input_check import InputCheck
 from packtool.writing.planning import ORDER_REST_BYTES, REST_BYTES
 from packtool.writing.shards import BucketJob, ShardForm
 from packtool.writing.source import PackedSource
-from packtool.writing.stored_plan import StoredPlan, lane_of, stored_atom_size, stored_plans
+from packtool.writing.stored_plan import StoredPlan, lane_of, stored_atom_size, stored_plans, stored_shuffles
 from packtool.writing.stored_tokens import open_packed
 from packtool.writing.two_passes import order_parts
 
@@ -117,32 +116,25 @@ def _seed(given: int | None, manifest: Manifest) -> int:
     return manifest.seed if isinstance(manifest, PackedManifest) else DEFAULT_SEED
 
 
-def _require_kind(chosen: Method, manifest: Manifest, where: str, *, order_only: bool) -> None:
+def _require_kind(method: Method, manifest: Manifest, where: str, *, order_only: bool) -> None:
     described = manifests.describe(manifest)
-    if chosen.source == "store" and order_only:
-        shuffle = manifest.shuffle if isinstance(manifest, PackedManifest) else None
-        if shuffle is None or shuffle.method != chosen.name:
-            raise UsageError(
-                "not-packed",
-                f"{described}, where --order-only of --method {chosen.name} needs rows that this method wrote",
-                remedy=f"write one epoch with packtool shuffle STORE --method {chosen.name}, then give it here",
-                where=where,
-            )
+    if method.source == "store" and not order_only:
+        if not isinstance(manifest, StoreManifest):
+            what = f"{described}, where --method {method.name} needs a token store"
+            remedy = "give the token store itself, or shuffle its rows with --method atom"
+            raise UsageError("not-a-store", what, remedy=remedy, where=where)
         return
-    if chosen.source == "store" and not isinstance(manifest, StoreManifest):
-        raise UsageError(
-            "not-a-store",
-            f"{described}, where --method {chosen.name} needs a token store",
-            remedy="give the token store itself, or shuffle its rows with --method atom",
-            where=where,
-        )
-    if chosen.source == "packed" and not isinstance(manifest, PackedManifest):
-        raise UsageError(
-            "not-packed",
-            f"{described}, where --method {chosen.name} needs a packed dataset",
-            remedy="give what packtool pack wrote (it shuffles too); a token store takes --method partial",
-            where=where,
-        )
+    if method.source == "store":
+        order = manifest.shuffle if isinstance(manifest, PackedManifest) else None
+        fits = order is not None and order.method == method.name
+        what = f"{described}, where --order-only of --method {method.name} needs rows that this method wrote"
+        remedy = f"write one epoch with packtool shuffle STORE --method {method.name}, then give it here"
+    else:
+        fits = isinstance(manifest, PackedManifest)
+        what = f"{described}, where --method {method.name} needs a packed dataset"
+        remedy = "give what packtool pack wrote (it shuffles too); a token store takes --method partial"
+    if not fits:
+        raise UsageError("not-packed", what, remedy=remedy, where=where)
 
 
 def _require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:
@@ -151,35 +143,29 @@ def _require_atoms(dataset: PackedDataset, atom_size: int | None) -> None:
     Raises:
         UsageError: naming the command that can do it.
     """
-    manifest, where = dataset.manifest, str(dataset.place)
+    manifest = dataset.manifest
     if manifest.shuffle is not None and manifest.shuffle.method == "partial":
         raise UsageError(
             "partial-shuffled",
             "made by the partial shuffle: its rows continue each other from batch to batch, which no other order keeps",
             remedy="make another epoch from the token store, with packtool shuffle STORE --method partial --epoch N",
-            where=where,
+            where=str(dataset.place),
         )
     stored = stored_atom_size(dataset)
     if atom_size is None or atom_size == stored:
         return
     if stored is None:
-        what = "rows of several lengths move one by one"
-        raise UsageError("atoms-fixed", what, remedy="leave --atom-size out", where="--atom-size")
-    if manifest.strategy != "concat":
-        raise UsageError(
-            "atoms-fixed",
-            f"packed with --strategy {manifest.strategy} in atoms of {stored} tokens, which are whole pieces of text",
-            remedy="leave --atom-size out, or pack again with packtool pack --atom-size",
-            where="--atom-size",
-        )
-    require_fit(atom_size, dataset.buckets[0].sequence_length)
-    if manifest.shuffle is not None:
-        raise UsageError(
-            "atoms-fixed",
-            f"shuffled already in atoms of {stored} tokens; others need the stream in corpus order",
-            remedy="shuffle what packtool pack --no-shuffle writes, or pack again with packtool pack --atom-size",
-            where="--atom-size",
-        )
+        what, remedy = "rows of several lengths move one by one", "leave --atom-size out"
+    elif manifest.strategy != "concat":
+        what = f"packed with --strategy {manifest.strategy} in atoms of {stored} tokens, which are whole pieces of text"
+        remedy = "leave --atom-size out, or pack again with packtool pack --atom-size"
+    elif manifest.shuffle is not None:
+        what = f"shuffled already in atoms of {stored} tokens; others need the stream in corpus order"
+        remedy = "shuffle what packtool pack --no-shuffle writes, or pack again with packtool pack --atom-size"
+    else:
+        require_fit(atom_size, dataset.buckets[0].sequence_length)
+        return
+    raise UsageError("atoms-fixed", what, remedy=remedy, where="--atom-size")
 
 
 def _with_batches(
@@ -203,15 +189,6 @@ def _with_batches(
     return record, table
 
 
-def _shuffles(plans: Sequence[StoredPlan], before: Shuffle | None, after: Shuffle) -> list[AtomShuffle]:
-    """List the shuffles of each bucket, beginning with the order that it is stored in."""
-    wanted = atom_shuffles(plans, seed=after.seed, epoch=after.epoch)
-    if before is None:
-        return wanted
-    stored = atom_shuffles(plans, seed=before.seed, epoch=before.epoch)
-    return [replace(new, stored=old) for new, old in zip(wanted, stored, strict=True)]
-
-
 def _write_order(
     job: DatasetJob, dataset: PackedDataset, record: Shuffle, table: npt.NDArray[Any] | None
 ) -> DatasetResult:
@@ -224,7 +201,8 @@ def _write_order(
     if isinstance(output, DatasetResult):
         return output
     entries = []
-    for plan, shuffle in zip(plans, _shuffles(plans, dataset.manifest.shuffle, record), strict=True):
+    shuffles = stored_shuffles(plans, dataset.manifest.shuffle, seed=record.seed, epoch=record.epoch)
+    for plan, shuffle in zip(plans, shuffles, strict=True):
         directory = plan.bucket.entry.directory
         (output.staged / directory).mkdir(exist_ok=True)
         with NpyWriter(output.staged / directory / ORDER_FILE, "<i8", (shuffle.atoms,)) as out:
@@ -282,7 +260,9 @@ def write_rows(
         return output
     atom_size = record.atom_size if reorder and record is not None else None
     plans = stored_plans(dataset, atom_size)
-    shuffles = _shuffles(plans, base.shuffle, record) if reorder and record is not None else [None] * len(plans)
+    shuffles: Sequence[AtomShuffle | None] = [None] * len(plans)
+    if reorder and record is not None:
+        shuffles = stored_shuffles(plans, base.shuffle, seed=record.seed, epoch=record.epoch)
     lengths = dataset.lengths() if dataset.has_segments else None
     written = job.write(
         output,

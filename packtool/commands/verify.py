@@ -6,9 +6,9 @@ segments against each other, and both against the ledger and, where they are giv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from packtool.places.place import Place
 from packtool.plan import I64, INSERTED_EOS, PADDING, Ints, Segments, offsets_of
 from packtool.progress import Progress
 from packtool.report.packed import packed_sources, read_report
+from packtool.report.schema import PackedReport
 from packtool.storage import manifest as manifests
 from packtool.storage.names import OFFSET, ORIGIN, shard_file
 from packtool.storage.order import require_order
@@ -91,40 +92,43 @@ def verify(options: VerifyArguments) -> VerifyResult:
                 if problem := where.problem(file):
                     problems.append(_of_dataset(problem))
                 bar.advance(file.bytes)
-        tokens = 0
-        if not problems:
-            tokens, problems = _check_content(place, manifest, stores)
+        tokens = 0 if problems else _check_content(place, manifest, stores, problems)
         size = sum(file.bytes for _, file in files)
         return VerifyResult(result_path(place), manifest.format, len(files), size, tokens, problems)
 
 
-def _check_content(place: Place, manifest: Manifest, stores: Sequence[Place]) -> tuple[int, list[PacktoolError]]:
+def _check_content(place: Place, manifest: Manifest, stores: Sequence[Place], problems: list[PacktoolError]) -> int:
+    """Check what lies in sound files, collect the problems, and return the number of tokens."""
     if isinstance(manifest, OrderManifest):
-        return 0, _attempt(lambda: _check_order(place, manifest))
-    problems = _attempt(lambda: require_tokenizer(place, manifest.tokenizer_files, manifest.tokenizer.sha256))
+        with _collecting(problems):
+            _check_order(place, manifest)
+        return 0
+    with _collecting(problems):
+        require_tokenizer(place, manifest.tokenizer_files, manifest.tokenizer.sha256)
     if isinstance(manifest, StoreManifest):
-        tokens, more = _check_store(place)
-        return tokens, problems + more
+        return _check_store(place, problems)
     if isinstance(manifest, ExportManifest):
-        return manifest.tokens, problems  # what is in its files is for their own readers
+        return manifest.tokens  # what is in its files is for their own readers
     dataset = open_packed(place, stores)
     for bucket in dataset.buckets:
         for shard, described in zip(bucket.shards, bucket.entry.shards, strict=not bucket.index_only):
             assert described.tokens is not None
-            where = bucket.place.where(described.tokens.name)
-            problems += _check_ids(shard, dataset.manifest.tokenizer.vocab_size, where)
+            with _collecting(problems):
+                where = bucket.place.where(described.tokens.name)
+                _check_ids(shard, dataset.manifest.tokenizer.vocab_size, where)
     if not problems:
-        problems = _attempt(lambda: _check_packed(dataset, stores))
-    return sum(bucket.rows * bucket.sequence_length for bucket in dataset.buckets), problems
+        with _collecting(problems):
+            _check_packed(dataset, stores)
+    return sum(bucket.rows * bucket.sequence_length for bucket in dataset.buckets)
 
 
-def _attempt(check: Callable[[], object]) -> list[PacktoolError]:
-    """Run a check; return the problem that it stops at."""
+@contextmanager
+def _collecting(problems: list[PacktoolError]) -> Iterator[None]:
+    """Add the problem that a check stops at."""
     try:
-        check()
+        yield
     except DataError as problem:
-        return [_of_dataset(problem)]
-    return []
+        problems.append(_of_dataset(problem))
 
 
 def _of_dataset(problem: DataError) -> DataError:
@@ -146,23 +150,27 @@ def _check_order(place: Place, manifest: OrderManifest) -> None:
         require_order(order, len(order), place.where(entry.name))
 
 
-def _check_store(place: Place) -> tuple[int, list[PacktoolError]]:
+def _check_store(place: Place, problems: list[PacktoolError]) -> int:
     store = TokenStore(place)
-    problems: list[PacktoolError] = []
     documents = 0
     for entry, ids, offsets in zip(store.manifest.shards, store.shards, store.offsets, strict=True):
         where = place.where(entry.tokens.name)
-        problems += _check_ids(ids, store.manifest.tokenizer.vocab_size, where)
-        problems += _attempt(lambda: _check_documents(store, documents, ids, offsets, where))  # noqa: B023 - called at once
-        if (origins := entry.documents) is not None:
-            problems += _attempt(lambda: _check_origins(store, origins))
+        with _collecting(problems):
+            _check_ids(ids, store.manifest.tokenizer.vocab_size, where)
+        with _collecting(problems):
+            _check_documents(store, documents, ids, offsets, where)
+        if entry.documents is not None:
+            with _collecting(problems):
+                _check_origins(store, entry.documents)
         documents += len(offsets) - 1
     if store.loss is not None:
-        problems += _attempt(lambda: _check_loss(store))
+        with _collecting(problems):
+            _check_loss(store)
     if store.manifest.shards and store.manifest.shards[0].columns is not None:
         for name in store.kept_fields:
-            problems += _attempt(partial(store.column, name))  # that there is a value for each document
-    return store.tokens, problems
+            with _collecting(problems):
+                store.column(name)  # that there is a value for each document
+    return store.tokens
 
 
 def _check_loss(store: TokenStore) -> None:
@@ -195,14 +203,13 @@ def _check_documents(
             raise DataError("missing-eos", what, remedy=AGAIN, where=where)
 
 
-def _check_ids(ids: npt.NDArray[Any], vocab_size: int, where: str) -> list[PacktoolError]:
+def _check_ids(ids: npt.NDArray[Any], vocab_size: int, where: str) -> None:
     flat = ids.reshape(-1)
     for first in range(0, len(flat), BATCH_TOKENS):
         largest = int(flat[first : first + BATCH_TOKENS].max())
         if largest >= vocab_size:
             what = f"holds id {largest}, but the vocabulary ends at {vocab_size - 1}"
-            return [DataError("id-out-of-range", what, remedy=AGAIN, where=where)]
-    return []
+            raise DataError("id-out-of-range", what, remedy=AGAIN, where=where)
 
 
 def _check_packed(dataset: PackedDataset, stores: Sequence[Place]) -> None:
@@ -212,7 +219,7 @@ def _check_packed(dataset: PackedDataset, stores: Sequence[Place]) -> None:
         DataError: the first thing that is wrong.
         UsageError: stores are given, but the dataset has no segments to compare them by.
     """
-    _check_report(dataset)
+    report = _checked_report(dataset)
     dataset.batches()
     dataset.chosen()
     for bucket in dataset.buckets:
@@ -229,7 +236,7 @@ def _check_packed(dataset: PackedDataset, stores: Sequence[Place]) -> None:
         raise DataError("ledger-unbalanced", what, remedy=AGAIN, where=str(dataset.place))
     _check_rows(dataset, corpus)
     _check_once(dataset)
-    _check_sources(dataset)
+    _check_sources(dataset, report)
 
 
 def _check_trained(dataset: PackedDataset) -> None:
@@ -241,8 +248,8 @@ def _check_trained(dataset: PackedDataset) -> None:
         raise DataError("ledger-unbalanced", what, remedy=AGAIN, where=str(dataset.place))
 
 
-def _check_report(dataset: PackedDataset) -> None:
-    """Check that the report agrees with the manifest."""
+def _checked_report(dataset: PackedDataset) -> PackedReport:
+    """Read the report, and check that it agrees with the manifest."""
     manifest = dataset.manifest
     report = read_report(dataset.place, manifest)
     for name in ("strategy", "options", "shuffle", "ledger"):
@@ -250,20 +257,14 @@ def _check_report(dataset: PackedDataset) -> None:
             what = f"its {name} is not the manifest's"
             where = dataset.place.where(manifest.report.name)
             raise DataError("damaged-report", what, remedy=AGAIN, where=where)
+    return report
 
 
-def _check_sources(dataset: PackedDataset) -> None:
+def _check_sources(dataset: PackedDataset, report: PackedReport) -> None:
     """Check that the report's figures of each store follow from the manifest and the lengths."""
-    manifest = dataset.manifest
-    reported = read_report(dataset.place, manifest).sources
-    expected = packed_sources(
-        manifest.inputs,
-        manifest.store_documents,
-        dataset.lengths(),
-        manifest.choice,
-        trained=manifest.ledger.trained_stored,
-    )
-    if reported and reported != expected:
+    manifest, lengths, trained = dataset.manifest, dataset.lengths(), dataset.manifest.ledger.trained_stored
+    expected = packed_sources(manifest.inputs, manifest.store_documents, lengths, manifest.choice, trained=trained)
+    if report.sources and report.sources != expected:
         what, where = "its sources are not the manifest's", dataset.place.where(manifest.report.name)
         raise DataError("damaged-report", what, remedy=AGAIN, where=where)
 
@@ -312,14 +313,13 @@ def _check_rows(dataset: PackedDataset, corpus: Corpus | None) -> None:
         _check_tokens(dataset, bucket, first, rows, tokens)
         tallies[bucket.sequence_length].add(rows)
         if gather is not None and (wrong := np.flatnonzero(gather(rows) != tokens)).size:
-            raise _bad_row(bucket, first + int(wrong[0]) // bucket.sequence_length, "its tokens are not the store's")
+            raise _bad_row(bucket, first, wrong[0], "its tokens are not the store's")
         if bucket.loss is not None:
             loss = bucket.loss.tokens(first, first + rows.groups).reshape(-1)
             _check_loss_of_rows(bucket, first, rows, loss)
             tallies[bucket.sequence_length].add_loss(rows, loss)
             if gather_loss is not None and (wrong := np.flatnonzero(gather_loss(rows) != loss)).size:
-                what = "what trains in it is not what trains in the store"
-                raise _bad_row(bucket, first + int(wrong[0]) // bucket.sequence_length, what)
+                raise _bad_row(bucket, first, wrong[0], "what trains in it is not what trains in the store")
     counted, where = list(tallies.values()), str(dataset.place)
     require_counted(manifest.ledger, counted, has_loss=manifest.has_loss, remedy=AGAIN, where=where)
 
@@ -330,21 +330,20 @@ def _check_tokens(
     manifest, lengths = dataset.manifest, np.asarray(dataset.lengths())
     real = rows.document >= 0
     final = real & (rows.start + rows.length == lengths[np.where(real, rows.document, 0)]) if len(lengths) else real
-    last = tokens[np.cumsum(rows.length) - 1]
-    wrong = np.flatnonzero((final | (rows.document == INSERTED_EOS)) & (last != manifest.tokenizer.eos_id))
+    ends = np.cumsum(rows.length) - 1
+    wrong = np.flatnonzero((final | (rows.document == INSERTED_EOS)) & (tokens[ends] != manifest.tokenizer.eos_id))
     if wrong.size:
-        raise _bad_row(bucket, first + int(rows.group_of()[wrong[0]]), "a document's end is not EOS")
-    padded = np.repeat(rows.document == PADDING, rows.length)
+        raise _bad_row(bucket, first, ends[wrong[0]], "a document's end is not EOS")
+    padded = np.flatnonzero(np.repeat(rows.document == PADDING, rows.length))
     if (wrong := np.flatnonzero(tokens[padded] != manifest.pad_id)).size:
-        place = int(np.flatnonzero(padded)[wrong[0]])
-        raise _bad_row(bucket, first + place // bucket.sequence_length, "its padding holds something else")
+        raise _bad_row(bucket, first, padded[wrong[0]], "its padding holds something else")
 
 
 def _check_loss_of_rows(bucket: PackedBucket, first: int, rows: Segments, loss: npt.NDArray[Any]) -> None:
     count_trained(loss, str(bucket.place))
     padded = np.flatnonzero(np.repeat(rows.document == PADDING, rows.length))
     if (wrong := np.flatnonzero(loss[padded])).size:
-        raise _bad_row(bucket, first + int(padded[wrong[0]]) // bucket.sequence_length, "its padding trains")
+        raise _bad_row(bucket, first, padded[wrong[0]], "its padding trains")
 
 
 def _check_once(dataset: PackedDataset) -> None:
@@ -400,10 +399,11 @@ def _joined(parts: list[I64]) -> I64:
 
 def _placed(dataset: PackedDataset, starts: I64, place: int, what: str) -> DataError:
     document = int(np.searchsorted(starts, place, side="right")) - 1
-    token = place - int(starts[document])
-    what = f"token {token} of document {document} {what}"
+    what = f"token {place - int(starts[document])} of document {document} {what}"
     return DataError("placed-twice", what, remedy=AGAIN, where=str(dataset.place))
 
 
-def _bad_row(bucket: PackedBucket, row: int, what: str) -> DataError:
+def _bad_row(bucket: PackedBucket, first: int, token: np.integer[Any], what: str) -> DataError:
+    """Return the error for a row that holds something wrong at this token, counted from row `first`."""
+    row = first + int(token) // bucket.sequence_length
     return DataError("bad-segments", f"row {row}: {what}", remedy=AGAIN, where=str(bucket.place))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from packtool import config
-from packtool.commands.pipeline import Stage, stages
+from packtool.commands.run import Stage, stages
 from packtool.errors import UsageError
 
 

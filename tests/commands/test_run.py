@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 import packtool
-from packtool.commands.pipeline import Stage
-from packtool.commands.run import StageResult, run
+from packtool.commands.run import Stage, StageResult, run
 from packtool.errors import DataError, PacktoolError, UsageError
 from packtool.storage import manifest as manifests
 from tests.stores import write_store, write_uniform_store
