@@ -16,9 +16,6 @@ from typing import Any
 
 from packtool.sizes import parse_bytes
 
-_FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_AMOUNTS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12}
-
 
 def _as_it_is(value: Any) -> Any:
     return value
@@ -70,11 +67,7 @@ def parse_count(value: str | int) -> int:
     >>> parse_count("2048"), parse_count("1.5k"), parse_count("256M"), parse_count(7)
     (2048, 1536, 268435456, 7)
     """
-    match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*([kmg]?)\s*", str(value).lower().replace("_", ""))
-    number = None if match is None else Fraction(match[1]) * _FACTORS[match[2]]
-    if number is None or number.denominator != 1:
-        raise ValueError(value)
-    return int(number)
+    return _with_suffix(value, {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30})
 
 
 def parse_amount(value: str | int) -> int:
@@ -83,9 +76,16 @@ def parse_amount(value: str | int) -> int:
     >>> parse_amount("1.5M"), parse_amount("300B"), parse_amount(7)
     (1500000, 300000000000, 7)
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmbgt]?)\s*", str(value).lower().replace("_", ""))
-    number = Decimal(0) if match is None else Decimal(match[1]) * _AMOUNTS[match[2]]
-    if not 1 <= number < 1 << 62 or number != int(number):
+    number = _with_suffix(value, {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12})
+    if not 1 <= number < 1 << 62:
+        raise ValueError(value)
+    return number
+
+
+def _with_suffix(value: str | int, factors: Mapping[str, int]) -> int:
+    match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*([a-z]?)\s*", str(value).lower().replace("_", ""))
+    number = None if match is None or match[2] not in factors else Fraction(match[1]) * factors[match[2]]
+    if number is None or number.denominator != 1:
         raise ValueError(value)
     return int(number)
 
