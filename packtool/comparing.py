@@ -26,6 +26,7 @@ from packtool.engines import Engine, Worker
 from packtool.errors import UsageError
 from packtool.metrics.ledger import balance
 from packtool.metrics.lengths import LengthCounts, unpacked
+from packtool.metrics.mixing import MIXING_BATCH
 from packtool.metrics.ratios import ratio
 from packtool.metrics.sliding import sliding
 from packtool.metrics.summary import measure, training_cost
@@ -52,8 +53,6 @@ SAMPLE = 20_000
 """Documents that are packed for a picture."""
 PICTURED = 6
 """Rows of a picture."""
-MIXING_BATCH = 64
-"""Rows in a batch where figures of batches are wanted without a batch size."""
 REPETITIONS = [Fraction(i, 20) for i in range(1, 11)]
 """Maximum repetition ratios for which sliding is foreseen: those of the paper's Figure 3."""
 _SEGMENTS = 1 << 16  # that are listed at a time, about: few enough for the cache
@@ -333,7 +332,7 @@ def _try(
         sampled_documents=sampled,
         training=None if parameters is None else training_cost(metrics, ledger.output, parameters),
         waiting=[] if ranks is None else _expected_waiting(lengths, candidate, ranks),
-        sample_rows=packed.sample_rows(sample_rows(documents.lengths, candidate), documents.lengths),
+        sample_rows=packed.sample_rows(rows_to_draw(documents.lengths, candidate), documents.lengths),
     )
     return trial, timing
 
@@ -429,7 +428,7 @@ def _expected_waiting(lengths: Ints, candidate: Candidate, ranks: Ranks) -> list
     return waiting
 
 
-def sample_rows(lengths: Ints, candidate: Candidate) -> Segments:
+def rows_to_draw(lengths: Ints, candidate: Candidate) -> Segments:
     """List rows spread evenly over those that the candidate makes of the first documents.
 
     Of several row lengths, those of the one with the most tokens.

@@ -14,7 +14,7 @@ import pytest
 import packtool
 from packtool import comparing
 from packtool.commands.pack import check_options
-from packtool.comparing import PICTURED, Candidate, PassByPass, candidates, compare, sample_rows, spread_rows
+from packtool.comparing import PICTURED, Candidate, PassByPass, candidates, compare, rows_to_draw, spread_rows
 from packtool.engines import Processes, Worker
 from packtool.errors import UsageError
 from packtool.options.check import checked
@@ -176,7 +176,7 @@ def test_rows_are_evenly_spread_from_the_first_to_the_last(rows: int, expected: 
 
 def test_of_several_row_lengths_the_one_with_most_tokens() -> None:
     lengths = np.array([8] * 10 + [32] * 9)
-    rows = sample_rows(lengths, Candidate("buckets", PackOptions(buckets=(8, 32), padding_threshold=Fraction(1, 2))))
+    rows = rows_to_draw(lengths, Candidate("buckets", PackOptions(buckets=(8, 32), padding_threshold=Fraction(1, 2))))
     assert rows.groups == PICTURED
     assert rows.tokens().tolist() == [32] * PICTURED
 

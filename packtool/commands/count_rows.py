@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from packtool.comparing import MIXING_BATCH
 from packtool.engines import Engine, Worker
-from packtool.metrics.mixing import BatchMix, Mixing, RowsMix, SourceMixing
+from packtool.metrics.mixing import MIXING_BATCH, BatchMix, Mixing, RowsMix, SourceMixing
 from packtool.metrics.tally import Tally, TallyCounts
 from packtool.places.local import LocalPlace
 from packtool.plan import Segments

@@ -7,6 +7,7 @@ from math import exp, lgamma
 
 import numpy as np
 
+from packtool.metrics.ratios import quantile, ratio
 from packtool.plan import I64, Ints, distinct
 
 _DIRECT = 1 << 16  # lengths below it are counted by index, the few above it by sorting
@@ -59,7 +60,7 @@ class LengthCounts:
 
     @property
     def mean(self) -> float:
-        return self.tokens / self.documents if len(self.values) else 0.0
+        return ratio(self.tokens, self.documents)
 
     @property
     def max(self) -> int:
@@ -67,10 +68,7 @@ class LengthCounts:
 
     def quantile(self, share: float) -> int:
         """Find the smallest length that at least `share` of the documents do not exceed; 0 of no documents."""
-        if not len(self.values):
-            return 0
-        reached = np.cumsum(self.counts)
-        return int(self.values[np.searchsorted(reached, share * reached[-1])])
+        return int(self.values[quantile(self.counts, share)]) if len(self.values) else 0
 
     def at_most(self, length: int) -> int:
         """Count documents of at most this length."""

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from packtool.metrics.ratios import quantile, ratio
 from packtool.plan import I64, Segments, distinct, offsets_of
 
+MIXING_BATCH = 64
+"""Rows in a batch where figures of batches are wanted without a batch size."""
 _PAIRS = 1 << 20  # neighbouring documents that are followed, spread evenly over the corpus
 
 
@@ -265,7 +267,7 @@ class Mixing:
             pairs=len(distance),
             same_row=ratio(int(np.count_nonzero(distance == 0)), len(distance)),
             same_batch=ratio(int(np.count_nonzero(one // self.batch_size == other // self.batch_size)), len(distance)),
-            median_distance=quantile(np.bincount(apart), 0.5) if len(apart) else 0,
+            median_distance=quantile(np.bincount(apart), 0.5),
             mean_distance=ratio(int(apart.sum()), len(apart)),
             expected_distance=(self._rows + 1) / 3 if self._rows > 1 else 0.0,
             documents=_spread(self._documents_in, whole),
