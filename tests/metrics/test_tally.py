@@ -75,7 +75,7 @@ def packings(draw: st.DrawFn) -> tuple[list[int], int, list[Row]]:
     size = draw(st.integers(1, 12))
     lengths = draw(st.lists(st.integers(1, 20), min_size=1, max_size=8))
     rows: list[Row] = []
-    whole: set[int] = set()
+    placed: set[tuple[int, int]] = set()
     for _ in range(draw(st.integers(0, 8))):
         row: Row = []
         room = size
@@ -90,11 +90,10 @@ def packings(draw: st.DrawFn) -> tuple[list[int], int, list[Row]]:
                 start = draw(st.integers(0, lengths[document] - 1))
                 length = draw(st.integers(1, min(room, lengths[document] - start)))
                 repeated = draw(st.integers(0, length))
-                text = lengths[document] - 1
-                if start == 0 and length >= text > min(repeated, text):
-                    if document in whole:  # a second copy is all repeated
-                        repeated = length
-                    whole.add(document)
+                text = {(document, i) for i in range(start, min(start + length, lengths[document] - 1))}
+                if text & placed:  # no token is placed twice
+                    repeated = length
+                placed |= text
                 row.append((document, start, length, repeated))
             room -= row[-1][2]
         rows.append(row)
