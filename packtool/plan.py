@@ -73,12 +73,23 @@ class Segments:
         first, last, step = groups.indices(self.groups)
         if step != 1:
             raise ValueError("segments are sliced by consecutive groups")
-        a, b = self.offsets[first], self.offsets[max(first, last)]
-        return self.at(slice(a, b), self.offsets[first : max(first, last) + 1] - a)
+        offsets = self.offsets[first : max(first, last) + 1]
+        a, b = offsets[0], offsets[-1]
+        return Segments(self.document[a:b], self.start[a:b], self.length[a:b], self.repeated[a:b], offsets - a)
 
-    def at(self, places: I64 | npt.NDArray[np.bool_] | slice, offsets: I64) -> Segments:
+    def at(self, places: I64, offsets: I64) -> Segments:
         """Select segments by their places, in groups that begin at these offsets."""
-        return Segments(self.document[places], self.start[places], self.length[places], self.repeated[places], offsets)
+        return Segments(
+            self.document.take(places),
+            self.start.take(places),
+            self.length.take(places),
+            self.repeated.take(places),
+            offsets,
+        )
+
+    def where(self, wanted: npt.NDArray[np.bool_]) -> Segments:
+        """Select segments; groups keep their number."""
+        return self.at(np.flatnonzero(wanted), offsets_of(wanted.view(np.uint8)).take(self.offsets))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Segments]) -> Segments:
@@ -165,7 +176,16 @@ def ranges(first: I64, counts: I64, offsets: I64) -> I64:
     >>> ranges(np.array([5, 0]), np.array([2, 3]), np.array([0, 2, 5]))
     array([5, 6, 0, 1, 2])
     """
-    return np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], counts)
+    if not counts.all():
+        some = np.flatnonzero(counts)
+        first, counts, offsets = first[some], counts[some], np.append(offsets[some], offsets[-1])
+    if not len(counts):
+        return np.empty(0, np.int64)
+    # A running total of steps: 1 inside a range, and from the end of each to the first of the next.
+    steps = np.ones(int(offsets[-1]), np.int64)
+    steps[0] = first[0]
+    steps[offsets[1:-1]] = first[1:] - (first + counts)[:-1] + 1
+    return np.cumsum(steps, out=steps)
 
 
 def pad(units: Segments, unit: int) -> Segments:
@@ -194,7 +214,7 @@ def fill_up(segments: Segments, missing: I64) -> Segments:
         column(segments.document, PADDING),
         column(segments.start, 0),
         column(segments.length, missing[holes]),
-        column(segments.repeated, 0),
+        column(segments.repeated, 0) if segments.repeated.any() else np.zeros(offsets[-1], np.int64),
         offsets,
     )
 
@@ -260,5 +280,5 @@ def _inside(marks: npt.NDArray[np.bool_], first: I64, last: I64) -> I64:
     """Count which of the marks ``first:last`` are set."""
     before = np.zeros(len(marks) + 1, np.int64)
     np.cumsum(marks, out=before[1:])
-    inside: I64 = before[last] - before[first]
+    inside: I64 = before.take(last) - before.take(first)
     return inside

@@ -74,14 +74,15 @@ class HomogeneityCounts:
         Args:
             times: how many rows are like each of these; None for one.
         """
-        length, counts = rows.length, np.diff(rows.offsets)
-        if not counts.all():
-            times, counts = None if times is None else times[counts > 0], counts[counts > 0]
-        if not len(counts):
+        length, counts, first = rows.length, np.diff(rows.offsets), rows.offsets[:-1]
+        if not len(length):
             return
-        first = offsets_of(counts)[:-1]
-        log = _KNOWN_LOGS[length] if int(length.max()) < len(_KNOWN_LOGS) else _logs(length)
-        of_row = np.add.reduceat(log, first)
+        if not counts.all():
+            some = counts > 0
+            times, counts, first = None if times is None else times[some], counts[some], first[some]
+        log = _KNOWN_LOGS.take(length) if int(length.max()) < len(_KNOWN_LOGS) else _logs(length)
+        before = offsets_of(log)
+        of_row = before.take(first + counts) - before.take(first)
         mean = _quotient(of_row, counts)
         rest = of_row - mean * counts
         self.rows += total(times, len(counts))
@@ -118,10 +119,10 @@ class HomogeneityCounts:
 
 
 def _product(values: I64, times: I64 | None) -> int:
-    """Add up values × times, which may exceed 64 bits; neither does, nor is it negative."""
-    high, low = values >> 24, values & ((1 << 24) - 1)
+    """Add up values × times, which may exceed 64 bits, as values alone never do; none is negative."""
     if times is None:
-        return (int(high.sum()) << 24) + int(low.sum())
+        return int(values.sum())
+    high, low = values >> 24, values & ((1 << 24) - 1)
     return (int(high @ times) << 24) + int(low @ times)
 
 

@@ -11,7 +11,7 @@ from packtool.metrics.ratios import quantile, ratio
 from packtool.plan import I64, Ints, distinct
 
 _DIRECT = 1 << 16  # lengths below it are counted by index, the few above it by sorting
-_CHUNK = 1 << 22  # lengths counted at a time
+_CHUNK = 1 << 18  # lengths counted at a time, few enough for the cache
 _BINS_PER_OCTAVE = 4
 
 

@@ -103,20 +103,20 @@ class Tally:
         document, start, length, repeated = rows.document, rows.start, rows.length, rows.repeated
         each = None if times is None else np.repeat(times, np.diff(rows.offsets))
         self.piece_lengths += _histogram(length, each, self.sequence_length)
-        whole = lengths[document].astype(np.int64)
+        whole = lengths.take(document).astype(np.int64)
         # A second copy of a whole document is marked as repeated, unless it has no text.
         copied = (repeated > 0) | (whole < 2)
         other = copied | (length != whole)
         documents, tokens = _occurring(~other, each), int(length.sum() if each is None else length @ each)
         others = np.flatnonzero(other)
-        start, length, repeated, whole = start[others], length[others], repeated[others], whole[others]
-        several = others
+        start, length, repeated, whole = (column.take(others) for column in (start, length, repeated, whole))
+        several = other
         if copied.any():
-            several = np.arange(len(rows))
+            several = np.ones(len(rows), np.bool_)
         elif len(eos_alone := others[start == whole - 1]):  # beside it, the whole document repeats no text
             beside = np.zeros(rows.groups, np.bool_)
             beside[np.searchsorted(rows.offsets, eos_alone, side="right") - 1] = True
-            several = np.flatnonzero(other | np.repeat(beside, np.diff(rows.offsets)))
+            several = other | np.repeat(beside, np.diff(rows.offsets))
         self._count_documents(rows, len(lengths), several, times)
         each = None if each is None else each[others]
         ends_document = start + length == whole
@@ -164,17 +164,22 @@ class Tally:
             length = length * times[np.searchsorted(rows.offsets, filler, side="right") - 1]
         self.padding += int(length[document == PADDING].sum())
         self.eos_inserted += int(length[document == INSERTED_EOS].sum())
-        return rows.at(np.flatnonzero(own), offsets_of(own.view(np.uint8))[rows.offsets])
+        return rows.where(own)
 
-    def _count_documents(self, rows: Segments, documents: int, some: I64, times: I64 | None = None) -> None:
+    def _count_documents(
+        self, rows: Segments, documents: int, some: npt.NDArray[np.bool_], times: I64 | None = None
+    ) -> None:
         """Count the distinct documents in each row; only those among `some` may have several segments in one."""
         counts = np.diff(rows.offsets)
-        # Sorted by row and document, segments of a document in one row are neighbours.
-        key = rows.group_of()[some] * documents + rows.document[some]
-        if not (key[1:] > key[:-1]).all():
-            key.sort()
-            row = key[1:][key[1:] == key[:-1]] // documents
-            counts -= np.bincount(row, minlength=rows.groups)
+        several = np.diff(offsets_of(some.view(np.uint8)).take(rows.offsets))
+        row = np.flatnonzero(several > 1)  # few rows, where documents are seldom cut
+        if len(row):
+            here = np.flatnonzero(np.repeat(several > 1, counts) & some)
+            # Sorted by row and document, segments of a document in one row are neighbours.
+            key = np.repeat(row, several[row]) * documents + rows.document.take(here)
+            if not (key[1:] > key[:-1]).all():
+                key.sort()
+                counts -= np.bincount(key[1:][key[1:] == key[:-1]] // documents, minlength=rows.groups)
         self.documents_in_row += _histogram(counts, times, self.sequence_length)
 
     @property

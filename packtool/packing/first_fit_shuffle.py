@@ -35,7 +35,7 @@ def plan(lengths: Ints, options: PackOptions) -> list[Plan]:
         RowsPlan(
             sequence_length,
             lengths,
-            long=LongRows.of(documents.long, offsets_of(documents.rows)),
+            long=LongRows.of(documents.long, documents.rows, lengths, sequence_length),
             bins=Bins(order[_grouped(bin, options.seed)], offsets_of(np.bincount(bin))),
             eos_omitted=documents.eos_alone,
         )

@@ -27,32 +27,50 @@ def _none() -> I64:
 
 @dataclass(frozen=True)
 class LongRows:
-    """Rows that hold tokens of one document alone.
-
-    A document of `len` tokens with k rows of L tokens: where k rows hold no more than `len` tokens they follow each
-    other; where they hold more they overlap, row i beginning at token floor(i * (len - L) / (k - 1)).
+    """Rows that hold tokens of one document alone, document after document.
 
     Attributes:
-        document: the documents, ascending.
-        offsets: documents + 1; rows before each.
-        of_row: which of the documents each row is of.
+        document: of each row.
+        start: first token of each row in its document.
+        overlap: some rows begin with tokens of the row before.
     """
 
     document: Ints
-    offsets: I64
-    of_row: Ints
+    start: Ints
+    overlap: bool = False
 
     @classmethod
-    def of(cls, document: Ints, offsets: I64, arrays: Arrays = IN_MEMORY) -> LongRows:
-        """Look up which document each row is of: searching for rows in random order would take longer than all else."""
+    def of(cls, document: Ints, rows: I64, lengths: Ints, sequence_length: int) -> LongRows:
+        """Cut documents to rows.
 
-        def documents(first: int, last: int) -> Ints:
-            begin, end = np.searchsorted(offsets, first, side="right") - 1, np.searchsorted(offsets, last)
-            ends = np.clip(offsets[begin : end + 1], first, last)
-            return np.repeat(np.arange(begin, end), ends[1:] - ends[:-1])
+        A document of `len` tokens with k rows of L tokens: where k rows hold no more than `len` tokens they follow each
+        other; where they hold more they overlap, row i beginning at token floor(i * (len - L) / (k - 1)).
 
-        rows = int(offsets[-1])
-        return cls(document, offsets, arrays.filled(rows, index_type(len(document)), documents))
+        Args:
+            document: the documents, ascending.
+            rows: of each of them.
+            lengths: tokens of all documents.
+            sequence_length: tokens in a row, L.
+        """
+        first, tokens = offsets_of(rows), lengths.take(document).astype(np.int64)
+        kind = np.promote_types(lengths.dtype, index_type(int(first[-1])))
+        start = np.arange(first[-1], dtype=kind)
+        start -= np.repeat(first[:-1].astype(kind), rows)
+        start *= kind.type(sequence_length)
+        slides = np.flatnonzero(rows * sequence_length > tokens)
+        if len(slides):
+            at = ranges(first[slides], rows[slides], offsets_of(rows[slides]))
+            room, gaps = tokens[slides] - sequence_length, np.maximum(rows[slides] - 1, 1)
+            number = start[at].astype(np.int64) // sequence_length
+            start[at] = number * np.repeat(room, rows[slides]) // np.repeat(gaps, rows[slides])
+        return cls(np.repeat(document.astype(index_type(len(lengths))), rows), start, len(slides) > 0)
+
+    def repeated(self, rows: I64, sequence_length: int) -> I64:
+        """Count the tokens of each row that the row before it has, too."""
+        before = np.maximum(rows - 1, 0)
+        end = self.start.take(before).astype(np.int64) + sequence_length
+        same = (before < rows) & (self.document.take(before) == self.document.take(rows))
+        return np.where(same, np.maximum(end - self.start.take(rows), 0), 0)
 
 
 @dataclass(frozen=True)
@@ -89,7 +107,8 @@ class RowsPlan(Plan):
         least_rows: a proven lower bound, if there is one.
 
     >>> bins = Bins(np.array([2, 0]), np.array([0, 2]))
-    >>> rows = RowsPlan(8, np.array([3, 16, 12]), long=LongRows.of(np.array([1, 2]), np.array([0, 2, 3])), bins=bins)
+    >>> lengths = np.array([3, 16, 12])
+    >>> rows = RowsPlan(8, lengths, long=LongRows.of(np.array([1, 2]), np.array([2, 1]), lengths, 8), bins=bins)
     >>> segments = rows.segments(np.array([3, 1]))
     >>> segments.document, segments.start, segments.length
     (array([2, 0, 1]), array([8, 0, 8]), array([4, 3, 8]))
@@ -107,11 +126,11 @@ class RowsPlan(Plan):
         eos_omitted: int = 0,
         least_rows: int | None = None,
     ) -> None:
-        long = long or LongRows.of(_none(), np.zeros(1, np.int64))
+        long = long or LongRows(_none(), _none())
         super().__init__(
             sequence_length=sequence_length,
             unit=sequence_length,
-            units=int(long.offsets[-1]) + len(bins.offsets) - 1,
+            units=len(long.document) + len(bins.offsets) - 1,
             dropped=dropped,
             eos_omitted=eos_omitted,
             least_rows=least_rows,
@@ -137,10 +156,10 @@ class RowsPlan(Plan):
         return cls(
             plans[0].sequence_length,
             lengths,
-            long=LongRows.of(
+            long=LongRows(
                 arrays.concatenated((plan._long.document for plan in plans), kind, firsts),
-                _chain([plan._long.offsets for plan in plans], arrays),
-                arrays,
+                arrays.concatenated((plan._long.start for plan in plans), lengths.dtype, none),
+                any(plan._long.overlap for plan in plans),
             ),
             bins=Bins(
                 arrays.concatenated((plan._bins.document for plan in plans), kind, firsts),
@@ -174,7 +193,7 @@ class RowsPlan(Plan):
             self.sequence_length,
             seed=seed,
             window=window,
-            long_rows=int(self._long.offsets[-1]),
+            long_rows=len(self._long.document),
             even_cost=even_cost,
         )
         if listed:
@@ -191,54 +210,33 @@ class RowsPlan(Plan):
 
     def segments(self, units: Ints) -> Segments:
         rows: I64 = np.asarray(units, np.int64)
-        long_rows = self._long.offsets[-1]
-        in_bins = np.flatnonzero(rows >= long_rows)
-        first, counts = np.zeros(len(rows), np.int64), np.ones(len(rows), np.int64)
-        bin = rows[in_bins] - long_rows
-        first[in_bins] = self._bins.offsets[bin]
-        counts[in_bins] = self._bins.offsets[bin + 1] - first[in_bins]
+        bin = rows - len(self._long.document)
+        is_long = np.flatnonzero(bin < 0)
+        # Long rows stand for a segment of the first bin at first, then get their own.
+        first = self._bins.offsets.take(bin, mode="clip")
+        counts = self._bins.offsets.take(bin + 1, mode="clip") - first
+        counts[is_long] = 1
         offsets = offsets_of(counts)
-        # Long rows stand for a segment of some bin at first, then get their own.
-        document, start, length = self._bin_segments(ranges(first, counts, offsets))
-        repeated = np.zeros_like(document)
-        if len(in_bins) < len(rows):
-            is_long = np.flatnonzero(rows < long_rows)
-            at = offsets[is_long]
-            document[at], start[at], repeated[at] = self._long_segments(rows[is_long])
-            length[at] = self.sequence_length
-        return self._clip(Segments(document, start, length, repeated, offsets))
-
-    def _long_segments(self, rows: I64) -> tuple[I64, I64, I64]:
-        """Compute document, start and repeated tokens of long rows."""
-        at = self._long.of_row[rows]
-        document = self._long.document[at].astype(np.int64)
-        first = self._long.offsets[at]
-        row, of = rows - first, self._long.offsets[at + 1] - first
-        tokens = self._lengths[document].astype(np.int64)
-        start, repeated = row * self.sequence_length, np.zeros_like(row)
-        slides = np.flatnonzero(of * self.sequence_length > tokens)
-        if len(slides):
-            row, gaps = row[slides], np.maximum(of[slides] - 1, 1)
-            room = tokens[slides] - self.sequence_length
-            begin = row * room // gaps
-            before = (row - 1) * room // gaps + self.sequence_length
-            start[slides], repeated[slides] = begin, np.where(row > 0, before - begin, 0)
-        return document, start, repeated
-
-    def _bin_segments(self, segments: I64) -> tuple[I64, I64, I64]:
-        """Compute document, start and length of segments in bins."""
-        if not len(self._bins.document):
-            return np.empty_like(segments), np.empty_like(segments), np.empty_like(segments)
-        document = self._bins.document[segments].astype(np.int64)
-        tokens = self._lengths[document].astype(np.int64)
-        length = tokens if self._whole else self._tails(tokens)
-        start = tokens - length
+        at, rows = offsets.take(is_long), rows.take(is_long)
+        place = ranges(first, counts, offsets)
+        if len(self._bins.document):
+            document = self._bins.document.take(place).astype(np.int64)
+        else:
+            document = np.zeros_like(place)
+        document[at] = self._long.document.take(rows)
+        tokens = self._lengths.take(document)
+        tails = tokens if self._whole else self._tails(tokens)
+        start, length = (tokens - tails).astype(np.int64), tails.astype(np.int64)
         if len(self._bins.listed):
-            at = np.minimum(np.searchsorted(self._bins.listed, segments), len(self._bins.listed) - 1)
-            listed = self._bins.listed[at] == segments
-            start[listed] = self._bins.start[at[listed]]
-            length[listed] = self._bins.length[at[listed]]
-        return document, start, length
+            which = np.minimum(np.searchsorted(self._bins.listed, place), len(self._bins.listed) - 1)
+            listed = self._bins.listed[which] == place
+            start[listed] = self._bins.start[which[listed]]
+            length[listed] = self._bins.length[which[listed]]
+        start[at], length[at] = self._long.start.take(rows), self.sequence_length
+        repeated = np.zeros_like(document)
+        if self._long.overlap:
+            repeated[at] = self._long.repeated(rows, self.sequence_length)
+        return self._clip(Segments(document, start, length, repeated, offsets))
 
     def _bin_lengths(self) -> Ints:
         """Count the tokens of each segment in a bin, in the smallest type that holds them."""
@@ -267,7 +265,7 @@ class RowsPlan(Plan):
         excess = ends[1:] - np.repeat(begins[:-1], np.diff(rows.offsets)) - self.sequence_length
         length = rows.length - np.maximum(excess, 0)
         kept = length > 0
-        return replace(rows, length=length).at(kept, offsets_of(kept.view(np.uint8))[rows.offsets])
+        return replace(rows, length=length).where(kept)
 
 
 def _chain(offsets: list[I64], arrays: Arrays) -> I64:

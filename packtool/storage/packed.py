@@ -26,7 +26,7 @@ from packtool.places.slices import SliceReader
 from packtool.places.typed import Typed, place_of
 from packtool.plan import I64, Ints, Segments, offsets_of, ranges
 from packtool.storage import manifest as manifests
-from packtool.storage.files import NpyWriter, write_array
+from packtool.storage.files import WRITE_BYTES, NpyWriter, write_array
 from packtool.storage.names import LOSS, OFFSET, SEGMENT, shard_file
 from packtool.storage.on_demand import held, open_all, open_arrays, slice_reader
 from packtool.storage.order import read_batches
@@ -468,7 +468,7 @@ class PackedShardWriter:
         if self._with_segments:
             self._table.seek(0)
             with NpyWriter(self._path("segments"), SEGMENT, (self._segments,)) as out:
-                while block := self._table.read(_SPOOL_BYTES):
+                while block := self._table.read(WRITE_BYTES):
                     out.write(block)
                 segments = out.close()
             counts = np.concatenate([np.empty(0, np.uint32), *self._counts])

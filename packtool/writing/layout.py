@@ -137,5 +137,4 @@ def merge(rows: Segments) -> Segments:
     head = np.flatnonzero(heads)
     if len(head) == len(rows):
         return rows
-    merged = rows.at(head, offsets_of(heads.view(np.uint8))[rows.offsets])
-    return replace(merged, length=np.add.reduceat(length, head))
+    return replace(rows.where(heads), length=np.add.reduceat(length, head))

@@ -13,7 +13,7 @@ from packtool.plan import I64, Plan, Segments
 from packtool.writing.layout import Layout, join, unit_range
 from packtool.writing.source import Source, Tokens, Units, padding, split_loss
 
-_WITHOUT_TOKENS = 4
+_WITHOUT_TOKENS = 8
 """How many times as many rows are laid out at a time where their tokens are not."""
 
 

@@ -161,7 +161,8 @@ class BucketWriter:
 
     def _write(self, job: BucketJob, shards: Shards) -> dict[int, Note]:
         scratch = self.output.scratch / "partitions" / job.directory
-        held = self.budget.holds(job.source)
+        alone = not self.form.with_tokens and job.source.index_bytes <= self.budget.memory
+        held = alone or self.budget.holds(job.source)
         with nullcontext(IN_MEMORY) if held else temporary_arrays(self.output.scratch) as arrays:
             written = shards.write(self._rows(job, shards, scratch, arrays))
         job.source.release()

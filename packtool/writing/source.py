@@ -79,7 +79,12 @@ class Source(ABC):
     @property
     def memory_bytes(self) -> int:
         """Memory that all of it would take, with its order."""
-        return self.plan.units * (self.unit_bytes + 32) + (self.segments or 0) * SEGMENT.itemsize
+        return self.plan.units * self.unit_bytes + self.index_bytes
+
+    @property
+    def index_bytes(self) -> int:
+        """Memory that its segments and their order would take, without tokens."""
+        return self.plan.units * 32 + (self.segments or 0) * SEGMENT.itemsize
 
 
 class StoreSource(Source):

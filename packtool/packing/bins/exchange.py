@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from packtool.packing.bins.runs import sorted_by
-from packtool.plan import I64, equal_but_one, offsets_of
+from packtool.plan import I64, equal_but_one, offsets_of, ranges
 
 U64 = npt.NDArray[np.uint64]
 
@@ -231,7 +231,7 @@ def _deal(rows: RowSegments, draws: np.random.Philox) -> RowSegments:
     counts = np.diff(bounds)[source]
     group = offsets_of(begins.view(np.uint8))[offsets]
     dealt = offsets_of(counts)
-    return RowSegments(rows.weight.take(consecutive(start[source], counts, dealt)), np.diff(dealt[group]))
+    return RowSegments(rows.weight.take(ranges(start[source], counts, dealt)), np.diff(dealt[group]))
 
 
 def _balance(rows: RowSegments, scale: _Scale, rounds: Rounds, draws: np.random.Philox) -> RowSegments:
@@ -307,9 +307,7 @@ def _received(rows: RowSegments, cut: I64, source: I64, *, ahead: bool = False) 
     count = cut - start
     parts = [(cut, end - cut), (start[source], count[source])]
     first, taken = (np.stack(column, 1).ravel() for column in zip(*(parts[::-1] if ahead else parts), strict=True))
-    if not taken.all():  # a row may give all that it has
-        first, taken = first[taken > 0], taken[taken > 0]
-    weight = rows.weight.take(consecutive(first, taken, offsets_of(taken)))
+    weight = rows.weight.take(ranges(first, taken, offsets_of(taken)))
     return RowSegments(weight, rows.counts - count + count[source])
 
 
@@ -448,14 +446,6 @@ def _running(weight: U64) -> U64:
     totals = np.zeros(len(weight) + 1, np.uint64)
     np.cumsum(weight, out=totals[1:])
     return totals
-
-
-def consecutive(first: I64, counts: I64, offsets: I64) -> I64:
-    """Do as `packtool.plan.ranges`, where no range is empty: a running total of steps is quicker."""
-    steps = np.ones(int(offsets[-1]), np.int64)
-    steps[0] = first[0]
-    steps[offsets[1:-1]] = first[1:] - (first + counts)[:-1] + 1
-    return np.cumsum(steps, out=steps)
 
 
 def _cuts(segments: int, draws: np.random.Philox) -> npt.NDArray[np.bool_]:

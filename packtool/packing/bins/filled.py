@@ -136,7 +136,7 @@ class FilledBins:
         return RowsPlan(
             self.sequence_length,
             self.lengths,
-            long=LongRows.of(self.documents.long, offsets_of(self.documents.rows)),
+            long=LongRows.of(self.documents.long, self.documents.rows, self.lengths, self.sequence_length),
             bins=Bins(document, offsets, listed, start, length),
             dropped=dropped,
             eos_omitted=eos_omitted,

@@ -19,13 +19,12 @@ from packtool.packing.bins.exchange import (
     HALF,
     U64,
     Rounds,
-    consecutive,
     exchange,
     random,
     weights,
 )
 from packtool.packing.bins.runs import sorted_by
-from packtool.plan import I64, Ints, offsets_of
+from packtool.plan import I64, Ints, offsets_of, ranges
 from packtool.shuffling.permutation import ROW_MIX, stream
 
 _LEAST_BLOCK = 1 << 17  # segments in a block, at least
@@ -78,7 +77,7 @@ def mix(
     for block in range(blocks):
         here = _rows_of(block, blocks, rows)
         first, count = offsets[here], counts[here]
-        place = consecutive(first, count, offsets_of(count))
+        place = ranges(first, count, offsets_of(count))
         draws = stream(seed, ROW_MIX, window, sequence_length, block)
         alone = len(range(block, long_rows, blocks))
         order, counts[here] = _mix_block(length[place].astype(np.int64), count, known, alone, rounds, draws, even_cost)
@@ -88,7 +87,7 @@ def mix(
     for block in range(blocks):
         here = _rows_of(block, blocks, rows)
         count = counts[here]
-        mixed[consecutive(offsets[here], count, offsets_of(count))] = dealt[block]
+        mixed[ranges(offsets[here], count, offsets_of(count))] = dealt[block]
         dealt[block] = mixed[:0]
     return mixed, offsets
 
