@@ -170,6 +170,17 @@ def offsets_of(counts: Ints, arrays: Arrays = IN_MEMORY) -> I64:
     return out
 
 
+def groups_of(offsets: I64, first: int, last: int) -> I64:
+    """Find the group of each of the items ``first:last``; `offsets` are as of `offsets_of`.
+
+    >>> groups_of(np.array([0, 2, 2, 5]), 1, 4)
+    array([0, 2, 2])
+    """
+    begin, end = np.searchsorted(offsets, first, side="right") - 1, np.searchsorted(offsets, last)
+    ends = np.clip(offsets[begin : end + 1], first, last)
+    return np.repeat(np.arange(begin, end), ends[1:] - ends[:-1])
+
+
 def ranges(first: I64, counts: I64, offsets: I64) -> I64:
     """List consecutive integers from each `first`, `counts` of them; `offsets` is ``offsets_of(counts)``.
 

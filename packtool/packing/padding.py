@@ -12,8 +12,9 @@ import numpy as np
 
 from packtool.arrays import IN_MEMORY, Arrays, blocks
 from packtool.errors import UsageError
+from packtool.packing.plans import INDEXED_UNIT
 from packtool.packing.strategy import Counted, PackOptions, Strategy, count_each_length
-from packtool.plan import I64, INSERTED_EOS, Ints, Plan, Segments, offsets_of
+from packtool.plan import I64, INSERTED_EOS, Ints, Plan, Segments, groups_of, index_type, offsets_of
 
 
 class PaddingPlan(Plan):
@@ -34,26 +35,33 @@ class PaddingPlan(Plan):
         unit = min(atom_size, sequence_length)
         atom_units = atom_size // unit
 
-        def atoms_of(first: int, last: int) -> tuple[I64, I64]:
-            """Count the full atoms of documents, and the units of their tails."""
-            full, tail = np.divmod(lengths[first:last].astype(np.int64) - 1, atom_size - 1)
-            return full, -(-tail // unit)
+        kind = np.promote_types(lengths.dtype, np.uint32)
 
-        def units_of(first: int, last: int) -> I64:
+        def atoms_of(first: int, last: int) -> tuple[Ints, Ints]:
+            """Count the full atoms of documents, and the units of their tails."""
+            text = lengths[first:last].astype(kind, copy=False) - 1
+            full = text // (atom_size - 1)
+            return full, (text - full * (atom_size - 1) + unit - 1) // unit
+
+        tails = ends_full = full_atoms = 0
+
+        def units_of(first: int, last: int) -> Ints:
+            """Count the units of documents; and what the plan says of them, while they are at hand."""
+            nonlocal tails, ends_full, full_atoms
             full, tail_units = atoms_of(first, last)
+            full_atoms += int(full.sum())
+            ends_full += int(np.count_nonzero((tail_units == 0) & (full > 0)))
+            tails += int(np.count_nonzero(tail_units))
             return full * atom_units + tail_units
 
         self._lengths = lengths
         self._atom_size = atom_size
         self._unit = unit
         self._before = arrays.totals(len(lengths), units_of)
-        tails = ends_full = full_atoms = 0
-        for first, last in blocks(len(lengths)):
-            full, tail_units = atoms_of(first, last)
-            full_atoms += int(full.sum())
-            ends_full += int(np.count_nonzero((tail_units == 0) & (full > 0)))
-            tails += int(np.count_nonzero(tail_units))
         units = int(self._before[-1])
+        self._documents: Ints | None = None
+        if unit >= INDEXED_UNIT:
+            self._documents = arrays.filled(units, index_type(len(lengths)), lambda a, b: groups_of(self._before, a, b))
         kept = units if remainder == "pad" else units - units % (sequence_length // unit)
         lost = self.segments(np.arange(kept, units))
         stored = lost.document >= 0
@@ -72,7 +80,10 @@ class PaddingPlan(Plan):
 
     def segments(self, units: Ints) -> Segments:
         units = np.asarray(units, np.int64)
-        document = np.searchsorted(self._before, units, side="right") - 1
+        if self._documents is None:
+            document = np.searchsorted(self._before, units, side="right") - 1
+        else:
+            document = self._documents.take(units).astype(np.int64)
         text = self._lengths[document].astype(np.int64) - 1
         atom, part = np.divmod(units - self._before[document], self._atom_size // self._unit)
         begin = atom * (self._atom_size - 1)
@@ -95,7 +106,7 @@ class PaddingPlan(Plan):
 
 
 def _atom_offsets(
-    atoms_of: Callable[[int, int], tuple[I64, I64]], documents: int, atoms: int, full_units: int, arrays: Arrays
+    atoms_of: Callable[[int, int], tuple[Ints, Ints]], documents: int, atoms: int, full_units: int, arrays: Arrays
 ) -> I64:
     """Find the first unit of each atom, a document's full atoms, then its tail; then the number of units."""
     out = arrays.empty(atoms + 1, np.int64)

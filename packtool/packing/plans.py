@@ -15,7 +15,7 @@ from packtool.packing.bins.mix import mix
 from packtool.plan import I64, Ints, Plan, Segments, index_type, offsets_of, ranges
 
 _BATCH = 1 << 20  # segments looked up at a time
-_INDEXED_UNIT = 64
+INDEXED_UNIT = 64
 """Units of at least so many tokens have their first document looked up once and for all: searching the documents in
 order costs far less than in the random order of a shuffle, and the index stays small beside the tokens."""
 _Int = TypeVar("_Int", bound=np.integer[Any])
@@ -224,7 +224,7 @@ class RowsPlan(Plan):
         else:
             document = np.zeros_like(place)
         document[at] = self._long.document.take(rows)
-        tokens = self._lengths.take(document)
+        tokens = self._tokens(document)
         tails = tokens if self._whole else self._tails(tokens)
         start, length = (tokens - tails).astype(np.int64), tails.astype(np.int64)
         if len(self._bins.listed):
@@ -240,14 +240,19 @@ class RowsPlan(Plan):
 
     def _bin_lengths(self) -> Ints:
         """Count the tokens of each segment in a bin, in the smallest type that holds them."""
-        bins, size = self._bins, self.sequence_length
-        kind = np.promote_types(self._lengths.dtype, np.min_scalar_type(size))
-        out = np.empty(len(bins.document), np.min_scalar_type(size))
+        bins = self._bins
+        out = np.empty(len(bins.document), np.min_scalar_type(self.sequence_length))
         for first in range(0, len(out), _BATCH):
-            tokens = self._lengths[bins.document[first : first + _BATCH]].astype(kind, copy=False)
+            tokens = self._tokens(bins.document[first : first + _BATCH])
             out[first : first + _BATCH] = tokens if self._whole else self._tails(tokens)
         out[bins.listed] = bins.length
         return out
+
+    def _tokens(self, document: Ints) -> Ints:
+        """Look up the tokens of documents, in a type that holds L, too."""
+        kind = np.promote_types(self._lengths.dtype, np.min_scalar_type(self.sequence_length))
+        tokens: Ints = self._lengths.take(document).astype(kind, copy=False)
+        return tokens
 
     def _tails(self, tokens: npt.NDArray[_Int]) -> npt.NDArray[_Int]:
         """Compute the tokens beyond the last multiple of L, faster than NumPy's remainder."""
@@ -318,7 +323,7 @@ class StreamPlan(Plan):
         self._documents = documents
         self._tokens = kept
         self._firsts: I64 | None = None
-        if unit >= _INDEXED_UNIT:
+        if unit >= INDEXED_UNIT:
             self._firsts = arrays.filled(self.units + 1, np.int64, lambda a, b: self._first_document(np.arange(a, b)))
 
     def _first_document(self, units: Ints) -> I64:
